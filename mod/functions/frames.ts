@@ -1,0 +1,134 @@
+/**
+ * Frames between main and an isolate over their unix socket: a 32-bit big-endian length in bytes, then UTF-8 text made of
+ * one line of JSON (the message and the lengths of its segments in UTF-16 units) followed by the segments themselves.
+ * Segments are JSON texts such as results; they are never parsed or escaped on their way.
+ */
+import { isolateLimits } from "../limits.ts";
+
+/** A message and its segments. In the message a segment is named by its position. */
+export interface Frame<Message> {
+  readonly message: Message;
+  readonly segments: readonly string[];
+}
+
+const { parse, stringify } = JSON;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+const HEADER_BYTES = 4;
+
+/** The text of one frame. */
+export function frameText(message: unknown, segments: readonly string[] = []): string {
+  const head = stringify({ m: message, s: segments.map((segment) => segment.length) });
+  return segments.length === 0 ? `${head}\n` : `${head}\n${segments.join("")}`;
+}
+
+/** The frame of a text made by {@linkcode frameText}. */
+export function parseFrameText<Message>(text: string): Frame<Message> {
+  const end = text.indexOf("\n");
+  const head = parse(text.slice(0, end)) as { m: Message; s: number[] };
+  const segments: string[] = [];
+  let from = end + 1;
+  for (const length of head.s) {
+    segments.push(text.slice(from, from + length));
+    from += length;
+  }
+  return { message: head.m, segments };
+}
+
+/** The bytes of a frame's text. Throws `RangeError` when it is over the limit. */
+export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
+  // UTF-8 needs at most three bytes for a UTF-16 unit; small frames take that room, large ones are measured by encoding.
+  const roomBytes = text.length * 3;
+  if (roomBytes <= 65_536) {
+    const bytes = new Uint8Array(HEADER_BYTES + roomBytes);
+    const { written } = encoder.encodeInto(text, bytes.subarray(HEADER_BYTES));
+    new DataView(bytes.buffer).setUint32(0, written);
+    return bytes.subarray(0, HEADER_BYTES + written);
+  }
+  const body = encoder.encode(text);
+  if (body.length > isolateLimits.frameBytesMax) {
+    throw new RangeError(
+      `Cannot send a frame of ${body.length} bytes: the limit is ${isolateLimits.frameBytesMax}`,
+    );
+  }
+  const bytes = new Uint8Array(HEADER_BYTES + body.length);
+  new DataView(bytes.buffer).setUint32(0, body.length);
+  bytes.set(body, HEADER_BYTES);
+  return bytes;
+}
+
+/** Reads frames until the other side closes. Throws `RangeError` on a frame over the limit. */
+export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Frame<Message>, void> {
+  let buffer = new Uint8Array(65_536);
+  let start = 0;
+  let end = 0;
+  for (;;) {
+    while (end - start >= HEADER_BYTES) {
+      const length = new DataView(buffer.buffer, start).getUint32(0);
+      if (length > isolateLimits.frameBytesMax) {
+        throw new RangeError(`Cannot read a frame of ${length} bytes`);
+      }
+      if (end - start < HEADER_BYTES + length) {
+        if (HEADER_BYTES + length > buffer.length) {
+          const larger = new Uint8Array(Math.max(HEADER_BYTES + length, buffer.length * 2));
+          larger.set(buffer.subarray(start, end));
+          buffer = larger;
+          end -= start;
+          start = 0;
+        }
+        break;
+      }
+      const body = buffer.subarray(start + HEADER_BYTES, start + HEADER_BYTES + length);
+      start += HEADER_BYTES + length;
+      yield parseFrameText<Message>(decoder.decode(body));
+    }
+    if (start === end) {
+      start = end = 0;
+      if (buffer.length > 4_194_304) buffer = new Uint8Array(65_536);
+    } else if (end === buffer.length) {
+      buffer.copyWithin(0, start, end);
+      end -= start;
+      start = 0;
+    }
+    const read = await conn.read(buffer.subarray(end));
+    if (read === null) return;
+    end += read;
+  }
+}
+
+/** Sends frames in order; what is queued while a write is under way leaves with the next write. */
+export class FrameSender {
+  readonly #conn: Deno.Conn;
+  #queue: Uint8Array[] = [];
+  #writing: Promise<void> | null = null;
+
+  constructor(conn: Deno.Conn) {
+    this.#conn = conn;
+  }
+
+  /** Queues a frame; resolves when it has left, rejects when the connection is gone. */
+  send(message: unknown, segments: readonly string[] = []): Promise<void> {
+    return this.sendText(frameText(message, segments));
+  }
+
+  /** Like {@linkcode send}, for a frame whose text is already made. */
+  sendText(text: string): Promise<void> {
+    this.#queue.push(encodeFrameText(text));
+    this.#writing ??= this.#drain();
+    return this.#writing;
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      while (this.#queue.length > 0) {
+        const frames = this.#queue;
+        this.#queue = [];
+        for (const frame of frames) {
+          for (let sent = 0; sent < frame.length;) sent += await this.#conn.write(frame.subarray(sent));
+        }
+      }
+    } finally {
+      this.#writing = null;
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * What the rest of the server asks of the isolates. `mod/functions/host` implements it with child processes; the sync
+ * tests and the simulation implement it in memory.
+ */
+import type { CommitEntry, ReadSet } from "../engine/types.ts";
+import type { AuthScope, Identity } from "./identity.ts";
+import type { Outcome } from "./outcome.ts";
+
+/** What a function is and who may call it. */
+export interface FunctionInfo {
+  readonly kind: "query" | "mutation" | "action";
+  /** `internal` functions do not exist for clients. */
+  readonly visibility: "public" | "internal";
+}
+
+/** Name of a mutation for replay records (contract: guarantee 7). The identity is the call's own. */
+export interface ReplayKey {
+  readonly sessionId: string;
+  readonly requestId: number;
+}
+
+/** Whose call it is: clients cannot reach internal functions. */
+export type CallOrigin = "client" | "server";
+
+export interface FunctionCall {
+  readonly udfPath: string;
+  readonly args: Record<string, unknown>;
+  readonly identity: Identity;
+  readonly origin: CallOrigin;
+}
+
+export interface MutationCall extends FunctionCall {
+  /** Absent for HTTP calls and sockets without Connect, which are not de-duplicated. */
+  readonly replay?: ReplayKey;
+}
+
+export interface MutationAnswer {
+  readonly outcome: Outcome;
+  /** Commit ts; the current ts when nothing was written; also set on failure, to the current ts. */
+  readonly ts: number;
+  /** Whether the answer is a recorded one: then its log lines are empty. */
+  readonly replayed: boolean;
+}
+
+export interface QueryAnswer {
+  /** The snapshot this answer was computed from. */
+  readonly ts: number;
+  readonly outcome: Outcome;
+  readonly readSet: ReadSet;
+  readonly scope: AuthScope;
+  /** Whether the run read the clock or the random generator: such a result never answers a one-shot call. */
+  readonly nondeterministic: boolean;
+  readonly durationMs: number;
+}
+
+/** A set of queries run at one snapshot. */
+export interface Wave {
+  /** Resolves to the snapshot's ts as soon as every reader of the wave has it open. Never rejects. */
+  readonly pinned: Promise<number>;
+  /** Resolves when every query has been answered. Never rejects. */
+  readonly done: Promise<void>;
+}
+
+export interface FunctionHost {
+  /** ts of the newest commit that the commit listeners have been told of. */
+  readonly ts: number;
+
+  /** The function at a path, or `undefined`. */
+  info(udfPath: string): FunctionInfo | undefined;
+
+  /**
+   * Runs a mutation. Calls run in the order given. Resolves after the commit, and after the commit listeners have been
+   * told of it. Never rejects: a full queue, a lost isolate or a timeout is an outcome.
+   */
+  mutate(call: MutationCall): Promise<MutationAnswer>;
+
+  /** Whether a reader is free to take a wave now. */
+  readonly readerFree: boolean;
+
+  /** Called whenever a reader has become free. */
+  onReaderFree(listener: () => void): void;
+
+  /**
+   * Runs queries at one snapshot, spread over the free readers. `onAnswer` is called once for each, in any order; a
+   * query whose reader died is run again and its answer has a newer `ts`. Until the snapshot is pinned no commit happens.
+   */
+  startWave(queries: readonly FunctionCall[], onAnswer: (index: number, answer: QueryAnswer) => void): Wave;
+
+  /** Runs an action. Never rejects. */
+  act(call: FunctionCall): Promise<Outcome>;
+
+  /** Called with each group of commits, in ts order without gaps, before the answers of their mutations resolve. */
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
+
+  /** Called after new code was swapped in: every query has to run again. */
+  onReload(listener: () => void): void;
+
+  /** How actions run queries: through the shared queries, wired by the server. */
+  serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void;
+}

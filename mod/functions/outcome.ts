@@ -1,0 +1,53 @@
+/** How a call of a function ended, and what of it the caller may see. */
+import type { ErrorData } from "../protocol/server_messages.ts";
+
+/** Why a call failed. Only `internal` errors are hidden outside `--dev` (contract: guarantee 6). */
+export type CallErrorKind = "user" | "args" | "unknown_function" | "internal";
+
+/** A failed call's error, before it is decided what the caller sees of it. */
+export interface CallError {
+  readonly kind: CallErrorKind;
+  readonly message: string;
+  /** Code and data of a user error; `null` for the other kinds. */
+  readonly data: ErrorData;
+  /** Stack trace that names the author's files, for the execution log and `--dev`. */
+  readonly stack?: string;
+}
+
+/** How a call ended. `value` is JSON text, made once by the isolate and never parsed again on its way. */
+export type Outcome =
+  | { readonly ok: true; readonly value: string; readonly logLines: readonly string[] }
+  | { readonly ok: false; readonly error: CallError; readonly logLines: readonly string[] };
+
+/** What a caller sees of an error. */
+export interface PublicError {
+  readonly errorMessage: string;
+  readonly errorData: ErrorData;
+}
+
+/** The one place where it is decided what a caller sees of an error. */
+export function publicError(error: CallError, options: { readonly dev: boolean }): PublicError {
+  if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
+  const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
+  return { errorMessage: shown ? error.message : "Server Error", errorData: null };
+}
+
+/** HTTP status of a failed function call (contract: HTTP function calls). */
+export function errorStatus(error: CallError): 400 | 404 | 500 {
+  switch (error.kind) {
+    case "user":
+    case "args":
+      return 400;
+    case "unknown_function":
+      return 404;
+    case "internal":
+      return 500;
+    default:
+      return error.kind satisfies never;
+  }
+}
+
+/** An outcome for a call that failed before or outside any app code. */
+export function failed(kind: CallErrorKind, message: string): Outcome {
+  return { ok: false, error: { kind, message, data: null }, logLines: [] };
+}

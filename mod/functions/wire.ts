@@ -1,0 +1,144 @@
+/** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
+import type { CommitEntry, ReadSet } from "../engine/types.ts";
+import type { FunctionInfo, ReplayKey } from "./host_port.ts";
+import type { AuthScope, Identity } from "./identity.ts";
+import type { CallError } from "./outcome.ts";
+
+/** What an isolate is for. */
+export type IsolateRole = "writer" | "reader" | "runner";
+
+/** First message from main: everything an isolate has to know. */
+export interface Boot {
+  readonly type: "Boot";
+  readonly role: IsolateRole;
+  /** Path of `data.db`; runners do not open it. */
+  readonly databasePath: string;
+  /** Absolute path of the app's functions folder. */
+  readonly functionsDir: string;
+  /** File of 16 bytes in which the isolate notes what it is running (progress.ts). */
+  readonly progressPath: string;
+  /** Environment of the app, for runners (`ctx.env`). */
+  readonly env: Record<string, string>;
+}
+
+/** An isolate's answer to Boot. */
+export type BootAnswer =
+  | {
+    readonly type: "Ready";
+    readonly functions: readonly (readonly [udfPath: string, info: FunctionInfo])[];
+    /** Current ts; 0 for runners. */
+    readonly ts: number;
+    /** The newest committed group, by the writer: how main learns the fate of a half-answered batch. */
+    readonly lastGroup: string | null;
+  }
+  | { readonly type: "Broken"; readonly message: string };
+
+/** How a call ended, on the wire. */
+export type WireOutcome =
+  | { readonly value: number; readonly logLines: readonly string[] }
+  | { readonly error: CallError; readonly logLines: readonly string[] };
+
+export interface WireCall {
+  readonly udfPath: string;
+  readonly args: Record<string, unknown>;
+  readonly identity: Identity;
+  /** `client` calls cannot reach internal functions. */
+  readonly origin: "client" | "server";
+}
+
+export interface WireMutation extends WireCall {
+  readonly replay?: ReplayKey;
+}
+
+/** Main to writer: run these mutations in order, committing in groups. */
+export interface Batch {
+  readonly type: "Batch";
+  /** Unique over the life of the database: `<server start>-<count>`. */
+  readonly batch: string;
+  readonly calls: readonly WireMutation[];
+}
+
+/**
+ * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is kept in the database as the last
+ * group, in the group's own transaction, so that main can learn the fate of a batch from a new writer.
+ */
+export interface Group {
+  readonly type: "Group";
+  readonly batch: string;
+  readonly from: number;
+  readonly answers: readonly {
+    readonly outcome: WireOutcome;
+    readonly ts: number;
+    readonly replayed: boolean;
+  }[];
+  readonly entries: readonly CommitEntry[];
+  /** Current ts after the group. */
+  readonly ts: number;
+}
+
+/** Main to reader: open a snapshot, answer Pinned, run the queries in order, close the snapshot after the last. */
+export interface RunWave {
+  readonly type: "RunWave";
+  readonly wave: number;
+  readonly queries: readonly WireCall[];
+}
+
+export interface Pinned {
+  readonly type: "Pinned";
+  readonly wave: number;
+  readonly ts: number;
+}
+
+/** Reader to main: the answers of `queries[from]` onwards. `last` says that the snapshot is closed. */
+export interface WaveAnswers {
+  readonly type: "WaveAnswers";
+  readonly wave: number;
+  readonly from: number;
+  readonly answers: readonly {
+    readonly outcome: WireOutcome;
+    readonly readSet: ReadSet;
+    readonly scope: AuthScope;
+    readonly nondeterministic: boolean;
+    readonly durationMs: number;
+  }[];
+  readonly last: boolean;
+}
+
+/** Main to runner: run an action. */
+export interface RunAction extends WireCall {
+  readonly type: "RunAction";
+  readonly call: number;
+}
+
+/** Runner to main: an action ended. */
+export interface ActionDone {
+  readonly type: "ActionDone";
+  readonly call: number;
+  readonly outcome: WireOutcome;
+}
+
+/** Runner to main: `ctx.runQuery`, `ctx.runMutation` or `ctx.runAction` of a running action, whose identity it has. */
+export interface SubCall {
+  readonly type: "SubCall";
+  readonly call: number;
+  readonly sub: number;
+  readonly kind: "query" | "mutation" | "action";
+  readonly udfPath: string;
+  readonly args: Record<string, unknown>;
+}
+
+/** Main to runner: the answer to a SubCall. */
+export interface SubAnswer {
+  readonly type: "SubAnswer";
+  readonly call: number;
+  readonly sub: number;
+  readonly outcome: WireOutcome;
+}
+
+/** Main to runner: are you alive? A runner answers at once unless app code blocks it. */
+export interface Beat {
+  readonly type: "Beat";
+}
+
+export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat;
+export type FromIsolate = BootAnswer | Group | Pinned | WaveAnswers | ActionDone | SubCall | Beat;

@@ -1,0 +1,151 @@
+/**
+ * Every limit of the product, once, each with its sentence. Queues, caches, bodies and loops take their bound from here.
+ * Units stand last in the names: `Ms` milliseconds, `Bytes` bytes, `Chars` UTF-16 code units; no unit means a count.
+ */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Limits of one WebSocket (contract: Limits). */
+export const socketLimits = {
+  /** Live queries one socket may hold; one more is a FatalError. */
+  liveQueriesMax: 1024,
+  /** Mutations and actions running for one socket; the next one waits, and later frames wait behind it in order. */
+  callsInFlightMax: 64,
+  /** Frames that may wait behind a held call; one more is a FatalError (the socket cannot be paused). */
+  heldFramesMax: 4096,
+  /** Characters of frames that may wait behind a held call. */
+  heldCharsMax: 32 * MiB,
+  /** ModifyQuerySet and Authenticate messages that still await their Transition; one more is a FatalError. */
+  unansweredTransitionsMax: 1024,
+  /** A client that has said nothing for this long is closed at the next ping tick. */
+  silenceMs: 45_000,
+  /** Time between two Pings. */
+  pingIntervalMs: 15_000,
+  /** A frame that takes longer than this to leave closes the socket. */
+  frameSendMs: 30_000,
+  /** Longest accepted frame: the largest arguments and room for the envelope around them. */
+  frameCharsMax: 17 * MiB,
+  /** Bytes waiting in the socket's send buffer above which it counts as slow and its updates are merged. */
+  bufferedBytesMax: 256 * KiB,
+  /** Bytes waiting in the send buffer above which the socket is closed, whatever they are made of. */
+  bufferedBytesFatal: 64 * MiB,
+  /** Sockets open at once. */
+  socketsMax: 100_000,
+} as const;
+
+/** Limits of function calls. */
+export const functionLimits = {
+  /** A query that runs longer fails. */
+  queryTimeoutMs: 30_000,
+  /** A mutation that runs longer is rolled back and fails. */
+  mutationTimeoutMs: 5_000,
+  /** An action that runs longer fails. */
+  actionTimeoutMs: 600_000,
+  /** Arguments of one call, as JSON text. */
+  argsCharsMax: 16 * MiB,
+  /** Result of one call, as JSON text. */
+  resultCharsMax: 16 * MiB,
+  /** Log lines kept of one call; the rest are counted and dropped with a closing line that says so. */
+  logLinesMax: 256,
+  /** Longest log line; the rest is cut. */
+  logLineCharsMax: 4 * KiB,
+  /** Documents one call may read. */
+  documentsReadMax: 32_000,
+  /** Characters of documents one call may read. */
+  charsReadMax: 16 * MiB,
+  /** Documents one mutation may write. */
+  documentsWrittenMax: 16_000,
+  /** Characters of documents one mutation may write. */
+  charsWrittenMax: 16 * MiB,
+  /** Calls of runQuery, runMutation and runAction nested in one another. */
+  nestingMax: 16,
+  /** Longest function path. */
+  udfPathCharsMax: 512,
+  /** Intervals a read set keeps before neighbours are joined. */
+  readSetIntervalsMax: 4096,
+} as const;
+
+/** Limits of documents and the database. */
+export const documentLimits = {
+  /** One document, as JSON text. */
+  documentCharsMax: 1 * MiB,
+  /** Fields of one object. */
+  objectFieldsMax: 1024,
+  /** Elements of one array. */
+  arrayElementsMax: 8192,
+  /** Levels of nesting of one value. */
+  valueDepthMax: 64,
+  /** Longest field name. */
+  fieldNameCharsMax: 1024,
+  /** Fields of one index. */
+  indexFieldsMax: 16,
+  /** Indexes of one table. */
+  indexesPerTableMax: 64,
+  /** Tables of one schema. */
+  tablesMax: 10_000,
+} as const;
+
+/** Limits of the isolates and of the queues in front of them. */
+export const isolateLimits = {
+  /** V8 heap of an isolate. */
+  heapMiB: 512,
+  /** Private writable memory of an isolate, heap included, above what the runtime itself reserves. */
+  dataMiB: 1536,
+  /** Time an isolate has to start, load the app and answer. */
+  startMs: 30_000,
+  /** Mutations waiting for the writer; one more is refused with a clear error. */
+  queuedMutationsMax: 20_000,
+  /** Characters of arguments waiting for the writer. */
+  queuedMutationCharsMax: 256 * MiB,
+  /** Mutations handed to the writer at once. */
+  batchCallsMax: 256,
+  /** Characters of arguments handed to the writer at once. */
+  batchCharsMax: 4 * MiB,
+  /** A batch that has run this long commits what it has done and goes on in a new transaction. */
+  batchSliceMs: 20,
+  /** How often main looks whether a running call is over its time. */
+  watchIntervalMs: 100,
+  /** Readers running at once. The first starts with the server, the others when work waits. */
+  readersMax: 4,
+  /** A reader beyond the first that had nothing to do for this long ends. */
+  readerIdleMs: 60_000,
+  /** A query that has not answered after this long is slow: what waits behind it is run by another reader. */
+  slowQueryMs: 50,
+  /** Action runners running at once. */
+  runnersMax: 8,
+  /** Actions one runner holds when all runners are busy. */
+  actionsPerRunnerMax: 32,
+  /** Actions waiting for a runner; one more is refused. */
+  queuedActionsMax: 1_000,
+  /** Longest frame between main and an isolate. */
+  frameBytesMax: 256 * MiB,
+  /** Restarts of one isolate within a minute after which the server says that the app cannot run, and stops trying so fast. */
+  restartsPerMinuteMax: 60,
+} as const;
+
+/** Limits of the shared queries in main. */
+export const sharedQueryLimits = {
+  /** Queries nobody subscribes to that are kept to answer one-shot calls. */
+  cachedQueriesMax: 10_000,
+  /** Characters of results kept for them. */
+  cachedCharsMax: 64 * MiB,
+  /** One-shot queries waiting for a reader; one more is refused. */
+  queuedQueriesMax: 20_000,
+} as const;
+
+/** Limits of replay records (contract: guarantee 7). */
+export const replayLimits = {
+  /** A recorded response is kept at least this long. */
+  recordMs: 600_000,
+  /** Sessions whose highest request id the writer remembers, to skip the look-up for new requests. */
+  sessionsRememberedMax: 50_000,
+} as const;
+
+/** Limits of HTTP requests outside storage. */
+export const httpLimits = {
+  /** Body of a function call. */
+  callBodyBytesMax: 17 * MiB,
+  /** Time open requests and close frames get at shutdown. */
+  drainMs: 5_000,
+} as const;

@@ -1,0 +1,79 @@
+/** What a client sends over `/api/sync`: one zod schema a message, types derived from them. */
+import { z } from "zod";
+
+const counter = z.int().min(0);
+
+/** Arguments stay the object that was parsed: nothing is copied, and a key such as `__proto__` is plain data. */
+const argsObject = z.custom<Record<string, unknown>>(
+  (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+  "Invalid input: expected object",
+);
+
+export const connectSchema = z.object({
+  type: z.literal("Connect"),
+  sessionId: z.guid(),
+  connectionCount: counter,
+  lastCloseReason: z.string().nullable(),
+  clientVersion: z.string(),
+  features: z.array(z.string()).optional(),
+});
+
+export const addQuerySchema = z.object({
+  type: z.literal("Add"),
+  queryId: z.int(),
+  udfPath: z.string(),
+  args: argsObject,
+});
+
+export const removeQuerySchema = z.object({ type: z.literal("Remove"), queryId: z.int() });
+
+export const querySetModificationSchema = z.discriminatedUnion("type", [addQuerySchema, removeQuerySchema]);
+
+export const modifyQuerySetSchema = z.object({
+  type: z.literal("ModifyQuerySet"),
+  baseVersion: counter,
+  newVersion: counter,
+  modifications: z.array(querySetModificationSchema),
+});
+
+export const mutationSchema = z.object({
+  type: z.literal("Mutation"),
+  requestId: z.int(),
+  udfPath: z.string(),
+  args: argsObject,
+});
+
+export const actionSchema = z.object({
+  type: z.literal("Action"),
+  requestId: z.int(),
+  udfPath: z.string(),
+  args: argsObject,
+});
+
+export const authenticateSchema = z.object({
+  type: z.literal("Authenticate"),
+  baseVersion: counter,
+  token: z.string().nullable(),
+});
+
+export const pongSchema = z.object({ type: z.literal("Pong") });
+
+export const clientMessageSchema = z.discriminatedUnion("type", [
+  connectSchema,
+  modifyQuerySetSchema,
+  mutationSchema,
+  actionSchema,
+  authenticateSchema,
+  pongSchema,
+]);
+
+export type Connect = z.infer<typeof connectSchema>;
+export type AddQuery = z.infer<typeof addQuerySchema>;
+export type RemoveQuery = z.infer<typeof removeQuerySchema>;
+export type QuerySetModification = z.infer<typeof querySetModificationSchema>;
+export type ModifyQuerySet = z.infer<typeof modifyQuerySetSchema>;
+export type Mutation = z.infer<typeof mutationSchema>;
+export type Action = z.infer<typeof actionSchema>;
+export type Authenticate = z.infer<typeof authenticateSchema>;
+export type Pong = z.infer<typeof pongSchema>;
+export type ClientMessage = z.infer<typeof clientMessageSchema>;

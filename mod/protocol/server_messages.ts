@@ -1,0 +1,97 @@
+/** What the server sends over `/api/sync`: one zod schema a message, types derived from them. */
+import { z } from "zod";
+
+export const stateVersionSchema = z.object({ querySet: z.int(), identity: z.int(), ts: z.int() });
+
+/** What a user error carries; `null` for any other error (contract: guarantee 6). */
+export const errorDataSchema = z.object({ code: z.string(), data: z.unknown() }).nullable();
+
+const logLines = z.array(z.string());
+
+export const queryUpdatedSchema = z.object({
+  type: z.literal("QueryUpdated"),
+  queryId: z.int(),
+  /** The full result; exactly one of `value` and `diff` is there. */
+  value: z.unknown().optional(),
+  /** Edits to the result this socket last received (contract: Result diffs). */
+  diff: z.unknown().optional(),
+  logLines,
+});
+
+export const queryFailedSchema = z.object({
+  type: z.literal("QueryFailed"),
+  queryId: z.int(),
+  errorMessage: z.string(),
+  errorData: errorDataSchema,
+  logLines,
+});
+
+export const queryRemovedSchema = z.object({ type: z.literal("QueryRemoved"), queryId: z.int() });
+
+export const transitionSchema = z.object({
+  type: z.literal("Transition"),
+  startVersion: stateVersionSchema,
+  endVersion: stateVersionSchema,
+  modifications: z.array(
+    z.discriminatedUnion("type", [queryUpdatedSchema, queryFailedSchema, queryRemovedSchema]),
+  ),
+});
+
+export const mutationResponseSchema = z.discriminatedUnion("success", [
+  z.object({
+    type: z.literal("MutationResponse"),
+    requestId: z.int(),
+    success: z.literal(true),
+    result: z.unknown(),
+    ts: z.int(),
+    logLines,
+  }),
+  z.object({
+    type: z.literal("MutationResponse"),
+    requestId: z.int(),
+    success: z.literal(false),
+    errorMessage: z.string(),
+    errorData: errorDataSchema,
+    logLines,
+  }),
+]);
+
+export const actionResponseSchema = z.discriminatedUnion("success", [
+  z.object({
+    type: z.literal("ActionResponse"),
+    requestId: z.int(),
+    success: z.literal(true),
+    result: z.unknown(),
+    logLines,
+  }),
+  z.object({
+    type: z.literal("ActionResponse"),
+    requestId: z.int(),
+    success: z.literal(false),
+    errorMessage: z.string(),
+    errorData: errorDataSchema,
+    logLines,
+  }),
+]);
+
+export const fatalErrorSchema = z.object({ type: z.literal("FatalError"), error: z.string() });
+export const authErrorSchema = z.object({ type: z.literal("AuthError"), error: z.string() });
+export const pingSchema = z.object({ type: z.literal("Ping") });
+
+export type ErrorData = z.infer<typeof errorDataSchema>;
+export type QueryUpdated = z.infer<typeof queryUpdatedSchema>;
+export type QueryFailed = z.infer<typeof queryFailedSchema>;
+export type QueryRemoved = z.infer<typeof queryRemovedSchema>;
+export type Transition = z.infer<typeof transitionSchema>;
+export type MutationResponse = z.infer<typeof mutationResponseSchema>;
+export type ActionResponse = z.infer<typeof actionResponseSchema>;
+export type FatalError = z.infer<typeof fatalErrorSchema>;
+export type AuthError = z.infer<typeof authErrorSchema>;
+export type Ping = z.infer<typeof pingSchema>;
+export type ServerMessage =
+  | Transition
+  | MutationResponse
+  | ActionResponse
+  | FatalError
+  | AuthError
+  | Ping;
