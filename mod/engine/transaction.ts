@@ -1,0 +1,137 @@
+/** The engine's face to the isolates: databases, and the view of one function run. Everything here is synchronous. */
+import type { CommitEntry, Doc, ReadSet, SchemaDefinition, Value } from "./types.ts";
+
+/** One end of a range. `undefined` is a missing field, the lowest of all values. */
+export interface Bound {
+  readonly value: Value | undefined;
+  readonly inclusive: boolean;
+}
+
+/** Fixed values for the first fields of an index, then at most one range on the next field. */
+export interface IndexBounds {
+  readonly eq: readonly (Value | undefined)[];
+  readonly lower?: Bound;
+  readonly upper?: Bound;
+}
+
+export interface ScanOptions {
+  readonly order: "asc" | "desc";
+  /** Starts behind this key (in scan order), which may no longer exist: a cursor. */
+  readonly after?: string;
+  /** Ends with this key (in scan order), included. */
+  readonly until?: string;
+}
+
+/** A document met by a scan, with its key in the index: what cursors are made of. */
+export interface ScanRow {
+  readonly key: string;
+  readonly doc: Doc;
+}
+
+export interface SearchOptions {
+  readonly query: string;
+  readonly filters: readonly (readonly [field: string, value: Value | undefined])[];
+}
+
+export interface VectorSearchOptions {
+  readonly vector: readonly number[];
+  readonly limit: number;
+  /** A document passes when each named field has one of the values. */
+  readonly filters: readonly (readonly [field: string, values: readonly (Value | undefined)[]])[];
+}
+
+/** What a run has used of its limits (`functionLimits`). */
+export interface Usage {
+  documentsRead: number;
+  charsRead: number;
+  documentsWritten: number;
+  charsWritten: number;
+}
+
+/**
+ * The view of one query run, or of one mutation. Documents come back as fresh objects. Reads are recorded in the read set
+ * exactly as far as they went: a scan that stops early has read up to its last row only.
+ * Throws an `EngineError` that says what to do for unknown tables and indexes, wrong bounds and exceeded limits.
+ */
+export interface ReadTransaction {
+  readonly usage: Usage;
+  /** The document with this id, whatever its table; `null` if there is none or the text is not an id. */
+  get(id: string): Doc | null;
+  /** Name of the table an id belongs to, or `null` for what is not an id of a known table. */
+  tableOf(id: string): string | null;
+  /** `index` is the name of an index, `by_creation_time`, or `by_id`. Lazy: rows are read as they are asked for. */
+  scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow>;
+  /** Documents by relevance; the last word of the query also matches as a prefix. */
+  search(table: string, index: string, options: SearchOptions): IterableIterator<Doc>;
+  /** The nearest documents by cosine, best first. */
+  vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[];
+  /** What was read; for mutations always empty. */
+  readSet(): ReadSet;
+}
+
+/** The view of one mutation: reads see its own writes. Lives between `beginMutation` and `release` or `rollback`. */
+export interface WriteTransaction extends ReadTransaction {
+  /** Stores a new document and returns its id. Throws when it does not fit the table's schema. */
+  insert(table: string, fields: Record<string, unknown>): string;
+  /** Replaces all fields but `_id` and `_creationTime`. Throws when there is no such document. */
+  replace(id: string, fields: Record<string, unknown>): void;
+  /** Sets the named fields; `undefined` removes one. Throws when there is no such document. */
+  patch(id: string, fields: Record<string, unknown>): void;
+  /** Throws when there is no such document. */
+  delete(id: string): void;
+  /** Marks a point inside the mutation to which nested calls can return. */
+  savepoint(): Savepoint;
+}
+
+export interface Savepoint {
+  /** Undoes everything written since. */
+  rollback(): void;
+  /** Keeps what was written. */
+  release(): void;
+}
+
+/** A read-only connection; one snapshot at a time. */
+export interface ReaderDatabase extends Disposable {
+  /** Tells the connection what the tables are; called once after the app is loaded, and the schema was applied by the writer. */
+  useSchema(schema: SchemaDefinition): void;
+  /** Opens a snapshot of the newest state and returns its ts. */
+  openSnapshot(): number;
+  closeSnapshot(): void;
+  /** The view of one query run inside the open snapshot. */
+  beginQuery(): ReadTransaction;
+}
+
+/** The only connection that writes. A group is one SQLite transaction, a mutation one savepoint inside it. */
+export interface WriterDatabase extends Disposable {
+  /** Current ts, including mutations released in the open group. */
+  readonly ts: number;
+  /**
+   * Makes tables and indexes fit the schema: builds new ones, drops removed indexes, checks every document of a table
+   * whose definition may have changed. Throws a `SchemaError` naming table, id and field, and changes nothing then.
+   */
+  applySchema(schema: SchemaDefinition): void;
+  openGroup(): void;
+  /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
+  beginMutation(options: { readonly at: number }): WriteTransaction;
+  /** Ends the open mutation, keeping its writes. Gives it the next ts and an entry if it wrote, else `null`. */
+  releaseMutation(): CommitEntry | null;
+  /** Ends the open mutation, undoing its writes. */
+  rollbackMutation(): void;
+  /** The recorded answer of a mutation, or `null`. */
+  findRecord(key: RecordKey): string | null;
+  /** Records an answer in the open group. Does not advance ts. */
+  saveRecord(key: RecordKey, answer: string): void;
+  /** Keeps `text` as the newest group's and commits. */
+  commitGroup(text: string): void;
+  /** Undoes the whole open group. */
+  rollbackGroup(): void;
+  /** Text of the newest committed group, or `null` in a new database. */
+  lastGroup(): string | null;
+}
+
+/** Key of a replay record. `principal` is `null` for anonymous. */
+export interface RecordKey {
+  readonly sessionId: string;
+  readonly requestId: number;
+  readonly principal: string | null;
+}
