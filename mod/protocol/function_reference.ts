@@ -1,0 +1,55 @@
+/**
+ * How code names a function: by its path, or by a reference such as `api.messages.list` that carries the path and
+ * the types of arguments and result. Browser-safe.
+ */
+
+/** The property under which a reference carries its function path; the same symbol in every copy of this module. */
+export const functionPathKey: unique symbol = Symbol.for("syncline.functionPath") as never;
+
+export type FunctionKind = "query" | "mutation" | "action";
+
+/** A function and its types. `~types` exists for the compiler only. */
+export interface FunctionReference<Kind extends FunctionKind = FunctionKind, Args = never, Result = unknown> {
+  readonly [functionPathKey]: string;
+  readonly "~types"?: {
+    readonly kind: Kind;
+    readonly args: (args: Args) => void;
+    readonly result: Result;
+  };
+}
+
+/** What calls accept in place of a function: its path, or a reference to it. */
+export type FunctionName<Kind extends FunctionKind = FunctionKind> = string | FunctionReference<Kind>;
+
+/** Arguments of a function; any object when it is named by a string. */
+export type ArgsOf<Name> = Name extends FunctionReference<FunctionKind, infer Args, unknown> ? Args
+  : Record<string, unknown>;
+
+/** Result of a function; `unknown` when it is named by a string. */
+export type ResultOf<Name> = Name extends FunctionReference<FunctionKind, never, infer Result> ? Result
+  : unknown;
+
+/** The path of a function. Throws `TypeError` for anything that is neither a path nor a reference. */
+export function functionPath(name: FunctionName): string {
+  const path: unknown = typeof name === "string" ? name : name?.[functionPathKey];
+  if (typeof path !== "string" || path === "") {
+    throw new TypeError(
+      `Cannot call ${String(name)}: it is neither a function path nor a function reference`,
+    );
+  }
+  return path;
+}
+
+/**
+ * A typed reference to the function at a path, for code that has no `api` to import.
+ *
+ * @example
+ * ```ts
+ * const list = functionReference<"query", { channel: string }, { body: string }[]>("messages:list");
+ * ```
+ */
+export function functionReference<Kind extends FunctionKind, Args, Result>(
+  path: string,
+): FunctionReference<Kind, Args, Result> {
+  return { [functionPathKey]: path };
+}
