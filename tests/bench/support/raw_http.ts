@@ -1,0 +1,80 @@
+/** An HTTP/1.1 client on plain TCP for load: one kept-alive connection, one request at a time. */
+
+const READ_BYTES = 16_384;
+const BODY_BYTES_MAX = 64 * 1_048_576;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export interface RawResponse {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** A kept-alive connection to 127.0.0.1. */
+export class RawHttp implements Disposable {
+  readonly #conn: Deno.TcpConn;
+  readonly #port: number;
+  #incoming = new Uint8Array(READ_BYTES);
+
+  private constructor(conn: Deno.TcpConn, port: number) {
+    this.#conn = conn;
+    this.#port = port;
+  }
+
+  static async connect(port: number): Promise<RawHttp> {
+    const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+    conn.setNoDelay(true);
+    return new RawHttp(conn, port);
+  }
+
+  /** Sends a JSON body and waits for the answer. Throws when the connection is lost or the answer has no length. */
+  async post(path: string, body: string): Promise<RawResponse> {
+    const payload = encoder.encode(body);
+    const head = encoder.encode(
+      `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.#port}\r\nContent-Type: application/json\r\n` +
+        `Content-Length: ${payload.length}\r\n\r\n`,
+    );
+    const request = new Uint8Array(head.length + payload.length);
+    request.set(head);
+    request.set(payload, head.length);
+    for (let sent = 0; sent < request.length;) sent += await this.#conn.write(request.subarray(sent));
+    return await this.#answer();
+  }
+
+  async #answer(): Promise<RawResponse> {
+    let length = 0;
+    for (;;) {
+      const read = await this.#conn.read(this.#incoming.subarray(length));
+      if (read === null) throw new Error("The server closed the connection instead of answering");
+      length += read;
+      const text = decoder.decode(this.#incoming.subarray(0, length));
+      const headEnd = text.indexOf("\r\n\r\n");
+      if (headEnd < 0) {
+        if (length === this.#incoming.length) throw new RangeError("The answer's head is too long");
+        continue;
+      }
+      const head = text.slice(0, headEnd);
+      const bodyBytes = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? NaN);
+      if (!(bodyBytes <= BODY_BYTES_MAX)) throw new Error(`Cannot read this answer: ${head}`);
+      // Heads are ASCII, so characters and bytes are the same here.
+      const wanted = headEnd + 4 + bodyBytes;
+      if (wanted > this.#incoming.length) {
+        const larger = new Uint8Array(wanted);
+        larger.set(this.#incoming.subarray(0, length));
+        this.#incoming = larger;
+      }
+      while (length < wanted) {
+        const more = await this.#conn.read(this.#incoming.subarray(length, wanted));
+        if (more === null) throw new Error("The server closed the connection in the middle of an answer");
+        length += more;
+      }
+      const status = Number(head.slice(9, 12));
+      return { status, body: decoder.decode(this.#incoming.subarray(headEnd + 4, wanted)) };
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#conn.close();
+  }
+}
