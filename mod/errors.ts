@@ -30,6 +30,8 @@ export const serviceErrors = {
   unsupported_media_type: [415, "The request body must be JSON"],
   rate_limited: [429, "Too many requests"],
   overloaded: [503, "The server is overloaded, try again later"],
+  unavailable: [503, "The server is starting or stopping, try again in a moment"],
+  upgrade_required: [426, "This address speaks WebSocket only"],
   internal: [500, "Server Error"],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 
