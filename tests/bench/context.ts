@@ -1,0 +1,74 @@
+/** What every row of the benchmark is given: how long it may take, and helpers that start processes and folders. */
+import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { Child } from "./support/child.ts";
+import { LoadProcess } from "./support/load_process.ts";
+import { ServerProcess } from "./support/server_process.ts";
+
+/** Functions the rows other than the transfers call. */
+export const benchFunctions = "tests/bench/functions";
+/** The public benchmark's functions. */
+export const transferFunctions = "examples/transfer/functions";
+
+export class BenchContext implements AsyncDisposable {
+  /** Whether there is time for the long form of each row. */
+  readonly full: boolean;
+  readonly #dir: string;
+  readonly #opened = new AsyncDisposableStack();
+  #folders = 0;
+
+  constructor(options: { readonly full: boolean; readonly dir: string }) {
+    this.full = options.full;
+    this.#dir = options.dir;
+  }
+
+  /** A new empty folder on a real disk. */
+  folder(): string {
+    const path = join(this.#dir, String(++this.#folders));
+    Deno.mkdirSync(path, { recursive: true });
+    return path;
+  }
+
+  /** Starts a server that ends with the row. */
+  async server(functions: string, dataDir = this.folder()): Promise<ServerProcess> {
+    return this.#opened.use(await ServerProcess.start({ dataDir, functions }));
+  }
+
+  /** A context whose processes end before this one's. */
+  inner(): BenchContext {
+    return this.#opened.use(new BenchContext({ full: this.full, dir: this.folder() }));
+  }
+
+  load(): LoadProcess {
+    return this.#opened.use(new LoadProcess());
+  }
+
+  /** Starts one of the control servers and returns its port. */
+  async control(name: "websocket_server" | "sqlite_server", args: readonly string[] = []): Promise<number> {
+    const dir = this.folder();
+    const child = this.#opened.use(
+      new Child({
+        args: [
+          "run",
+          "--no-prompt",
+          "--allow-net=127.0.0.1",
+          `--allow-read=${dir}`,
+          `--allow-write=${dir}`,
+          fileURLToPath(new URL(`./controls/${name}.ts`, import.meta.url)),
+          join(dir, "control.db"),
+          ...args,
+        ],
+      }),
+    );
+    return Number((await child.line(/^port (\d+)$/, 30_000))[1]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#opened.disposeAsync();
+  }
+}
+
+/** Waits. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

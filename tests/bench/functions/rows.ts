@@ -1,0 +1,39 @@
+/** Numbered rows: filling, one subscription for each, and a change of one. */
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+
+/** Creates the rows `start` to `start + count - 1` with a text of `chars` characters each. */
+export const fill = mutation({
+  args: { start: z.int(), count: z.int().max(4000), chars: z.int().max(100_000) },
+  handler: async (ctx, { start, count, chars }) => {
+    for (let number = start; number < start + count; number++) {
+      await ctx.db.insert("rows", { number, value: 0, text: "x".repeat(chars) });
+    }
+    return null;
+  },
+});
+
+/** The row with a number, or `null`. */
+export const get = query({
+  args: { number: z.int() },
+  handler: async (ctx, { number }) =>
+    await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first(),
+});
+
+/** The rows from `start` on. */
+export const list = query({
+  args: { start: z.int(), count: z.int().max(1000) },
+  handler: async (ctx, { start, count }) =>
+    await ctx.db.query("rows").withIndex("by_number", (q) => q.gte("number", start)).take(count),
+});
+
+/** Changes one row. */
+export const set = mutation({
+  args: { number: z.int(), value: z.number() },
+  handler: async (ctx, { number, value }) => {
+    const row = await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first();
+    if (row === null) throw new Error(`There is no row ${number}`);
+    await ctx.db.patch(row._id, { value });
+    return null;
+  },
+});

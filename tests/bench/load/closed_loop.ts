@@ -1,0 +1,201 @@
+/** Clients that each keep a number of transfers under way and send the next when one is answered. */
+import { RawHttp } from "../support/raw_http.ts";
+import { RawWebSocket } from "../support/raw_websocket.ts";
+import { percentile } from "../support/statistics.ts";
+import { transferArgs, type TransferWorkload } from "./transfers.ts";
+
+export interface ClosedLoop {
+  readonly port: number;
+  readonly clients: number;
+  /** Calls each client keeps under way; over HTTP it is one. */
+  readonly inFlight: number;
+  readonly durationMs: number;
+  readonly workload: TransferWorkload;
+}
+
+export interface ClosedLoopResult {
+  readonly perSecond: number;
+  /** Of the calls that were sent and answered within the time; milliseconds. */
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly failed: number;
+  /** First answer that was not a success. */
+  readonly failure: string | null;
+}
+
+class Tally {
+  readonly #endAt: number;
+  readonly #durationMs: number;
+  readonly #latencies: number[] = [];
+  #failed = 0;
+  #failure: string | null = null;
+
+  constructor(durationMs: number) {
+    this.#durationMs = durationMs;
+    this.#endAt = performance.now() + durationMs;
+  }
+
+  /** Whether another call may be sent. Also counts the one that was sent at `sentAt` and is answered now. */
+  answered(sentAt: number, failure: string | null): boolean {
+    const now = performance.now();
+    if (failure !== null) {
+      this.#failed++;
+      this.#failure ??= failure;
+    } else if (now < this.#endAt) {
+      this.#latencies.push(now - sentAt);
+    }
+    return now < this.#endAt;
+  }
+
+  result(): ClosedLoopResult {
+    if (this.#latencies.length === 0) throw new Error(`No call was answered: ${this.#failure ?? "silence"}`);
+    return {
+      perSecond: this.#latencies.length / (this.#durationMs / 1000),
+      p50Ms: percentile(this.#latencies, 0.5),
+      p99Ms: percentile(this.#latencies, 0.99),
+      failed: this.#failed,
+      failure: this.#failure,
+    };
+  }
+}
+
+const DRAIN_MS = 10_000;
+
+/** Rejects when a round has not come to its end this long after its time. */
+async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("Calls stayed unanswered")), limitMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Transfers as Mutation messages over `path`. An echo of the message counts as its answer. */
+export async function webSocketLoop(loop: ClosedLoop & { readonly path: string }): Promise<ClosedLoopResult> {
+  const nextArgs = transferArgs(loop.workload);
+  const sockets: RawWebSocket[] = [];
+  const done: Promise<void>[] = [];
+  const begin = Promise.withResolvers<Tally>();
+  for (let client = 0; client < loop.clients; client++) {
+    const ended = Promise.withResolvers<void>();
+    done.push(ended.promise);
+    const sentAt = new Map<number, number>();
+    let requestId = 0;
+    let tally: Tally | null = null;
+    const send = () => {
+      const id = requestId++;
+      sentAt.set(id, performance.now());
+      socket.send(
+        `{"type":"Mutation","requestId":${id},"udfPath":"transfer:transfer","args":${nextArgs()}}`,
+      );
+    };
+    const socket = await RawWebSocket.connect({
+      port: loop.port,
+      path: loop.path,
+      onText: (text) => {
+        if (tally === null || !text.startsWith('{"type":"Mutation')) {
+          if (text.startsWith('{"type":"FatalError"')) ended.reject(new Error(text));
+          return;
+        }
+        const id = parseInt(text.slice(text.indexOf('"requestId":') + 12));
+        const failed = text.includes('"success":false');
+        if (tally.answered(sentAt.get(id) ?? NaN, failed ? text : null)) send();
+        sentAt.delete(id);
+        if (sentAt.size === 0) ended.resolve();
+      },
+      onClose: (code, reason) => ended.reject(new Error(`The server closed the socket: ${code} ${reason}`)),
+    });
+    socket.send(JSON.stringify({
+      type: "Connect",
+      sessionId: crypto.randomUUID(),
+      connectionCount: 0,
+      lastCloseReason: null,
+      clientVersion: "bench",
+    }));
+    sockets.push(socket);
+    begin.promise.then((started) => {
+      tally = started;
+      for (let i = 0; i < loop.inFlight; i++) send();
+    });
+  }
+  const tally = new Tally(loop.durationMs);
+  begin.resolve(tally);
+  try {
+    await inTime(Promise.all(done), loop.durationMs + DRAIN_MS);
+    return tally.result();
+  } finally {
+    for (const ended of done) ended.catch(() => {});
+    await Promise.all(sockets.map((socket) => socket.close()));
+  }
+}
+
+/** Transfers as `POST /api/mutation`, one after another on each kept-alive connection. */
+export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
+  const nextArgs = transferArgs(loop.workload);
+  const connections: RawHttp[] = [];
+  try {
+    for (let i = 0; i < loop.clients; i++) connections.push(await RawHttp.connect(loop.port));
+    const tally = new Tally(loop.durationMs);
+    await inTime(
+      Promise.all(connections.map(async (connection) => {
+        for (let more = true; more;) {
+          const sentAt = performance.now();
+          const body = `{"path":"transfer:transfer","args":${nextArgs()}}`;
+          const answer = await connection.post("/api/mutation", body);
+          more = tally.answered(sentAt, answer.status === 200 ? null : answer.body);
+        }
+      })),
+      loop.durationMs + DRAIN_MS,
+    );
+    return tally.result();
+  } finally {
+    for (const connection of connections) connection[Symbol.dispose]();
+  }
+}
+
+/** Durations in milliseconds of `count` transfers over one otherwise idle socket, each sent when the last is answered. */
+export async function oneAtATime(
+  options: {
+    readonly port: number;
+    readonly path: string;
+    readonly count: number;
+    readonly workload: TransferWorkload;
+  },
+): Promise<number[]> {
+  const nextArgs = transferArgs(options.workload);
+  let answered = Promise.withResolvers<number>();
+  await using socket = await RawWebSocket.connect({
+    port: options.port,
+    path: options.path,
+    onText: (text) => {
+      if (!text.startsWith('{"type":"Mutation')) return;
+      if (text.includes('"success":false')) answered.reject(new Error(text));
+      else answered.resolve(performance.now());
+    },
+    onClose: (code) => answered.reject(new Error(`The server closed the socket: ${code}`)),
+  });
+  socket.send(JSON.stringify({
+    type: "Connect",
+    sessionId: crypto.randomUUID(),
+    connectionCount: 0,
+    lastCloseReason: null,
+    clientVersion: "bench",
+  }));
+  const durations: number[] = [];
+  for (let requestId = 0; requestId < options.count; requestId++) {
+    answered = Promise.withResolvers();
+    const sentAt = performance.now();
+    socket.send(
+      `{"type":"Mutation","requestId":${requestId},"udfPath":"transfer:transfer","args":${nextArgs()}}`,
+    );
+    durations.push(await inTime(answered.promise, DRAIN_MS) - sentAt);
+    // A pause lets what follows the answer (the empty Transition) pass, as between two clicks of a person.
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  answered.promise.catch(() => {});
+  return durations;
+}

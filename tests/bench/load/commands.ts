@@ -1,0 +1,23 @@
+/** What the benchmark asks of the process that makes its load. One line of JSON each way. */
+import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
+import type { ClosedLoop, ClosedLoopResult } from "./closed_loop.ts";
+import type { TransferWorkload } from "./transfers.ts";
+
+/** Commands by name, with what they take and give. */
+export interface LoadCommands {
+  webSocketLoop: { takes: ClosedLoop & { readonly path: string }; gives: ClosedLoopResult };
+  httpLoop: { takes: ClosedLoop; gives: ClosedLoopResult };
+  oneAtATime: {
+    takes: { port: number; path: string; count: number; workload: TransferWorkload };
+    gives: number[];
+  };
+  openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
+  triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
+  closeAudience: { takes: { readonly name: string }; gives: null };
+}
+
+export type LoadRequest = {
+  [Name in keyof LoadCommands]: { readonly command: Name; readonly options: LoadCommands[Name]["takes"] };
+}[keyof LoadCommands];
+
+export type LoadAnswer = { readonly result: unknown } | { readonly error: string };

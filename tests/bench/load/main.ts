@@ -1,0 +1,51 @@
+/** The process that makes the load: reads commands as lines from its input until that ends, answers on its output. */
+import { lines } from "../support/lines.ts";
+import { Audience } from "./audience.ts";
+import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
+import type { LoadAnswer, LoadRequest } from "./commands.ts";
+
+const audiences = new Map<string, Audience>();
+
+function audience(name: string): Audience {
+  const found = audiences.get(name);
+  if (found === undefined) throw new Error(`There is no audience "${name}"`);
+  return found;
+}
+
+async function run(request: LoadRequest): Promise<unknown> {
+  switch (request.command) {
+    case "webSocketLoop":
+      return await webSocketLoop(request.options);
+    case "httpLoop":
+      return await httpLoop(request.options);
+    case "oneAtATime":
+      return await oneAtATime(request.options);
+    case "openAudience":
+      audiences.set(request.options.name, await Audience.open(request.options));
+      return null;
+    case "triggerAudience":
+      return await audience(request.options.name).run(request.options);
+    case "closeAudience":
+      await audience(request.options.name)[Symbol.asyncDispose]();
+      audiences.delete(request.options.name);
+      return null;
+    default:
+      return request satisfies never;
+  }
+}
+
+const encoder = new TextEncoder();
+
+async function answer(text: LoadAnswer): Promise<void> {
+  const bytes = encoder.encode(`${JSON.stringify(text)}\n`);
+  for (let sent = 0; sent < bytes.length;) sent += await Deno.stdout.write(bytes.subarray(sent));
+}
+
+for await (const line of lines(Deno.stdin.readable)) {
+  try {
+    await answer({ result: await run(JSON.parse(line)) });
+  } catch (error) {
+    await answer({ error: error instanceof Error ? error.message : String(error) });
+  }
+}
+Deno.exit(0);

@@ -1,0 +1,62 @@
+/** `deno task bench [row...] [--full] [--json file]`: measures, and prints each figure beside its control. */
+import { parseArgs } from "node:util";
+import { join } from "node:path";
+import { BenchContext } from "./context.ts";
+import { fanOutRows } from "./rows/fan_out.ts";
+import { latencyRows } from "./rows/latency.ts";
+import { memoryRows } from "./rows/memory.ts";
+import { subscriptionRows } from "./rows/subscriptions.ts";
+import { transferRows } from "./rows/transfer.ts";
+import { markdown, met, type Row } from "./table.ts";
+
+const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
+  transfer: transferRows,
+  latency: latencyRows,
+  "fan-out": fanOutRows,
+  subscriptions: subscriptionRows,
+  memory: memoryRows,
+};
+
+const encoder = new TextEncoder();
+
+function say(text: string): void {
+  Deno.stdout.writeSync(encoder.encode(`${text}\n`));
+}
+
+const { values, positionals } = parseArgs({
+  args: Deno.args,
+  allowPositionals: true,
+  options: {
+    full: { type: "boolean", default: false },
+    json: { type: "string", default: "data/bench.json" },
+  },
+});
+const names = positionals.length > 0 ? positionals : Object.keys(rowsByName);
+const unknown = names.find((name) => !(name in rowsByName));
+if (unknown !== undefined) {
+  say(`There is no row "${unknown}"; there are ${Object.keys(rowsByName).join(", ")}`);
+  Deno.exit(2);
+}
+
+const dir = Deno.makeTempDirSync({ prefix: "syncline-bench-" });
+const rows: Row[] = [];
+let failed = false;
+try {
+  for (const name of names) {
+    await using context = new BenchContext({ full: values.full, dir: join(dir, name) });
+    try {
+      const measured = await rowsByName[name]?.(context) ?? [];
+      rows.push(...measured);
+    } catch (error) {
+      failed = true;
+      say(`${name} failed: ${error instanceof Error ? error.stack : error}`);
+    }
+  }
+} finally {
+  Deno.removeSync(dir, { recursive: true });
+}
+say(markdown(rows));
+Deno.mkdirSync(join(values.json, ".."), { recursive: true });
+const report = { at: new Date().toISOString(), deno: Deno.version.deno, full: values.full, rows };
+Deno.writeTextFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
+if (failed || rows.some((row) => met(row) === false)) Deno.exitCode = 1;

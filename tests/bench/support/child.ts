@@ -1,0 +1,106 @@
+/** A Deno process started by the benchmark or by a test, with its output as lines. Killed at the latest when it is disposed. */
+import { fileURLToPath } from "node:url";
+import { lines } from "./lines.ts";
+
+/** The project's folder, where processes are started so that they find `deno.json`. */
+export const projectDir = fileURLToPath(new URL("../../..", import.meta.url));
+
+export interface ChildOptions {
+  /** Everything after `deno`. */
+  readonly args: readonly string[];
+  readonly env?: Record<string, string>;
+  /** Called with each line of output and of error output. */
+  readonly onLine?: (line: string) => void;
+}
+
+const TAIL_LINES = 50;
+const TAIL_CHARS = 300;
+const encoder = new TextEncoder();
+
+export class Child implements AsyncDisposable {
+  readonly pid: number;
+  readonly exited: Promise<Deno.CommandStatus>;
+  readonly #process: Deno.ChildProcess;
+  readonly #stdin: WritableStreamDefaultWriter<Uint8Array<ArrayBufferLike>>;
+  readonly #reading: Promise<unknown>;
+  #waiting: { readonly pattern: RegExp; readonly found: (match: RegExpExecArray) => void }[] = [];
+  /** The last lines, for error messages. */
+  readonly #tail: string[] = [];
+
+  constructor(options: ChildOptions) {
+    this.#process = new Deno.Command("deno", {
+      args: [...options.args],
+      cwd: projectDir,
+      env: { NO_COLOR: "1", ...options.env },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
+    this.pid = this.#process.pid;
+    this.exited = this.#process.status;
+    this.#stdin = this.#process.stdin.getWriter();
+    this.#stdin.closed.catch(() => {});
+    const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+      for await (const line of lines(stream)) {
+        options.onLine?.(line);
+        this.#tail.push(line.slice(0, TAIL_CHARS));
+        if (this.#tail.length > TAIL_LINES) this.#tail.shift();
+        this.#waiting = this.#waiting.filter(({ pattern, found }) => {
+          const match = pattern.exec(line);
+          if (match !== null) found(match);
+          return match === null;
+        });
+      }
+    };
+    this.#reading = Promise.all([read(this.#process.stdout), read(this.#process.stderr)]);
+  }
+
+  /** The next line that matches. Throws with the last output when the process ends or the time passes before. */
+  async line(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
+    const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
+    this.#waiting.push({ pattern, found: resolve });
+    const fail = (why: string) => reject(new Error(`${why}; last output:\n${this.#tail.join("\n")}`));
+    const timer = setTimeout(() => fail(`No line like ${pattern} within ${timeoutMs} ms`), timeoutMs);
+    this.#reading.then(() => fail(`The process ended before a line like ${pattern}`));
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async write(text: string): Promise<void> {
+    await this.#stdin.write(encoder.encode(text));
+  }
+
+  /** Ends it as an operator would, or the hard way when it takes longer than `graceMs`. */
+  async stop(graceMs = 8000): Promise<Deno.CommandStatus> {
+    this.#signal("SIGTERM");
+    const timer = setTimeout(() => this.#signal("SIGKILL"), graceMs);
+    const status = await this.exited;
+    clearTimeout(timer);
+    await this[Symbol.asyncDispose]();
+    return status;
+  }
+
+  /** SIGKILL, at once. */
+  async kill(): Promise<void> {
+    this.#signal("SIGKILL");
+    await this[Symbol.asyncDispose]();
+  }
+
+  #signal(signal: Deno.Signal): void {
+    try {
+      this.#process.kill(signal);
+    } catch {
+      // It has ended already.
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#signal("SIGKILL");
+    await this.exited;
+    await this.#reading.catch(() => {});
+    await this.#stdin.close().catch(() => {});
+  }
+}

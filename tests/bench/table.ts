@@ -1,0 +1,50 @@
+/** Results of the benchmark, as a Markdown table for people and as JSON for programs. */
+
+/** One figure beside its control of the same run. */
+export interface Row {
+  readonly name: string;
+  /** What was measured, with its unit. */
+  readonly measured: string;
+  /** What it is compared to, with its unit. */
+  readonly control: string;
+  /** The figure the target speaks of: mostly measured / control. */
+  readonly ratio: number;
+  readonly target: { readonly atLeast: number } | { readonly atMost: number } | null;
+  /** Medians behind the figures, for the JSON. */
+  readonly details: Record<string, unknown>;
+}
+
+/** Whether a row reaches its target; `null` when it has none. */
+export function met(row: Row): boolean | null {
+  if (row.target === null) return null;
+  return "atLeast" in row.target ? row.ratio >= row.target.atLeast : row.ratio <= row.target.atMost;
+}
+
+function shown(value: number): string {
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+/** The rows as a Markdown table. */
+export function markdown(rows: readonly Row[]): string {
+  const cells = rows.map((row) => {
+    const target = row.target === null
+      ? ""
+      : "atLeast" in row.target
+      ? `>= ${shown(row.target.atLeast)}`
+      : `<= ${shown(row.target.atMost)}`;
+    const verdict = met(row);
+    return [
+      row.name,
+      row.measured,
+      row.control,
+      shown(row.ratio),
+      target,
+      verdict === null ? "" : verdict ? "yes" : "NO",
+    ];
+  });
+  const all = [["row", "measured", "control", "ratio", "target", "met"], ...cells];
+  const widths = all[0]?.map((_, column) => Math.max(...all.map((line) => line[column]?.length ?? 0))) ?? [];
+  const line = (texts: string[]) => `| ${texts.map((text, i) => text.padEnd(widths[i] ?? 0)).join(" | ")} |`;
+  const [head, ...body] = all.map(line);
+  return [head, `| ${widths.map((width) => "-".repeat(width)).join(" | ")} |`, ...body].join("\n");
+}
