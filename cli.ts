@@ -1,0 +1,13 @@
+/** The command line: a table of commands, no logic. */
+import { exitOnBug, runProgram } from "./mod/server/program.ts";
+import { serveCommand } from "./mod/server/serve_command.ts";
+
+const commands = [serveCommand];
+
+if (Deno.args[0] === "isolate") {
+  // A compiled program starts itself again for each isolate; nobody types this.
+  await import("./mod/functions/isolate/main.ts");
+} else {
+  exitOnBug();
+  Deno.exit(await runProgram(commands, Deno.args));
+}

@@ -1,0 +1,46 @@
+/** What the server has to say to its operator: one line a message, on standard error. */
+
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
+/** Writes one message. Fields follow the message as `key=value`. */
+export type Log = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void;
+
+export interface LogLineOptions {
+  readonly at: Date;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields?: Record<string, unknown>;
+}
+
+/** The text of one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces have further lines. */
+export function logLine({ at, level, message, fields = {} }: LogLineOptions): string {
+  const stacks: string[] = [];
+  let line = `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`;
+  for (const [key, value] of Object.entries(fields)) {
+    line += ` ${key}=${fieldText(value)}`;
+    if (value instanceof Error && value.stack !== undefined) stacks.push(value.stack);
+  }
+  return [line, ...stacks].join("\n") + "\n";
+}
+
+function fieldText(value: unknown): string {
+  if (value instanceof Error) return JSON.stringify(`${value.name}: ${value.message}`);
+  // Spaces, quotes and line breaks would make one field look like several.
+  if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+  if (typeof value === "bigint") return String(value);
+  return JSON.stringify(value) ?? String(value);
+}
+
+/** A log that writes to standard error, `debug` messages only when asked to. */
+export function stderrLog({ debug }: { readonly debug: boolean }): Log {
+  const encoder = new TextEncoder();
+  return (level, message, fields = {}) => {
+    if (level === "debug" && !debug) return;
+    const bytes = encoder.encode(logLine({ at: new Date(), level, message, fields }));
+    try {
+      for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
+    } catch {
+      // Standard error is closed or its disk is full: there is nowhere left to say so, and serving goes on.
+    }
+  };
+}

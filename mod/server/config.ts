@@ -1,0 +1,74 @@
+/** From checked options to what a server is started with: folders looked up, files read, defaults chosen. */
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseEnv } from "node:util";
+import type { ServeOptions } from "./options.ts";
+import { StartError } from "./start_error.ts";
+
+export interface ServeConfig {
+  readonly host: string;
+  /** `null`: the default port, or the next free one. 0: any free one. */
+  readonly port: number | null;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Absolute. */
+  readonly functionsDir: string;
+  /** Absolute; `null` without a static frontend. */
+  readonly staticDir: string | null;
+  /** Whether the bundled example is served because there is no app. */
+  readonly example: boolean;
+  readonly dev: boolean;
+  /** Hosts that actions may reach; `null` for any. */
+  readonly actionNet: readonly string[] | null;
+  /** What actions see as `ctx.env`. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
+
+/** Throws a `StartError` for a folder or file that was named and is not there. */
+export async function resolveConfig(options: ServeOptions): Promise<ServeConfig> {
+  const functionsDir = options.functions ?? (await isFolder("functions") ? "functions" : null);
+  if (options.functions !== null && !await isFolder(options.functions)) {
+    throw new StartError(`Cannot find the functions folder "${options.functions}"`);
+  }
+  const example = functionsDir === null;
+  const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
+  return {
+    host: options.host,
+    port: options.port,
+    dataDir: resolve(options.data),
+    functionsDir: functionsDir === null ? resolve(EXAMPLE_DIR, "functions") : resolve(functionsDir),
+    staticDir: staticDir === null ? null : resolve(staticDir),
+    example,
+    dev: options.dev,
+    actionNet: options.actionNet,
+    env: options.envFile === null ? {} : await readEnvFile(options.envFile),
+  };
+}
+
+async function readEnvFile(path: string): Promise<Record<string, string>> {
+  try {
+    const values = parseEnv(await Deno.readTextFile(path));
+    return Object.fromEntries(
+      Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined),
+    );
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`Cannot read the environment file "${path}": ${reason}`, { cause: error });
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(path)).isDirectory;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return false;
+    throw new StartError(
+      `Cannot read the folder "${path}": ${error instanceof Error ? error.message : error}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}

@@ -1,0 +1,64 @@
+/** One server for a data folder: an exclusive lock on its file `lock`, which the kernel drops when the process ends. */
+import { join } from "node:path";
+import { StartError } from "./start_error.ts";
+
+/** Holds a data folder until it is disposed of. */
+export class DataLock implements Disposable {
+  readonly #file: Deno.FsFile;
+
+  private constructor(file: Deno.FsFile) {
+    this.#file = file;
+  }
+
+  /**
+   * Creates the folder (mode 0700) when it is missing and takes its lock. Throws a `StartError` when the folder cannot
+   * be used, or when another process holds it, whose id it names.
+   */
+  static async acquire(dataDir: string): Promise<DataLock> {
+    try {
+      await Deno.mkdir(dataDir, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new StartError(`Cannot create the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+    }
+    let file;
+    try {
+      file = await Deno.open(join(dataDir, "lock"), { read: true, write: true, create: true, mode: 0o600 });
+    } catch (error) {
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+    }
+    try {
+      if (!await file.tryLock(true)) {
+        const holder = await readText(file);
+        throw new StartError(
+          `Another server ${
+            /^\d+$/.test(holder) ? `(process ${holder}) ` : ""
+          }is using the data folder "${dataDir}". ` +
+            "Stop it first, or choose another folder with --data",
+        );
+      }
+      await file.truncate(0);
+      await file.seek(0, Deno.SeekMode.Start);
+      await file.write(new TextEncoder().encode(`${Deno.pid}\n`));
+    } catch (error) {
+      file.close();
+      if (error instanceof StartError) throw error;
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+    }
+    return new DataLock(file);
+  }
+
+  /** Gives the folder up. The file stays: deleting it would let two servers lock two files of one name. */
+  [Symbol.dispose](): void {
+    this.#file.close();
+  }
+}
+
+async function readText(file: Deno.FsFile): Promise<string> {
+  const bytes = new Uint8Array(32);
+  const length = await file.read(bytes);
+  return new TextDecoder().decode(bytes.subarray(0, length ?? 0)).trim();
+}
+
+function reason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

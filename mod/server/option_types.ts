@@ -1,0 +1,65 @@
+/** The kinds of values options take: each turns the text of a flag or an environment variable into a value. */
+
+/** A value that an option cannot take. The message completes "Invalid value for --flag: ". */
+export class OptionValueError extends Error {
+  override readonly name = "OptionValueError";
+}
+
+/** A switch given by environment: `--dev` on the command line has no value. */
+export function parseSwitch(text: string): boolean {
+  switch (text.trim().toLowerCase()) {
+    case "1":
+    case "true":
+    case "yes":
+    case "on":
+      return true;
+    case "":
+    case "0":
+    case "false":
+    case "no":
+    case "off":
+      return false;
+    default:
+      throw new OptionValueError(`expected true or false, received "${text}"`);
+  }
+}
+
+/** A TCP port; 0 is any free one. */
+export function parsePort(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) {
+    throw new OptionValueError(`expected a port from 0 to 65535, received "${text}"`);
+  }
+  return Number(text);
+}
+
+/** An address to listen on: a host name or an IP address, without scheme, port or path. */
+export function parseHost(text: string): string {
+  const host = text.replace(/^\[(.*)\]$/, "$1");
+  if (!/^[A-Za-z0-9.:_%-]+$/.test(host) || /^[^:]*:\d+$/.test(host)) {
+    throw new OptionValueError(
+      `expected an address such as 127.0.0.1, 0.0.0.0 or localhost, received "${text}"`,
+    );
+  }
+  return host;
+}
+
+/** The path of a folder or file, relative to the working directory or absolute. */
+export function parsePath(text: string): string {
+  if (text.trim() === "" || text.includes("\0")) {
+    throw new OptionValueError(`expected a path, received "${text}"`);
+  }
+  return text;
+}
+
+/** Hosts separated by commas, each with an optional port, as Deno's `--allow-net` takes them. */
+export function parseNetList(text: string): readonly string[] {
+  const hosts = text.split(",").map((host) => host.trim()).filter((host) => host !== "");
+  for (const host of hosts) {
+    if (!/^(\*\.)?[A-Za-z0-9._-]+(:\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](:\d{1,5})?$/.test(host)) {
+      throw new OptionValueError(
+        `expected hosts separated by commas, such as "api.example.com,127.0.0.1:8080", received "${host}"`,
+      );
+    }
+  }
+  return hosts;
+}

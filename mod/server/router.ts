@@ -1,0 +1,115 @@
+/**
+ * Which part of the server answers a request. Service routes come first (`/api/*`, `/_/*`, `/metrics`) and are never
+ * answered with static files; everything else belongs to the app's static frontend.
+ */
+import { Hono } from "hono";
+import { cors } from "hono/cors";
+import { secureHeaders } from "hono/secure-headers";
+import { ServiceError } from "../errors.ts";
+import type { Log } from "../kit/log.ts";
+import type { ClientModules } from "./client_modules.ts";
+import { errorResponse } from "./error_response.ts";
+import type { StaticFiles } from "./static_files.ts";
+import { VERSION } from "./version.ts";
+
+export interface RouterParts {
+  /** The one-shot function calls `POST /api/query`, `/api/mutation`, `/api/action`. */
+  readonly functionCalls: Hono;
+  /** Answers the WebSocket handshake of `/api/sync`. */
+  readonly acceptSocket: (request: Request) => Response;
+  /** ts of the newest commit, for `/api/health`. */
+  readonly ts: () => number;
+  readonly clientModules: ClientModules;
+  readonly dashboard: StaticFiles;
+  /** The app's frontend; `null` when it has none. */
+  readonly frontend: StaticFiles | null;
+  readonly log: Log;
+}
+
+/** HSTS is left to whoever ends TLS, which this server does not. */
+const commonHeaders = {
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+  strictTransportSecurity: false,
+  xDnsPrefetchControl: false,
+  xDownloadOptions: false,
+  xPermittedCrossDomainPolicies: false,
+  xXssProtection: false,
+} as const;
+
+export function createRouter(parts: RouterParts): Hono {
+  const app = new Hono();
+  app.notFound(() => errorResponse(new ServiceError("not_found")));
+  app.onError((error) => {
+    if (error instanceof ServiceError) return errorResponse(error);
+    parts.log("error", "A request failed", { error });
+    return errorResponse(new ServiceError("internal"));
+  });
+
+  // Before all middleware: the answer to a handshake must leave exactly as the platform made it.
+  app.get("/api/sync", (c) => {
+    if (c.req.header("upgrade")?.toLowerCase() === "websocket") return parts.acceptSocket(c.req.raw);
+    const response = errorResponse(new ServiceError("upgrade_required"));
+    response.headers.set("Upgrade", "websocket");
+    return response;
+  });
+
+  // Apps on other origins may call: credentials are bearer tokens, which no browser sends by itself.
+  app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders: ["Retry-After"] }));
+  app.use(
+    "/api/*",
+    secureHeaders({ ...commonHeaders, xFrameOptions: false, crossOriginResourcePolicy: false }),
+  );
+  app.get(
+    "/api/health",
+    (c) => c.json({ status: "ok", ts: parts.ts() }, 200, { "Cache-Control": "no-store" }),
+  );
+  app.route("/", parts.functionCalls);
+  app.all("/api", (c) => c.notFound());
+  app.all("/api/*", (c) => c.notFound());
+
+  app.use("/_/*", secureHeaders(serviceHeaders));
+  app.get("/_/client.js", (c) => parts.clientModules.respondWithEntry(c.req.raw));
+  app.get(
+    "/_/modules/*",
+    (c) => parts.clientModules.respond(c.req.raw, c.req.path.slice("/_/modules/".length)),
+  );
+  app.get("/_/about", (c) => c.json({ name: "Syncline", version: VERSION }));
+  app.get("/_", (c) => c.redirect("/_/"));
+  app.get("/_/*", async (c) => {
+    const response = await parts.dashboard.respond(c.req.raw, new URL(c.req.url).pathname.slice("/_".length));
+    return response.status === 404 ? c.notFound() : response;
+  });
+  app.all("/_", (c) => c.notFound());
+  app.all("/_/*", (c) => c.notFound());
+  app.all("/metrics", (c) => c.notFound());
+
+  app.use("*", secureHeaders(frontendHeaders));
+  app.all("*", (c) => {
+    if (parts.frontend === null) return c.notFound();
+    return parts.frontend.respond(c.req.raw, new URL(c.req.url).pathname);
+  });
+  return app;
+}
+
+/** The dashboard shows nothing but its own files, in no frame; its modules may be imported by any page. */
+const serviceHeaders = {
+  ...commonHeaders,
+  crossOriginResourcePolicy: "cross-origin",
+  xFrameOptions: "DENY",
+  contentSecurityPolicy: {
+    defaultSrc: ["'self'"],
+    imgSrc: ["'self'", "data:"],
+    objectSrc: ["'none'"],
+    baseUri: ["'none'"],
+    formAction: ["'self'"],
+    frameAncestors: ["'none'"],
+  },
+};
+
+/** What is safe for every app; the rest is for its authors to decide. */
+const frontendHeaders = {
+  ...commonHeaders,
+  crossOriginResourcePolicy: false,
+  referrerPolicy: "strict-origin-when-cross-origin",
+} as const;

@@ -1,0 +1,61 @@
+/** The command `serve`: from options to a server, until a signal ends it. */
+import { type Log, stderrLog } from "../kit/log.ts";
+import { startBackend } from "./backend.ts";
+import { banner } from "./banner.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { resolveConfig } from "./config.ts";
+import { runDevMode } from "./dev_mode.ts";
+import type { ServeOptions } from "./options.ts";
+import { Server } from "./server.ts";
+import { StopSignals } from "./signals.ts";
+import { StartError } from "./start_error.ts";
+import { checkTypes } from "./type_check.ts";
+
+export const serveCommand: CommandSpec = {
+  name: "serve",
+  description: "Serve an app: its functions, its data and its frontend",
+  run: serve,
+};
+
+async function serve(options: ServeOptions): Promise<number> {
+  using signals = new StopSignals();
+  const log = stderrLog({ debug: options.dev });
+  try {
+    const config = await resolveConfig(options);
+    const starting = Server.start({ config, log, startBackend });
+    const started = await Promise.race([starting, signals.first]);
+    // Nothing is served yet, and the isolates end with this process.
+    if (typeof started === "string") return exitCodes.ok;
+    await using server = started;
+    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url: server.url, cwd: Deno.cwd() })));
+    await untilSignal({ server, signals, log, watched: config.dev ? config.functionsDir : null });
+    return exitCodes.ok;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+interface Running {
+  readonly server: Server;
+  readonly signals: StopSignals;
+  readonly log: Log;
+  /** Folder whose edits are loaded; `null` outside `--dev`. */
+  readonly watched: string | null;
+}
+
+async function untilSignal({ server, signals, log, watched }: Running): Promise<void> {
+  const ended = new AbortController();
+  const devMode = watched === null ? null : runDevMode({
+    functionsDir: watched,
+    log,
+    signal: ended.signal,
+    reload: () => server.reload(),
+    checkTypes,
+  }).catch((error) => log("error", "Edits are no longer noticed", { error }));
+  await signals.first;
+  log("info", "Stopping: sockets are closed and running calls finish. A second signal stops at once");
+  ended.abort();
+  await devMode;
+}

@@ -1,0 +1,152 @@
+/** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
+import type { Hono } from "hono";
+import { fileURLToPath } from "node:url";
+import { ServiceError } from "../errors.ts";
+import type { Log } from "../kit/log.ts";
+import { httpLimits } from "../limits.ts";
+import type { Backend, ReloadResult } from "./backend.ts";
+import { ClientModules } from "./client_modules.ts";
+import type { ServeConfig } from "./config.ts";
+import { DataLock } from "./data_lock.ts";
+import { errorResponse } from "./error_response.ts";
+import { type HttpServer, listen, localUrl } from "./listen.ts";
+import { createRouter } from "./router.ts";
+import { StaticFiles } from "./static_files.ts";
+
+const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard", import.meta.url));
+
+/** Starts what is behind the HTTP face; tests give one of their own. */
+export type StartBackend = (config: ServeConfig, log: Log) => Promise<Backend>;
+
+export interface ServerParts {
+  readonly config: ServeConfig;
+  readonly log: Log;
+  readonly startBackend: StartBackend;
+}
+
+/**
+ * A server is `starting` from the moment its port is open, `serving` once the app is loaded and `draining` when it was
+ * told to stop; it never goes back.
+ */
+type State =
+  | { readonly name: "starting" }
+  | { readonly name: "serving"; readonly router: Hono; readonly backend: Backend }
+  | { readonly name: "draining" };
+
+/** What a server holds before its app is loaded. */
+interface Held {
+  readonly lock: DataLock;
+  readonly dashboard: StaticFiles;
+  readonly frontend: StaticFiles | null;
+}
+
+export class Server implements AsyncDisposable {
+  readonly #parts: ServerParts;
+  readonly #held: Held;
+  readonly #http: HttpServer;
+  #state: State = { name: "starting" };
+  /** Set by the first `stop`; later ones wait for it too. */
+  #stopped: Promise<void> | null = null;
+
+  private constructor(parts: ServerParts, held: Held) {
+    this.#parts = parts;
+    this.#held = held;
+    this.#http = listen(parts.config, (request) => this.#respond(request));
+  }
+
+  /**
+   * Takes the data folder, opens the port and loads the app, in this order. Until the app is loaded every request is
+   * answered with 503. Throws a `StartError`, or what `startBackend` threw, and holds nothing then.
+   */
+  static async start(parts: ServerParts): Promise<Server> {
+    const { config } = parts;
+    const dashboard = await StaticFiles.open(DASHBOARD_DIR, { clientRoutes: false });
+    const frontend = config.staticDir === null
+      ? null
+      : await StaticFiles.open(config.staticDir, { clientRoutes: true });
+    const lock = await DataLock.acquire(config.dataDir);
+    let server: Server | undefined;
+    try {
+      server = new Server(parts, { lock, dashboard, frontend });
+      await server.#load();
+      return server;
+    } catch (error) {
+      if (server === undefined) lock[Symbol.dispose]();
+      else await server.stop();
+      throw error;
+    }
+  }
+
+  /** Address for a browser on this machine, without a slash at its end. */
+  get url(): string {
+    return localUrl(this.#http.addr);
+  }
+
+  /** Loads the app's code anew (`--dev`). */
+  async reload(): Promise<ReloadResult> {
+    if (this.#state.name !== "serving") return { ok: false, message: "The server is not serving" };
+    return await this.#state.backend.reload();
+  }
+
+  /**
+   * Refuses new requests, closes the sockets with 1012, lets running calls finish for at most `httpLimits.drainMs`, then
+   * ends the isolates and gives the data folder up.
+   */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#drain();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  async #load(): Promise<void> {
+    const backend = await this.#parts.startBackend(this.#parts.config, this.#parts.log);
+    const router = createRouter({
+      functionCalls: backend.functionCalls,
+      acceptSocket: (request) => backend.acceptSocket(request),
+      ts: () => backend.ts,
+      clientModules: new ClientModules(),
+      dashboard: this.#held.dashboard,
+      frontend: this.#held.frontend,
+      log: this.#parts.log,
+    });
+    this.#state = { name: "serving", router, backend };
+  }
+
+  async #drain(): Promise<void> {
+    const backend = this.#state.name === "serving" ? this.#state.backend : null;
+    this.#state = { name: "draining" };
+    try {
+      // Sockets first: shutting the listener down would close them with a code that tells clients nothing.
+      await backend?.closeSockets();
+      await this.#finishRequests();
+      await backend?.[Symbol.asyncDispose]();
+    } finally {
+      this.#held.lock[Symbol.dispose]();
+    }
+  }
+
+  async #finishRequests(): Promise<void> {
+    const finished = this.#http.shutdown();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(() => resolve("late"), httpLimits.drainMs);
+    });
+    if (await Promise.race([finished, late]) === "late") {
+      this.#parts.log("warn", "Requests were still running when the time to finish them was over");
+    }
+    clearTimeout(timer);
+  }
+
+  #respond(request: Request): Response | Promise<Response> {
+    const state = this.#state;
+    if (state.name === "serving") return state.router.fetch(request);
+    if (new URL(request.url).pathname === "/api/health") {
+      return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
+    }
+    const response = errorResponse(new ServiceError("unavailable"));
+    response.headers.set("Retry-After", "1");
+    return response;
+  }
+}

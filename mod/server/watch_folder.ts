@@ -1,0 +1,77 @@
+/** Notices edits in a folder and tells of each burst of them once. */
+
+/** Quiet time after which a burst of edits counts as over: editors write a file in several steps. */
+const SETTLE_MS = 60;
+/** Endings of the files whose edits matter. */
+const SOURCE_FILE = /\.(?:[cm]?[jt]sx?|json)$/;
+
+export interface WatchOptions {
+  /** Ends the watch. */
+  readonly signal: AbortSignal;
+  /** Called after each burst, one call at a time: edits made during a call lead to one more call after it. */
+  readonly onEdit: () => Promise<void>;
+}
+
+/** Resolves when the watch was ended. Rejects when the folder cannot be watched, or with what `onEdit` rejects with. */
+export async function watchFolder(folder: string, { signal, onEdit }: WatchOptions): Promise<void> {
+  const watcher = Deno.watchFs(folder, { recursive: true });
+  const stop = () => watcher.close();
+  signal.addEventListener("abort", stop, { once: true });
+  const calls = new EditCalls(onEdit);
+  try {
+    if (signal.aborted) return watcher.close();
+    for await (const event of watcher) if (matters(event)) calls.edited();
+  } finally {
+    signal.removeEventListener("abort", stop);
+    await calls.end();
+  }
+}
+
+/** Whether an event is an edit of source code. Loading the code is an event too, and must not count. */
+function matters({ kind, paths }: Deno.FsEvent): boolean {
+  if (kind === "access" || kind === "any" || kind === "other") return false;
+  return paths.some((path) => {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    return !name.startsWith(".") && SOURCE_FILE.test(name);
+  });
+}
+
+/** Turns edits into calls. */
+class EditCalls {
+  readonly #onEdit: () => Promise<void>;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  /** The call under way. */
+  #running: Promise<void> | null = null;
+  /** Whether there were edits since the call under way began. */
+  #again = false;
+
+  constructor(onEdit: () => Promise<void>) {
+    this.#onEdit = onEdit;
+  }
+
+  edited(): void {
+    if (this.#running !== null) {
+      this.#again = true;
+      return;
+    }
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run();
+    }, SETTLE_MS);
+  }
+
+  async end(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#again = false;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    await this.#onEdit();
+    this.#running = null;
+    if (this.#again) {
+      this.#again = false;
+      this.edited();
+    }
+  }
+}
