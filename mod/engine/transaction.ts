@@ -20,6 +20,8 @@ export interface ScanOptions {
   readonly after?: string;
   /** Ends with this key (in scan order), included. */
   readonly until?: string;
+  /** How many rows the caller means to take: sizes the first read from disk, limits nothing. */
+  readonly expected?: number;
 }
 
 /** A document met by a scan, with its key in the index: what cursors are made of. */

@@ -81,6 +81,11 @@ export interface TableDefinition {
   readonly searchIndexes: readonly SearchIndexDefinition[];
   readonly vectorIndexes: readonly VectorIndexDefinition[];
   /**
+   * Changes whenever `validate` may have changed. Stored documents are not checked again while it stays the same;
+   * without it they are checked at each start.
+   */
+  readonly fingerprint?: string;
+  /**
    * Checks the fields of a document (without `_id` and `_creationTime`) and gives back what is stored.
    * Throws an error whose message names the field's path.
    */
