@@ -1,0 +1,146 @@
+/**
+ * Makes result diffs (contract: Result diffs): the JSON text of the edits that turn one result into the next.
+ * `apply_diff.ts` is the other half. Elements of arrays are matched by `_id` before their content, so a row that
+ * moved or was edited costs that row only.
+ */
+import { matchElements } from "./match_elements.ts";
+
+/** Levels down to which an edit is weighed against a replacement; deeper down edits are taken as they come. */
+const WEIGHED_DEPTH = 4;
+/** Edits shorter than this are taken without weighing them. */
+const SHORT_EDIT_CHARS = 64;
+
+/** How one value becomes another: not at all (`null`), by an edit, or by putting a new value (its JSON) in its place. */
+type Change = null | { readonly edit: string } | { readonly value: string };
+
+/**
+ * JSON text of the diff from one JSON value to another, `null` when they are equal. Whether it is worth sending is for
+ * the caller to judge by its length.
+ */
+export function resultDiff(before: unknown, after: unknown): string | null {
+  const change = changeOf(before, { after, depth: 0 });
+  return change === null ? null : diffText(change);
+}
+
+function diffText(change: NonNullable<Change>): string {
+  return "edit" in change ? change.edit : `{"$r":${change.value}}`;
+}
+
+interface Target {
+  readonly after: unknown;
+  readonly depth: number;
+}
+
+function changeOf(before: unknown, { after, depth }: Target): Change {
+  if (before === after) return null;
+  const edit = Array.isArray(before)
+    ? Array.isArray(after) ? arrayEdit(before, { after, depth: depth + 1 }) : undefined
+    : isObject(before) && isObject(after)
+    ? objectEdit(before, { after, depth: depth + 1 })
+    : undefined;
+  if (edit === null) return null;
+  if (edit === undefined) return { value: JSON.stringify(after) };
+  if (edit.length <= SHORT_EDIT_CHARS || depth >= WEIGHED_DEPTH) return { edit };
+  const value = JSON.stringify(after);
+  return edit.length < value.length ? { edit } : { value };
+}
+
+/** `null` when nothing differs. */
+function objectEdit(
+  before: Record<string, unknown>,
+  { after, depth }: { readonly after: Record<string, unknown>; readonly depth: number },
+): string | null {
+  const set: string[] = [];
+  const patched: string[] = [];
+  for (const key of Object.keys(after)) {
+    if (!Object.hasOwn(before, key)) {
+      set.push(`${JSON.stringify(key)}:${JSON.stringify(after[key])}`);
+      continue;
+    }
+    const change = changeOf(before[key], { after: after[key], depth });
+    if (change === null) continue;
+    if ("value" in change) set.push(`${JSON.stringify(key)}:${change.value}`);
+    else patched.push(`${JSON.stringify(key)}:${change.edit}`);
+  }
+  const deleted = Object.keys(before).filter((key) => !Object.hasOwn(after, key));
+  const parts: string[] = [];
+  if (set.length > 0) parts.push(`"s":{${set.join(",")}}`);
+  if (deleted.length > 0) parts.push(`"d":${JSON.stringify(deleted)}`);
+  if (patched.length > 0) parts.push(`"p":{${patched.join(",")}}`);
+  return parts.length === 0 ? null : `{"$o":{${parts.join(",")}}}`;
+}
+
+/** `null` when nothing differs. */
+function arrayEdit(
+  before: readonly unknown[],
+  { after, depth }: { readonly after: readonly unknown[]; readonly depth: number },
+): string | null {
+  const ops = new ArrayOps();
+  let at = 0;
+  for (const match of matchElements(before, after)) {
+    // What stands between two matches in the old array and has no partner goes away.
+    if (match.old === null) {
+      ops.insert(JSON.stringify(after[match.new]));
+      continue;
+    }
+    ops.delete(match.old - at);
+    at = match.old + 1;
+    const change = changeOf(before[match.old], { after: after[match.new], depth });
+    if (change === null) ops.keep();
+    else ops.patch(diffText(change));
+  }
+  ops.delete(before.length - at);
+  return ops.text();
+}
+
+/** Collects array ops, joining neighbours of one kind. */
+class ArrayOps {
+  readonly #ops: string[] = [];
+  #kept = 0;
+  #deleted = 0;
+  #inserted: string[] = [];
+
+  keep(): void {
+    this.#flushEdits();
+    this.#kept++;
+  }
+
+  delete(count: number): void {
+    if (count === 0) return;
+    this.#flushKept();
+    this.#deleted += count;
+  }
+
+  insert(element: string): void {
+    this.#flushKept();
+    this.#inserted.push(element);
+  }
+
+  patch(diff: string): void {
+    this.#flushKept();
+    this.#flushEdits();
+    this.#ops.push(`{"$p":${diff}}`);
+  }
+
+  /** The edit's text; what is kept at the end needs no op. */
+  text(): string | null {
+    this.#flushEdits();
+    return this.#ops.length === 0 ? null : `{"$a":[${this.#ops.join(",")}]}`;
+  }
+
+  #flushKept(): void {
+    if (this.#kept > 0) this.#ops.push(String(this.#kept));
+    this.#kept = 0;
+  }
+
+  #flushEdits(): void {
+    if (this.#deleted > 0) this.#ops.push(String(-this.#deleted));
+    if (this.#inserted.length > 0) this.#ops.push(`[${this.#inserted.join(",")}]`);
+    this.#deleted = 0;
+    this.#inserted = [];
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
