@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { runCommandLine } from "../../mod/server/command_line.ts";
+import { options, type ServeOptions } from "../../mod/server/options.ts";
+
+/** Runs the command line with a `serve` that only takes down what it was given. */
+async function run(args: readonly string[], env: Record<string, string> = {}) {
+  let out = "";
+  let err = "";
+  let served: ServeOptions | null = null;
+  const code = await runCommandLine([{
+    name: "serve",
+    description: "Serve",
+    run: (options) => {
+      served = options;
+      return Promise.resolve(7);
+    },
+  }], {
+    args,
+    env: (name) => env[name],
+    out: (text) => out += text,
+    err: (text) => err += text,
+  });
+  return { code, out, err, served: served as ServeOptions | null };
+}
+
+Deno.test("serve without options gets the defaults of the table, and its exit code is the program's", async () => {
+  const { code, served } = await run(["serve"]);
+  assert.equal(code, 7);
+  assert.deepEqual(
+    served,
+    Object.fromEntries(Object.entries(options).map(([name, spec]) => [name, spec.default])),
+  );
+});
+
+Deno.test("flags give typed values", async () => {
+  const { served } = await run([
+    ..."serve --host 0.0.0.0 --port 0 --data /d --functions=f --static s --dev".split(" "),
+    ..."--action-net api.example.com,[::1]:80 --env-file .env".split(" "),
+  ]);
+  assert.deepEqual(served, {
+    host: "0.0.0.0",
+    port: 0,
+    data: "/d",
+    functions: "f",
+    static: "s",
+    dev: true,
+    actionNet: ["api.example.com", "[::1]:80"],
+    envFile: ".env",
+  });
+});
+
+Deno.test("the environment gives what no flag gives, and a flag wins over it", async () => {
+  const env = { SYNCLINE_PORT: "4000", SYNCLINE_DEV: "yes", SYNCLINE_DATA: "", SYNCLINE_HOST: "::" };
+  const { served } = await run(["serve", "--port", "5000"], env);
+  assert.equal(served?.port, 5000);
+  assert.equal(served?.dev, true);
+  assert.equal(served?.data, "./data", "an empty variable counts as not set");
+  assert.equal(served?.host, "::");
+});
+
+const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
+  [["serve", "--nope"], {}, /unknown option '--nope'/],
+  [["serve", "--prot", "1"], {}, /Did you mean --port/],
+  [["serve", "extra"], {}, /too many arguments/],
+  [["serve", "--port"], {}, /argument missing/],
+  [["serve", "--port", "x"], {}, /--port: expected a port from 0 to 65535, received "x"/],
+  [["serve", "--port", "65536"], {}, /--port: expected a port/],
+  [["serve", "--port", "-1"], {}, /--port: expected a port/],
+  [["serve", "--port", "80.5"], {}, /--port: expected a port/],
+  [["serve", "--host", "http://x"], {}, /--host: expected an address/],
+  [["serve", "--host", "localhost:80"], {}, /--host: expected an address/],
+  [["serve", "--data", ""], {}, /--data: expected a path/],
+  [["serve", "--action-net", "https://x"], {}, /--action-net: expected hosts/],
+  [["serve"], { SYNCLINE_PORT: "http" }, /SYNCLINE_PORT: expected a port/],
+  [["serve"], { SYNCLINE_DEV: "maybe" }, /SYNCLINE_DEV: expected true or false/],
+  [["sevre"], {}, /unknown command/],
+];
+
+Deno.test("what is not understood ends with exit code 2, a message and nothing served", async (t) => {
+  for (const [args, env, message] of wrong) {
+    await t.step([...args, JSON.stringify(env)].join(" "), async () => {
+      const { code, err, served } = await run(args, env);
+      assert.match(err, message);
+      assert.equal(code, 2);
+      assert.equal(served, null);
+    });
+  }
+});
+
+Deno.test("--help names every flag, its default and its environment variable", async () => {
+  const { code, out, served } = await run(["serve", "--help"]);
+  assert.equal(code, 0);
+  assert.equal(served, null);
+  const text = out.replace(/\s+/g, " ");
+  for (const spec of Object.values(options)) {
+    assert.ok(text.includes(spec.flag), spec.flag);
+    assert.ok(text.includes(spec.env), spec.env);
+    if (spec.defaultText !== null) assert.ok(text.includes(`default: ${spec.defaultText}`), spec.flag);
+  }
+});
+
+Deno.test("--version prints the version of deno.json", async () => {
+  const { version } = JSON.parse(await Deno.readTextFile(new URL("../../deno.json", import.meta.url)));
+  assert.deepEqual(await run(["--version"]), { code: 0, out: `${version}\n`, err: "", served: null });
+});
