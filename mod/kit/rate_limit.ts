@@ -53,7 +53,8 @@ export class RateLimiter {
     const bucket = this.#buckets.get(key);
     if (!bucket) return 0;
     const tokens = this.#tokens(bucket);
-    return tokens >= 1 ? 0 : Math.ceil((1 - tokens) / this.#perMs);
+    // The rounding of a refill must not cost another millisecond.
+    return tokens > 1 - 1e-6 ? 0 : Math.ceil((1 - tokens) / this.#perMs);
   }
 
   /** Gives a call back, for what turned out not to count. */

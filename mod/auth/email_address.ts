@@ -1,0 +1,24 @@
+/** Email addresses in the one form in which they are stored, compared and written to. */
+import { domainToASCII } from "node:url";
+import { authLimits } from "../limits.ts";
+
+const LOCAL_CHARS_MAX = 64;
+const LOCAL = /^[^\s"(),:;<>@[\\\]\p{Cc}\p{Cf}]+$/u;
+const DOMAIN = /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/**
+ * The stored form of an address, or `null` for what is not one: lower case, the domain in ASCII. Mail goes to this form
+ * only, never to the text that was typed: two texts that are made equal here cannot get each other's mail.
+ */
+export function normalizedEmail(text: string): string | null {
+  const trimmed = text.trim();
+  const at = trimmed.lastIndexOf("@");
+  if (at < 1 || !trimmed.isWellFormed()) return null;
+  const local = trimmed.slice(0, at).normalize("NFKC").toLowerCase();
+  if (local.length > LOCAL_CHARS_MAX || !LOCAL.test(local)) return null;
+  if (local.startsWith(".") || local.endsWith(".") || local.includes("..")) return null;
+  const domain = domainToASCII(trimmed.slice(at + 1));
+  if (!DOMAIN.test(domain)) return null;
+  const email = `${local}@${domain}`;
+  return email.length > authLimits.emailCharsMax ? null : email;
+}

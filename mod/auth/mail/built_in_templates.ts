@@ -1,0 +1,67 @@
+/** The mails sent when no file replaces them. */
+import type { MailKind, Template } from "./templates.ts";
+
+interface Wording {
+  readonly subject: string;
+  /** Why this mail came. */
+  readonly reason: string;
+  /** What the button does. */
+  readonly button: string;
+  /** What to do with a mail nobody asked for. */
+  readonly unasked: string;
+}
+
+export const builtInTemplates: Record<MailKind, Template> = {
+  verify: template({
+    subject: "Confirm your email address",
+    reason: "Confirm that {{email}} is your address to finish setting up your account with {{app}}.",
+    button: "Confirm address",
+    unasked: "If you did not create an account, ignore this mail.",
+  }),
+  reset: template({
+    subject: "Set a new password",
+    reason: "Somebody asked for a new password for your account with {{app}}.",
+    button: "Set a new password",
+    unasked: "If that was not you, ignore this mail: your password stays as it is.",
+  }),
+  magic: template({
+    subject: "Sign in to {{app}}",
+    reason: "Use the button or the code to sign in to {{app}}.",
+    button: "Sign in",
+    unasked: "If you did not ask to sign in, ignore this mail and pass the code on to nobody.",
+  }),
+  change: template({
+    subject: "Confirm your new email address",
+    reason: "Confirm that {{email}} is to be the new address of your account with {{app}}.",
+    button: "Confirm new address",
+    unasked: "If you did not ask for this, ignore this mail: nothing changes.",
+  }),
+};
+
+function template({ subject, reason, button, unasked }: Wording): Template {
+  const text = `${reason}
+
+${button}: {{link}}
+
+Or enter this code: {{code}}
+
+Both work once and for {{validFor}}. ${unasked}
+`;
+  const html = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${subject}</title></head>
+<body style="margin:0;padding:32px 16px;background:#f4f4f5;color:#18181b;font:16px/1.5 system-ui,sans-serif">
+<div style="max-width:480px;margin:0 auto;padding:32px;background:#fff;border-radius:12px">
+<p style="margin:0 0 24px">${reason}</p>
+<p style="margin:0 0 24px"><a href="{{link}}"
+style="display:inline-block;padding:12px 20px;border-radius:8px;background:#18181b;color:#fff;text-decoration:none"
+>${button}</a></p>
+<p style="margin:0 0 8px">Or enter this code:</p>
+<p style="margin:0 0 24px;font:600 28px/1.2 ui-monospace,monospace;letter-spacing:4px">{{code}}</p>
+<p style="margin:0;color:#52525b;font-size:14px">Both work once and for {{validFor}}. ${unasked}</p>
+</div>
+</body>
+</html>
+`;
+  return { subject, text, html };
+}

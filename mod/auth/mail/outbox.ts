@@ -1,0 +1,125 @@
+/**
+ * Mail on its way: a bounded queue in memory, so that no request waits for a mail server. What fails is tried again
+ * until it would be of no use any more. Mails hold live tokens and so are never written to disk: what is lost
+ * with the process is asked for again.
+ */
+import { authLimits } from "../../limits.ts";
+import type { Log } from "../../kit/log.ts";
+import { type Mail, type Mailer, MailError } from "./mailer.ts";
+
+export interface OutboxOptions {
+  readonly mailer: Mailer;
+  readonly log: Log;
+  readonly now?: () => number;
+  /** Calls back once after `delayMs`; returns what cancels it. */
+  readonly schedule?: (callback: () => void, delayMs: number) => () => void;
+}
+
+interface Entry {
+  readonly mail: Mail;
+  /** After this instant the mail is of no use. */
+  readonly usefulUntil: number;
+  failures: number;
+}
+
+/** Sends mail in the background. */
+export class Outbox implements AsyncDisposable {
+  readonly #mailer: Mailer;
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #schedule: (callback: () => void, delayMs: number) => () => void;
+  /** Ready to be sent, in order. */
+  readonly #ready: Entry[] = [];
+  /** Waiting for another try, with what cancels the wait. */
+  readonly #retries = new Map<Entry, () => void>();
+  readonly #sending = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor({ mailer, log, now = Date.now, schedule = scheduleTimer }: OutboxOptions) {
+    this.#mailer = mailer;
+    this.#log = log;
+    this.#now = now;
+    this.#schedule = schedule;
+  }
+
+  /** Mails not handed over yet. */
+  get size(): number {
+    return this.#ready.length + this.#retries.size + this.#sending.size;
+  }
+
+  /** Takes a mail. Returns false, and logs it, when the queue is full. */
+  post(mail: Mail, { usefulUntil }: { readonly usefulUntil: number }): boolean {
+    if (this.#closed || this.size >= authLimits.mailsQueuedMax) {
+      this.#log("error", "mail dropped: too many are waiting", { to: mail.to, waiting: this.size });
+      return false;
+    }
+    this.#ready.push({ mail, usefulUntil, failures: 0 });
+    this.#next();
+    return true;
+  }
+
+  /** Resolves when nothing is being sent; mails that wait for another try are left. */
+  async settled(): Promise<void> {
+    while (this.#sending.size > 0) await Promise.all(this.#sending);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    const left = this.#ready.length + this.#retries.size;
+    if (left > 0) this.#log("warn", "mail not sent at shutdown", { waiting: left });
+    this.#ready.length = 0;
+    for (const cancel of this.#retries.values()) cancel();
+    this.#retries.clear();
+    await this.settled();
+    this.#mailer[Symbol.dispose]();
+  }
+
+  #next(): void {
+    while (this.#sending.size < authLimits.mailsAtOnceMax) {
+      const entry = this.#ready.shift();
+      if (!entry) return;
+      const sending = this.#send(entry).finally(() => {
+        this.#sending.delete(sending);
+        this.#next();
+      });
+      this.#sending.add(sending);
+    }
+  }
+
+  async #send(entry: Entry): Promise<void> {
+    try {
+      await this.#mailer.send(entry.mail);
+    } catch (error) {
+      this.#failed(entry, error);
+    }
+  }
+
+  #failed(entry: Entry, error: unknown): void {
+    const { to, subject } = entry.mail;
+    const delayMs = Math.min(authLimits.mailRetryMs * 2 ** entry.failures, authLimits.mailRetryMsMax);
+    entry.failures++;
+    const permanent = error instanceof MailError && error.permanent;
+    const hopeless = permanent || this.#closed || this.#now() + delayMs > entry.usefulUntil;
+    this.#log(hopeless ? "error" : "warn", hopeless ? "mail given up" : "mail failed, will be tried again", {
+      to,
+      subject,
+      failures: entry.failures,
+      ...(!hopeless && { retryInMs: delayMs }),
+      reason: error instanceof Error ? error.message : String(error),
+    });
+    if (hopeless) return;
+    const cancel = this.#schedule(() => {
+      this.#retries.delete(entry);
+      this.#ready.push(entry);
+      this.#next();
+    }, delayMs);
+    this.#retries.set(entry, cancel);
+  }
+}
+
+function scheduleTimer(callback: () => void, delayMs: number): () => void {
+  const timer = setTimeout(callback, delayMs);
+  // A mail that waits for another try does not keep the process alive.
+  Deno.unrefTimer(timer);
+  return () => clearTimeout(timer);
+}

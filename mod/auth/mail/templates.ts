@@ -1,0 +1,120 @@
+/** What mails say: built-in texts, each of which a file can replace. */
+import { join } from "node:path";
+import type { CodeKind } from "../codes.ts";
+import type { Mail } from "./mailer.ts";
+import { builtInTemplates } from "./built_in_templates.ts";
+
+/** Kinds of mail. `change` goes to the new address when a user changes it. */
+export type MailKind = CodeKind | "change";
+
+/** The texts of one kind of mail, with `{{name}}` where a value goes. */
+export interface Template {
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+}
+
+/** Values a template may use. */
+export interface TemplateValues {
+  /** Name of the app. */
+  readonly app: string;
+  /** Address the mail goes to. */
+  readonly email: string;
+  /** Link that holds the token. */
+  readonly link: string;
+  /** 6 digits. */
+  readonly code: string;
+  /** How long both are valid, such as `15 minutes`. */
+  readonly validFor: string;
+}
+
+export type Templates = Readonly<Record<MailKind, Template>>;
+
+const KINDS: readonly MailKind[] = ["verify", "reset", "magic", "change"];
+const NAMES: readonly (keyof TemplateValues)[] = ["app", "email", "link", "code", "validFor"];
+const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g;
+
+/** A template file cannot be used; the message names it and says why. */
+export class TemplateError extends Error {
+  override readonly name = "TemplateError";
+}
+
+/**
+ * The built-in templates, replaced by the files of a folder where there are any: `<kind>.txt`, whose first line is
+ * `Subject: …`, and `<kind>.html`. Throws {@linkcode TemplateError}.
+ */
+export async function loadTemplates(folder: string | null): Promise<Templates> {
+  const templates = { ...builtInTemplates };
+  if (folder === null) return templates;
+  for (const kind of KINDS) {
+    const text = await readOptional(join(folder, `${kind}.txt`));
+    const html = await readOptional(join(folder, `${kind}.html`));
+    if (text !== null) templates[kind] = { ...templates[kind], ...splitSubject(text, `${kind}.txt`) };
+    if (html !== null) templates[kind] = { ...templates[kind], html };
+    checkPlaceholders(kind, templates[kind]);
+  }
+  return templates;
+}
+
+/** The mail of a template. Values are escaped in HTML, and cannot add lines to the subject. */
+export function renderMail(template: Template, values: TemplateValues): Mail {
+  const fill = (text: string, escape: (value: string) => string) =>
+    text.replaceAll(PLACEHOLDER, (whole, name: string) => {
+      const key = NAMES.find((known) => known === name);
+      return key === undefined ? whole : escape(values[key]);
+    });
+  return {
+    to: values.email,
+    subject: fill(template.subject, (value) => value).replaceAll(/[\r\n]+/g, " "),
+    text: fill(template.text, (value) => value),
+    html: fill(template.html, escapeHtml),
+  };
+}
+
+function splitSubject(file: string, name: string): { subject: string; text: string } {
+  const match = /^\uFEFF?Subject:[ \t]*([^\r\n]+)\r?\n(?:\r?\n)?([^]*)$/.exec(file);
+  if (!match) {
+    throw new TemplateError(`Cannot use the mail template ${name}: its first line must be "Subject: ..."`);
+  }
+  const [, subject = "", text = ""] = match;
+  return { subject, text };
+}
+
+function checkPlaceholders(kind: MailKind, { subject, text, html }: Template): void {
+  for (const [part, content] of [["subject", subject], ["text", text], ["HTML", html]] as const) {
+    const used = [...content.matchAll(PLACEHOLDER)].map(([, name = ""]) => name);
+    const unknown = used.find((name) => !NAMES.some((known) => known === name));
+    if (unknown !== undefined) {
+      throw new TemplateError(
+        `Cannot use the mail template of "${kind}": its ${part} has {{${unknown}}}; there are ${
+          NAMES.join(", ")
+        }`,
+      );
+    }
+    if (part !== "subject" && !used.includes("link") && !used.includes("code")) {
+      throw new TemplateError(
+        `Cannot use the mail template of "${kind}": its ${part} has neither {{link}} nor {{code}}`,
+      );
+    }
+  }
+}
+
+async function readOptional(path: string): Promise<string | null> {
+  try {
+    return await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+  };
+  return text.replaceAll(/[&<>"']/g, (char) => entities[char] ?? char);
+}
