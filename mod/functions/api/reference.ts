@@ -1,0 +1,101 @@
+/**
+ * `api.messages.list`: references to functions, typed by inference from the modules' own types. Nothing here is
+ * generated and nothing is imported at run time but a symbol, so browsers may import it. Browser-safe.
+ */
+import {
+  type FunctionKind,
+  functionPathKey,
+  type FunctionReference,
+} from "../../protocol/function_reference.ts";
+
+/** Who may call a function: everybody, or only functions of the app. */
+export type Visibility = "public" | "internal";
+
+/** What `query`, `mutation` and their siblings return, as far as types go. `~registered` exists for the compiler only. */
+export interface RegisteredFunction<Kind extends FunctionKind, Vis extends Visibility, Args, Result> {
+  readonly "~registered"?: {
+    readonly kind: Kind;
+    readonly visibility: Vis;
+    readonly args: (args: Args) => void;
+    readonly result: Result;
+  };
+}
+
+type ReferenceTo<Export, Vis extends Visibility> = Export extends
+  RegisteredFunction<infer Kind, infer ExportVis, infer Args, infer Result>
+  ? ExportVis extends Vis ? FunctionReference<Kind, Args, Result> : never
+  : never;
+
+/** The references of one module: its exports that are functions of this visibility. */
+export type ModuleReferences<Module, Vis extends Visibility> = {
+  readonly [
+    Name in keyof Module as [Module[Name]] extends [RegisteredFunction<FunctionKind, Vis, never, unknown>]
+      ? "~registered" extends keyof Module[Name] ? Name : never
+      : never
+  ]: ReferenceTo<Module[Name], Vis>;
+};
+
+type Nested<Path extends string, Leaf> = Path extends `${infer Folder}/${infer Rest}`
+  ? { readonly [Name in Folder]: Nested<Rest, Leaf> }
+  : { readonly [Name in Path]: Leaf };
+
+type UnionToIntersection<Union> = (Union extends unknown ? (value: Union) => void : never) extends
+  (value: infer Intersection) => void ? Intersection : never;
+
+/**
+ * References to the functions of several modules. Keys are module paths (`"admin/users"` becomes `api.admin.users`);
+ * the functions of the module `index` stand at the root, as their paths do.
+ *
+ * @example
+ * ```ts
+ * type Api = ApiFromModules<{ messages: typeof import("./messages.ts"); index: typeof import("./index.ts") }>;
+ * ```
+ */
+export type ApiFromModules<Modules, Vis extends Visibility = "public"> = UnionToIntersection<
+  {
+    [Path in keyof Modules & string]: Path extends "index" ? ModuleReferences<Modules[Path], Vis>
+      : Nested<Path, ModuleReferences<Modules[Path], Vis>>;
+  }[keyof Modules & string]
+>;
+
+function referenceAt(parts: readonly string[]): object {
+  return new Proxy({}, {
+    get(_target, property) {
+      if (property === functionPathKey) {
+        const name = parts.at(-1);
+        if (name === undefined) return undefined;
+        return parts.length === 1 ? name : `${parts.slice(0, -1).join("/")}:${name}`;
+      }
+      // A reference is not a promise: awaiting or returning one must not call `then`.
+      if (typeof property === "symbol" || property === "then" || property === "toJSON") return undefined;
+      return referenceAt([...parts, property]);
+    },
+    set() {
+      throw new TypeError("Cannot assign to a function reference");
+    },
+  });
+}
+
+/** References without types: `anyApi.messages.list` names `messages:list`, whether it exists or not. */
+export const anyApi: { readonly [module: string]: AnyReferences } = referenceAt([]) as never;
+
+/** A step on the way to an untyped reference, and the reference itself. */
+export type AnyReferences = FunctionReference<FunctionKind, Record<string, unknown>, unknown> & {
+  readonly [name: string]: AnyReferences;
+};
+
+/**
+ * Typed references to the app's functions: `api` for public ones, `internal` for internal ones.
+ *
+ * @example
+ * ```ts
+ * export const { api, internal } = createApi<{ messages: typeof import("./messages.ts") }>();
+ * await ctx.runQuery(api.messages.list, { channel: "general" });
+ * ```
+ */
+export function createApi<Modules>(): {
+  readonly api: ApiFromModules<Modules, "public">;
+  readonly internal: ApiFromModules<Modules, "internal">;
+} {
+  return { api: anyApi as never, internal: anyApi as never };
+}

@@ -1,0 +1,156 @@
+/** `query`, `mutation`, `action` and their internal forms: how an app's modules declare functions. */
+import { z } from "zod";
+import type { FunctionKind } from "../../protocol/function_reference.ts";
+import type { ActionCtx, MutationCtx, QueryCtx } from "./context.ts";
+import type { RegisteredFunction, Visibility } from "./reference.ts";
+import type { AnyDataModel, DataModel } from "./values.ts";
+
+/** Arguments: a zod schema for each, or a zod object. Arguments that are not named are refused. */
+export type ArgsValidator = Readonly<Record<string, z.ZodType>> | z.ZodObject;
+
+type ArgsObject<Validator extends ArgsValidator> = Validator extends z.ZodObject ? Validator
+  : Validator extends Record<string, z.ZodType> ? z.ZodObject<Validator>
+  : never;
+
+type Flat<Fields> = { [Name in keyof Fields]: Fields[Name] };
+
+/** Arguments as the handler gets them. */
+export type ArgsOutput<Validator extends ArgsValidator> = Flat<z.output<ArgsObject<Validator>>>;
+
+/** Arguments as callers give them. */
+export type ArgsInput<Validator extends ArgsValidator> = Flat<z.input<ArgsObject<Validator>>>;
+
+type Handler<Ctx, Args, Result> = (ctx: Ctx, args: Args) => Result;
+
+/**
+ * Declares a function: `{ args?, returns?, handler }`, or the handler alone, which takes any arguments.
+ * `returns` checks the result before it leaves.
+ */
+export interface FunctionBuilder<Kind extends FunctionKind, Vis extends Visibility, Ctx> {
+  <const Args extends ArgsValidator, Returns extends z.ZodType>(definition: {
+    readonly args: Args;
+    readonly returns: Returns;
+    readonly handler: Handler<Ctx, ArgsOutput<Args>, z.input<Returns> | Promise<z.input<Returns>>>;
+  }): RegisteredFunction<Kind, Vis, ArgsInput<Args>, z.output<Returns>>;
+  <const Args extends ArgsValidator, Result>(definition: {
+    readonly args: Args;
+    readonly handler: Handler<Ctx, ArgsOutput<Args>, Result>;
+  }): RegisteredFunction<Kind, Vis, ArgsInput<Args>, Awaited<Result>>;
+  <Returns extends z.ZodType, Args extends Record<string, unknown> = Record<string, unknown>>(definition: {
+    readonly returns: Returns;
+    readonly handler: Handler<Ctx, Args, z.input<Returns> | Promise<z.input<Returns>>>;
+  }): RegisteredFunction<Kind, Vis, Args, z.output<Returns>>;
+  <Result, Args extends Record<string, unknown> = Record<string, unknown>>(definition: {
+    readonly handler: Handler<Ctx, Args, Result>;
+  }): RegisteredFunction<Kind, Vis, Args, Awaited<Result>>;
+  <Result, Args extends Record<string, unknown> = Record<string, unknown>>(
+    handler: Handler<Ctx, Args, Result>,
+  ): RegisteredFunction<Kind, Vis, Args, Awaited<Result>>;
+}
+
+/** What the isolate knows of a declared function. */
+export interface FunctionSpec {
+  readonly kind: FunctionKind;
+  readonly visibility: Visibility;
+  /** Refuses unknown arguments; `null` accepts any. */
+  readonly args: z.ZodType<Record<string, unknown>> | null;
+  readonly returns: z.ZodType | null;
+  readonly handler: (ctx: unknown, args: Record<string, unknown>) => unknown;
+}
+
+const specKey: unique symbol = Symbol("syncline.functionSpec");
+
+/** The declaration behind an export of a module, or `undefined` if it is none. */
+export function functionSpec(exported: unknown): FunctionSpec | undefined {
+  if (typeof exported !== "object" || exported === null || !Object.hasOwn(exported, specKey)) {
+    return undefined;
+  }
+  return (exported as { readonly [specKey]: FunctionSpec })[specKey];
+}
+
+/** Whether a value is a zod schema. */
+export function isZodSchema(value: unknown): value is z.ZodType {
+  return typeof value === "object" && value !== null && "_zod" in value;
+}
+
+function argsSchema(args: unknown): z.ZodType<Record<string, unknown>> {
+  if (isZodSchema(args)) {
+    if (args instanceof z.ZodObject) return args.strict();
+    throw new TypeError("args must be an object of zod schemas, or a zod object");
+  }
+  if (typeof args !== "object" || args === null) {
+    throw new TypeError(`args must be an object of zod schemas, not ${args === null ? "null" : typeof args}`);
+  }
+  const shape: Record<string, z.ZodType> = {};
+  for (const [name, schema] of Object.entries(args)) {
+    if (!isZodSchema(schema)) throw new TypeError(`args.${name} is not a zod schema`);
+    shape[name] = schema;
+  }
+  return z.strictObject(shape);
+}
+
+function declare(kind: FunctionKind, visibility: Visibility, definition: unknown): unknown {
+  const { args, returns, handler } =
+    (typeof definition === "function" ? { handler: definition } : definition ?? {}) as Record<
+      "args" | "returns" | "handler",
+      unknown
+    >;
+  if (typeof handler !== "function") {
+    throw new TypeError(
+      `${kind}() needs a handler: ${kind}({ args: { ... }, handler: async (ctx, args) => ... })`,
+    );
+  }
+  if (returns !== undefined && !isZodSchema(returns)) throw new TypeError("returns is not a zod schema");
+  const spec: FunctionSpec = Object.freeze({
+    kind,
+    visibility,
+    args: args === undefined ? null : argsSchema(args),
+    returns: returns ?? null,
+    handler: handler as FunctionSpec["handler"],
+  });
+  return Object.freeze({ [specKey]: spec });
+}
+
+function builder<Kind extends FunctionKind, Vis extends Visibility, Ctx>(
+  kind: Kind,
+  visibility: Vis,
+): FunctionBuilder<Kind, Vis, Ctx> {
+  return ((definition: unknown) => declare(kind, visibility, definition)) as FunctionBuilder<Kind, Vis, Ctx>;
+}
+
+/** The builders whose `ctx.db` knows the tables of a data model. */
+export interface FunctionBuilders<Model extends DataModel> {
+  readonly query: FunctionBuilder<"query", "public", QueryCtx<Model>>;
+  readonly mutation: FunctionBuilder<"mutation", "public", MutationCtx<Model>>;
+  readonly action: FunctionBuilder<"action", "public", ActionCtx>;
+  readonly internalQuery: FunctionBuilder<"query", "internal", QueryCtx<Model>>;
+  readonly internalMutation: FunctionBuilder<"mutation", "internal", MutationCtx<Model>>;
+  readonly internalAction: FunctionBuilder<"action", "internal", ActionCtx>;
+}
+
+/** A read-only function that clients can call and subscribe to. */
+export const query: FunctionBuilder<"query", "public", QueryCtx<AnyDataModel>> = builder("query", "public");
+
+/** A transaction that clients can call. */
+export const mutation: FunctionBuilder<"mutation", "public", MutationCtx<AnyDataModel>> = builder(
+  "mutation",
+  "public",
+);
+
+/** A function that reaches the outside and that clients can call. */
+export const action: FunctionBuilder<"action", "public", ActionCtx> = builder("action", "public");
+
+/** A query that does not exist for clients. */
+export const internalQuery: FunctionBuilder<"query", "internal", QueryCtx<AnyDataModel>> = builder(
+  "query",
+  "internal",
+);
+
+/** A mutation that does not exist for clients. */
+export const internalMutation: FunctionBuilder<"mutation", "internal", MutationCtx<AnyDataModel>> = builder(
+  "mutation",
+  "internal",
+);
+
+/** An action that does not exist for clients. */
+export const internalAction: FunctionBuilder<"action", "internal", ActionCtx> = builder("action", "internal");

@@ -1,0 +1,281 @@
+/** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
+import { z } from "zod";
+import type {
+  IndexDefinition,
+  SchemaDefinition,
+  SearchIndexDefinition,
+  TableDefinition,
+  Value,
+  VectorIndexDefinition,
+} from "../../engine/types.ts";
+import {
+  action,
+  type FunctionBuilders,
+  internalAction,
+  internalMutation,
+  internalQuery,
+  isZodSchema,
+  mutation,
+  query,
+} from "./registration.ts";
+import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
+import { issueText } from "./zod_issues.ts";
+
+/** What `defineTable` accepts: a zod schema for each field, a zod object, or a union of zod objects. */
+export type TableShape =
+  | Readonly<Record<string, z.ZodType>>
+  | z.ZodObject
+  | z.ZodUnion
+  | z.ZodDiscriminatedUnion;
+
+type ShapeSchema<Shape extends TableShape> = Shape extends z.ZodType ? Shape
+  : Shape extends Record<string, z.ZodType> ? z.ZodObject<Shape>
+  : never;
+
+/** An object type as zod infers it, known to be one. */
+type Fields<T> = T extends Record<string, unknown> ? T : never;
+
+/** The types of a table that has no index yet. */
+interface NewTable<Shape extends TableShape> {
+  readonly fields: Fields<z.output<ShapeSchema<Shape>>>;
+  readonly input: Fields<z.input<ShapeSchema<Shape>>>;
+  readonly indexes: Record<never, never>;
+  readonly searchIndexes: Record<never, never>;
+  readonly vectorIndexes: Record<never, never>;
+}
+
+type With<Table extends TableTypes, Key extends "indexes" | "searchIndexes" | "vectorIndexes", Added> =
+  & Omit<Table, Key>
+  & { readonly [Name in Key]: Table[Key] & Added };
+
+/** A table under construction: each call adds an index. */
+export class TableBuilder<Table extends TableTypes = TableTypes> {
+  declare readonly "~table": Table;
+  readonly #schema: z.ZodType;
+  readonly #indexes: IndexDefinition[] = [];
+  readonly #searchIndexes: SearchIndexDefinition[] = [];
+  readonly #vectorIndexes: VectorIndexDefinition[] = [];
+
+  constructor(shape: TableShape) {
+    this.#schema = strictSchema(shape);
+  }
+
+  /** An index on the values of up to 16 fields; dots reach into objects. Rows with equal values come by creation time. */
+  index<Name extends string, const Fields extends readonly FieldPath<Table["fields"]>[]>(
+    name: Name,
+    fields: Fields,
+  ): TableBuilder<With<Table, "indexes", Record<Name, Fields extends FieldNames ? Fields : never>>> {
+    this.#claim(name);
+    this.#indexes.push({ name, fields: [...fields] });
+    return this as never;
+  }
+
+  /** A full-text index on one text field; a search may also ask that other fields equal a value. */
+  searchIndex<
+    Name extends string,
+    Field extends FieldPath<Table["fields"]>,
+    FilterField extends FieldPath<Table["fields"]> = never,
+  >(
+    name: Name,
+    options: { readonly searchField: Field; readonly filterFields?: readonly FilterField[] },
+  ): TableBuilder<
+    With<Table, "searchIndexes", Record<Name, { searchField: Field; filterFields: FilterField }>>
+  > {
+    this.#claim(name);
+    this.#searchIndexes.push({
+      name,
+      searchField: options.searchField,
+      filterFields: [...options.filterFields ?? []],
+    });
+    return this as never;
+  }
+
+  /** An index on a field of `dimensions` numbers, for the nearest neighbours of a vector. */
+  vectorIndex<
+    Name extends string,
+    Field extends FieldPath<Table["fields"]>,
+    FilterField extends FieldPath<Table["fields"]> = never,
+  >(
+    name: Name,
+    options: {
+      readonly vectorField: Field;
+      readonly dimensions: number;
+      readonly filterFields?: readonly FilterField[];
+    },
+  ): TableBuilder<
+    With<Table, "vectorIndexes", Record<Name, { vectorField: Field; filterFields: FilterField }>>
+  > {
+    this.#claim(name);
+    this.#vectorIndexes.push({
+      name,
+      vectorField: options.vectorField,
+      dimensions: options.dimensions,
+      filterFields: [...options.filterFields ?? []],
+    });
+    return this as never;
+  }
+
+  /** What the engine needs to know of the table. */
+  static definition(table: TableBuilder): TableDefinition {
+    const schema = table.#schema;
+    return {
+      indexes: table.#indexes,
+      searchIndexes: table.#searchIndexes,
+      vectorIndexes: table.#vectorIndexes,
+      validate(fields) {
+        const parsed = schema.safeParse(fields);
+        if (!parsed.success) throw new TypeError(issueText(parsed.error, ""));
+        return parsed.data as Record<string, Value>;
+      },
+    };
+  }
+
+  #claim(name: string): void {
+    const taken = [...this.#indexes, ...this.#searchIndexes, ...this.#vectorIndexes].some((index) =>
+      index.name === name
+    );
+    if (taken) throw new TypeError(`The table has two indexes with the name "${name}"`);
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name) || name === "by_id" || name === "by_creation_time") {
+      throw new TypeError(
+        `"${name}" cannot be the name of an index: use a letter and up to 63 letters, digits or _; by_id and by_creation_time are built in`,
+      );
+    }
+  }
+}
+
+/** Fields that are not named are refused, in each member of a union too. */
+function strictSchema(shape: unknown): z.ZodType {
+  if (shape instanceof z.ZodObject) return fieldsChecked(shape).strict();
+  if (shape instanceof z.ZodDiscriminatedUnion || shape instanceof z.ZodUnion) {
+    return z.union(
+      shape.options.map((option: unknown) => strictSchema(option)) as [z.ZodType, ...z.ZodType[]],
+    );
+  }
+  if (isZodSchema(shape) || typeof shape !== "object" || shape === null) {
+    throw new TypeError(
+      "defineTable needs an object of zod schemas, a zod object, or a union of zod objects",
+    );
+  }
+  for (const [field, schema] of Object.entries(shape)) {
+    if (!isZodSchema(schema)) throw new TypeError(`Field "${field}" of the table is not a zod schema`);
+  }
+  return fieldsChecked(z.strictObject(shape as Record<string, z.ZodType>));
+}
+
+function fieldsChecked(schema: z.ZodObject): z.ZodObject {
+  for (const field of Object.keys(schema.shape)) {
+    if (field.startsWith("_")) {
+      throw new TypeError(`Field "${field}" cannot be defined: names that begin with _ belong to the system`);
+    }
+  }
+  return schema;
+}
+
+/** A table with these fields; `_id` and `_creationTime` are always there. */
+export function defineTable<const Shape extends TableShape>(shape: Shape): TableBuilder<NewTable<Shape>> {
+  return new TableBuilder<NewTable<Shape>>(shape);
+}
+
+/** All tables of the app. */
+export interface Schema<Tables extends Record<string, TableBuilder> = Record<string, TableBuilder>> {
+  readonly tables: Tables;
+}
+
+/** The tables of a schema as types. */
+export type DataModelOf<S extends Schema> = {
+  [Table in keyof S["tables"] & string]: S["tables"][Table]["~table"];
+};
+
+/**
+ * A document of a schema's table.
+ *
+ * @example
+ * ```ts
+ * type Message = Doc<typeof schema, "messages">;
+ * ```
+ */
+export type Doc<S extends Schema, Table extends keyof S["tables"] & string> = DocumentOf<
+  DataModelOf<S>,
+  Table
+>;
+
+class DefinedSchema<Tables extends Record<string, TableBuilder>> implements Schema<Tables> {
+  readonly tables: Tables;
+
+  constructor(tables: Tables) {
+    this.tables = tables;
+  }
+}
+
+/** The default export of `schema.ts`. */
+export function defineSchema<const Tables extends Record<string, TableBuilder>>(
+  tables: Tables,
+): Schema<Tables> {
+  for (const [name, table] of Object.entries(tables)) {
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(name)) {
+      throw new TypeError(
+        `"${name}" cannot be the name of a table: use a letter and up to 63 letters, digits or _`,
+      );
+    }
+    if (!(table instanceof TableBuilder)) throw new TypeError(`Table "${name}" is not made by defineTable`);
+  }
+  return new DefinedSchema(Object.freeze({ ...tables }));
+}
+
+/** The schema for the engine, or `null` for a value not made by {@linkcode defineSchema}. */
+export function schemaDefinition(schema: unknown): SchemaDefinition | null {
+  if (!(schema instanceof DefinedSchema)) return null;
+  const tables = Object.entries(schema.tables as Record<string, TableBuilder>);
+  return new Map(tables.map(([name, table]) => [name, TableBuilder.definition(table)]));
+}
+
+/**
+ * The builders with `ctx.db` typed by the schema. The functions they make are those of the plain `query`, `mutation` ...
+ *
+ * @example
+ * ```ts
+ * // schema.ts
+ * const schema = defineSchema({ messages: defineTable({ body: z.string() }) });
+ * export default schema;
+ * export const { query, mutation, action } = createFunctions(schema);
+ * ```
+ */
+export function createFunctions<S extends Schema>(_schema: S): FunctionBuilders<DataModelOf<S>> {
+  return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
+}
+
+/** Finds the table an id belongs to; `null` when the text is no id of a known table. */
+export type TableResolver = (id: string) => string | null;
+
+let resolveTable: TableResolver | null = null;
+const referencedTables = new Set<string>();
+
+/** Tells `id()` how to look up ids; without a resolver, any text that is not empty passes. The isolate calls this. */
+export function setTableResolver(resolver: TableResolver | null): void {
+  resolveTable = resolver;
+}
+
+/** The tables named by calls of {@linkcode id}, to be checked against the schema once the app is loaded. */
+export function tablesNamedByIds(): ReadonlySet<string> {
+  return referencedTables;
+}
+
+/** A zod schema for ids of one table. Ids of other tables are refused; whether the document exists is not looked up. */
+export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Table>, Id<Table>> {
+  if (typeof table !== "string" || table === "") {
+    throw new TypeError('id() needs the name of a table: id("messages")');
+  }
+  referencedTables.add(table);
+  return z.custom<Id<Table>>(
+    (value) =>
+      typeof value === "string" && value !== "" && (resolveTable === null || resolveTable(value) === table),
+    {
+      error: (issue) => {
+        const found = typeof issue.input === "string" ? resolveTable?.(issue.input) ?? null : null;
+        return `Expected an id of table "${table}"${
+          found === null ? "" : `, received one of table "${found}"`
+        }`;
+      },
+    },
+  );
+}

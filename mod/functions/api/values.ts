@@ -1,0 +1,68 @@
+/** Ids and documents as types: what a schema says about them. Types only. */
+/** The id of a document of one table: a string that remembers its table. */
+export type Id<Table extends string = string> = string & { readonly "~table": Table };
+
+/** What every document has beside its own fields. */
+export interface SystemFields<Table extends string> {
+  readonly _id: Id<Table>;
+  /** Milliseconds since the epoch, strictly increasing within a database. */
+  readonly _creationTime: number;
+}
+
+/** Names of index fields in order. */
+export type FieldNames = readonly string[];
+
+/** What the types know of one table. */
+export interface TableTypes {
+  /** Fields as they are stored and read. */
+  readonly fields: Record<string, unknown>;
+  /** Fields as they may be written. */
+  readonly input: Record<string, unknown>;
+  readonly indexes: Record<string, FieldNames>;
+  readonly searchIndexes: Record<string, { searchField: string; filterFields: string }>;
+  readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
+}
+
+/** Tables by name. */
+export type DataModel = Record<string, TableTypes>;
+
+/** A field of a document of which nothing is known. */
+// deno-lint-ignore no-explicit-any -- functions made without a schema leave their documents unchecked, as in JavaScript
+export type Unchecked = any;
+
+/** The data model of functions made without `createFunctions(schema)`: any table, any field. */
+export type AnyDataModel = Record<string, {
+  readonly fields: Unchecked;
+  readonly input: Unchecked;
+  readonly indexes: Record<string, FieldNames>;
+  readonly searchIndexes: Record<string, { searchField: string; filterFields: string }>;
+  readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
+}>;
+
+/** Names of the tables of a data model. */
+export type TableNames<Model extends DataModel> = keyof Model & string;
+
+/** Applied to each member of a union alone, so that unions of documents stay unions. */
+type WithSystemFields<Fields, Table extends string> = Fields extends unknown ? Fields & SystemFields<Table>
+  : never;
+
+/** A document of a table. */
+export type DocumentOf<Model extends DataModel, Table extends TableNames<Model>> = WithSystemFields<
+  Model[Table]["fields"],
+  Table
+>;
+
+/** The value at a path such as `author.name`. */
+export type FieldValue<Fields, Path extends string> = Fields extends unknown
+  ? Path extends keyof Fields ? Fields[Path]
+  : Path extends `${infer Head}.${infer Rest}`
+    ? Head extends keyof Fields
+      ? FieldValue<NonNullable<Fields[Head]>, Rest> | Extract<Fields[Head], undefined>
+    : undefined
+  : undefined
+  : never;
+
+/** Paths an index may name: the fields of any member of a union, or what lies below one. */
+export type FieldPath<Fields> = Fields extends unknown
+  ? (keyof Fields & string) | `${keyof Fields & string}.${string}` | "_creationTime"
+  : never;

@@ -1,0 +1,27 @@
+/** What apps import as `syncline/server`. */
+export { UserError } from "../errors.ts";
+export type { ArgsOf, FunctionReference, ResultOf } from "../protocol/function_reference.ts";
+export { functionReference } from "../protocol/function_reference.ts";
+export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx } from "./api/context.ts";
+export type {
+  DatabaseReader,
+  DatabaseWriter,
+  OrderedQuery,
+  PaginationOptions,
+  PaginationResult,
+  TableQuery,
+  UnorderedQuery,
+} from "./api/database.ts";
+export type { ApiFromModules, RegisteredFunction } from "./api/reference.ts";
+export { anyApi, createApi } from "./api/reference.ts";
+export {
+  action,
+  internalAction,
+  internalMutation,
+  internalQuery,
+  mutation,
+  query,
+} from "./api/registration.ts";
+export type { DataModelOf, Doc, Schema } from "./api/schema.ts";
+export { createFunctions, defineSchema, defineTable, id } from "./api/schema.ts";
+export type { AnyDataModel, DataModel, Id } from "./api/values.ts";
