@@ -84,6 +84,32 @@ export const documentLimits = {
   indexesPerTableMax: 64,
   /** Tables of one schema. */
   tablesMax: 10_000,
+  /** Longest key of one index entry: longer values are refused where an index holds them. */
+  indexKeyCharsMax: 16 * KiB,
+} as const;
+
+/** Limits of the engine's connections, caches and loops. */
+export const engineLimits = {
+  /** Prepared statements a connection keeps, about 4 KB each. */
+  statementsMax: 1024,
+  /** Pages the writer keeps in memory. */
+  writerCacheBytes: 32 * MiB,
+  /** Pages a reader keeps in memory. */
+  readerCacheBytes: 16 * MiB,
+  /** Pages in the write-ahead log after which a commit copies them into the database file. */
+  checkpointPages: 4_000,
+  /** The write-ahead log is cut to this when it has been copied. */
+  walBytesKept: 64 * MiB,
+  /** A connection waits this long for a lock that another process holds. */
+  lockWaitMs: 5_000,
+  /** Rows a scan reads at first when it does not know how many are wanted. */
+  scanRowsFirst: 16,
+  /** Rows a scan reads at once. */
+  scanRowsMax: 256,
+  /** Characters of documents a scan aims to read at once. */
+  scanCharsAimed: 1 * MiB,
+  /** Documents a schema change holds in memory at once. */
+  migrationRows: 256,
 } as const;
 
 /** Limits of the isolates and of the queues in front of them. */
@@ -140,6 +166,9 @@ export const replayLimits = {
   recordMs: 600_000,
   /** Sessions whose highest request id the writer remembers, to skip the look-up for new requests. */
   sessionsRememberedMax: 50_000,
+  /** Records removed from the oldest table with each group, and for each record the group saves. */
+  recordsRemovedPerGroup: 64,
+  recordsRemovedPerRecord: 4,
 } as const;
 
 /** Limits of HTTP requests outside storage. */
