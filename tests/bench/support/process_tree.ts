@@ -26,9 +26,22 @@ export async function proportionalSetSize(pid: number): Promise<number> {
   return Number(/^Pss: *(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
 }
 
-/** A process's command line, or `null` when it is gone. */
+/** A process's command line, or `null` when it is gone or only waits for its parent to take note. */
 export async function commandLine(pid: number): Promise<string | null> {
-  return (await read(`/proc/${pid}/cmdline`))?.replaceAll("\0", " ").trim() ?? null;
+  return (await read(`/proc/${pid}/cmdline`))?.replaceAll("\0", " ").trim() || null;
+}
+
+/** Whether a process is there. */
+export async function runs(pid: number): Promise<boolean> {
+  return await commandLine(pid) !== null;
+}
+
+/** Id of the isolate that a server's writer is at this moment. Throws when there is none. */
+export async function writerOf(serverPid: number): Promise<number> {
+  for (const pid of await childrenOf(serverPid)) {
+    if (/\bwriter\b/.test(await commandLine(pid) ?? "")) return pid;
+  }
+  throw new Error(`Process ${serverPid} has no writer`);
 }
 
 /** Sends SIGKILL. Nothing happens when the process is gone. */

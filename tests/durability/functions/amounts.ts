@@ -1,0 +1,35 @@
+/** Two amounts with a constant sum, each read by a query of its own. */
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+
+const name = z.enum(["a", "b"]);
+
+/** Creates both. */
+export const create = mutation({
+  args: { sum: z.int() },
+  handler: async (ctx, { sum }) => {
+    await ctx.db.insert("amounts", { name: "a", amount: sum });
+    await ctx.db.insert("amounts", { name: "b", amount: 0 });
+    return null;
+  },
+});
+
+/** Moves `by` from `a` to `b`. */
+export const move = mutation({
+  args: { by: z.int() },
+  handler: async (ctx, { by }) => {
+    for (const [name, change] of [["a", -by], ["b", by]] as const) {
+      const found = await ctx.db.query("amounts").withIndex("by_name", (q) => q.eq("name", name)).unique();
+      if (found === null) throw new Error(`There is no amount ${name}`);
+      await ctx.db.patch(found._id, { amount: found.amount + change });
+    }
+    return null;
+  },
+});
+
+/** One of the two. */
+export const get = query({
+  args: { name },
+  handler: async (ctx, { name }) =>
+    (await ctx.db.query("amounts").withIndex("by_name", (q) => q.eq("name", name)).unique())?.amount ?? null,
+});

@@ -1,0 +1,17 @@
+/** Tables whose documents must agree with one another, whatever is killed when. */
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+
+const entry = { writer: z.int(), sequence: z.int() };
+
+export default defineSchema({
+  /** Each append writes one document here and the same in `rights`. */
+  lefts: defineTable(entry).index("by_writer", ["writer", "sequence"]),
+  rights: defineTable(entry).index("by_writer", ["writer", "sequence"]),
+  /** How often each writer appended. */
+  counters: defineTable({ writer: z.int(), count: z.int() }).index("by_writer", ["writer"]),
+  /** One document: how often anybody appended. */
+  totals: defineTable({ count: z.int() }),
+  /** Two documents, `a` and `b`, whose amounts always have the same sum. */
+  amounts: defineTable({ name: z.string(), amount: z.int() }).index("by_name", ["name"]),
+});

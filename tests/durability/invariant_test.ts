@@ -1,0 +1,94 @@
+/** Two queries over one invariant, under concurrent writers: no Transition ever shows them at different moments. */
+import assert from "node:assert/strict";
+import { ServerProcess } from "../bench/support/server_process.ts";
+import { random, rounds, seed, until } from "./support/rounds.ts";
+import { SyncClient } from "./support/sync_client.ts";
+
+const SUM = 1_000_000;
+const WRITERS = 8;
+const READERS = 16;
+const TRANSITIONS_PER_ROUND = 2000;
+/** One Transition in so many makes a reader drop one of its queries and add it again. */
+const RESUBSCRIBE_ONE_IN = 50;
+const TRANSITIONS_MS = 600_000;
+
+interface Reader {
+  readonly client: SyncClient;
+  /** Transitions after which both amounts were there and were compared. */
+  readonly compared: () => number;
+}
+
+/** A client that is subscribed to both amounts and compares them after each Transition. */
+async function compare(port: number, onDifference: (text: string) => void): Promise<Reader> {
+  const queries = { a: -1, b: -1 };
+  let count = 0;
+  const client = await SyncClient.connect({
+    port,
+    sessionId: crypto.randomUUID(),
+    connectionCount: 0,
+    onTransition: (client) => {
+      const a = client.results.get(queries.a);
+      const b = client.results.get(queries.b);
+      if (a === undefined || b === undefined) return;
+      count++;
+      if (Number(a) + Number(b) !== SUM) onDifference(`${a} + ${b} at ts ${client.version.ts}`);
+      if (random() * RESUBSCRIBE_ONE_IN > 1) return;
+      const name = random() < 0.5 ? "a" : "b";
+      client.unsubscribe(queries[name]);
+      queries[name] = client.subscribe("amounts:get", { name });
+    },
+  });
+  queries.a = client.subscribe("amounts:get", { name: "a" });
+  queries.b = client.subscribe("amounts:get", { name: "b" });
+  return { client, compared: () => count };
+}
+
+/** A client that moves amounts, one after another, until the answer of `goesOn` is no. */
+async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
+  let requestId = 0;
+  const next = () => {
+    const by = Math.floor(random() * 200) - 100;
+    client.mutate(requestId++, "amounts:move", { by });
+  };
+  const client: SyncClient = await SyncClient.connect({
+    port,
+    sessionId: crypto.randomUUID(),
+    connectionCount: 0,
+    onResponse: (response) => {
+      if (!response.success) client.violations.push(response.errorMessage);
+      else if (goesOn()) next();
+    },
+  });
+  next();
+  return client;
+}
+
+Deno.test("two queries over a + b never differ in a Transition under concurrent writers", async () => {
+  const wanted = rounds * TRANSITIONS_PER_ROUND;
+  const dataDir = await Deno.makeTempDir({ prefix: "syncline-invariant-" });
+  const readers: Reader[] = [];
+  const writers: SyncClient[] = [];
+  const differences: string[] = [];
+  const compared = () => readers.reduce((sum, reader) => sum + reader.compared(), 0);
+  const problems = () => [
+    ...differences.slice(0, 5),
+    ...[...writers, ...readers.map(({ client }) => client)].flatMap(({ violations }) => violations),
+  ];
+  try {
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
+    await server.call("mutation", "amounts:create", { sum: SUM });
+    for (let i = 0; i < READERS; i++) {
+      readers.push(await compare(server.port, (difference) => differences.push(difference)));
+    }
+    const goesOn = () => compared() < wanted && problems().length === 0;
+    for (let i = 0; i < WRITERS; i++) writers.push(await move(server.port, goesOn));
+    await until(() => !goesOn(), { what: `${wanted} Transitions`, timeoutMs: TRANSITIONS_MS });
+    assert.deepEqual(problems(), [], `seed ${seed}`);
+    await Promise.all(
+      [...writers, ...readers.map(({ client }) => client)].map((client) => client[Symbol.asyncDispose]()),
+    );
+  } finally {
+    for (const client of [...writers, ...readers.map(({ client }) => client)]) client.cut();
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});

@@ -1,0 +1,126 @@
+/** `kill -9` of the writer alone at random moments: clients notice nothing but a pause. */
+import assert from "node:assert/strict";
+import { killNow, writerOf } from "../bench/support/process_tree.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
+import { Appender } from "./support/appender.ts";
+import { pause, random, rounds, seed, until } from "./support/rounds.ts";
+import { SyncClient } from "./support/sync_client.ts";
+
+const WRITERS = 64;
+const OBSERVERS = 4;
+const ANSWER_MS = 30_000;
+const BETWEEN_MS_MAX = 300;
+
+interface Newest {
+  readonly count: number;
+  readonly left: number;
+  readonly right: number;
+}
+
+/**
+ * Subscribes an appender to its own newest append and compares each result with the answers: at ts T the query shows exactly
+ * the appends whose ts is at most T.
+ */
+function watchOwnAppends(appender: Appender): void {
+  const { client } = appender;
+  const queryId = client.subscribe("log:newest", { writer: appender.writer });
+  let ahead: { readonly sequence: number; readonly ts: number }[] = [];
+  appender.onChange = (answered) => {
+    if (answered !== null) ahead.push(answered);
+    const newest = client.results.get(queryId) as Newest | undefined;
+    if (newest === undefined) return;
+    const at = `writer ${appender.writer} at ts ${client.version.ts}`;
+    if (newest.left !== newest.right || newest.count !== newest.left + 1) {
+      appender.violations.push(`${at}: ${JSON.stringify(newest)} does not agree`);
+    }
+    for (const { sequence, ts } of ahead) {
+      const shown = newest.count > sequence;
+      if (shown !== ts <= client.version.ts) {
+        appender.violations.push(`${at}: append ${sequence} of ts ${ts} is ${shown ? "" : "not "}shown`);
+      }
+    }
+    ahead = ahead.filter(({ ts }) => ts > client.version.ts);
+  };
+}
+
+/** A client that notes what the total was at which ts. */
+async function observe(port: number, seen: Map<number, number>[]): Promise<SyncClient> {
+  const totals = new Map<number, number>();
+  seen.push(totals);
+  const client = await SyncClient.connect({
+    port,
+    sessionId: crypto.randomUUID(),
+    connectionCount: 0,
+    onTransition: ({ version, results }) => totals.set(version.ts, Number(results.get(0))),
+  });
+  client.subscribe("log:total", {});
+  return client;
+}
+
+Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit and closes no socket", async () => {
+  const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
+  const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer));
+  const observers: SyncClient[] = [];
+  const seen: Map<number, number>[] = [];
+  const problems = () => [...appenders, ...observers].flatMap(({ violations }) => violations);
+  const answered = () => appenders.reduce((sum, appender) => sum + appender.acknowledged.size, 0);
+  try {
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
+    for (const appender of appenders) {
+      await appender.connect(server.port);
+      watchOwnAppends(appender);
+    }
+    for (let i = 0; i < OBSERVERS; i++) observers.push(await observe(server.port, seen));
+    for (const appender of appenders) appender.append();
+    for (let round = 0; round < rounds; round++) {
+      await pause(random() * BETWEEN_MS_MAX);
+      await killNow(await writerOf(server.pid));
+      const before = answered();
+      await until(() => answered() > before + WRITERS * 3, {
+        what: `answers after the writer was killed in round ${round}`,
+        timeoutMs: ANSWER_MS,
+      });
+      assert.deepEqual(problems(), [], `seed ${seed}, round ${round}`);
+    }
+    for (const appender of appenders) appender.rest();
+    await until(() => appenders.every(({ awaited, client }) => awaited === 0 && client.settled), {
+      what: "the last answers and their effects",
+      timeoutMs: ANSWER_MS,
+    });
+    await until(() => observers.every(({ results }) => results.get(0) === answered()), {
+      what: "the last total at every observer",
+      timeoutMs: ANSWER_MS,
+    });
+    assert.deepEqual(problems(), [], `seed ${seed}`);
+    assert.deepEqual(appenders.map(({ closes }) => closes), appenders.map(() => 0), "a socket was closed");
+
+    const commits = appenders.flatMap(({ acknowledged }) => [...acknowledged.values()].map(({ ts }) => ts))
+      .sort((a, b) => a - b);
+    assert.equal(new Set(commits).size, commits.length, "two mutations had the same ts");
+    for (const totals of seen) {
+      let committed = 0;
+      for (const [ts, total] of [...totals].sort(([a], [b]) => a - b)) {
+        while ((commits[committed] ?? Infinity) <= ts) committed++;
+        assert.equal(total, committed, `at ts ${ts}`);
+      }
+    }
+    for (const appender of appenders) {
+      const { lefts, rights } = await server.call("query", "log:entries", {
+        writer: appender.writer,
+        from: 0,
+      }) as {
+        lefts: number[];
+        rights: number[];
+      };
+      const expected = Array.from({ length: appender.sent }, (_, i) => i);
+      assert.deepEqual(lefts, expected);
+      assert.deepEqual(rights, expected);
+    }
+  } finally {
+    await Promise.all([
+      ...appenders.map((appender) => appender.disconnect()),
+      ...observers.map((observer) => observer[Symbol.asyncDispose]()),
+    ]);
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});
