@@ -1,0 +1,29 @@
+import assert from "node:assert/strict";
+import { banner } from "../../mod/server/banner.ts";
+import { localUrl } from "../../mod/server/listen.ts";
+import { testConfig } from "./support/fake_backend.ts";
+
+Deno.test("the banner names address, functions and data, paths below the working folder in short", () => {
+  const config = testConfig({ dataDir: "/work/data", functionsDir: "/elsewhere/functions", staticDir: "/s" });
+  const text = banner({ config, url: "http://127.0.0.1:3210", cwd: "/work" });
+  assert.match(text, /^ {2}app +http:\/\/127\.0\.0\.1:3210\/$/m);
+  assert.match(text, /^ {2}dashboard +http:\/\/127\.0\.0\.1:3210\/_\/$/m);
+  assert.match(text, /^ {2}functions +\/elsewhere\/functions$/m);
+  assert.match(text, /^ {2}data +\.\/data$/m);
+  assert.doesNotMatch(text, /example|two browser windows/);
+});
+
+Deno.test("the banner tells when the example is served, and when every address is", () => {
+  const config = testConfig({ dataDir: "/d", example: true, host: "0.0.0.0" });
+  const text = banner({ config, url: "http://localhost:1", cwd: "/" });
+  assert.match(text, /bundled example/);
+  assert.match(text, /two browser windows/);
+  assert.match(text, /every address of this machine/);
+});
+
+Deno.test("localUrl is one a browser on this machine can open", () => {
+  const cases = { "127.0.0.1": "127.0.0.1", "0.0.0.0": "localhost", "::": "localhost", "::1": "[::1]" };
+  for (const [hostname, host] of Object.entries(cases)) {
+    assert.equal(localUrl({ transport: "tcp", hostname, port: 80 }), `http://${host}:80`);
+  }
+});

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ClientModules } from "../../mod/server/client_modules.ts";
+
+interface Modules extends AsyncDisposable {
+  readonly modules: ClientModules;
+}
+
+async function modules(): Promise<Modules> {
+  const root = await Deno.makeTempDir();
+  for (const folder of ["client/deep", "protocol", "server"]) {
+    await Deno.mkdir(join(root, folder), { recursive: true });
+  }
+  const source = 'import type { A } from "./a.ts";\nexport const x: number = 1;\nthrow new Error() as A;\n';
+  for (
+    const path of [
+      "client/mod.ts",
+      "client/deep/x.ts",
+      "protocol/p_q.ts",
+      "server/secret.ts",
+      "secret.ts",
+      "client/a.tsx",
+    ]
+  ) await Deno.writeTextFile(join(root, path), source);
+  return {
+    modules: new ClientModules(new URL(`${pathToFileURL(root).href}/`)),
+    [Symbol.asyncDispose]: () => Deno.remove(root, { recursive: true }),
+  };
+}
+
+function get(etag?: string): Request {
+  return new Request("http://localhost/", etag === undefined ? {} : { headers: { "if-none-match": etag } });
+}
+
+Deno.test("modules are served as JavaScript whose lines keep their numbers", async () => {
+  await using m = await modules();
+  for (const path of ["client/mod.ts", "client/deep/x.ts", "protocol/p_q.ts"]) {
+    const response = await m.modules.respond(get(), path);
+    assert.equal(response.status, 200, path);
+    assert.equal(response.headers.get("content-type"), "text/javascript; charset=utf-8");
+    assert.equal(response.headers.get("access-control-allow-origin"), "*");
+    const lines = (await response.text()).split("\n").map((line) => line.replaceAll(/\s+/g, " ").trim());
+    assert.deepEqual(lines, ["", "export const x = 1;", "throw new Error() ;", ""]);
+  }
+});
+
+Deno.test("nothing outside the served folders can be had", async () => {
+  await using m = await modules();
+  const tricks = [
+    "server/secret.ts",
+    "secret.ts",
+    "client/../secret.ts",
+    "client/..%2fsecret.ts",
+    "client/%2e%2e/secret.ts",
+    "client//mod.ts",
+    "/client/mod.ts",
+    "client/./mod.ts",
+    "client/mod.ts?",
+    "client/mod.ts#",
+    "client/mod",
+    "client/a.tsx",
+    "client",
+    "client/",
+    "",
+    "client/missing.ts",
+    "client/mod.ts/x.ts",
+    "file:///etc/passwd",
+    "//host/client/mod.ts",
+    "Client/mod.ts",
+  ];
+  for (const path of tricks) {
+    const response = await m.modules.respond(get(), path);
+    assert.equal(response.status, 404, path);
+    await response.body?.cancel();
+  }
+});
+
+Deno.test("a copy that is still current is answered with 304", async () => {
+  await using m = await modules();
+  const etag = (await m.modules.respond(get(), "client/mod.ts")).headers.get("etag") ?? "";
+  assert.equal((await m.modules.respond(get(etag), "client/mod.ts")).status, 304);
+  assert.equal((await m.modules.respond(get('"other"'), "client/mod.ts")).status, 200);
+});
+
+Deno.test("the entry leads to the client", async () => {
+  await using m = await modules();
+  const response = m.modules.respondWithEntry(get());
+  assert.equal(await response.text(), 'export * from "./modules/client/mod.ts";\n');
+});
+
+Deno.test("every module that the client loads in a browser is served", async () => {
+  const modules = new ClientModules();
+  const waiting = ["client/mod.ts"];
+  const seen = new Set(waiting);
+  for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
+    const response = await modules.respond(get(), path);
+    assert.equal(response.status, 200, path);
+    const text = await response.text();
+    for (const [, specifier = ""] of text.matchAll(/^\s*(?:import|export)\b[^"']*?["']([^"']+)["']/gm)) {
+      assert.ok(specifier.startsWith("."), `${path} imports ${specifier}, which a browser cannot find`);
+      const next = new URL(specifier, `http://localhost/${path}`).pathname.slice(1);
+      if (!seen.has(next)) waiting.push(next);
+      seen.add(next);
+    }
+  }
+});

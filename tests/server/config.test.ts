@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { resolveConfig } from "../../mod/server/config.ts";
+import { options, type ServeOptions } from "../../mod/server/options.ts";
+import { StartError } from "../../mod/server/start_error.ts";
+
+const EXAMPLE = fileURLToPath(new URL("../../examples/chat", import.meta.url));
+
+/** The defaults of the table, with changes. */
+function serveOptions(changes: Partial<ServeOptions> = {}): ServeOptions {
+  const defaults = Object.entries(options).map(([name, spec]) => [name, spec.default]);
+  return { ...Object.fromEntries(defaults), ...changes };
+}
+
+/** Runs `body` in an empty folder, as a person would type the command there. */
+async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  const cwd = Deno.cwd();
+  Deno.chdir(folder);
+  try {
+    await body(folder);
+  } finally {
+    Deno.chdir(cwd);
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("without an app the bundled example is served, page included", async () => {
+  await inFolder(async (folder) => {
+    const config = await resolveConfig(serveOptions());
+    assert.equal(config.example, true);
+    assert.equal(config.functionsDir, join(EXAMPLE, "functions"));
+    assert.equal(config.staticDir, join(EXAMPLE, "public"));
+    assert.equal(config.dataDir, join(folder, "data"));
+  });
+});
+
+Deno.test("a folder ./functions is the app, and has no page unless one is named", async () => {
+  await inFolder(async (folder) => {
+    await Deno.mkdir("functions");
+    const config = await resolveConfig(serveOptions());
+    assert.deepEqual([config.example, config.functionsDir, config.staticDir], [
+      false,
+      join(folder, "functions"),
+      null,
+    ]);
+    assert.equal((await resolveConfig(serveOptions({ static: "dist" }))).staticDir, join(folder, "dist"));
+  });
+});
+
+Deno.test("a functions folder that was named must be there", async () => {
+  await inFolder(async () => {
+    await Deno.writeTextFile("file", "");
+    for (const functions of ["nowhere", "file", "file/below"]) {
+      await assert.rejects(resolveConfig(serveOptions({ functions })), (error) => {
+        assert.ok(error instanceof StartError);
+        assert.ok(error.message.includes(functions));
+        return true;
+      });
+    }
+  });
+});
+
+Deno.test("the environment file is read by name, with quotes and comments", async () => {
+  await inFolder(async () => {
+    await Deno.writeTextFile("app.env", "# comment\nA=1\nexport B=\"two words\"\nC='x#y'\n\nEMPTY=\n");
+    const { env } = await resolveConfig(serveOptions({ envFile: "app.env" }));
+    assert.deepEqual(env, { A: "1", B: "two words", C: "x#y", EMPTY: "" });
+    await assert.rejects(resolveConfig(serveOptions({ envFile: "missing.env" })), StartError);
+  });
+});

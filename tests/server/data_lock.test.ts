@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DataLock } from "../../mod/server/data_lock.ts";
+import { StartError } from "../../mod/server/start_error.ts";
+
+async function temporary(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await Deno.makeTempDir();
+  return { path, [Symbol.asyncDispose]: () => Deno.remove(path, { recursive: true }) };
+}
+
+Deno.test("the data folder is created for its owner alone, with folders above it", async () => {
+  await using dir = await temporary();
+  const data = join(dir.path, "a", "b");
+  using _lock = await DataLock.acquire(data);
+  assert.equal(((await Deno.stat(data)).mode ?? 0) & 0o777, 0o700);
+  assert.equal(((await Deno.stat(join(data, "lock"))).mode ?? 0) & 0o777, 0o600);
+});
+
+Deno.test("a folder that is held is refused, naming the process", async () => {
+  await using dir = await temporary();
+  const first = await DataLock.acquire(dir.path);
+  await assert.rejects(DataLock.acquire(dir.path), (error) => {
+    assert.ok(error instanceof StartError);
+    assert.match(error.message, new RegExp(`process ${Deno.pid}\\)`));
+    return true;
+  });
+  first[Symbol.dispose]();
+  using _second = await DataLock.acquire(dir.path);
+});
+
+Deno.test("what a longer process id left in the file is overwritten", async () => {
+  await using dir = await temporary();
+  await Deno.writeTextFile(join(dir.path, "lock"), "99999999999999\n");
+  using _lock = await DataLock.acquire(dir.path);
+  assert.equal(await Deno.readTextFile(join(dir.path, "lock")), `${Deno.pid}\n`);
+});
+
+Deno.test("the lock of a killed process is free at once", async () => {
+  await using dir = await temporary();
+  const holder = new Deno.Command(Deno.execPath(), {
+    args: [
+      "eval",
+      `import { DataLock } from ${
+        JSON.stringify(new URL("../../mod/server/data_lock.ts", import.meta.url).href)
+      };
+       globalThis.lock = await DataLock.acquire(${JSON.stringify(dir.path)});
+       console.log("held");
+       setInterval(() => {}, 1000);`,
+    ],
+    stdout: "piped",
+  }).spawn();
+  const reader = holder.stdout.getReader();
+  await reader.read();
+  await assert.rejects(DataLock.acquire(dir.path), new RegExp(`process ${holder.pid}\\)`));
+  holder.kill("SIGKILL");
+  await holder.status;
+  await reader.cancel();
+  using _lock = await DataLock.acquire(dir.path);
+});
+
+Deno.test("a folder that cannot be made or used is a StartError that names it", async () => {
+  await using dir = await temporary();
+  const file = join(dir.path, "file");
+  await Deno.writeTextFile(file, "");
+  await assert.rejects(DataLock.acquire(file), StartError);
+  await assert.rejects(DataLock.acquire(join(file, "below")), StartError);
+  await Deno.mkdir(join(dir.path, "lock"));
+  await assert.rejects(DataLock.acquire(dir.path), StartError);
+});

@@ -1,0 +1,170 @@
+import assert from "node:assert/strict";
+import { DataLock } from "../../mod/server/data_lock.ts";
+import type { ServeConfig } from "../../mod/server/config.ts";
+import { listen } from "../../mod/server/listen.ts";
+import { Server, type StartBackend } from "../../mod/server/server.ts";
+import { StartError } from "../../mod/server/start_error.ts";
+import { FakeBackend, testConfig } from "./support/fake_backend.ts";
+
+interface Setup extends AsyncDisposable {
+  readonly backend: FakeBackend;
+  readonly dataDir: string;
+  readonly logged: string[];
+  start(
+    changes?: Partial<ServeConfig>,
+    options?: { readonly startBackend?: StartBackend; readonly drainMs?: number },
+  ): Promise<Server>;
+}
+
+async function setup(): Promise<Setup> {
+  const dataDir = await Deno.makeTempDir();
+  const backend = new FakeBackend();
+  const logged: string[] = [];
+  return {
+    backend,
+    dataDir,
+    logged,
+    start: (changes = {}, { startBackend = () => Promise.resolve(backend), ...rest } = {}) =>
+      Server.start({
+        ...rest,
+        config: testConfig({ dataDir, ...changes }),
+        log: (level, message) => logged.push(`${level} ${message}`),
+        startBackend,
+      }),
+    [Symbol.asyncDispose]: () => Deno.remove(dataDir, { recursive: true }),
+  };
+}
+
+/** Port of the server that `startBackend` is called by: health is asked for while it starts. */
+async function freePort(): Promise<number> {
+  const probe = listen({ host: "127.0.0.1", port: 0 }, () => new Response());
+  const { port } = probe.addr;
+  await probe.shutdown();
+  return port;
+}
+
+function call(server: Server): Promise<Response> {
+  return fetch(`${server.url}/api/query`, { method: "POST", body: "{}" });
+}
+
+Deno.test("a server serves on any free port and names it", async () => {
+  await using s = await setup();
+  await using server = await s.start();
+  assert.match(server.url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  const response = await fetch(`${server.url}/api/health`);
+  assert.deepEqual([response.status, await response.json()], [200, { status: "ok", ts: 42 }]);
+});
+
+Deno.test("while the app is being loaded the port is open and health is 503", async () => {
+  await using s = await setup();
+  const port = await freePort();
+  const seen: unknown[] = [];
+  await using _server = await s.start({ port }, {
+    startBackend: async () => {
+      const health = await fetch(`http://127.0.0.1:${port}/api/health`);
+      seen.push(health.status, await health.json());
+      const call = await fetch(`http://127.0.0.1:${port}/api/query`, { method: "POST" });
+      seen.push(call.status, (await call.json()).errorData.code, call.headers.get("retry-after"));
+      return s.backend;
+    },
+  });
+  assert.deepEqual(seen, [503, { status: "starting" }, 503, "unavailable", "1"]);
+});
+
+Deno.test("an app that cannot be loaded gives port and data folder back", async () => {
+  await using s = await setup();
+  const port = await freePort();
+  await assert.rejects(
+    s.start({ port }, { startBackend: () => Promise.reject(new Error("broken app")) }),
+    /broken app/,
+  );
+  await using _server = await s.start({ port });
+});
+
+Deno.test("a port in use is a StartError that names it, and the data folder is free again", async () => {
+  await using s = await setup();
+  await using first = await s.start();
+  const port = Number(new URL(first.url).port);
+  const other = await Deno.makeTempDir();
+  await assert.rejects(s.start({ port, dataDir: other }), (error) => {
+    assert.ok(error instanceof StartError);
+    assert.match(error.message, new RegExp(`Port ${port} .*--port`));
+    return true;
+  });
+  (await DataLock.acquire(other))[Symbol.dispose]();
+  await Deno.remove(other, { recursive: true });
+});
+
+Deno.test("without a port the default one is taken, or the next free one above it", async () => {
+  const servers = [1, 2].map(() => listen({ host: "127.0.0.1", port: null }, () => new Response()));
+  const [first = 0, second = 0] = servers.map((server) => server.addr.port);
+  assert.ok(first >= 3210 && second > first, `${first} ${second}`);
+  for (const server of servers) await server.shutdown();
+});
+
+Deno.test("an address that is not this machine's is a StartError", () => {
+  assert.throws(() => listen({ host: "192.0.2.1", port: 0 }, () => new Response()), StartError);
+});
+
+Deno.test("a second server on the same data folder does not start", async () => {
+  await using s = await setup();
+  await using _first = await s.start();
+  await assert.rejects(s.start(), /Another server/);
+});
+
+Deno.test("stop closes sockets with 1012 before it ends the isolates", async () => {
+  await using s = await setup();
+  const server = await s.start();
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
+  const closed = new Promise<CloseEvent>((resolve) => socket.addEventListener("close", resolve));
+  await new Promise((resolve) => socket.addEventListener("open", resolve));
+  await server.stop();
+  const { code } = await closed;
+  assert.equal(code, 1012);
+  assert.deepEqual(s.backend.events, ["socket", "closeSockets", "dispose"]);
+});
+
+Deno.test("stop lets a running call finish, refuses new ones, then gives everything back", async () => {
+  await using s = await setup();
+  const gate = Promise.withResolvers<void>();
+  s.backend.callGate = gate.promise;
+  const sockets = Promise.withResolvers<void>();
+  s.backend.closeSockets = () => sockets.promise;
+  const server = await s.start();
+  const running = call(server);
+  while (!s.backend.events.includes("call")) await new Promise((resolve) => setTimeout(resolve, 1));
+  const stopped = server.stop();
+  const refused = await call(server);
+  assert.deepEqual([refused.status, (await refused.json()).errorData.code], [503, "unavailable"]);
+  const health = await fetch(`${server.url}/api/health`);
+  assert.deepEqual([health.status, await health.json()], [503, { status: "draining" }]);
+  sockets.resolve();
+  gate.resolve();
+  const response = await running;
+  assert.deepEqual([response.status, (await response.json()).value], [200, 1]);
+  await stopped;
+  assert.equal(s.backend.events.at(-1), "dispose");
+  (await DataLock.acquire(s.dataDir))[Symbol.dispose]();
+});
+
+Deno.test("a call that does not finish in time does not keep the server from stopping", async () => {
+  await using s = await setup();
+  const gate = Promise.withResolvers<void>();
+  s.backend.callGate = gate.promise;
+  // The isolates answer what they still hold when they are ended.
+  s.backend[Symbol.asyncDispose] = () => Promise.resolve(gate.resolve());
+  const server = await s.start({}, { drainMs: 20 });
+  const running = call(server);
+  while (!s.backend.events.includes("call")) await new Promise((resolve) => setTimeout(resolve, 1));
+  await server.stop();
+  assert.match(s.logged.join(), /still running/);
+  await (await running).body?.cancel();
+});
+
+Deno.test("stop twice is one stop", async () => {
+  await using s = await setup();
+  const server = await s.start();
+  await Promise.all([server.stop(), server.stop()]);
+  await server.stop();
+  assert.deepEqual(s.backend.events, ["closeSockets", "dispose"]);
+});

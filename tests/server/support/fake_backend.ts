@@ -1,0 +1,69 @@
+/** A backend without isolates, for tests of what stands in front of it. */
+import { Hono } from "hono";
+import type { Backend, ReloadResult } from "../../../mod/server/backend.ts";
+import type { ServeConfig } from "../../../mod/server/config.ts";
+
+/** What a {@linkcode FakeBackend} was asked, in order. */
+export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "dispose";
+
+export class FakeBackend implements Backend {
+  readonly events: BackendEvent[] = [];
+  readonly functionCalls = new Hono();
+  readonly sockets: WebSocket[] = [];
+  ts = 42;
+  /** What a call of `/api/query` waits for. */
+  callGate: Promise<void> = Promise.resolve();
+
+  constructor() {
+    this.functionCalls.post("/api/query", async (c) => {
+      this.events.push("call");
+      await this.callGate;
+      return c.json({ status: "success", value: 1, logLines: [] });
+    });
+    this.functionCalls.post("/api/mutation", () => {
+      throw new Error("a bug in a handler");
+    });
+  }
+
+  acceptSocket(request: Request): Response {
+    this.events.push("socket");
+    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+    this.sockets.push(socket);
+    return response;
+  }
+
+  async closeSockets(): Promise<void> {
+    this.events.push("closeSockets");
+    await Promise.all(this.sockets.map((socket) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      socket.addEventListener("close", () => resolve());
+      socket.close(1012);
+      return promise;
+    }));
+  }
+
+  reload(): Promise<ReloadResult> {
+    this.events.push("reload");
+    return Promise.resolve({ ok: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.events.push("dispose");
+    return Promise.resolve();
+  }
+}
+
+/** A configuration that listens on any free port of this machine. */
+export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "dataDir">): ServeConfig {
+  return {
+    host: "127.0.0.1",
+    port: 0,
+    functionsDir: "/functions",
+    staticDir: null,
+    example: false,
+    dev: false,
+    actionNet: null,
+    env: {},
+    ...changes,
+  };
+}

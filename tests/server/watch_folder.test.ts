@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { watchFolder } from "../../mod/server/watch_folder.ts";
+
+interface Watched extends AsyncDisposable {
+  readonly folder: string;
+  readonly signal: AbortController;
+  /** Resolves when the watch has called `onEdit` this often. */
+  calls(count: number): Promise<void>;
+  count(): number;
+}
+
+/** A watched folder. `during` runs inside each call. */
+async function watched(during: (call: number) => Promise<void> = () => Promise.resolve()): Promise<Watched> {
+  const folder = await Deno.makeTempDir();
+  await Deno.mkdir(join(folder, "deep"));
+  const signal = new AbortController();
+  let count = 0;
+  let wake = () => {};
+  const watching = watchFolder(folder, {
+    signal: signal.signal,
+    onEdit: async () => {
+      const call = ++count;
+      await during(call);
+      wake();
+    },
+  });
+  return {
+    folder,
+    signal,
+    count: () => count,
+    async calls(expected) {
+      while (count < expected) await new Promise<void>((resolve) => wake = resolve);
+    },
+    async [Symbol.asyncDispose]() {
+      signal.abort();
+      await watching;
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test("a burst of edits, new folders included, is one call", async () => {
+  await using w = await watched();
+  for (let i = 0; i < 20; i++) await Deno.writeTextFile(join(w.folder, "deep", "a.ts"), `${i}`);
+  await Deno.writeTextFile(join(w.folder, "b.tsx"), "");
+  await w.calls(1);
+  assert.equal(w.count(), 1);
+});
+
+Deno.test("edits made while a call runs lead to one more call", async () => {
+  await using w = await watched(async (call) => {
+    if (call > 1) return;
+    for (let i = 0; i < 5; i++) await Deno.writeTextFile(join(w.folder, "a.ts"), `during ${i}`);
+    // The events of these edits have to arrive during the call.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  });
+  await Deno.writeTextFile(join(w.folder, "a.ts"), "first");
+  await w.calls(2);
+  assert.equal(w.count(), 2);
+});
+
+Deno.test("files that are not source code, and reading, are no edits", async () => {
+  await using w = await watched();
+  await Deno.writeTextFile(join(w.folder, "a.ts"), "x");
+  await w.calls(1);
+  await Deno.readTextFile(join(w.folder, "a.ts"));
+  for (const name of [".a.ts.swp", ".hidden.ts", "a.ts~", "notes.md", "4913"]) {
+    await Deno.writeTextFile(join(w.folder, name), "x");
+  }
+  await Deno.remove(join(w.folder, "notes.md"));
+  // One real edit afterwards: had the others counted, there would be more calls than two by the time it is told of.
+  await new Promise((resolve) => setTimeout(resolve, 150));
+  await Deno.remove(join(w.folder, "a.ts"));
+  await w.calls(2);
+  assert.equal(w.count(), 2);
+});
