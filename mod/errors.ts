@@ -51,6 +51,9 @@ export class ServiceError extends Error {
   }
 }
 
+/** Marks a {@linkcode UserError}, also one made by another copy of this module, which an app may have bundled. */
+export const userErrorKey: unique symbol = Symbol.for("syncline.userError") as never;
+
 /**
  * An error an app throws on purpose: its message, code and data reach the caller (contract: guarantee 6).
  *
@@ -60,6 +63,7 @@ export class ServiceError extends Error {
  * ```
  */
 export class UserError extends Error {
+  readonly [userErrorKey] = true;
   readonly code: string;
   readonly data: unknown;
 

@@ -50,6 +50,8 @@ export const functionLimits = {
   logLinesMax: 256,
   /** Longest log line; the rest is cut. */
   logLineCharsMax: 4 * KiB,
+  /** Longest message of an error and longest stack trace; the rest is cut. */
+  errorCharsMax: 16 * KiB,
   /** Documents one call may read. */
   documentsReadMax: 32_000,
   /** Characters of documents one call may read. */
