@@ -1,0 +1,289 @@
+/** The client an app holds: subscriptions, calls, sign-in and the state of the connection, over one WebSocket. */
+import {
+  type ArgsOf,
+  type FunctionName,
+  functionPath,
+  type ResultOf,
+} from "../protocol/function_reference.ts";
+import { syncAddress } from "./addresses.ts";
+import type { FetchToken, OnAuthChange } from "./auth.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import type { ConnectionPhase } from "./connection.ts";
+import { ClientClosedError, type FunctionError, reportUnhandled } from "./errors.ts";
+import { jsonArgs, type JsonObject } from "./json_args.ts";
+import type { OptimisticStore } from "./optimistic.ts";
+import { queryKey, type QueryResult } from "./query_set.ts";
+import { newSessionId } from "./session_id.ts";
+import type { WebSocketFactory } from "./socket_driver.ts";
+import { SyncCore } from "./sync_core.ts";
+import { onWake } from "./wake_events.ts";
+import { Watches } from "./watches.ts";
+
+export interface SynclineClientOptions {
+  /** Makes the sockets; the platform's `WebSocket` unless given. */
+  readonly webSocket?: WebSocketFactory;
+  readonly clock?: Clock;
+  /** Numbers from 0 to below 1, for jitter. */
+  readonly random?: () => number;
+  /** Called with the log lines of functions; only servers with `--dev` send them. */
+  readonly onLogLines?: (udfPath: string, lines: readonly string[]) => void;
+}
+
+/** The connection as an app shows it. */
+export interface ConnectionState {
+  readonly phase: ConnectionPhase;
+  /** Whether results and calls flow. */
+  readonly isConnected: boolean;
+  readonly hasEverConnected: boolean;
+  /** Attempts to connect so far, but for the first. */
+  readonly connectionCount: number;
+  /** Failed attempts in a row. */
+  readonly retries: number;
+  /** When the next attempt begins, in milliseconds since the epoch; `null` unless one is being waited for. */
+  readonly reconnectsAt: number | null;
+  /** Mutations without an answer, sent or waiting. */
+  readonly inflightMutations: number;
+  /** Actions without an answer, sent or waiting. */
+  readonly inflightActions: number;
+  /** Age of the oldest call without an answer, in milliseconds; `null` when there is none. */
+  readonly oldestCallAgeMs: number | null;
+  /** Why the last socket ended; `null` before the first end. */
+  readonly lastCloseReason: string | null;
+}
+
+export interface MutationOptions<Args = JsonObject> {
+  /** Changes local results as the mutation is expected to, until the real ones are there. */
+  readonly optimisticUpdate?: (store: OptimisticStore, args: Args) => void;
+}
+
+/** A query held live, for code that reads results when it wants to (UI frameworks). */
+export interface QueryWatch<Result> {
+  /** Calls `listener` whenever the result changes. Returns what ends it. The query is live while a listener is there. */
+  onUpdate(listener: () => void): () => void;
+  /** The result to show now, `undefined` while there is none. Throws the query's {@linkcode FunctionError}. */
+  localResult(): Result | undefined;
+}
+
+/**
+ * A live connection to a Syncline server.
+ *
+ * @example
+ * ```ts
+ * const client = new SynclineClient("http://localhost:3210");
+ * const unsubscribe = client.subscribe("messages:list", { channel: "general" }, (messages) => show(messages));
+ * await client.mutation("messages:send", { channel: "general", body: "Hello" });
+ * ```
+ */
+export class SynclineClient {
+  readonly #core: SyncCore;
+  readonly #clock: Clock;
+  readonly #watches: Watches;
+  readonly #stateListeners = new Set<(state: ConnectionState) => void>();
+  readonly #endWake: () => void;
+  #stateQueued = false;
+  #closed = false;
+
+  /** Connects at once. `server` is the address of the server; on a page it may be relative. Throws `TypeError`. */
+  constructor(server: string | URL, options: SynclineClientOptions = {}) {
+    this.#clock = options.clock ?? systemClock;
+    const environment = {
+      url: syncAddress(server),
+      WebSocket: options.webSocket ?? platformWebSocket(),
+      clock: this.#clock,
+      random: options.random ?? Math.random,
+      sessionId: newSessionId(),
+    };
+    this.#core = new SyncCore(environment, {
+      resultsChanged: (keys) => this.#watches.deliver(keys),
+      resultsArrived: (keys) => this.#watches.arrived(keys, (key) => this.#core.queries.freshResult(key)),
+      stateChanged: () => this.#announceState(),
+      logLines: (udfPath, lines) => options.onLogLines?.(udfPath, lines),
+    });
+    this.#watches = new Watches((key) => this.#core.results.result(key));
+    this.#endWake = onWake(() => this.reconnectNow());
+    this.#core.driver.start();
+  }
+
+  /**
+   * Calls `onResult` with the query's result and again whenever it changes. Results are read-only: all subscribers of
+   * equal queries share them, and parts that did not change stay the same objects. A query that fails stays live and
+   * may recover; without `onError` its failures are unhandled rejections. Returns what ends the subscription.
+   * Throws `TypeError` for arguments that are not JSON, `RangeError` for too many different queries.
+   */
+  subscribe<Name extends FunctionName<"query">>(
+    query: Name,
+    args: ArgsOf<Name>,
+    onResult: (value: ResultOf<Name>) => void,
+    onError?: (error: FunctionError) => void,
+  ): () => void {
+    const { key, release } = this.#use(query, args);
+    const watch = this.#watches.add(key, { onResult: onResult as (value: unknown) => void, onError });
+    return once(() => {
+      watch.end();
+      release();
+    });
+  }
+
+  /** A query for UI frameworks; it is live while it has listeners. */
+  watchQuery<Name extends FunctionName<"query">>(
+    query: Name,
+    args: ArgsOf<Name>,
+  ): QueryWatch<ResultOf<Name>> {
+    const key = queryKey(functionPath(query), jsonArgs(args));
+    return {
+      onUpdate: (listener) => this.subscribe(query, args, listener, listener),
+      localResult: () => valueOf(this.#core.results.result(key)) as ResultOf<Name> | undefined,
+    };
+  }
+
+  /** The query's result once, as of now or later. Rejects with {@linkcode FunctionError} when the query fails. */
+  async query<Name extends FunctionName<"query">>(query: Name, args: ArgsOf<Name>): Promise<ResultOf<Name>> {
+    const { key, release } = this.#use(query, args);
+    try {
+      const fresh = this.#core.connected ? this.#core.queries.freshResult(key) : undefined;
+      return (fresh === undefined ? await this.#watches.wait(key) : valueOf(fresh)) as ResultOf<Name>;
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Runs a mutation exactly once, over reconnections too. Resolves with its result when its writes are visible in all
+   * subscribed results. Mutations run in the order they are called. Rejects with {@linkcode FunctionError} when the
+   * mutation fails, {@linkcode ClientClosedError} when the client is closed first.
+   */
+  async mutation<Name extends FunctionName<"mutation">>(
+    mutation: Name,
+    args: ArgsOf<Name>,
+    options: MutationOptions<ArgsOf<Name>> = {},
+  ): Promise<ResultOf<Name>> {
+    const { optimisticUpdate } = options;
+    const copy = this.#callArgs(args);
+    const update = optimisticUpdate &&
+      ((store: OptimisticStore) => optimisticUpdate(store, copy as JsonObject & ArgsOf<Name>));
+    const call = { udfPath: functionPath(mutation), args: copy, update };
+    return await this.#core.call("mutation", call) as ResultOf<Name>;
+  }
+
+  /**
+   * Runs an action. Rejects with {@linkcode FunctionError} when it fails, {@linkcode ConnectionLostError} when the
+   * connection breaks while it runs: whether it did its work is then unknown.
+   */
+  async action<Name extends FunctionName<"action">>(
+    action: Name,
+    args: ArgsOf<Name>,
+  ): Promise<ResultOf<Name>> {
+    const call = { udfPath: functionPath(action), args: this.#callArgs(args) };
+    return await this.#core.call("action", call) as ResultOf<Name>;
+  }
+
+  /**
+   * Signs the connection in with the tokens `fetchToken` gives: now, before a token expires, and when the server refuses
+   * one. While it gives none (`null`, an error, no answer) the connection is anonymous. `onChange` is told each time the
+   * server has accepted a token or it has become clear that there is none.
+   */
+  setAuth(fetchToken: FetchToken, onChange?: OnAuthChange): void {
+    this.#assertOpen();
+    this.#core.tokens.setAuth(fetchToken, onChange ?? null);
+  }
+
+  /** Makes the connection anonymous. */
+  clearAuth(): void {
+    this.#assertOpen();
+    this.#core.tokens.clearAuth();
+  }
+
+  connectionState(): ConnectionState {
+    const { machine, reconnectsAt } = this.#core.driver;
+    const { mutations, actions, oldestCalledAt } = this.#core.requests.summary();
+    return {
+      phase: machine.phase,
+      isConnected: this.#core.connected,
+      hasEverConnected: machine.everOpened,
+      connectionCount: machine.connectionCount,
+      retries: machine.retries,
+      reconnectsAt,
+      inflightMutations: mutations,
+      inflightActions: actions,
+      oldestCallAgeMs: oldestCalledAt === null ? null : this.#clock.now() - oldestCalledAt,
+      lastCloseReason: machine.lastCloseReason,
+    };
+  }
+
+  /** Calls `listener` after changes of the connection's state, once a turn. Returns what ends it. */
+  onConnectionState(listener: (state: ConnectionState) => void): () => void {
+    this.#stateListeners.add(listener);
+    return () => this.#stateListeners.delete(listener);
+  }
+
+  /** Ends the wait before the next attempt, and gives up a socket that has been silent for long. */
+  reconnectNow(): void {
+    this.#core.driver.wake();
+  }
+
+  /** Closes the connection for good. Calls without an answer are rejected with {@linkcode ClientClosedError}. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#endWake();
+    this.#core.close();
+    this.#watches.closeAll(new ClientClosedError());
+  }
+
+  #use(query: FunctionName<"query">, args: unknown): { key: string; release: () => void } {
+    const { key } = this.#core.queries.use(functionPath(query), this.#callArgs(args));
+    this.#core.queriesChanged();
+    const release = () => {
+      this.#core.queries.release(key);
+      this.#core.queriesChanged();
+    };
+    return { key, release };
+  }
+
+  #callArgs(args: unknown): JsonObject {
+    this.#assertOpen();
+    return jsonArgs(args);
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new ClientClosedError();
+  }
+
+  #announceState(): void {
+    if (this.#stateQueued || this.#stateListeners.size === 0) return;
+    this.#stateQueued = true;
+    queueMicrotask(() => {
+      this.#stateQueued = false;
+      const state = this.connectionState();
+      for (const listener of [...this.#stateListeners]) {
+        try {
+          listener(state);
+        } catch (error) {
+          reportUnhandled(error);
+        }
+      }
+    });
+  }
+}
+
+function valueOf(result: QueryResult | undefined): unknown {
+  if (result?.ok === false) throw result.error;
+  return result?.value;
+}
+
+function once(action: () => void): () => void {
+  let done = false;
+  return () => {
+    if (done) return;
+    done = true;
+    action();
+  };
+}
+
+function platformWebSocket(): WebSocketFactory {
+  const platform = (globalThis as { WebSocket?: WebSocketFactory }).WebSocket;
+  if (platform === undefined) {
+    throw new TypeError("Cannot connect: this platform has no WebSocket, pass one as the option webSocket");
+  }
+  return platform;
+}

@@ -1,0 +1,50 @@
+/** The errors the client's promises and callbacks carry. */
+import type { ErrorData } from "../protocol/server_messages.ts";
+
+/** A function failed. `code` and `data` are those of the app's `UserError`; any other failure has neither. */
+export class FunctionError extends Error {
+  readonly udfPath: string;
+  /** Code of the user error, or `null`. */
+  readonly code: string | null;
+  /** Data of the user error, or `null`. */
+  readonly data: unknown;
+  /** Log lines of the call; empty unless the server runs with `--dev`. */
+  readonly logLines: readonly string[];
+
+  constructor(message: string, call: FunctionFailure) {
+    super(message);
+    this.name = "FunctionError";
+    this.udfPath = call.udfPath;
+    this.code = call.errorData?.code ?? null;
+    this.data = call.errorData?.data ?? null;
+    this.logLines = call.logLines;
+  }
+}
+
+/** What a {@linkcode FunctionError} knows beside its message. */
+export interface FunctionFailure {
+  readonly udfPath: string;
+  readonly errorData: ErrorData;
+  readonly logLines: readonly string[];
+}
+
+/** The connection was lost while an action ran: whether it did its work is unknown. */
+export class ConnectionLostError extends Error {
+  constructor(message = "Connection lost while the action was in flight") {
+    super(message);
+    this.name = "ConnectionLostError";
+  }
+}
+
+/** The client was closed before the call was answered. */
+export class ClientClosedError extends Error {
+  constructor() {
+    super("The client was closed");
+    this.name = "ClientClosedError";
+  }
+}
+
+/** Makes an error of the app's own callbacks visible without disturbing the client: an unhandled rejection. */
+export function reportUnhandled(error: unknown): void {
+  void Promise.reject(error);
+}

@@ -1,0 +1,28 @@
+/**
+ * `syncline/client`: live queries, mutations and actions from browsers, Node, Bun and Deno. Browser-safe: types are all
+ * that has to be stripped from these files.
+ *
+ * @module
+ */
+export {
+  type ConnectionState,
+  type MutationOptions,
+  type QueryWatch,
+  SynclineClient,
+  type SynclineClientOptions,
+} from "./client.ts";
+export { SynclineHttpClient, type SynclineHttpClientOptions } from "./http_client.ts";
+export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
+export type { Clock } from "./clock.ts";
+export type { ConnectionPhase } from "./connection.ts";
+export type { FetchToken, OnAuthChange } from "./auth.ts";
+export type { OptimisticStore } from "./optimistic.ts";
+export type { WebSocketFactory, WebSocketLike } from "./socket_driver.ts";
+export {
+  type ArgsOf,
+  type FunctionKind,
+  type FunctionName,
+  type FunctionReference,
+  functionReference,
+  type ResultOf,
+} from "../protocol/function_reference.ts";

@@ -1,0 +1,30 @@
+/** The page's signs that a connection is worth trying now: the network is back, the page is shown again. */
+
+interface EventSource {
+  addEventListener(type: string, listener: () => void): void;
+  removeEventListener(type: string, listener: () => void): void;
+}
+
+/** Calls `wake` at each sign, where the platform gives any. Returns what ends it. */
+export function onWake(wake: () => void): () => void {
+  const scope = globalThis as unknown as Partial<EventSource> & {
+    document?: EventSource & { visibilityState: string };
+  };
+  const page = scope.document;
+  // Outside a page there is nothing to listen to; servers have global events of other meanings.
+  if (page === undefined || scope.addEventListener === undefined || scope.removeEventListener === undefined) {
+    return () => {};
+  }
+  const window = scope as EventSource;
+  const shown = () => {
+    if (page.visibilityState === "visible") wake();
+  };
+  window.addEventListener("online", wake);
+  window.addEventListener("pageshow", wake);
+  page.addEventListener("visibilitychange", shown);
+  return () => {
+    window.removeEventListener("online", wake);
+    window.removeEventListener("pageshow", wake);
+    page.removeEventListener("visibilitychange", shown);
+  };
+}
