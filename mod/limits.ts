@@ -44,6 +44,8 @@ export const functionLimits = {
   actionTimeoutMs: 600_000,
   /** Arguments of one call, as JSON text. */
   argsCharsMax: 16 * MiB,
+  /** Levels of objects and arrays in the arguments of one call. */
+  argsDepthMax: 64,
   /** Result of one call, as JSON text. */
   resultCharsMax: 16 * MiB,
   /** Log lines kept of one call; the rest are counted and dropped with a closing line that says so. */
@@ -160,6 +162,14 @@ export const sharedQueryLimits = {
   cachedCharsMax: 64 * MiB,
   /** One-shot queries waiting for a reader; one more is refused. */
   queuedQueriesMax: 20_000,
+  /** Changed keys remembered while queries run, to see what a late answer missed; past it such answers run again. */
+  commitKeysMax: 262_144,
+  /** Results longer than this are sent whole, never as a diff: comparing them would hold up everything else. */
+  diffedCharsMax: 1 * MiB,
+  /** A diff is sent only when its length is at most this share of the value's. */
+  diffShareMax: 0.7,
+  /** A socket that had to wait this long, with no run under way that can help it, gets a wave of its own queries. */
+  stuckSocketMs: 1_000,
 } as const;
 
 /** Limits of replay records (contract: guarantee 7). */
