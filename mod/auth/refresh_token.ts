@@ -6,10 +6,12 @@
  */
 import { Buffer } from "node:buffer";
 import {
+  type Cipheriv,
   createCipheriv,
   createDecipheriv,
   createHmac,
   createSecretKey,
+  type Decipheriv,
   type KeyObject,
   randomBytes,
 } from "node:crypto";
@@ -84,7 +86,7 @@ export class RefreshTokens {
     if (bytes.toString("base64url") !== token) return null;
     const mask = this.#mask(bytes.subarray(0, HALF_BYTES));
     const decipher = createDecipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
-    const plain = xor(decipher.update(xor(bytes.subarray(HALF_BYTES), mask)), mask);
+    const plain = xor(oneBlock(decipher, xor(bytes.subarray(HALF_BYTES), mask)), mask);
     return { family: plain.toString("hex", 0, FAMILY_BYTES), generation: plain.readUInt32BE(FAMILY_BYTES) };
   }
 
@@ -95,13 +97,18 @@ export class RefreshTokens {
     const mask = this.#mask(random);
     // One block under a mask made from the random half: equal claims never look alike, and no bit can be changed at will.
     const cipher = createCipheriv("aes-256-ecb", this.#block, null).setAutoPadding(false);
-    const sealed = xor(cipher.update(xor(plain, mask)), mask);
+    const sealed = xor(oneBlock(cipher, xor(plain, mask)), mask);
     return { ...claim, token: Buffer.concat([random, sealed]).toString("base64url") };
   }
 
   #mask(random: Uint8Array): Buffer {
     return createHmac("sha256", this.#masks).update(random).digest().subarray(0, HALF_BYTES);
   }
+}
+
+/** Runs a cipher over its only block; `final` gives back what it holds. */
+function oneBlock(cipher: Cipheriv | Decipheriv, block: Buffer): Buffer {
+  return Buffer.concat([cipher.update(block), cipher.final()]);
 }
 
 function xor(a: Uint8Array, b: Uint8Array): Buffer {

@@ -43,9 +43,9 @@ export class RateLimiter {
   /** Counts one call. Returns 0 when it may go ahead, else the milliseconds until one may. */
   take(key: string): number {
     const waitMs = this.wait(key);
-    if (waitMs > 0) return waitMs;
-    this.#spend(key);
-    return 0;
+    // A refused call counts as a use of its key, or a flood of other keys would wash the refusal away.
+    this.#spend(key, waitMs > 0 ? 0 : 1);
+    return waitMs;
   }
 
   /** Milliseconds until a call may go ahead, 0 for at once. Counts nothing. */
@@ -63,9 +63,9 @@ export class RateLimiter {
     if (bucket) bucket.tokens = Math.min(this.#burst, bucket.tokens + 1);
   }
 
-  #spend(key: string): void {
+  #spend(key: string, calls: 0 | 1): void {
     const bucket = this.#buckets.get(key);
-    const tokens = (bucket ? this.#tokens(bucket) : this.#burst) - 1;
+    const tokens = (bucket ? this.#tokens(bucket) : this.#burst) - calls;
     this.#buckets.delete(key);
     this.#buckets.set(key, { tokens, at: this.#now() });
     if (this.#buckets.size > this.#keysMax) {

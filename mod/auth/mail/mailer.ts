@@ -56,8 +56,6 @@ export function smtpMailer({ url, from }: SmtpOptions): Mailer {
     // A password is never sent in the clear, except to this machine.
     requireTLS: !secure && user !== "" && !isLoopback(parsed.hostname),
     ...(user !== "" && { auth: { user, pass: decodeURIComponent(parsed.password) } }),
-    pool: true,
-    maxConnections: authLimits.mailsAtOnceMax,
     connectionTimeout: authLimits.mailTimeoutMs,
     greetingTimeout: authLimits.mailTimeoutMs,
     socketTimeout: authLimits.mailTimeoutMs,

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { createHmac, randomBytes } from "node:crypto";
+import { type AccessClaims, AccessTokens, tokenAlgorithm } from "../../mod/auth/access_token.ts";
+
+const key = randomBytes(32);
+const tokens = new AccessTokens(key);
+const iat = 1_700_000_000;
+const now = iat * 1000;
+const claims: AccessClaims = { sub: "u1", sid: "s1", iat, exp: iat + 900 };
+
+const part = (value: unknown) =>
+  Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
+
+function forged(header: unknown, payload: unknown, signingKey: Uint8Array = key): string {
+  const text = `${part(header)}.${part(payload)}`;
+  return `${text}.${createHmac("sha256", signingKey).update(text).digest("base64url")}`;
+}
+
+const goodHeader = { alg: "HS256", typ: "JWT" };
+const goodPayload = { iss: "svc", typ: "access", ...claims };
+
+Deno.test("an access token verifies to the claims it was signed with", () => {
+  assert.deepEqual(tokens.verify(tokens.sign(claims), now), { ok: true, claims });
+  const admin: AccessClaims = { ...claims, adm: true };
+  assert.deepEqual(tokens.verify(tokens.sign(admin), now), { ok: true, claims: admin });
+});
+
+Deno.test("an access token has the header and claims the contract names, and no others", () => {
+  const [header = "", payload = ""] = tokens.sign({ ...claims, adm: true }).split(".");
+  assert.deepEqual(JSON.parse(Buffer.from(header, "base64url").toString()), goodHeader);
+  assert.deepEqual(JSON.parse(Buffer.from(payload, "base64url").toString()), { ...goodPayload, adm: true });
+});
+
+Deno.test("an access token ends with the second it names", () => {
+  const token = tokens.sign(claims);
+  assert.equal(tokens.verify(token, claims.exp * 1000 - 1).ok, true);
+  assert.deepEqual(tokens.verify(token, claims.exp * 1000), { ok: false, error: "access token expired" });
+});
+
+const token = tokens.sign(claims);
+const [header = "", payload = "", signature = ""] = token.split(".");
+const refusals: [name: string, token: string, error: string][] = [
+  ["empty", "", "malformed access token"],
+  ["one part", "abc", "malformed access token"],
+  ["two parts", `${header}.${payload}`, "malformed access token"],
+  ["four parts", `${token}.x`, "malformed access token"],
+  ["an empty signature", `${header}.${payload}.`, "malformed access token"],
+  ["padding", `${token}=`, "malformed access token"],
+  ["a header that is not JSON", `${part("{")}.${payload}.${signature}`, "malformed access token"],
+  ["algorithm none", forged({ alg: "none", typ: "JWT" }, goodPayload), "malformed access token"],
+  [
+    "another typ in its header",
+    forged({ alg: "HS256", typ: "at+jwt" }, goodPayload),
+    "malformed access token",
+  ],
+  ["another issuer", forged(goodHeader, { ...goodPayload, iss: "other" }), "malformed access token"],
+  ["another type", forged(goodHeader, { ...goodPayload, typ: "refresh" }), "malformed access token"],
+  ["no session", forged(goodHeader, { ...goodPayload, sid: undefined }), "malformed access token"],
+  ["expiry as text", forged(goodHeader, { ...goodPayload, exp: "9999999999" }), "malformed access token"],
+  ["claims that are an array", forged(goodHeader, [goodPayload]), "malformed access token"],
+  ["a foreign key", forged(goodHeader, goodPayload, randomBytes(32)), "invalid access token signature"],
+  [
+    "claims changed",
+    `${header}.${part({ ...goodPayload, sub: "u2" })}.${signature}`,
+    "invalid access token signature",
+  ],
+  ["a shorter signature", token.slice(0, -1), "invalid access token signature"],
+  [
+    "a foreign key and no time left",
+    forged(goodHeader, { ...goodPayload, exp: 1 }, randomBytes(32)),
+    "invalid access token signature",
+  ],
+  ["no time left", forged(goodHeader, { ...goodPayload, exp: iat }), "access token expired"],
+  [
+    "more characters than are looked at",
+    `${header}.${"A".repeat(9_000)}.${signature}`,
+    "malformed access token",
+  ],
+];
+for (const [name, bad, error] of refusals) {
+  Deno.test(`an access token with ${name} is refused as ${error}`, () => {
+    assert.deepEqual(tokens.verify(bad, now), { ok: false, error });
+  });
+}
+
+Deno.test("no other spelling of a signature is accepted", () => {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  const others = [...alphabet].map((char) => token.slice(0, -1) + char).filter((other) => other !== token);
+  assert.equal(others.filter((other) => tokens.verify(other, now).ok).length, 0);
+});
+
+Deno.test("a token's algorithm tells own tokens from those of external issuers", () => {
+  assert.equal(tokenAlgorithm(token), "HS256");
+  assert.equal(tokenAlgorithm(forged({ alg: "RS256", typ: "JWT", kid: "1" }, {})), "RS256");
+  assert.equal(tokenAlgorithm("not a token"), null);
+});

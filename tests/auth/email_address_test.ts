@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { normalizedEmail } from "../../mod/auth/email_address.ts";
+
+const cases: [text: string, stored: string | null][] = [
+  ["a@example.com", "a@example.com"],
+  ["  Mixed.Case+tag@Example.COM ", "mixed.case+tag@example.com"],
+  ["o'brien@example.co.uk", "o'brien@example.co.uk"],
+  ["user@münchen.de", "user@xn--mnchen-3ya.de"],
+  ["jöhn@example.com", "jöhn@example.com"],
+  // The Kelvin sign becomes k: the mail then goes to the address with k, not to the one typed.
+  ["mi\u212ae@example.com", "mike@example.com"],
+  [`${"a".repeat(64)}@example.com`, `${"a".repeat(64)}@example.com`],
+  [`${"a".repeat(65)}@example.com`, null],
+  [`a@${"b".repeat(63)}.${"c".repeat(63)}.${"d".repeat(63)}.${"e".repeat(63)}.com`, null],
+  ["", null],
+  ["plain", null],
+  ["@example.com", null],
+  ["a@", null],
+  ["a@b", null],
+  ["a@@example.com", null],
+  ["a b@example.com", null],
+  ["a@exa mple.com", null],
+  ["a@example.com\nBcc: b@example.com", null],
+  ["a\n@example.com", null],
+  ["a,b@example.com", null],
+  ["<a@example.com>", null],
+  ['"a b"@example.com', null],
+  [".a@example.com", null],
+  ["a.@example.com", null],
+  ["a..b@example.com", null],
+  ["a@-example.com", null],
+  ["a@example..com", null],
+  ["a@example.com.", null],
+  ["a@127.0.0.1", null],
+  ["a@[127.0.0.1]", null],
+  ["a@example.com/path", null],
+  ["a@example.com:25", null],
+  ["a\u200b@example.com", null],
+  ["a\ud800@example.com", null],
+];
+for (const [text, stored] of cases) {
+  Deno.test(`email ${JSON.stringify(text.slice(0, 60))} is ${stored === null ? "refused" : "stored as its normal form"}`, () => {
+    assert.equal(normalizedEmail(text), stored);
+    if (stored !== null) assert.equal(normalizedEmail(stored), stored);
+  });
+}

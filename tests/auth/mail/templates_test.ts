@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { loadTemplates, type MailKind, renderMail, TemplateError } from "../../../mod/auth/mail/templates.ts";
+
+const values = {
+  app: "My <App>",
+  email: "a@example.com",
+  link: "https://app.example.com/?a=1&b=2#svc_magic_token=x",
+  code: "012345",
+  validFor: "15 minutes",
+};
+
+async function withFiles(
+  files: Record<string, string>,
+  run: (folder: string) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+for (const kind of ["verify", "reset", "magic", "change"] satisfies MailKind[]) {
+  Deno.test(`the built-in mail "${kind}" has link and code in text and HTML and leaves no placeholder`, async () => {
+    const mail = renderMail((await loadTemplates(null))[kind], values);
+    assert.equal(mail.to, values.email);
+    assert.ok(mail.text.includes(values.link) && mail.text.includes(values.code));
+    assert.ok(mail.html.includes('href="https://app.example.com/?a=1&amp;b=2#svc_magic_token=x"'));
+    assert.ok(mail.html.includes(values.code) && !mail.html.includes("<App>"));
+    assert.ok(![mail.subject, mail.text, mail.html].join("").includes("{{"));
+  });
+}
+
+Deno.test("a file replaces the text or the HTML of a mail and leaves the other", () =>
+  withFiles(
+    { "reset.txt": "Subject: New password for {{app}}\n\nHi {{ email }}: {{link}}\n" },
+    async (folder) => {
+      const templates = await loadTemplates(folder);
+      const mail = renderMail(templates.reset, values);
+      assert.equal(mail.subject, "New password for My <App>");
+      assert.equal(mail.text, `Hi a@example.com: ${values.link}\n`);
+      assert.ok(mail.html.startsWith("<!doctype html>"));
+      assert.deepEqual(templates.verify, (await loadTemplates(null)).verify);
+    },
+  ));
+
+Deno.test("a value cannot add a line to the subject or a placeholder to the text", async () => {
+  const { magic } = await loadTemplates(null);
+  const mail = renderMail({ ...magic, subject: "{{app}}" }, {
+    ...values,
+    app: "A\r\nBcc: b@example.com {{code}}",
+  });
+  assert.equal(mail.subject, "A Bcc: b@example.com {{code}}");
+});
+
+for (
+  const [name, files] of [
+    ["a text without subject", { "verify.txt": "Hello {{link}}" }],
+    ["an unknown placeholder", { "verify.txt": "Subject: x\n\n{{link}} {{user}}" }],
+    ["neither link nor code", { "magic.html": "<p>Hello</p>" }],
+  ] as const
+) {
+  Deno.test(`mail templates with ${name} stop the start`, () =>
+    withFiles(files, async (folder) => {
+      await assert.rejects(loadTemplates(folder), TemplateError);
+    }));
+}
