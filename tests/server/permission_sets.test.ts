@@ -1,0 +1,66 @@
+/** What each permission set of deno.json must refuse is tried, and is refused. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+
+const PROBE = fileURLToPath(new URL("./support/permission_probe.ts", import.meta.url));
+
+/** Runs the probe under a set and gives what each attempt came to. */
+async function attempts(set: string): Promise<Record<string, "allowed" | "refused">> {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", `-P=${set}`, PROBE],
+    env: { SYNCLINE_PROBE: "1", HOME: Deno.env.get("HOME") ?? "/", PATH: Deno.env.get("PATH") ?? "" },
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+Deno.test("the serve set starts nothing but sh, and reads no foreign environment", async () => {
+  assert.deepEqual(await attempts("serve"), {
+    "read a file": "allowed",
+    "write a file": "allowed",
+    "listen": "allowed",
+    "start sh": "allowed",
+    "start itself": "refused",
+    "start another program": "refused",
+    "read SYNCLINE_ variables": "allowed",
+    "read PATH's neighbours": "refused",
+    "read the whole environment": "refused",
+    "load a native library": "refused",
+    "ask for the machine's name": "refused",
+    "import from the web": "refused",
+    "import from a host Deno trusts": "refused",
+    // Mail, external identity providers and S3 are wherever the operator says.
+    "reach another machine": "allowed",
+  });
+});
+
+Deno.test("the bench set reaches this machine only", async () => {
+  const result = await attempts("bench");
+  for (
+    const attempt of [
+      "reach another machine",
+      "load a native library",
+      "ask for the machine's name",
+      "import from the web",
+      "import from a host Deno trusts",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
+Deno.test("a set that is not in deno.json does not run at all", async () => {
+  await assert.rejects(attempts("everything"), /Could not find permission set/);
+});
+
+Deno.test("every task that runs code names a permission set", async () => {
+  const project = JSON.parse(await Deno.readTextFile(new URL("../../deno.json", import.meta.url))) as {
+    tasks: Record<string, string>;
+    permissions: Record<string, unknown>;
+  };
+  for (const [task, command] of Object.entries(project.tasks)) {
+    for (const [run] of command.matchAll(/deno (?:run|test|bench|serve)\b[^&|;]*/g)) {
+      const set = run.match(/-P=(\w+)/)?.[1];
+      assert.ok(set !== undefined && set in project.permissions, `${task}: ${run}`);
+      assert.doesNotMatch(run, /--allow-|-A\b/, task);
+    }
+  }
+});
