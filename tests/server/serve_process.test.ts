@@ -1,0 +1,221 @@
+/** The server as an operator meets it: a real process, its output, its answers, its exit code. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { Child } from "../bench/support/child.ts";
+
+const START_MS = 60_000;
+const LINE_MS = 30_000;
+
+const SCHEMA = `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }) });
+`;
+const NOTES = `
+import { action, mutation, query } from "syncline/server";
+import { z } from "zod";
+export const list = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text),
+});
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const secret = action({ args: {}, handler: (ctx) => ctx.env });
+export const hang = action({ args: {}, handler: () => new Promise((resolve) => setTimeout(resolve, 600_000)) });
+`;
+
+interface App extends AsyncDisposable {
+  readonly dir: string;
+  readonly dataDir: string;
+  readonly functionsDir: string;
+  /** Starts a server and waits until it serves. */
+  serve(flags?: readonly string[]): Promise<Served>;
+  /** Starts a server that is expected to end by itself. */
+  run(flags: readonly string[]): Promise<{ readonly code: number; readonly output: string }>;
+}
+
+class Served implements AsyncDisposable {
+  readonly child: Child;
+  readonly url: string;
+
+  constructor(child: Child, url: string) {
+    this.child = child;
+    this.url = url;
+  }
+
+  async call(kind: "query" | "mutation" | "action", path: string, args: Record<string, unknown> = {}) {
+    const body = JSON.stringify({ path, args });
+    const response = await fetch(`${this.url}/api/${kind}`, { method: "POST", body });
+    return await response.json();
+  }
+
+  async signal(signal: Deno.Signal): Promise<Deno.CommandStatus> {
+    Deno.kill(this.child.pid, signal);
+    return await this.child.exited;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.child[Symbol.asyncDispose]();
+  }
+}
+
+async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes.ts": NOTES }): Promise<App> {
+  const dir = await Deno.makeTempDir();
+  const [dataDir, functionsDir] = [join(dir, "data"), join(dir, "functions")];
+  await Deno.mkdir(functionsDir);
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(functionsDir, name), text);
+  const args = (flags: readonly string[]) => [
+    ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
+    ...["--data", dataDir, "--functions", functionsDir, ...flags],
+  ];
+  return {
+    dir,
+    dataDir,
+    functionsDir,
+    async serve(flags = []) {
+      const child = new Child({ args: args(flags) });
+      try {
+        const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+        return new Served(child, url);
+      } catch (error) {
+        await child[Symbol.asyncDispose]();
+        throw error;
+      }
+    },
+    async run(flags) {
+      const lines: string[] = [];
+      await using child = new Child({ args: args(flags), onLine: (line) => lines.push(line) });
+      const { code } = await child.exited;
+      return { code, output: lines.join("\n") };
+    },
+    [Symbol.asyncDispose]: () => Deno.remove(dir, { recursive: true }),
+  };
+}
+
+Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", async () => {
+  await using a = await app();
+  await using server = await a.serve();
+  const added = await server.call("mutation", "notes:add", { text: "hello" });
+  assert.equal(added.status, "success", JSON.stringify(added));
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["hello"]);
+  const health = await (await fetch(`${server.url}/api/health`)).json();
+  assert.deepEqual(health, { status: "ok", ts: added.ts });
+  assert.equal((await server.signal("SIGTERM")).code, 0);
+});
+
+Deno.test("what was written is there after a restart, also after kill -9", async () => {
+  await using a = await app();
+  for (const [signal, expected] of [["SIGTERM", []], ["SIGKILL", ["SIGTERM"]]] as const) {
+    await using server = await a.serve();
+    assert.deepEqual((await server.call("query", "notes:list")).value, expected);
+    await server.call("mutation", "notes:add", { text: signal });
+    await server.signal(signal);
+  }
+  await using server = await a.serve();
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["SIGTERM", "SIGKILL"]);
+});
+
+Deno.test("a second server on the same data folder ends with exit code 1 and names the first", async () => {
+  await using a = await app();
+  await using server = await a.serve();
+  const second = await a.run([]);
+  assert.equal(second.code, 1);
+  assert.match(second.output, new RegExp(`Another server \\(process ${server.child.pid}\\)`));
+  assert.doesNotMatch(second.output, /\n\s+at /, "no stack trace");
+});
+
+Deno.test("options that are not understood end with exit code 2, what cannot be served with 1", async () => {
+  await using a = await app();
+  for (
+    const [flags, code, message] of [
+      [["--prot", "1"], 2, /unknown option '--prot'/],
+      [["--port", "many"], 2, /--port: expected a port/],
+      [["--functions", join(a.dir, "nowhere")], 1, /Cannot find the functions folder/],
+      [["--static", join(a.dir, "nowhere")], 1, /Cannot serve the static folder/],
+      [["--env-file", join(a.dir, "nowhere")], 1, /Cannot read the environment file/],
+    ] as const
+  ) {
+    const result = await a.run(flags);
+    assert.equal(result.code, code, flags.join(" "));
+    assert.match(result.output, message);
+    assert.doesNotMatch(result.output, /\n\s+at /, "no stack trace");
+  }
+});
+
+Deno.test("an app that cannot be loaded ends the start with exit code 1, its file and line", async () => {
+  await using a = await app({ "notes.ts": "export const x = 1;\nthrow new Error('broken on purpose');\n" });
+  const { code, output } = await a.run([]);
+  assert.equal(code, 1);
+  assert.match(output, /broken on purpose/);
+  assert.match(output, /notes\.ts:2/);
+});
+
+Deno.test("SIGTERM closes sockets with 1012", async () => {
+  await using a = await app();
+  await using server = await a.serve();
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
+  const closed = new Promise<CloseEvent>((resolve) => socket.addEventListener("close", resolve));
+  await new Promise((resolve) => socket.addEventListener("open", resolve));
+  assert.equal((await server.signal("SIGTERM")).code, 0);
+  assert.equal((await closed).code, 1012);
+});
+
+Deno.test("a second signal ends a server that waits for a running call at once", async () => {
+  await using a = await app();
+  await using server = await a.serve();
+  const hanging = server.call("action", "notes:hang").catch(() => "cut off");
+  // The call has to have begun: a mutation sent after it is answered only when the server has read both.
+  await server.call("mutation", "notes:add", { text: "x" });
+  Deno.kill(server.child.pid, "SIGTERM");
+  await server.child.line(/Stopping/, LINE_MS);
+  assert.equal((await server.signal("SIGINT")).code, 130);
+  await hanging;
+});
+
+Deno.test("actions see the environment file, and nothing of the server's environment", async () => {
+  await using a = await app();
+  const envFile = join(a.dir, "app.env");
+  await Deno.writeTextFile(envFile, "KEY=value\n");
+  await using server = await a.serve(["--env-file", envFile]);
+  assert.deepEqual((await server.call("action", "notes:secret")).value, { KEY: "value" });
+});
+
+Deno.test("--dev loads edits at once, keeps the old code when one is broken, and reports wrong types", async () => {
+  await using a = await app();
+  await using server = await a.serve(["--dev"]);
+  await server.call("mutation", "notes:add", { text: "kept" });
+  const file = join(a.functionsDir, "notes.ts");
+  const reloaded = server.child.line(/Functions reloaded/, LINE_MS);
+  await Deno.writeTextFile(file, NOTES.replace("note.text)", "note.text.toUpperCase())"));
+  await reloaded;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
+  const broken = server.child.line(/notes\.ts:\d+/, LINE_MS);
+  await Deno.writeTextFile(file, `${NOTES}\nthrow new Error("broken edit");\n`);
+  await broken;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["KEPT"]);
+  const typed = server.child.line(/TS2322/, LINE_MS);
+  await Deno.writeTextFile(file, `${NOTES}\nexport const wrong: number = "text";\n`);
+  await typed;
+  assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
+});
+
+Deno.test("the example is served when there is no app, page and client included", async () => {
+  const dataDir = await Deno.makeTempDir();
+  try {
+    await using child = new Child({
+      args: [..."run --quiet --no-prompt -P=serve main.ts --port 0 --data".split(" "), dataDir],
+    });
+    const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+    for (
+      const [path, text] of [["/", "<!doctype html"], ["/_/client.js", "export"], [
+        "/_/",
+        "Syncline",
+      ]] as const
+    ) {
+      const response = await fetch(url + path);
+      assert.equal(response.status, 200, path);
+      assert.ok((await response.text()).toLowerCase().includes(text.toLowerCase()), path);
+    }
+  } finally {
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});
