@@ -51,6 +51,16 @@ export class ServiceError extends Error {
   }
 }
 
+/** Too many calls; `retryAfterMs` is when one may go ahead. */
+export class RateLimitedError extends ServiceError {
+  readonly retryAfterMs: number;
+
+  constructor(retryAfterMs: number) {
+    super("rate_limited");
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
 /** Marks a {@linkcode UserError}, also one made by another copy of this module, which an app may have bundled. */
 export const userErrorKey: unique symbol = Symbol.for("syncline.userError") as never;
 

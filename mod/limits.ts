@@ -108,6 +108,8 @@ export const engineLimits = {
   lockWaitMs: 5_000,
   /** Rows a scan reads at first when it does not know how many are wanted. */
   scanRowsFirst: 16,
+  /** Rows a scan reads at first however many are wanted: documents may be large. */
+  scanRowsFirstMax: 128,
   /** Rows a scan reads at once. */
   scanRowsMax: 256,
   /** Characters of documents a scan aims to read at once. */
@@ -255,8 +257,10 @@ export const authLimits = {
   sweepRowsMax: 500,
   /** Time between two sweeps of expired rows. */
   sweepIntervalMs: 600_000,
-  /** Sessions one call lists or ends. */
-  sessionsPerCallMax: 1_000,
+  /** Sessions one account has at once; one more ends the oldest. */
+  sessionsPerOwnerMax: 1_000,
+  /** Description of a session's device that is kept, cut from its `User-Agent`. */
+  userAgentCharsMax: 200,
 } as const;
 
 /** Rate limits: `burst` calls at once, then `perMinute`. */
