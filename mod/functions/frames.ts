@@ -22,6 +22,11 @@ export function frameText(message: unknown, segments: readonly string[] = []): s
   return segments.length === 0 ? `${head}\n` : `${head}\n${segments.join("")}`;
 }
 
+/** The text of a frame without segments whose message is JSON text already. */
+export function frameTextOfJson(message: string): string {
+  return `{"m":${message},"s":[]}\n`;
+}
+
 /** The frame of a text made by {@linkcode frameText}. */
 export function parseFrameText<Message>(text: string): Frame<Message> {
   const end = text.indexOf("\n");
