@@ -42,10 +42,14 @@ export interface MutationAnswer {
   readonly replayed: boolean;
 }
 
+/** The reads of a run that was stopped before it could tell them: every commit may change its result. */
+export const unknownReads: ReadSet = { "*": [] };
+
 export interface QueryAnswer {
   /** The snapshot this answer was computed from. */
   readonly ts: number;
   readonly outcome: Outcome;
+  /** {@linkcode unknownReads} for a run that timed out or was lost. */
   readonly readSet: ReadSet;
   readonly scope: AuthScope;
   /** Whether the run read the clock or the random generator: such a result never answers a one-shot call. */
