@@ -5,6 +5,7 @@ import { IsolateHost } from "../functions/host/host.ts";
 import type { Log } from "../kit/log.ts";
 import { httpCalls, Hub, noAccounts } from "../sync/mod.ts";
 import type { ServeConfig } from "./config.ts";
+import { AppError } from "./start_error.ts";
 
 /** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
@@ -22,7 +23,7 @@ export interface Backend extends AsyncDisposable {
 
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
-/** Starts the isolates and the hub. Rejects with the reason when the app cannot be loaded. */
+/** Starts the isolates and the hub. Rejects with an `AppError` when the app cannot be loaded. */
 export async function startBackend(config: ServeConfig, log: Log): Promise<Backend> {
   const host = await IsolateHost.start({
     dataDir: config.dataDir,
@@ -31,6 +32,9 @@ export async function startBackend(config: ServeConfig, log: Log): Promise<Backe
     dev: config.dev,
     actionNet: config.actionNet,
     log,
+  }).catch((error) => {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
   const authenticator = noAccounts;
   const hub = new Hub({ host, authenticator, dev: config.dev });

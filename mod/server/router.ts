@@ -85,10 +85,9 @@ export function createRouter(parts: RouterParts): Hono {
   app.all("/metrics", (c) => c.notFound());
 
   app.use("*", secureHeaders(frontendHeaders));
-  app.all("*", (c) => {
-    if (parts.frontend === null) return c.notFound();
-    return parts.frontend.respond(c.req.raw, new URL(c.req.url).pathname);
-  });
+  const { frontend } = parts;
+  if (frontend === null) app.get("/", (c) => c.redirect("/_/"));
+  else app.all("*", (c) => frontend.respond(c.req.raw, new URL(c.req.url).pathname));
   return app;
 }
 

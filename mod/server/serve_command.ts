@@ -3,13 +3,14 @@ import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "./backend.ts";
 import { banner } from "./banner.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { resolveConfig } from "./config.ts";
+import { resolveConfig, type ServeConfig } from "./config.ts";
 import { runDevMode } from "./dev_mode.ts";
 import type { ServeOptions } from "./options.ts";
 import { Server } from "./server.ts";
 import { StopSignals } from "./signals.ts";
-import { StartError } from "./start_error.ts";
+import { AppError, StartError } from "./start_error.ts";
 import { checkTypes } from "./type_check.ts";
+import { watchFolder } from "./watch_folder.ts";
 
 export const serveCommand: CommandSpec = {
   name: "serve",
@@ -22,8 +23,7 @@ async function serve(options: ServeOptions): Promise<number> {
   const log = stderrLog({ debug: options.dev });
   try {
     const config = await resolveConfig(options);
-    const starting = Server.start({ config, log, startBackend });
-    const started = await Promise.race([starting, signals.first]);
+    const started = await Promise.race([startServer(config, log), signals.first]);
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
@@ -34,6 +34,36 @@ async function serve(options: ServeOptions): Promise<number> {
     if (!(error instanceof StartError)) throw error;
     log("error", error.message);
     return exitCodes.failed;
+  }
+}
+
+function startServer(config: ServeConfig, log: Log): Promise<Server> {
+  const start = () => Server.start({ config, log, startBackend });
+  return config.dev ? startOnceLoadable(start, { config, log }) : start();
+}
+
+/** With `--dev` an app that is broken from the beginning is tried again after each edit. */
+async function startOnceLoadable(
+  start: () => Promise<Server>,
+  { config, log }: { readonly config: ServeConfig; readonly log: Log },
+): Promise<Server> {
+  for (;;) {
+    // Watched from before the attempt on, so that an edit made during it counts.
+    const edited = new AbortController();
+    const watch = watchFolder(config.functionsDir, {
+      signal: edited.signal,
+      onEdit: () => Promise.resolve(edited.abort()),
+    });
+    try {
+      const server = await start();
+      edited.abort();
+      await watch;
+      return server;
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      log("error", `${error.message}\nIt is tried again after the next edit.`);
+    }
+    await watch;
   }
 }
 

@@ -22,6 +22,8 @@ export interface ServerParts {
   readonly config: ServeConfig;
   readonly log: Log;
   readonly startBackend: StartBackend;
+  /** Time running calls get to finish when the server stops. */
+  readonly drainMs?: number;
 }
 
 /**
@@ -89,7 +91,7 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Refuses new requests, closes the sockets with 1012, lets running calls finish for at most `httpLimits.drainMs`, then
+   * Refuses new requests, closes the sockets with 1012, lets running calls finish for at most `drainMs`, then
    * ends the isolates and gives the data folder up.
    */
   stop(): Promise<void> {
@@ -127,11 +129,12 @@ export class Server implements AsyncDisposable {
     }
   }
 
+  /** A request that is late is not cut off here: ending the isolates answers it, and the process ends anyway. */
   async #finishRequests(): Promise<void> {
     const finished = this.#http.shutdown();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
-      timer = setTimeout(() => resolve("late"), httpLimits.drainMs);
+      timer = setTimeout(() => resolve("late"), this.#parts.drainMs ?? httpLimits.drainMs);
     });
     if (await Promise.race([finished, late]) === "late") {
       this.#parts.log("warn", "Requests were still running when the time to finish them was over");

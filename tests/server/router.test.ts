@@ -72,9 +72,10 @@ Deno.test("paths that only look like the service's are not its own", async () =>
   }
 });
 
-Deno.test("without a frontend unknown paths are 404", async () => {
+Deno.test("without a frontend the first page is the dashboard and unknown paths are 404", async () => {
   await using r = await router({ frontend: false });
-  const response = await r.app.request("/", { headers: html });
+  assert.equal((await r.app.request("/")).headers.get("location"), "/_/");
+  const response = await r.app.request("/x", { headers: html });
   assert.equal(response.status, 404);
   assert.equal((await response.json()).errorData.code, "not_found");
 });

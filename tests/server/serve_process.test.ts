@@ -198,6 +198,21 @@ Deno.test("--dev loads edits at once, keeps the old code when one is broken, and
   assert.deepEqual((await server.call("query", "notes:list")).value, ["kept"]);
 });
 
+Deno.test("--dev waits for an edit when the app is broken from the beginning", async () => {
+  await using a = await app({ "schema.ts": SCHEMA, "notes.ts": 'throw new Error("broken at first");\n' });
+  await using child = new Child({
+    args: [
+      ..."run --quiet --no-prompt -P=serve main.ts --dev --port 0".split(" "),
+      ...["--data", a.dataDir, "--functions", a.functionsDir],
+    ],
+  });
+  await child.line(/tried again after the next edit/, START_MS);
+  const served = child.line(/http:\/\/127\.0\.0\.1:\d+/, LINE_MS);
+  await Deno.writeTextFile(join(a.functionsDir, "notes.ts"), NOTES);
+  const [url] = await served;
+  assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
+});
+
 Deno.test("the example is served when there is no app, page and client included", async () => {
   const dataDir = await Deno.makeTempDir();
   try {
