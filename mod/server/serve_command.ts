@@ -60,7 +60,10 @@ async function startOnceLoadable(
       await watch;
       return server;
     } catch (error) {
-      if (!(error instanceof AppError)) throw error;
+      if (!(error instanceof AppError)) {
+        edited.abort();
+        throw error;
+      }
       log("error", `${error.message}\nIt is tried again after the next edit.`);
     }
     await watch;
