@@ -1,0 +1,47 @@
+/** How the rows of users, administrators and their passwords are found and changed, inside one transaction. */
+import type { Id } from "../../functions/api/values.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import { endSessionsOf } from "./session_rows.ts";
+
+export function userByEmail(ctx: AuthQueryCtx, email: string): Promise<AuthDoc<"_users"> | null> {
+  return ctx.db.query("_users").withIndex("by_email", (q) => q.eq("email", email)).unique();
+}
+
+export function adminByEmail(ctx: AuthQueryCtx, email: string): Promise<AuthDoc<"_admins"> | null> {
+  return ctx.db.query("_admins").withIndex("by_email", (q) => q.eq("email", email)).unique();
+}
+
+/** The stored password hash of a user or an administrator, or `null`. */
+export async function passwordHashOf(ctx: AuthQueryCtx, owner: string): Promise<string | null> {
+  return (await passwordRow(ctx, owner))?.hash ?? null;
+}
+
+/** Stores a password hash, or with `null` removes the password. */
+export async function setPasswordHash(
+  ctx: AuthMutationCtx,
+  owner: string,
+  hash: string | null,
+): Promise<void> {
+  const row = await passwordRow(ctx, owner);
+  if (row === null && hash !== null) await ctx.db.insert("_passwords", { owner, hash });
+  else if (row !== null && hash !== null) await ctx.db.patch(row._id, { hash });
+  else if (row !== null) await ctx.db.delete(row._id);
+}
+
+/** Deletes a user with everything that belongs to it. */
+export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
+  await endSessionsOf(ctx, { user: user._id });
+  await setPasswordHash(ctx, user._id, null);
+  await dropChanges(ctx, user._id);
+  await ctx.db.delete(user._id);
+}
+
+/** Forgets the changes of address a user has asked for. */
+export async function dropChanges(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
+  const codes = await ctx.db.query("_codes").withIndex("by_change", (q) => q.eq("changeFor", user)).collect();
+  for (const code of codes) await ctx.db.delete(code._id);
+}
+
+function passwordRow(ctx: AuthQueryCtx, owner: string): Promise<AuthDoc<"_passwords"> | null> {
+  return ctx.db.query("_passwords").withIndex("by_owner", (q) => q.eq("owner", owner)).unique();
+}

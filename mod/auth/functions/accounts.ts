@@ -1,0 +1,100 @@
+/** Sign-up and sign-in of users and administrators, as transactions. Main hashes; here hashes are compared and stored. */
+import { z } from "zod";
+import { id } from "../../functions/api/schema.ts";
+import type { Id } from "../../functions/api/values.ts";
+import { internalMutation, internalQuery } from "../tables.ts";
+import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
+
+/** Kinds of accounts with a password. */
+const ownerKind = z.enum(["user", "admin"]);
+
+export interface Credential {
+  /** Id of the account, `null` when there is none. */
+  readonly owner: string | null;
+  readonly hash: string | null;
+  readonly emailVerified: boolean;
+}
+
+/**
+ * What a password is checked against. Reads as much for an unknown address as for a known one. A mutation, though it
+ * writes nothing: the answers of queries are kept in caches, where a password hash has no business.
+ */
+export const findCredential = internalMutation({
+  args: { kind: ownerKind, email: z.string() },
+  handler: async (ctx, { kind, email }): Promise<Credential> => {
+    const user = kind === "user" ? await userByEmail(ctx, email) : null;
+    const admin = kind === "admin" ? await adminByEmail(ctx, email) : null;
+    const owner = user?._id ?? admin?._id ?? null;
+    const hash = await passwordHashOf(ctx, owner ?? "none");
+    return { owner, hash, emailVerified: user?.emailVerified ?? admin !== null };
+  },
+});
+
+/** Whether an address has an account. */
+export const emailTaken = internalQuery({
+  args: { email: z.string() },
+  handler: async (ctx, { email }) => await userByEmail(ctx, email) !== null,
+});
+
+/** Opens a session after main has checked the password; `null` when the password was changed meanwhile. */
+export const signIn = internalMutation({
+  args: {
+    kind: ownerKind,
+    owner: z.string(),
+    /** The hash the password was checked against. */
+    checkedHash: z.string(),
+    /** A hash of today's cost to put in its place. */
+    newHash: z.string().nullable(),
+    session: newSessionSchema,
+  },
+  handler: async (ctx, { kind, owner, checkedHash, newHash, session }): Promise<OpenedSession | null> => {
+    const user = kind === "user" ? ctx.db.normalizeId("_users", owner) : null;
+    const admin = kind === "admin" ? ctx.db.normalizeId("_admins", owner) : null;
+    if (await passwordHashOf(ctx, owner) !== checkedHash) return null;
+    if (newHash !== null) await setPasswordHash(ctx, owner, newHash);
+    if (user !== null && await ctx.db.get(user) !== null) {
+      return await openSession(ctx, { user }, { session });
+    }
+    if (admin !== null && await ctx.db.get(admin) !== null) {
+      return await openSession(ctx, { admin }, { session });
+    }
+    return null;
+  },
+});
+
+/** Creates a user with a password; opens a session unless the address has to be confirmed first. */
+export const signUp = internalMutation({
+  args: {
+    email: z.string(),
+    name: z.string().optional(),
+    passwordHash: z.string(),
+    session: newSessionSchema.nullable(),
+  },
+  handler: async (
+    ctx,
+    { email, name, passwordHash, session },
+  ): Promise<{ userId: Id<"_users">; session: OpenedSession | null } | null> => {
+    if (await userByEmail(ctx, email) !== null) return null;
+    const userId = await ctx.db.insert("_users", {
+      email,
+      emailVerified: false,
+      ...(name !== undefined && { name }),
+    });
+    await setPasswordHash(ctx, userId, passwordHash);
+    return {
+      userId,
+      session: session === null ? null : await openSession(ctx, { user: userId }, { session }),
+    };
+  },
+});
+
+/** Deletes a user, sessions included. Returns whether there was one. */
+export const deleteUser = internalMutation({
+  args: { userId: id("_users") },
+  handler: async (ctx, { userId }) => {
+    const user = await ctx.db.get(userId);
+    if (user !== null) await removeUser(ctx, user);
+    return user !== null;
+  },
+});

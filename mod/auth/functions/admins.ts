@@ -1,0 +1,82 @@
+/** Administrators: the first one, those the command line creates, and their sessions. */
+import { z } from "zod";
+import type { Id } from "../../functions/api/values.ts";
+import { internalMutation, internalQuery } from "../tables.ts";
+import { adminByEmail, setPasswordHash, userByEmail } from "./account_rows.ts";
+import {
+  endSessionsOf,
+  newSessionSchema,
+  type OpenedSession,
+  openSession,
+  sessionsOf,
+} from "./session_rows.ts";
+
+/** Whether there is no administrator yet. */
+export const needsSetup = internalQuery({
+  args: {},
+  handler: async (ctx) => await ctx.db.query("_admins").first() === null,
+});
+
+/** Creates the first administrator and opens a session; `null` when there is one already. */
+export const setUpFirstAdmin = internalMutation({
+  args: { email: z.string(), passwordHash: z.string(), session: newSessionSchema },
+  handler: async (ctx, { email, passwordHash, session }): Promise<OpenedSession | null> => {
+    if (await ctx.db.query("_admins").first() !== null) return null;
+    const admin = await ctx.db.insert("_admins", { email });
+    await setPasswordHash(ctx, admin, passwordHash);
+    return await openSession(ctx, { admin }, { session });
+  },
+});
+
+/** Creates an administrator; `null` when the address is taken. */
+export const createAdmin = internalMutation({
+  args: { email: z.string(), passwordHash: z.string() },
+  handler: async (ctx, { email, passwordHash }): Promise<Id<"_admins"> | null> => {
+    if (await adminByEmail(ctx, email) !== null) return null;
+    const admin = await ctx.db.insert("_admins", { email });
+    await setPasswordHash(ctx, admin, passwordHash);
+    return admin;
+  },
+});
+
+/** Sets an administrator's password and ends their sessions. Returns how many, or `null` when there is no such one. */
+export const setAdminPassword = internalMutation({
+  args: { email: z.string(), passwordHash: z.string() },
+  handler: async (ctx, { email, passwordHash }): Promise<number | null> => {
+    const admin = await adminByEmail(ctx, email);
+    if (admin === null) return null;
+    await setPasswordHash(ctx, admin._id, passwordHash);
+    return await endSessionsOf(ctx, { admin: admin._id });
+  },
+});
+
+export interface AdminSummary {
+  readonly adminId: Id<"_admins">;
+  readonly email: string;
+  readonly createdAt: number;
+  readonly sessions: number;
+}
+
+export const listAdmins = internalQuery({
+  args: {},
+  handler: async (ctx): Promise<AdminSummary[]> => {
+    const summaries: AdminSummary[] = [];
+    for (const admin of await ctx.db.query("_admins").take(1_000)) {
+      const sessions = (await sessionsOf(ctx, { admin: admin._id })).length;
+      summaries.push({ adminId: admin._id, email: admin.email, createdAt: admin._creationTime, sessions });
+    }
+    return summaries;
+  },
+});
+
+/** Ends the sessions of the administrator and of the user with this address. Returns how many, or `null` for neither. */
+export const revokeSessions = internalMutation({
+  args: { email: z.string() },
+  handler: async (ctx, { email }): Promise<number | null> => {
+    const admin = await adminByEmail(ctx, email);
+    const user = await userByEmail(ctx, email);
+    if (admin === null && user === null) return null;
+    return (admin === null ? 0 : await endSessionsOf(ctx, { admin: admin._id })) +
+      (user === null ? 0 : await endSessionsOf(ctx, { user: user._id }));
+  },
+});

@@ -1,0 +1,83 @@
+/** Confirming an address, setting a new password and signing in by mail, as transactions. */
+import { z } from "zod";
+import { id } from "../../functions/api/schema.ts";
+import { internalMutation } from "../tables.ts";
+import { dropChanges, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
+import { endSessionsOf, newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
+
+/** Stores a code if somebody at this address may have one. Returns whether the mail is to be sent. */
+export const requestCode = internalMutation({
+  args: { code: newCodeSchema, signups: z.boolean() },
+  handler: async (ctx, { code, signups }): Promise<boolean> => {
+    const user = await userByEmail(ctx, code.email);
+    const wanted = code.kind === "magic" ? user !== null || signups : user !== null;
+    if (!wanted || (code.kind === "verify" && user?.emailVerified === true)) return false;
+    await storeCode(ctx, code);
+    return true;
+  },
+});
+
+/** Stores the code for a new address of a user. Returns false when the address belongs to somebody. */
+export const requestChange = internalMutation({
+  args: { code: newCodeSchema, userId: id("_users") },
+  handler: async (ctx, { code, userId }): Promise<boolean> => {
+    if (await ctx.db.get(userId) === null || await userByEmail(ctx, code.email) !== null) return false;
+    await dropChanges(ctx, userId);
+    await storeCode(ctx, code, { changeFor: userId });
+    return true;
+  },
+});
+
+/** Marks an address as confirmed, or makes it the user's new one. Returns whether the proof was valid. */
+export const confirmEmail = internalMutation({
+  args: { proof: proofSchema, now: z.number() },
+  handler: async (ctx, { proof, now }): Promise<boolean> => {
+    const code = await useCode(ctx, proof, { kind: "verify", now });
+    if (code === null) return false;
+    const holder = await userByEmail(ctx, code.email);
+    if (code.changeFor === undefined) {
+      if (holder === null) return false;
+      await ctx.db.patch(holder._id, { emailVerified: true });
+      return true;
+    }
+    const user = await ctx.db.get(code.changeFor);
+    // Somebody else may have signed up with the address since the mail was sent.
+    if (user === null || (holder !== null && holder._id !== user._id)) return false;
+    await ctx.db.patch(user._id, { email: code.email, emailVerified: true });
+    return true;
+  },
+});
+
+/** Sets a new password, ends all other sessions and opens one; `null` when the proof is not valid. */
+export const resetPassword = internalMutation({
+  args: { proof: proofSchema, passwordHash: z.string(), session: newSessionSchema },
+  handler: async (ctx, { proof, passwordHash, session }): Promise<OpenedSession | null> => {
+    const code = await useCode(ctx, proof, { kind: "reset", now: session.now });
+    const user = code === null ? null : await userByEmail(ctx, code.email);
+    if (user === null) return null;
+    await endSessionsOf(ctx, { user: user._id });
+    await setPasswordHash(ctx, user._id, passwordHash);
+    if (!user.emailVerified) await ctx.db.patch(user._id, { emailVerified: true });
+    return await openSession(ctx, { user: user._id }, { session });
+  },
+});
+
+/** Signs in by mail, creating the user on first sight; `null` when the proof is not valid. */
+export const signInByMail = internalMutation({
+  args: { proof: proofSchema, signups: z.boolean(), session: newSessionSchema },
+  handler: async (ctx, { proof, signups, session }): Promise<OpenedSession | null> => {
+    const code = await useCode(ctx, proof, { kind: "magic", now: session.now });
+    if (code === null) return null;
+    const user = await userByEmail(ctx, code.email);
+    if (user === null && !signups) return null;
+    if (user !== null && !user.emailVerified) {
+      // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
+      await endSessionsOf(ctx, { user: user._id });
+      await setPasswordHash(ctx, user._id, null);
+      await ctx.db.patch(user._id, { emailVerified: true });
+    }
+    const userId = user?._id ?? await ctx.db.insert("_users", { email: code.email, emailVerified: true });
+    return await openSession(ctx, { user: userId }, { session });
+  },
+});

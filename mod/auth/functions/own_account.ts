@@ -1,0 +1,157 @@
+/** What clients may call about their own account, under the path `_auth`. */
+import { z } from "zod";
+import { UserError } from "../../errors.ts";
+import type { Id } from "../../functions/api/values.ts";
+import { authLimits } from "../../limits.ts";
+import {
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+  internalMutation,
+  mutation,
+  query,
+} from "../tables.ts";
+import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
+
+export interface OwnAccount {
+  readonly userId: Id<"_users">;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  readonly name: string | null;
+  readonly hasPassword: boolean;
+}
+
+/** The caller's account, or `null` for anonymous callers and administrators. */
+export const account = query({
+  args: {},
+  handler: async (ctx): Promise<OwnAccount | null> => {
+    const userId = ctx.auth.userId();
+    const user = userId === null ? null : await ctx.db.get(userId);
+    if (user === null) return null;
+    const { _id, email = null, emailVerified, name = null } = user;
+    return { userId: _id, email, emailVerified, name, hasPassword: await passwordHashOf(ctx, _id) !== null };
+  },
+});
+
+/** Changes the caller's display name. */
+export const setName = mutation({
+  args: { name: z.string().trim().max(authLimits.nameCharsMax) },
+  handler: async (ctx, { name }) => {
+    await ctx.db.patch(signedInUser(ctx), { name: name === "" ? undefined : name });
+    return null;
+  },
+});
+
+export interface OwnSession {
+  readonly sessionId: Id<"_sessions">;
+  /** Whether the caller asks from this session. */
+  readonly current: boolean;
+  readonly createdAt: number;
+  readonly refreshedAt: number;
+  readonly expiresAt: number;
+  readonly userAgent: string | null;
+  /** Whether an administrator acts as the user in it. */
+  readonly impersonated: boolean;
+}
+
+/** The caller's sessions, newest first. */
+export const listSessions = query({
+  args: {},
+  handler: async (ctx): Promise<OwnSession[]> => {
+    const owner = caller(ctx);
+    const current = ctx.auth.sessionId();
+    return (await sessionsOf(ctx, owner)).reverse().map((session) => ({
+      sessionId: session._id,
+      current: session._id === current,
+      createdAt: session._creationTime,
+      refreshedAt: session.refreshedAt,
+      expiresAt: session.expiresAt,
+      userAgent: session.userAgent ?? null,
+      impersonated: session.impersonatedBy !== undefined,
+    }));
+  },
+});
+
+/** Ends one of the caller's sessions, also the one they call from. */
+export const signOutSession = mutation({
+  args: { sessionId: z.string() },
+  handler: async (ctx, args) => {
+    const owner = caller(ctx);
+    const session = (await sessionsOf(ctx, owner)).find(({ _id }) => _id === args.sessionId);
+    if (session === undefined) throw new UserError("session_not_found", "There is no such session");
+    await refuseImpersonator(ctx, { mayEnd: session._id });
+    await endSession(ctx, session._id);
+    return null;
+  },
+});
+
+/** Ends all of the caller's sessions, or all others. Returns how many. */
+export const signOutEverywhere = mutation({
+  args: { keepCurrent: z.boolean().optional() },
+  handler: async (ctx, { keepCurrent = false }): Promise<number> => {
+    await refuseImpersonator(ctx);
+    const except = keepCurrent ? currentSession(ctx) : null;
+    return await endSessionsOf(ctx, caller(ctx), { except });
+  },
+});
+
+/** What main needs to check a password before it changes an account. Throws for who may not change it. */
+export const ownCredential = internalMutation({
+  args: {},
+  handler: async (ctx): Promise<{ userId: Id<"_users">; email: string | null; hash: string | null }> => {
+    await refuseImpersonator(ctx);
+    const userId = signedInUser(ctx);
+    const user = await ctx.db.get(userId);
+    if (user === null) throw notSignedIn();
+    return { userId, email: user.email ?? null, hash: await passwordHashOf(ctx, userId) };
+  },
+});
+
+/** Sets the caller's password and ends their other sessions; `false` when it was changed meanwhile. */
+export const setOwnPassword = internalMutation({
+  args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
+  handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {
+    await refuseImpersonator(ctx);
+    const userId = signedInUser(ctx);
+    if (await passwordHashOf(ctx, userId) !== checkedHash) return false;
+    await setPasswordHash(ctx, userId, passwordHash);
+    await endSessionsOf(ctx, { user: userId }, { except: currentSession(ctx) });
+    return true;
+  },
+});
+
+function caller(ctx: AuthQueryCtx): Owner {
+  const user = ctx.auth.userId();
+  const admin = ctx.auth.adminId();
+  if (user !== null) return { user };
+  if (admin !== null) return { admin };
+  throw notSignedIn();
+}
+
+function signedInUser(ctx: AuthQueryCtx): Id<"_users"> {
+  const user = ctx.auth.userId();
+  if (user === null) throw notSignedIn();
+  return user;
+}
+
+function currentSession(ctx: AuthQueryCtx): Id<"_sessions"> | null {
+  const session = ctx.auth.sessionId();
+  return session === null ? null : ctx.db.normalizeId("_sessions", session);
+}
+
+/** An administrator who acts as a user can look, but not change who gets in; their own session they may end. */
+async function refuseImpersonator(
+  ctx: AuthMutationCtx,
+  { mayEnd = null }: { readonly mayEnd?: Id<"_sessions"> | null } = {},
+): Promise<void> {
+  const id = currentSession(ctx);
+  const session: AuthDoc<"_sessions"> | null = id === null ? null : await ctx.db.get(id);
+  if (session?.impersonatedBy !== undefined && session._id !== mayEnd) {
+    throw new UserError("impersonated", "An impersonated session cannot change the account");
+  }
+}
+
+function notSignedIn(): UserError {
+  return new UserError("not_signed_in", "Sign in first");
+}

@@ -1,0 +1,93 @@
+/** How the rows of sessions come and go, inside one transaction. */
+import { z } from "zod";
+import { authLimits } from "../../limits.ts";
+import type { Id } from "../../functions/api/values.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+
+/** A user or an administrator. */
+export type Owner = { readonly user: Id<"_users"> } | { readonly admin: Id<"_admins"> };
+
+/** What main made for a new session: hashes, never the token itself. */
+export const newSessionSchema = z.object({
+  family: z.string(),
+  tokenHash: z.string(),
+  /** When the session begins, by main's clock. */
+  now: z.number(),
+  expiresAt: z.number(),
+  userAgent: z.string().optional(),
+});
+export type NewSession = z.infer<typeof newSessionSchema>;
+
+/** A session as main needs it to issue tokens. */
+export interface OpenedSession {
+  readonly sessionId: Id<"_sessions">;
+  readonly userId: Id<"_users"> | null;
+  readonly adminId: Id<"_admins"> | null;
+  readonly expiresAt: number;
+}
+
+export interface OpenSessionOptions {
+  readonly session: NewSession;
+  /** Set when an administrator acts as the user: such a session's expiry is fixed. */
+  readonly impersonatedBy?: Id<"_admins">;
+}
+
+/** Opens a session. An account with too many loses its oldest one. */
+export async function openSession(
+  ctx: AuthMutationCtx,
+  owner: Owner,
+  { session, impersonatedBy }: OpenSessionOptions,
+): Promise<OpenedSession> {
+  const { family, tokenHash, now, expiresAt, userAgent } = session;
+  const existing = await sessionsOf(ctx, owner);
+  for (const old of existing.slice(0, Math.max(0, existing.length + 1 - authLimits.sessionsPerOwnerMax))) {
+    await endSession(ctx, old._id);
+  }
+  const sessionId = await ctx.db.insert("_sessions", {
+    ...owner,
+    expiresAt,
+    refreshedAt: now,
+    ...(impersonatedBy !== undefined && { impersonatedBy }),
+    ...(userAgent !== undefined && { userAgent }),
+  });
+  const row = { session: sessionId, family, generation: 0, hash: tokenHash, expiresAt, rotations: [] };
+  await ctx.db.insert("_refresh_tokens", row);
+  const [userId, adminId] = "user" in owner ? [owner.user, null] : [null, owner.admin];
+  return { sessionId, userId, adminId, expiresAt };
+}
+
+/** Ends a session, if it has not ended yet. */
+export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions">): Promise<void> {
+  const tokens = await ctx.db.query("_refresh_tokens")
+    .withIndex("by_session", (q) => q.eq("session", sessionId)).collect();
+  for (const token of tokens) await ctx.db.delete(token._id);
+  if (await ctx.db.get(sessionId) !== null) await ctx.db.delete(sessionId);
+}
+
+/** Ends the sessions of an account, all or all but one. Returns how many. */
+export async function endSessionsOf(
+  ctx: AuthMutationCtx,
+  owner: Owner,
+  { except = null }: { readonly except?: Id<"_sessions"> | null } = {},
+): Promise<number> {
+  const ending = (await sessionsOf(ctx, owner)).filter((session) => session._id !== except);
+  for (const session of ending) await endSession(ctx, session._id);
+  return ending.length;
+}
+
+/** The sessions of an account, oldest first. */
+export function sessionsOf(ctx: AuthQueryCtx, owner: Owner): Promise<AuthDoc<"_sessions">[]> {
+  const sessions = ctx.db.query("_sessions");
+  return "user" in owner
+    ? sessions.withIndex("by_user", (q) => q.eq("user", owner.user)).collect()
+    : sessions.withIndex("by_admin", (q) => q.eq("admin", owner.admin)).collect();
+}
+
+/** Whose session it is, or `null` when that account is gone: then the session has ended, too. */
+export async function ownerOf(ctx: AuthQueryCtx, session: AuthDoc<"_sessions">): Promise<Owner | null> {
+  if (session.user !== undefined) {
+    return await ctx.db.get(session.user) === null ? null : { user: session.user };
+  }
+  if (session.admin === undefined || await ctx.db.get(session.admin) === null) return null;
+  return { admin: session.admin };
+}

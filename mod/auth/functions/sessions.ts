@@ -1,0 +1,135 @@
+/** The life of a session: looked up, refreshed, ended (contract: Refresh token and session). */
+import { z } from "zod";
+import { id } from "../../functions/api/schema.ts";
+import type { Id } from "../../functions/api/values.ts";
+import { authLimits } from "../../limits.ts";
+import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
+import { endSession, newSessionSchema, type OpenedSession, openSession, ownerOf } from "./session_rows.ts";
+
+/** A session whose row and account exist, expired or not; else `null`. */
+export const findSession = internalQuery({
+  args: { sessionId: z.string() },
+  handler: async (ctx, args): Promise<OpenedSession | null> => {
+    const sessionId = ctx.db.normalizeId("_sessions", args.sessionId);
+    const session = sessionId === null ? null : await ctx.db.get(sessionId);
+    if (session === null || await ownerOf(ctx, session) === null) return null;
+    return opened(session);
+  },
+});
+
+export type RefreshAnswer =
+  | {
+    readonly kind: "refreshed";
+    readonly session: OpenedSession;
+    /** When the presented token was rotated: now, or earlier when this attempt is answered again. */
+    readonly at: number;
+  }
+  | { readonly kind: "invalid" | "stale" | "reused" | "expired" };
+
+/** Rotates a refresh token. The reuse of a rotated one ends the session in this same transaction. */
+export const refreshSession = internalMutation({
+  args: {
+    family: z.string(),
+    generation: z.int(),
+    /** Hash of the presented token. */
+    hash: z.string(),
+    /** Hash of the token that is to follow it. */
+    nextHash: z.string(),
+    /** Hash of the client's `attemptId`. */
+    attempt: z.string().nullable(),
+    now: z.number(),
+  },
+  handler: async (ctx, args): Promise<RefreshAnswer> => {
+    const token = await ctx.db.query("_refresh_tokens")
+      .withIndex("by_family", (q) => q.eq("family", args.family)).unique();
+    const session = token === null ? null : await ctx.db.get(token.session);
+    if (token === null || session === null || await ownerOf(ctx, session) === null) {
+      return { kind: "invalid" };
+    }
+    if (args.generation < token.generation) {
+      return await answerRotated(ctx, { token, session, presented: args });
+    }
+    // The hashes are keyed: how long their comparison takes tells nothing about a token.
+    if (args.generation > token.generation || args.hash !== token.hash) return { kind: "invalid" };
+    if (session.expiresAt <= args.now) return { kind: "expired" };
+
+    const { _id, _creationTime, ...fields } = token;
+    const expiresAt = session.impersonatedBy === undefined
+      ? Math.max(session.expiresAt, args.now + authLimits.sessionMs)
+      : session.expiresAt;
+    const rotation = {
+      generation: token.generation,
+      at: args.now,
+      ...(args.attempt !== null && { attempt: args.attempt }),
+    };
+    await ctx.db.replace(_id, {
+      ...fields,
+      generation: token.generation + 1,
+      hash: args.nextHash,
+      expiresAt,
+      rotations: [...recent(token, args.now), rotation].slice(-authLimits.recentRotationsMax),
+    });
+    await ctx.db.patch(session._id, { expiresAt, refreshedAt: args.now });
+    return { kind: "refreshed", session: { ...opened(session), expiresAt }, at: args.now };
+  },
+});
+
+interface Rotated {
+  readonly token: AuthDoc<"_refresh_tokens">;
+  readonly session: AuthDoc<"_sessions">;
+  readonly presented: {
+    readonly generation: number;
+    readonly nextHash: string;
+    readonly attempt: string | null;
+    readonly now: number;
+  };
+}
+
+/** A token that was rotated: a race lost a moment ago, an answer lost on its way, or a theft. */
+async function answerRotated(
+  ctx: AuthMutationCtx,
+  { token, session, presented }: Rotated,
+): Promise<RefreshAnswer> {
+  const rotation = recent(token, presented.now).find(({ generation }) => generation === presented.generation);
+  if (rotation === undefined) {
+    await endSession(ctx, session._id);
+    return { kind: "reused" };
+  }
+  // The same attempt leads to the same next token; when that one is still the newest, its answer was lost.
+  const sameAttempt = presented.attempt !== null && rotation.attempt === presented.attempt;
+  if (sameAttempt && token.hash === presented.nextHash) {
+    return { kind: "refreshed", session: opened(session), at: rotation.at };
+  }
+  return { kind: "stale" };
+}
+
+function recent({ rotations }: AuthDoc<"_refresh_tokens">, now: number) {
+  return rotations.filter(({ at }) => now - at < authLimits.refreshGraceMs);
+}
+
+/** Ends the session of a refresh token or an id. Says nothing about whether there was one. */
+export const endSessionBy = internalMutation({
+  args: { family: z.string().optional(), sessionId: id("_sessions").optional() },
+  handler: async (ctx, { family, sessionId }) => {
+    if (sessionId !== undefined) await endSession(ctx, sessionId);
+    if (family === undefined) return null;
+    const token = await ctx.db.query("_refresh_tokens")
+      .withIndex("by_family", (q) => q.eq("family", family)).unique();
+    if (token !== null) await endSession(ctx, token.session);
+    return null;
+  },
+});
+
+/** Opens a session in which an administrator acts as a user until a fixed time; `null` when there is no such user. */
+export const impersonate = internalMutation({
+  args: { userId: id("_users"), adminId: id("_admins"), session: newSessionSchema },
+  handler: async (ctx, { userId, adminId, session }): Promise<OpenedSession | null> => {
+    if (await ctx.db.get(userId) === null || await ctx.db.get(adminId) === null) return null;
+    return await openSession(ctx, { user: userId }, { session, impersonatedBy: adminId });
+  },
+});
+
+function opened({ _id, user, admin, expiresAt }: AuthDoc<"_sessions">): OpenedSession {
+  const none = null as Id<"_users"> & Id<"_admins"> | null;
+  return { sessionId: _id, userId: user ?? none, adminId: admin ?? none, expiresAt };
+}

@@ -1,0 +1,26 @@
+/** Rows that nobody can use any more are deleted, a bounded number at a time. */
+import { z } from "zod";
+import { authLimits } from "../../limits.ts";
+import { internalMutation } from "../tables.ts";
+import { endSession } from "./session_rows.ts";
+
+/** Deletes expired codes, and sessions that expired long ago. Returns whether there may be more. */
+export const sweep = internalMutation({
+  args: { now: z.number() },
+  handler: async (ctx, { now }): Promise<boolean> => {
+    const rows = authLimits.sweepRowsMax;
+    const longAgo = now - authLimits.expiredSessionKeptMs;
+    const codes = await ctx.db.query("_codes").withIndex("by_expiry", (q) => q.lte("expiresAt", now)).take(
+      rows,
+    );
+    for (const code of codes) await ctx.db.delete(code._id);
+    const sessions = await ctx.db.query("_sessions")
+      .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
+    for (const session of sessions) await endSession(ctx, session._id);
+    // Left by sessions whose row was deleted by hand.
+    const tokens = await ctx.db.query("_refresh_tokens")
+      .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
+    for (const token of tokens) await ctx.db.delete(token._id);
+    return [codes, sessions, tokens].some((deleted) => deleted.length === rows);
+  },
+});

@@ -1,0 +1,83 @@
+/**
+ * The tables of accounts. Secrets stand apart from what they belong to: `_passwords`, `_refresh_tokens` and `_codes` hold
+ * hashes only, and no code of an app can read them.
+ */
+import { z } from "zod";
+import type { MutationCtx, QueryCtx } from "../functions/api/context.ts";
+import { createFunctions, type DataModelOf, defineTable, id, type Schema } from "../functions/api/schema.ts";
+import type { DocumentOf } from "../functions/api/values.ts";
+
+/** Instants are milliseconds since the epoch. */
+const instant = z.number();
+
+export const tables = {
+  /** People. A user of an external issuer may have no address. */
+  _users: defineTable({
+    /** Normalized; unique. */
+    email: z.string().optional(),
+    emailVerified: z.boolean(),
+    name: z.string().optional(),
+  }).index("by_email", ["email"]),
+
+  /** Operators of this server. They are no users. */
+  _admins: defineTable({
+    /** Normalized; unique. */
+    email: z.string(),
+  }).index("by_email", ["email"]),
+
+  /** Who is signed in. Deleting a row ends the session at once, whoever deletes it. */
+  _sessions: defineTable({
+    /** A session has a user or an administrator. */
+    user: id("_users").optional(),
+    admin: id("_admins").optional(),
+    /** Moves with each refresh, except when an administrator impersonates the user. */
+    expiresAt: instant,
+    refreshedAt: instant,
+    impersonatedBy: id("_admins").optional(),
+    userAgent: z.string().optional(),
+  }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"]),
+
+  /** Argon2id hashes, as PHC strings. */
+  _passwords: defineTable({
+    /** Id of a user or an administrator. */
+    owner: z.string(),
+    hash: z.string(),
+  }).index("by_owner", ["owner"]),
+
+  /** The newest refresh token of each session. */
+  _refresh_tokens: defineTable({
+    session: id("_sessions"),
+    family: z.string(),
+    generation: z.int(),
+    hash: z.string(),
+    /** The session's; rows whose session went away by itself are swept by it. */
+    expiresAt: instant,
+    /** Rotations within the grace time, oldest first: the generation that was replaced, when, and for which attempt. */
+    rotations: z.array(z.object({ generation: z.int(), at: instant, attempt: z.string().optional() })),
+  }).index("by_family", ["family"]).index("by_session", ["session"]).index("by_expiry", ["expiresAt"]),
+
+  /** Codes and links that were mailed and not used yet. */
+  _codes: defineTable({
+    kind: z.enum(["verify", "reset", "magic"]),
+    /** Normalized address the mail went to. */
+    email: z.string(),
+    /** Whose address this becomes; only when a user changes it. */
+    changeFor: id("_users").optional(),
+    tokenHash: z.string(),
+    /** Missing once the code is burned or a newer one was sent; the link goes on working. */
+    codeHash: z.string().optional(),
+    attemptsLeft: z.int(),
+    expiresAt: instant,
+  }).index("by_target", ["kind", "email"]).index("by_token", ["tokenHash"])
+    .index("by_change", ["changeFor"]).index("by_expiry", ["expiresAt"]),
+};
+
+export type AuthModel = DataModelOf<Schema<typeof tables>>;
+export type AuthDoc<Table extends keyof AuthModel & string> = DocumentOf<AuthModel, Table>;
+export type AuthQueryCtx = QueryCtx<AuthModel>;
+export type AuthMutationCtx = MutationCtx<AuthModel>;
+
+/** The function builders whose `ctx.db` knows these tables. */
+export const { query, mutation, internalQuery, internalMutation } = createFunctions(
+  { tables } satisfies Schema<typeof tables>,
+);

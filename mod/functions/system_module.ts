@@ -1,0 +1,20 @@
+/** How a part of the service brings tables and functions of its own into the isolates. */
+import type { FunctionKind } from "../protocol/function_reference.ts";
+import type { RegisteredFunction, Visibility } from "./api/reference.ts";
+import type { TableBuilder } from "./api/schema.ts";
+
+/**
+ * Tables and functions of the service itself. Its functions read and write every table, those whose names begin with `_`
+ * too. The entry of an isolate hands the list of all modules to the isolate; features never import one another.
+ */
+export interface SystemModule {
+  /**
+   * Module path of the functions. Internal functions, which only the server calls, stand under `_system/<feature>`;
+   * those that clients may call under `_<feature>`.
+   */
+  readonly path: `_${string}`;
+  /** By table name, which begins with `_`. */
+  readonly tables: Readonly<Record<`_${string}`, TableBuilder>>;
+  /** By name; made with `query`, `mutation` and their siblings. */
+  readonly functions: Readonly<Record<string, RegisteredFunction<FunctionKind, Visibility, never, unknown>>>;
+}
