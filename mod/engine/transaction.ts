@@ -7,7 +7,10 @@ export interface Bound {
   readonly inclusive: boolean;
 }
 
-/** Fixed values for the first fields of an index, then at most one range on the next field. */
+/**
+ * Fixed values for the first fields of an index, then at most one range on the next field. Every index but `by_id`
+ * goes on with `_creationTime` behind its own fields; `by_id` has the one field `_id`.
+ */
 export interface IndexBounds {
   readonly eq: readonly (Value | undefined)[];
   readonly lower?: Bound;
@@ -103,6 +106,16 @@ export interface ReaderDatabase extends Disposable {
   beginQuery(): ReadTransaction;
 }
 
+/** What a schema change did; indexes are named `table.index`. */
+export interface SchemaReport {
+  readonly createdTables: readonly string[];
+  /** Indexes built on tables that were there before. */
+  readonly createdIndexes: readonly string[];
+  readonly droppedIndexes: readonly string[];
+  /** Tables with documents in the database that the schema does not have. */
+  readonly unreachableTables: readonly string[];
+}
+
 /** The only connection that writes. A group is one SQLite transaction, a mutation one savepoint inside it. */
 export interface WriterDatabase extends Disposable {
   /** Current ts, including mutations released in the open group. */
@@ -110,8 +123,9 @@ export interface WriterDatabase extends Disposable {
   /**
    * Makes tables and indexes fit the schema: builds new ones, drops removed indexes, checks every document of a table
    * whose definition may have changed. Throws a `SchemaError` naming table, id and field, and changes nothing then.
+   * Tables that the schema no longer has keep their documents but cannot be reached.
    */
-  applySchema(schema: SchemaDefinition): void;
+  applySchema(schema: SchemaDefinition): SchemaReport;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;

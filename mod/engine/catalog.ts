@@ -1,0 +1,182 @@
+/** The catalog: which table and which index has which number in this database. Numbers are never used again. */
+import type { Connection } from "./connection.ts";
+import { EngineError } from "./errors.ts";
+import { tableNumberOf } from "./ids.ts";
+import { BY_CREATION_TIME, BY_ID, fieldIndex, type ScanIndex, type Table, table } from "./table.ts";
+import type { SchemaDefinition, TableDefinition } from "./types.ts";
+
+/** SQL that makes the catalog of a new database. */
+export const CREATE_CATALOG_SQL = `
+  CREATE TABLE syncline_tables (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT UNIQUE NOT NULL,
+    fingerprint TEXT
+  );
+  CREATE TABLE syncline_indexes (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    tableNumber INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    UNIQUE (tableNumber, name)
+  );`;
+
+/** What an index is made for. */
+export type IndexKind = "fields" | "search" | "vector";
+
+/** An index as the catalog holds it. `definition` is JSON text: equal texts are equal indexes. */
+export interface CatalogIndex {
+  readonly number: number;
+  readonly name: string;
+  readonly kind: IndexKind;
+  readonly definition: string;
+}
+
+/** A table as the catalog holds it. */
+export interface CatalogTable {
+  readonly number: number;
+  readonly name: string;
+  readonly fingerprint: string | null;
+  readonly indexes: readonly CatalogIndex[];
+}
+
+/** Reads the whole catalog. */
+export function readCatalog(connection: Connection): Map<string, CatalogTable> {
+  const indexesOf = new Map<number, CatalogIndex[]>();
+  const indexRows = connection.statement(
+    "SELECT tableNumber, number, name, kind, definition FROM syncline_indexes ORDER BY number",
+  ).all() as [number, number, string, IndexKind, string][];
+  for (const [tableNumber, number, name, kind, definition] of indexRows) {
+    const list = indexesOf.get(tableNumber) ?? [];
+    list.push({ number, name, kind, definition });
+    indexesOf.set(tableNumber, list);
+  }
+  const tableRows = connection.statement(
+    "SELECT number, name, fingerprint FROM syncline_tables ORDER BY number",
+  )
+    .all() as [number, string, string | null][];
+  return new Map(
+    tableRows.map(([number, name, fingerprint]) => [name, {
+      number,
+      name,
+      fingerprint,
+      indexes: indexesOf.get(number) ?? [],
+    }]),
+  );
+}
+
+/** The indexes a definition asks for, as the catalog would hold them. */
+export function wantedIndexes(definition: TableDefinition): Omit<CatalogIndex, "number">[] {
+  return [
+    { name: BY_CREATION_TIME, kind: "fields", definition: "[]" },
+    ...definition.indexes.map(({ name, fields }) => ({
+      name,
+      kind: "fields" as const,
+      definition: JSON.stringify(fields),
+    })),
+    ...definition.searchIndexes.map(({ name, searchField, filterFields }) => ({
+      name,
+      kind: "search" as const,
+      definition: JSON.stringify([searchField, filterFields]),
+    })),
+    ...definition.vectorIndexes.map(({ name, vectorField, dimensions, filterFields }) => ({
+      name,
+      kind: "vector" as const,
+      definition: JSON.stringify([vectorField, dimensions, filterFields]),
+    })),
+  ];
+}
+
+/** The tables of the schema in use, by name and by number. */
+export class Tables {
+  readonly #byName = new Map<string, Table>();
+  readonly #byNumber = new Map<number, Table>();
+
+  constructor(tables: readonly Table[]) {
+    for (const table of tables) {
+      this.#byName.set(table.name, table);
+      this.#byNumber.set(table.number, table);
+    }
+  }
+
+  /** The table with this name. Throws an `EngineError` when the schema has none. */
+  named(name: string): Table {
+    const table = this.#byName.get(name);
+    if (table !== undefined) return table;
+    const app = [...this.#byName.keys()].filter((known) => !known.startsWith("_"));
+    throw new EngineError(
+      "unknown_table",
+      `There is no table "${name}" in the schema; its tables are ${listed(app)}`,
+    );
+  }
+
+  /** The table an id belongs to, or `undefined` when the text is no id of a table of the schema. */
+  ofId(id: string): Table | undefined {
+    return this.#byNumber.get(tableNumberOf(id));
+  }
+
+  /** An index to scan. Throws an `EngineError` that lists the table's indexes. */
+  index(table: Table, name: string): ScanIndex {
+    const index = table.indexByName.get(name);
+    if (index !== undefined) return index;
+    const { searchIndexes, vectorIndexes } = table.definition;
+    if (searchIndexes.some((search) => search.name === name)) {
+      throw new EngineError(
+        "unknown_index",
+        `"${name}" of table "${table.name}" is a search index: search in it`,
+      );
+    }
+    if (vectorIndexes.some((vector) => vector.name === name)) {
+      throw new EngineError(
+        "unknown_index",
+        `"${name}" of table "${table.name}" is a vector index: search in it`,
+      );
+    }
+    const known = [...table.indexByName.values()].map((index) =>
+      index.name === BY_ID ? BY_ID : `${index.name} (${index.boundFields.join(", ")})`
+    );
+    throw new EngineError(
+      "unknown_index",
+      `Table "${table.name}" has no index "${name}"; its indexes are ${listed(known)}`,
+    );
+  }
+}
+
+/** Names for a message, not too many. */
+function listed(names: readonly string[]): string {
+  if (names.length === 0) return "none";
+  const shown = names.slice(0, 20).join(", ");
+  return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;
+}
+
+/** The tables of a schema with the numbers the database gave them. Throws when the schema was not applied to it. */
+export function loadTables(connection: Connection, schema: SchemaDefinition): Tables {
+  const catalog = readCatalog(connection);
+  const tables: Table[] = [];
+  for (const [name, definition] of schema) {
+    const known = catalog.get(name);
+    if (known === undefined) throw notApplied(name);
+    const numberOf = new Map(
+      known.indexes.map((index) => [`${index.name} ${index.kind} ${index.definition}`, index.number]),
+    );
+    const numbered = wantedIndexes(definition).map((wanted) => {
+      const number = numberOf.get(`${wanted.name} ${wanted.kind} ${wanted.definition}`);
+      if (number === undefined) throw notApplied(name);
+      return { ...wanted, number };
+    });
+    const indexes = numbered.filter(({ kind }) => kind === "fields").map((index, position) =>
+      fieldIndex(known.number, {
+        name: index.name,
+        number: index.number,
+        position,
+        fields: JSON.parse(index.definition) as string[],
+      })
+    );
+    tables.push(table(name, { number: known.number, definition, indexes }));
+  }
+  return new Tables(tables);
+}
+
+function notApplied(name: string): EngineError {
+  return new EngineError("bad_schema", `The schema of table "${name}" has not been applied to this database`);
+}

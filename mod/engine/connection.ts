@@ -1,0 +1,148 @@
+/** One SQLite connection: how it is opened, its prepared statements, and errors of the file in plain words. */
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { engineLimits } from "../limits.ts";
+import { EngineError } from "./errors.ts";
+
+/** `PRAGMA application_id` of our files: "SYNL". */
+export const APPLICATION_ID = 0x53594e4c;
+/** `PRAGMA user_version` of our files: raised when an older program could not read what a newer one wrote. */
+export const FORMAT_VERSION = 1;
+
+/** A row as the binding gives it: values in the order of the columns. */
+export type Row = readonly unknown[];
+
+/** A prepared statement. Rows are arrays. */
+export interface Statement {
+  get(...parameters: SQLInputValue[]): Row | undefined;
+  all(...parameters: SQLInputValue[]): Row[];
+  run(...parameters: SQLInputValue[]): { readonly changes: number; readonly lastInsertRowid: number };
+}
+
+/** SQLite's primary result codes that mean the file itself is bad. */
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+
+/** A connection to a database file. */
+export class Connection implements Disposable {
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, Statement>();
+
+  private constructor(db: DatabaseSync) {
+    this.#db = db;
+  }
+
+  /** Opens the file for writing, making it if there is none. */
+  static openWriter(path: string): Connection {
+    return Connection.#open(path, { readOnly: false });
+  }
+
+  /** Opens an existing file for reading. */
+  static openReader(path: string): Connection {
+    return Connection.#open(path, { readOnly: true });
+  }
+
+  static #open(path: string, options: { readonly readOnly: boolean }): Connection {
+    let db: DatabaseSync | undefined;
+    try {
+      db = new DatabaseSync(path, { readOnly: options.readOnly, timeout: engineLimits.lockWaitMs });
+      const cacheKiB = (options.readOnly ? engineLimits.readerCacheBytes : engineLimits.writerCacheBytes) /
+        1024;
+      db.exec(`PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -${cacheKiB}`);
+      checkFormat(db, path);
+      if (!options.readOnly) {
+        db.exec(
+          `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+           PRAGMA wal_autocheckpoint = ${engineLimits.checkpointPages};
+           PRAGMA journal_size_limit = ${engineLimits.walBytesKept}`,
+        );
+      }
+      return new Connection(db);
+    } catch (cause) {
+      db?.close();
+      throw inPlainWords(cause, path);
+    }
+  }
+
+  /** Whether a transaction is open. SQLite itself ends one after some errors. */
+  get inTransaction(): boolean {
+    return this.#db.isTransaction;
+  }
+
+  /** The prepared statement of a text; the oldest is let go when there are many. */
+  statement(sql: string): Statement {
+    const known = this.#statements.get(sql);
+    if (known !== undefined) return known;
+    if (this.#statements.size >= engineLimits.statementsMax) {
+      for (const oldest of this.#statements.keys()) {
+        this.#statements.delete(oldest);
+        break;
+      }
+    }
+    const statement = prepareArrays(this.#db, sql);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+
+  /** Runs statements that are not kept. */
+  execute(sql: string): void {
+    this.#db.exec(sql);
+  }
+
+  [Symbol.dispose](): void {
+    this.#statements.clear();
+    this.#db.close();
+  }
+}
+
+/** Prepares a statement whose rows are arrays, which the types of the binding do not know yet. */
+function prepareArrays(db: DatabaseSync, sql: string): Statement {
+  const statement = db.prepare(sql) as unknown as Statement & { setReturnArrays(on: boolean): void };
+  statement.setReturnArrays(true);
+  return statement;
+}
+
+/** Throws unless the file is empty, or ours and of a version we know. */
+function checkFormat(db: DatabaseSync, path: string): void {
+  const [version] = first(db, "PRAGMA user_version");
+  const [application] = first(db, "PRAGMA application_id");
+  const [objects] = first(db, "SELECT count(*) FROM sqlite_schema");
+  if (application !== APPLICATION_ID && (objects !== 0 || application !== 0)) {
+    throw new EngineError(
+      "unusable_database",
+      `Cannot open "${path}": it is an SQLite database of another program`,
+    );
+  }
+  if (Number(version) > FORMAT_VERSION) {
+    throw new EngineError(
+      "unusable_database",
+      `Cannot open "${path}": a newer version of the server wrote it (format ${version}, this one knows ` +
+        `${FORMAT_VERSION}); start the newer version, or restore an older backup`,
+    );
+  }
+}
+
+function first(db: DatabaseSync, sql: string): unknown[] {
+  return Object.values(db.prepare(sql).get() ?? {});
+}
+
+/** Says what an operator can do about a damaged or foreign file; other errors stay as they are. */
+function inPlainWords(cause: unknown, path: string): unknown {
+  if (!(cause instanceof Error) || cause instanceof EngineError) return cause;
+  const code = sqliteCode(cause);
+  const foreign = code === SQLITE_NOTADB || cause.message.includes("file is not a database");
+  if (foreign || code === SQLITE_CORRUPT || cause.message.includes("malformed")) {
+    return new EngineError(
+      "unusable_database",
+      `Cannot open "${path}": ${foreign ? "it is not a database" : "the database is damaged"}; ` +
+        "restore a backup, or move the file away to start with an empty database",
+      { cause },
+    );
+  }
+  return cause;
+}
+
+/** SQLite's primary result code of an error, or 0. */
+function sqliteCode(error: Error): number {
+  const code: unknown = (error as { errcode?: unknown }).errcode;
+  return typeof code === "number" ? code & 0xff : 0;
+}

@@ -1,0 +1,52 @@
+/** Errors of the engine: what went wrong with a database, a table or a call, in words that say what to do. */
+
+/**
+ * What an {@linkcode EngineError} is about:
+ * - `unknown_table`, `unknown_index`, `bad_bounds`, `bad_search`: the call names or asks for what is not there;
+ * - `missing_document`: a write to a document that does not exist;
+ * - `not_storable`: a value that documents cannot hold;
+ * - `limit`: the call used more than a limit allows;
+ * - `ended`: a view was used after its run had ended;
+ * - `bad_schema`: the schema itself is wrong;
+ * - `unusable_database`: the file is damaged, foreign, or written by a newer version;
+ * - `failed_group`: an earlier write of the group failed in SQLite, so the group can only be rolled back.
+ */
+export type EngineErrorCode =
+  | "unknown_table"
+  | "unknown_index"
+  | "bad_bounds"
+  | "bad_search"
+  | "missing_document"
+  | "not_storable"
+  | "limit"
+  | "ended"
+  | "bad_schema"
+  | "unusable_database"
+  | "failed_group";
+
+/** An error the engine throws on purpose. Its message is written for the author of the app. */
+export class EngineError extends Error {
+  readonly code: EngineErrorCode;
+
+  constructor(code: EngineErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "EngineError";
+    this.code = code;
+  }
+}
+
+/** A stored document that does not fit the new schema. The message names the table, the document and the field. */
+export class SchemaError extends Error {
+  readonly table: string;
+  readonly id: string;
+
+  constructor(table: string, id: string, options: { readonly reason: string; readonly cause?: unknown }) {
+    super(
+      `Cannot apply the schema: document "${id}" of table "${table}" does not fit it: ${options.reason}`,
+      { cause: options.cause },
+    );
+    this.name = "SchemaError";
+    this.table = table;
+    this.id = id;
+  }
+}

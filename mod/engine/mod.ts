@@ -1,0 +1,40 @@
+/** The engine's door: databases, ids, keys, read sets and errors. */
+export { EngineError, type EngineErrorCode, SchemaError } from "./errors.ts";
+export { decodeId, newId } from "./ids.ts";
+export { compareValues, encodeKey, keyAfter } from "./keys.ts";
+export { readSetTouches } from "./read_set.ts";
+export { openReaderDatabase } from "./reader_database.ts";
+export { openWriterDatabase } from "./writer_database.ts";
+export { storableValue } from "./values.ts";
+export type {
+  Bound,
+  IndexBounds,
+  ReaderDatabase,
+  ReadTransaction,
+  RecordKey,
+  Savepoint,
+  ScanOptions,
+  ScanRow,
+  SchemaReport,
+  SearchOptions,
+  Usage,
+  VectorSearchOptions,
+  WriterDatabase,
+  WriteTransaction,
+} from "./transaction.ts";
+export type {
+  CommitEntry,
+  Doc,
+  DocumentChange,
+  IndexDefinition,
+  Interval,
+  KeyChange,
+  KeySpace,
+  ReadSet,
+  SchemaDefinition,
+  SearchIndexDefinition,
+  TableDefinition,
+  Value,
+  VectorIndexDefinition,
+} from "./types.ts";
+export { END_OF_KEYS } from "./types.ts";

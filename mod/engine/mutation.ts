@@ -1,0 +1,353 @@
+/** The view of one mutation: reads see its writes, every write can be undone, and at the end it makes a commit entry. */
+import { documentLimits } from "../limits.ts";
+import type { Tables } from "./catalog.ts";
+import type { Connection } from "./connection.ts";
+import { DocumentWriter, type StoredDocument } from "./document_writer.ts";
+import { EngineError } from "./errors.ts";
+import { newId } from "./ids.ts";
+import { endedError, scanOf } from "./reads.ts";
+import type { Scan, ScanOwner, StoredRow } from "./scan.ts";
+import { documentKeys, fieldsOf, type StoredFields, type Table } from "./table.ts";
+import type {
+  IndexBounds,
+  Savepoint,
+  ScanOptions,
+  ScanRow,
+  SearchOptions,
+  VectorSearchOptions,
+  WriteTransaction,
+} from "./transaction.ts";
+import type { Doc, DocumentChange, KeyChange, ReadSet, Value } from "./types.ts";
+import { UsageMeter } from "./usage.ts";
+import { storableFields } from "./values.ts";
+import type { WriteGroup } from "./write_group.ts";
+
+const { parse, stringify } = JSON;
+
+/** One write, with what undoes it. `first` says that it was the mutation's first to this document. */
+interface JournalEntry {
+  readonly table: Table;
+  readonly id: string;
+  readonly before: StoredDocument | null;
+  readonly after: StoredDocument | null;
+  readonly first: boolean;
+}
+
+export interface MutationSetup {
+  readonly connection: Connection;
+  readonly tables: Tables;
+  readonly group: WriteGroup;
+  /** Frozen clock of the mutation, ms since the epoch. */
+  readonly at: number;
+}
+
+export class MutationTransaction implements WriteTransaction, ScanOwner {
+  readonly connection: Connection;
+  readonly recorder = null;
+  readonly usage = new UsageMeter();
+  readonly #tables: Tables;
+  readonly #group: WriteGroup;
+  readonly #writer: DocumentWriter;
+  readonly #at: number;
+  readonly #creationTimeBefore: number;
+  /** Documents met or written, as they are now; `null` for deleted ones. */
+  readonly #known = new Map<string, StoredDocument | null>();
+  /** Documents written, as they were before the mutation. */
+  readonly #originals = new Map<string, StoredDocument | null>();
+  readonly #journal: JournalEntry[] = [];
+  /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
+  readonly #scans = new Map<Scan, number>();
+  #serial = 0;
+  #ended = false;
+
+  constructor({ connection, tables, group, at }: MutationSetup) {
+    this.connection = connection;
+    this.#tables = tables;
+    this.#group = group;
+    this.#writer = new DocumentWriter(connection);
+    this.#at = at;
+    this.#creationTimeBefore = group.lastCreationTime;
+  }
+
+  get(id: string): Doc | null {
+    this.check();
+    const table = this.#tables.ofId(id);
+    if (table === undefined) return null;
+    const stored = this.#load(table, id);
+    if (stored === null) return null;
+    this.usage.read(stored.text.length);
+    return parse(stored.text) as Doc;
+  }
+
+  tableOf(id: string): string | null {
+    return this.#tables.ofId(id)?.name ?? null;
+  }
+
+  scan(table: string, index: string, bounds: IndexBounds, options: ScanOptions): IterableIterator<ScanRow> {
+    this.check();
+    return scanOf(this, { tables: this.#tables, table, index, bounds, options });
+  }
+
+  search(_table: string, _index: string, _options: SearchOptions): IterableIterator<Doc> {
+    throw new EngineError("bad_search", "Search indexes are not available");
+  }
+
+  vectorSearch(
+    _table: string,
+    _index: string,
+    _options: VectorSearchOptions,
+  ): { id: string; score: number }[] {
+    throw new EngineError("bad_search", "Vector indexes are not available");
+  }
+
+  readSet(): ReadSet {
+    return {};
+  }
+
+  insert(tableName: string, fields: Record<string, unknown>): string {
+    this.#checkWritable();
+    const table = this.#tables.named(tableName);
+    for (const name of ["_id", "_creationTime"]) {
+      if (Object.hasOwn(fields, name)) {
+        throw new EngineError("not_storable", `Cannot store field "${name}": the service sets it on insert`);
+      }
+    }
+    const stored = this.#accepted(table, fields);
+    const id = newId(table.number);
+    const _creationTime = this.#group.nextCreationTime(this.#at);
+    this.#write(table, {
+      id,
+      before: null,
+      after: this.#encoded(table, { _id: id, _creationTime, ...stored }),
+    });
+    return id;
+  }
+
+  replace(id: string, fields: Record<string, unknown>): void {
+    this.#checkWritable();
+    const { table, before, doc } = this.#existing(id, "replace");
+    this.#update(table, { before, doc, fields: withoutSystemFields(doc, fields) });
+  }
+
+  patch(id: string, fields: Record<string, unknown>): void {
+    this.#checkWritable();
+    const { table, before, doc } = this.#existing(id, "patch");
+    const merged: Record<string, unknown> = { ...fieldsOf(doc), ...withoutSystemFields(doc, fields) };
+    for (const name of Object.keys(merged)) if (merged[name] === undefined) delete merged[name];
+    this.#update(table, { before, doc, fields: merged });
+  }
+
+  delete(id: string): void {
+    this.#checkWritable();
+    const { table, before } = this.#existing(id, "delete");
+    this.usage.write(0);
+    this.#write(table, { id, before, after: null });
+  }
+
+  savepoint(): Savepoint {
+    this.#checkWritable();
+    const mark = this.#journal.length;
+    const serial = ++this.#serial;
+    let open = true;
+    return {
+      rollback: () => {
+        if (!open || this.#ended) return;
+        open = false;
+        for (const [scan, begun] of this.#scans) if (begun > serial) scan.invalidate();
+        this.#undoTo(mark);
+      },
+      release: () => {
+        open = false;
+      },
+    };
+  }
+
+  /** Ends the view and keeps its writes. Gives back the documents that differ from before. */
+  release(): DocumentChange[] {
+    this.#ended = true;
+    const changes: DocumentChange[] = [];
+    for (const [id, before] of this.#originals) {
+      const after = this.#known.get(id) ?? null;
+      const change = changeOf(id, { before, after });
+      if (change !== null) changes.push(change);
+    }
+    return changes;
+  }
+
+  /** Ends the view and undoes its writes. */
+  rollback(): void {
+    this.#ended = true;
+    // After a failed write the whole group is about to be rolled back by SQLite itself.
+    if (!this.#group.failed) this.#undoTo(0);
+    this.#group.rewindCreationTime(this.#creationTimeBefore);
+  }
+
+  /** Ends the view without undoing anything: the whole group is being rolled back. */
+  abandon(): void {
+    this.#ended = true;
+  }
+
+  check(): void {
+    if (this.#ended) throw endedError();
+  }
+
+  delivered(table: Table, { key, rid, text }: StoredRow): void {
+    this.usage.read(text.length);
+    const id = key.slice(-26);
+    if (!this.#known.has(id)) this.#known.set(id, { table, id, rid, text, keys: null });
+  }
+
+  opened(scan: Scan): void {
+    this.#scans.set(scan, ++this.#serial);
+  }
+
+  closed(scan: Scan): void {
+    this.#scans.delete(scan);
+  }
+
+  #checkWritable(): void {
+    this.check();
+    this.#group.check();
+  }
+
+  #load(table: Table, id: string): StoredDocument | null {
+    const known = this.#known.get(id);
+    if (known !== undefined) return known;
+    const row = this.connection.statement(table.sql.get).get(id);
+    if (row === undefined) return null;
+    const stored: StoredDocument = { table, id, rid: row[0] as number, text: row[1] as string, keys: null };
+    this.#known.set(id, stored);
+    return stored;
+  }
+
+  /** The document a write is about. Reading it counts when the run has not met it before. */
+  #existing(
+    id: string,
+    verb: string,
+  ): { readonly table: Table; readonly before: StoredDocument; readonly doc: StoredFields } {
+    const table = this.#tables.ofId(id);
+    if (table === undefined) {
+      throw new EngineError("missing_document", `Cannot ${verb} "${id}": it is not the id of a document`);
+    }
+    const met = this.#known.has(id);
+    const before = this.#load(table, id);
+    if (before === null) {
+      throw new EngineError(
+        "missing_document",
+        `Cannot ${verb} "${id}": table "${table.name}" has no such document, it may have been deleted`,
+      );
+    }
+    if (!met) this.usage.read(before.text.length);
+    const doc = parse(before.text) as StoredFields;
+    before.keys ??= documentKeys(table, doc);
+    return { table, before, doc };
+  }
+
+  #update(
+    table: Table,
+    change: {
+      readonly before: StoredDocument;
+      readonly doc: StoredFields;
+      readonly fields: Record<string, unknown>;
+    },
+  ): void {
+    const { before, doc } = change;
+    const stored = this.#accepted(table, change.fields);
+    const after = this.#encoded(table, { _id: doc._id, _creationTime: doc._creationTime, ...stored });
+    after.rid = before.rid;
+    this.#write(table, { id: before.id, before, after });
+  }
+
+  /** What the table's definition makes of the fields, as the engine's own copy. */
+  #accepted(table: Table, fields: Record<string, unknown>): Record<string, Value> {
+    return storableFields(table.definition.validate(fields), { reservedNames: !table.name.startsWith("_") });
+  }
+
+  #encoded(table: Table, doc: StoredFields): StoredDocument {
+    const text = stringify(doc);
+    if (text.length > documentLimits.documentCharsMax) {
+      throw new EngineError(
+        "not_storable",
+        `Cannot store this document: it has ${text.length} characters of JSON and the limit is ` +
+          `${documentLimits.documentCharsMax}; split it, or store it as a file`,
+      );
+    }
+    this.usage.write(text.length);
+    return { table, id: doc._id, rid: 0, text, keys: documentKeys(table, doc) };
+  }
+
+  /** Writes, unless nothing changes: storing a document's own text again is no write. */
+  #write(
+    table: Table,
+    write: {
+      readonly id: string;
+      readonly before: StoredDocument | null;
+      readonly after: StoredDocument | null;
+    },
+  ): void {
+    const { id, before, after } = write;
+    if (before !== null && after !== null && before.text === after.text) return;
+    for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, before));
+    this.#apply(before, after);
+    const first = !this.#originals.has(id);
+    if (first) this.#originals.set(id, before);
+    this.#known.set(id, after);
+    this.#journal.push({ table, id, before, after, first });
+  }
+
+  #undoTo(mark: number): void {
+    while (this.#journal.length > mark) {
+      const entry = this.#journal.pop();
+      if (entry === undefined) return;
+      const { table, id, before, after, first } = entry;
+      for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, after));
+      this.#apply(after, before);
+      this.#known.set(id, before);
+      if (first) this.#originals.delete(id);
+    }
+  }
+
+  /** The only place that writes documents. An error of SQLite leaves the group fit for rollback only. */
+  #apply(before: StoredDocument | null, after: StoredDocument | null): void {
+    try {
+      this.#writer.write(before, after);
+    } catch (error) {
+      this.#group.fail(error);
+      throw error;
+    }
+  }
+}
+
+/** A document as a row of a scan. */
+function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
+  if (stored === null) return null;
+  const { position } = scan.index;
+  const key = position < 0 ? stored.id : stored.keys?.[position] ?? "";
+  return { key, rid: stored.rid, text: stored.text };
+}
+
+/** The fields without `_id` and `_creationTime`, which may be named only as they are. */
+function withoutSystemFields(doc: StoredFields, fields: Record<string, unknown>): Record<string, unknown> {
+  for (const name of ["_id", "_creationTime"] as const) {
+    if (Object.hasOwn(fields, name) && fields[name] !== doc[name]) {
+      throw new EngineError("not_storable", `Cannot change field "${name}" of a document`);
+    }
+  }
+  const { _id, _creationTime, ...others } = fields;
+  return others;
+}
+
+/** The change of one document between two states, or `null` when they are the same. */
+function changeOf(
+  id: string,
+  states: { readonly before: StoredDocument | null; readonly after: StoredDocument | null },
+): DocumentChange | null {
+  const { before, after } = states;
+  const table = (after ?? before)?.table;
+  if (table === undefined || before?.text === after?.text) return null;
+  const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
+  for (const { space, position } of table.indexes) {
+    keys.push([space, before?.keys?.[position] ?? null, after?.keys?.[position] ?? null]);
+  }
+  return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
+}

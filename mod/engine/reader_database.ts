@@ -1,0 +1,60 @@
+/** A reading connection: one snapshot at a time, and the views of the queries that run in it. */
+import { loadTables, Tables } from "./catalog.ts";
+import { Connection } from "./connection.ts";
+import { QueryTransaction, type Snapshot } from "./reads.ts";
+import type { ReaderDatabase, ReadTransaction } from "./transaction.ts";
+import type { SchemaDefinition } from "./types.ts";
+
+/** Opens an existing database for reading. Throws an `EngineError` when the file is damaged, foreign or newer. */
+export function openReaderDatabase(path: string): ReaderDatabase {
+  return new SqliteReaderDatabase(Connection.openReader(path));
+}
+
+class SqliteReaderDatabase implements ReaderDatabase {
+  readonly #connection: Connection;
+  #tables = new Tables([]);
+  #snapshot: Snapshot | null = null;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  useSchema(schema: SchemaDefinition): void {
+    this.#tables = loadTables(this.#connection, schema);
+  }
+
+  openSnapshot(): number {
+    if (this.#snapshot !== null) throw new RangeError("A snapshot is open already");
+    // The snapshot begins with the first read.
+    this.#connection.statement("BEGIN").run();
+    try {
+      const ts = this.#connection.statement("SELECT ts FROM syncline_state").get()?.[0];
+      this.#snapshot = { open: true };
+      return ts as number;
+    } catch (error) {
+      if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
+      throw error;
+    }
+  }
+
+  closeSnapshot(): void {
+    if (this.#snapshot === null) throw new RangeError("No snapshot is open");
+    this.#snapshot.open = false;
+    this.#snapshot = null;
+    if (this.#connection.inTransaction) this.#connection.statement("COMMIT").run();
+  }
+
+  beginQuery(): ReadTransaction {
+    if (this.#snapshot === null) throw new RangeError("No snapshot is open");
+    return new QueryTransaction({
+      connection: this.#connection,
+      tables: this.#tables,
+      snapshot: this.#snapshot,
+    });
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#snapshot !== null) this.closeSnapshot();
+    this.#connection[Symbol.dispose]();
+  }
+}

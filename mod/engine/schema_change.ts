@@ -1,0 +1,180 @@
+/** Makes the tables and indexes of a database fit a schema, all or nothing. */
+import { documentLimits, engineLimits } from "../limits.ts";
+import { type CatalogIndex, type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
+import type { Connection } from "./connection.ts";
+import { EngineError, SchemaError } from "./errors.ts";
+import { TABLE_NUMBER_MAX } from "./ids.ts";
+import {
+  BY_CREATION_TIME,
+  BY_ID,
+  createDocumentsSql,
+  createEntriesSql,
+  documentKeys,
+  documentsTable,
+  entriesTable,
+  type FieldIndex,
+  fieldIndex,
+  fieldsOf,
+  type StoredFields,
+} from "./table.ts";
+import type { SchemaReport } from "./transaction.ts";
+import type { SchemaDefinition, TableDefinition } from "./types.ts";
+
+/**
+ * Makes the database fit the schema, inside the open transaction. Documents are checked where the definition of their
+ * table may have changed; they are not rewritten. Tables that the schema no longer has keep their documents, out of
+ * reach, until it has them again.
+ * Throws an `EngineError` for a schema that is wrong in itself, a `SchemaError` for a document that does not fit.
+ */
+export function changeSchema(connection: Connection, schema: SchemaDefinition): SchemaReport {
+  checkSchema(schema);
+  const catalog = readCatalog(connection);
+  const report = {
+    createdTables: [] as string[],
+    createdIndexes: [] as string[],
+    droppedIndexes: [] as string[],
+  };
+  for (const [name, definition] of schema) {
+    const known = catalog.get(name);
+    const table = known ?? createTable(connection, name);
+    if (known === undefined) report.createdTables.push(name);
+    const { created, dropped } = changeIndexes(connection, { table, definition });
+    for (const index of dropped) report.droppedIndexes.push(`${name}.${index.name}`);
+    if (known !== undefined) {
+      for (const index of created) report.createdIndexes.push(`${name}.${index.name}`);
+      const unchanged = definition.fingerprint !== undefined && definition.fingerprint === table.fingerprint;
+      if (!unchanged || created.length > 0) {
+        walkTable(connection, { table, definition, created, check: !unchanged });
+      }
+    }
+    connection.statement("UPDATE syncline_tables SET fingerprint = ? WHERE number = ?")
+      .run(definition.fingerprint ?? null, table.number);
+  }
+  const unreachableTables = [...catalog.keys()].filter((name) => !schema.has(name));
+  return { ...report, unreachableTables };
+}
+
+function createTable(connection: Connection, name: string): CatalogTable {
+  const number =
+    connection.statement("INSERT INTO syncline_tables (name) VALUES (?)").run(name).lastInsertRowid;
+  if (number > TABLE_NUMBER_MAX) {
+    throw new EngineError(
+      "bad_schema",
+      `Cannot create table "${name}": the database has had too many tables`,
+    );
+  }
+  connection.execute(createDocumentsSql(number));
+  return { number, name, fingerprint: null, indexes: [] };
+}
+
+/** Drops the indexes that are not wanted any more and makes those that are new, still empty. */
+function changeIndexes(
+  connection: Connection,
+  { table, definition }: { readonly table: CatalogTable; readonly definition: TableDefinition },
+): { readonly created: CatalogIndex[]; readonly dropped: readonly CatalogIndex[] } {
+  const wanted = wantedIndexes(definition);
+  const dropped = table.indexes.filter((index) => !wanted.some((other) => isSame(index, other)));
+  for (const index of dropped) {
+    connection.execute(`DROP TABLE ${entriesTable(index.number)}`);
+    connection.statement("DELETE FROM syncline_indexes WHERE number = ?").run(index.number);
+  }
+  const created: CatalogIndex[] = [];
+  for (const index of wanted) {
+    if (table.indexes.some((other) => isSame(index, other))) continue;
+    const number = connection.statement(
+      "INSERT INTO syncline_indexes (tableNumber, name, kind, definition) VALUES (?, ?, ?, ?)",
+    ).run(table.number, index.name, index.kind, index.definition).lastInsertRowid;
+    connection.execute(createEntriesSql(number));
+    created.push({ ...index, number });
+  }
+  return { created, dropped };
+}
+
+function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "number">): boolean {
+  return a.name === b.name && a.kind === b.kind && a.definition === b.definition;
+}
+
+/** Goes through all documents of a table, a few at a time: checks them and enters them into new indexes. */
+function walkTable(
+  connection: Connection,
+  work: {
+    readonly table: CatalogTable;
+    readonly definition: TableDefinition;
+    readonly created: readonly CatalogIndex[];
+    readonly check: boolean;
+  },
+): void {
+  const { table, definition, check } = work;
+  const indexes: FieldIndex[] = work.created.map((index, position) =>
+    fieldIndex(table.number, {
+      name: index.name,
+      number: index.number,
+      position,
+      fields: JSON.parse(index.definition) as string[],
+    })
+  );
+  const select = `SELECT rid, doc FROM ${documentsTable(table.number)} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
+  let last = Number.MIN_SAFE_INTEGER;
+  let wanted = 1;
+  for (;;) {
+    const rows = connection.statement(select).all(last, wanted) as [number, string][];
+    let chars = 1;
+    for (const [rid, text] of rows) {
+      last = rid;
+      chars += text.length;
+      const doc = JSON.parse(text) as StoredFields;
+      try {
+        if (check) definition.validate(fieldsOf(doc));
+        documentKeys({ name: table.name, indexes }, doc).forEach((key, position) => {
+          connection.statement(indexes[position]?.writeSql.insert ?? "").run(key, rid);
+        });
+      } catch (cause) {
+        throw new SchemaError(table.name, doc._id, {
+          reason: cause instanceof Error ? cause.message : String(cause),
+          cause,
+        });
+      }
+    }
+    if (rows.length < wanted) return;
+    const fitting = Math.floor(engineLimits.scanCharsAimed / (chars / rows.length));
+    wanted = Math.max(1, Math.min(engineLimits.migrationRows, fitting));
+  }
+}
+
+/** Throws for what no database could fit. */
+function checkSchema(schema: SchemaDefinition): void {
+  if (schema.size > documentLimits.tablesMax) {
+    throw new EngineError(
+      "bad_schema",
+      `The schema has ${schema.size} tables and the limit is ${documentLimits.tablesMax}`,
+    );
+  }
+  for (const [name, definition] of schema) checkTable(name, definition);
+}
+
+function checkTable(table: string, { indexes, searchIndexes, vectorIndexes }: TableDefinition): void {
+  const names = new Set([BY_ID, BY_CREATION_TIME]);
+  for (const { name } of [...indexes, ...searchIndexes, ...vectorIndexes]) {
+    if (names.has(name)) {
+      const reason = name === BY_ID || name === BY_CREATION_TIME
+        ? "every table has one of this name already"
+        : "the name is used twice";
+      throw new EngineError("bad_schema", `Cannot make index "${name}" of table "${table}": ${reason}`);
+    }
+    names.add(name);
+  }
+  if (names.size - 2 > documentLimits.indexesPerTableMax) {
+    throw new EngineError(
+      "bad_schema",
+      `Table "${table}" has ${names.size - 2} indexes and the limit is ${documentLimits.indexesPerTableMax}`,
+    );
+  }
+  for (const { name, fields } of indexes) {
+    if (fields.length === 0 || fields.length > documentLimits.indexFieldsMax) {
+      throw new EngineError(
+        "bad_schema",
+        `Index "${name}" of table "${table}" has ${fields.length} fields: it needs 1 to ${documentLimits.indexFieldsMax}`,
+      );
+    }
+  }
+}

@@ -1,0 +1,62 @@
+/** Counts what a run reads and writes, and stops it at the limits with an error that says which, and how far it went. */
+import { functionLimits } from "../limits.ts";
+import { EngineError } from "./errors.ts";
+import type { Usage } from "./transaction.ts";
+
+const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax } = functionLimits;
+
+/** What one run has used. */
+export class UsageMeter implements Usage {
+  documentsRead = 0;
+  charsRead = 0;
+  documentsWritten = 0;
+  charsWritten = 0;
+
+  /** Counts a document read. Throws an `EngineError` when it is one too many. */
+  read(chars: number): void {
+    this.documentsRead++;
+    this.charsRead += chars;
+    if (this.documentsRead > documentsReadMax) {
+      throw overLimit({
+        what: "documents read by one call",
+        limit: documentsReadMax,
+        used: this.documentsRead,
+      });
+    }
+    if (this.charsRead > charsReadMax) {
+      throw overLimit({ what: "characters read by one call", limit: charsReadMax, used: this.charsRead });
+    }
+  }
+
+  /** Counts a document written or deleted. Throws an `EngineError` when it is one too many. */
+  write(chars: number): void {
+    this.documentsWritten++;
+    this.charsWritten += chars;
+    if (this.documentsWritten > documentsWrittenMax) {
+      throw overLimit({
+        what: "documents written by one call",
+        limit: documentsWrittenMax,
+        used: this.documentsWritten,
+      });
+    }
+    if (this.charsWritten > charsWrittenMax) {
+      throw overLimit({
+        what: "characters written by one call",
+        limit: charsWrittenMax,
+        used: this.charsWritten,
+      });
+    }
+  }
+}
+
+function overLimit(
+  use: { readonly what: string; readonly limit: number; readonly used: number },
+): EngineError {
+  const wayOut = use.what.includes("read")
+    ? "read a narrower range of an index, or one page at a time"
+    : "write in several calls, for instance from an action or with the scheduler";
+  return new EngineError(
+    "limit",
+    `Too many ${use.what}: the limit is ${use.limit} and this one used ${use.used}; ${wayOut}`,
+  );
+}

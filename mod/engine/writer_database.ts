@@ -1,0 +1,194 @@
+/** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
+import { CREATE_CATALOG_SQL, loadTables, Tables } from "./catalog.ts";
+import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
+import { EngineError } from "./errors.ts";
+import { MutationTransaction } from "./mutation.ts";
+import { CREATE_RECORDS_SQL, Records } from "./records.ts";
+import { changeSchema } from "./schema_change.ts";
+import type { RecordKey, SchemaReport, WriterDatabase, WriteTransaction } from "./transaction.ts";
+import type { CommitEntry, SchemaDefinition } from "./types.ts";
+import { WriteGroup } from "./write_group.ts";
+
+const CREATE_STATE_SQL = `
+  CREATE TABLE syncline_state (one INTEGER PRIMARY KEY CHECK (one = 1),
+    ts INTEGER NOT NULL, lastCreationTime REAL NOT NULL, lastGroup TEXT);
+  INSERT INTO syncline_state (one, ts, lastCreationTime) VALUES (1, 0, 0);`;
+
+const { now: systemNow } = Date;
+
+/** The group that is open, with what its end or its undoing needs. */
+interface OpenGroup {
+  readonly writes: WriteGroup;
+  readonly tsBefore: number;
+}
+
+/**
+ * Opens the database for writing, making it if there is no file. There must be one writer at a time.
+ * Throws an `EngineError` when the file is damaged, foreign, or written by a newer version.
+ * `now`: the clock by which replay records grow old, ms since the epoch.
+ */
+export function openWriterDatabase(
+  path: string,
+  options: { readonly now?: () => number } = {},
+): WriterDatabase {
+  const connection = Connection.openWriter(path);
+  try {
+    createIfEmpty(connection);
+    return new SqliteWriterDatabase(connection, options.now ?? systemNow);
+  } catch (error) {
+    connection[Symbol.dispose]();
+    throw error;
+  }
+}
+
+function createIfEmpty(connection: Connection): void {
+  connection.execute("BEGIN IMMEDIATE");
+  if (connection.statement("PRAGMA user_version").get()?.[0] === 0) {
+    connection.execute(
+      `${CREATE_CATALOG_SQL} ${CREATE_RECORDS_SQL} ${CREATE_STATE_SQL}
+       PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT_VERSION}`,
+    );
+  }
+  connection.execute("COMMIT");
+}
+
+class SqliteWriterDatabase implements WriterDatabase {
+  readonly #connection: Connection;
+  readonly #records: Records;
+  #tables = new Tables([]);
+  #ts: number;
+  /** Creation time of the newest document of committed groups. */
+  #lastCreationTime: number;
+  #group: OpenGroup | null = null;
+  #mutation: MutationTransaction | null = null;
+  /** Clock of the open mutation. */
+  #at = 0;
+
+  constructor(connection: Connection, now: () => number) {
+    this.#connection = connection;
+    const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
+    const [ts, lastCreationTime] = row as [number, number];
+    this.#ts = ts;
+    this.#lastCreationTime = lastCreationTime;
+    this.#records = new Records(connection, now);
+  }
+
+  get ts(): number {
+    return this.#ts;
+  }
+
+  applySchema(schema: SchemaDefinition): SchemaReport {
+    if (this.#group !== null) {
+      throw new EngineError("bad_schema", "Cannot apply a schema inside an open group");
+    }
+    this.#connection.execute("BEGIN IMMEDIATE");
+    try {
+      const report = changeSchema(this.#connection, schema);
+      const tables = loadTables(this.#connection, schema);
+      this.#connection.execute("COMMIT");
+      this.#tables = tables;
+      return report;
+    } catch (error) {
+      if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
+      throw error;
+    }
+  }
+
+  openGroup(): void {
+    if (this.#group !== null) throw new RangeError("A group is open already");
+    this.#connection.statement("BEGIN IMMEDIATE").run();
+    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
+  }
+
+  beginMutation({ at }: { readonly at: number }): WriteTransaction {
+    const { writes } = this.#openGroup();
+    writes.check();
+    if (this.#mutation !== null) throw new RangeError("A mutation is open already");
+    this.#at = at;
+    this.#mutation = new MutationTransaction({
+      connection: this.#connection,
+      tables: this.#tables,
+      group: writes,
+      at,
+    });
+    return this.#mutation;
+  }
+
+  releaseMutation(): CommitEntry | null {
+    const mutation = this.#openMutation();
+    this.#openGroup().writes.check();
+    this.#mutation = null;
+    const changes = mutation.release();
+    if (changes.length === 0) return null;
+    this.#ts++;
+    return { ts: this.#ts, at: this.#at, changes };
+  }
+
+  rollbackMutation(): void {
+    const mutation = this.#openMutation();
+    this.#mutation = null;
+    mutation.rollback();
+  }
+
+  findRecord(key: RecordKey): string | null {
+    return this.#records.find(key);
+  }
+
+  saveRecord(key: RecordKey, answer: string): void {
+    const { writes } = this.#openGroup();
+    writes.check();
+    try {
+      this.#records.save(key, answer);
+    } catch (error) {
+      writes.fail(error);
+      throw error;
+    }
+  }
+
+  commitGroup(text: string): void {
+    const { writes } = this.#openGroup();
+    writes.check();
+    if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
+    try {
+      this.#records.tend();
+      this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
+        .run(this.#ts, writes.lastCreationTime, text);
+      this.#connection.statement("COMMIT").run();
+    } catch (error) {
+      writes.fail(error);
+      throw error;
+    }
+    this.#lastCreationTime = writes.lastCreationTime;
+    this.#group = null;
+  }
+
+  rollbackGroup(): void {
+    const { tsBefore } = this.#openGroup();
+    this.#mutation?.abandon();
+    this.#mutation = null;
+    // SQLite ends the transaction by itself after some errors, such as a full disk.
+    if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
+    this.#ts = tsBefore;
+    this.#group = null;
+    this.#records.forget();
+  }
+
+  lastGroup(): string | null {
+    return this.#connection.statement("SELECT lastGroup FROM syncline_state").get()?.[0] as string | null;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#group !== null) this.rollbackGroup();
+    this.#connection[Symbol.dispose]();
+  }
+
+  #openGroup(): OpenGroup {
+    if (this.#group === null) throw new RangeError("No group is open");
+    return this.#group;
+  }
+
+  #openMutation(): MutationTransaction {
+    if (this.#mutation === null) throw new RangeError("No mutation is open");
+    return this.#mutation;
+  }
+}
