@@ -16,6 +16,8 @@ export const socketLimits = {
   heldFramesMax: 4096,
   /** Characters of frames that may wait behind a held call. */
   heldCharsMax: 32 * MiB,
+  /** Queries of one socket, those included whose Add or Remove awaits its Transition; past it frames are held. */
+  queriesKeptMax: 4096,
   /** ModifyQuerySet and Authenticate messages that still await their Transition; one more is a FatalError. */
   unansweredTransitionsMax: 1024,
   /** A client that has said nothing for this long is closed at the next ping tick. */
@@ -28,6 +30,10 @@ export const socketLimits = {
   frameCharsMax: 17 * MiB,
   /** Bytes waiting in the socket's send buffer above which it counts as slow and its updates are merged. */
   bufferedBytesMax: 256 * KiB,
+  /** How often the send buffers of slow sockets are looked at. */
+  drainPollMs: 20,
+  /** Steps in which pings, silence, token expiry and send times are watched. */
+  tickMs: 100,
   /** Bytes waiting in the send buffer above which the socket is closed, whatever they are made of. */
   bufferedBytesFatal: 64 * MiB,
   /** Sockets open at once. */

@@ -4,6 +4,7 @@
  */
 import type { CommitEntry, Interval, KeySpace, ReadSet } from "../engine/types.ts";
 import { sharedQueryLimits } from "../limits.ts";
+import { readsUnknown } from "./invalidation.ts";
 
 /** Changed keys of one key space, oldest first. */
 interface SpaceKeys {
@@ -15,16 +16,20 @@ export class CommitMemory {
   readonly #spaces = new Map<KeySpace, SpaceKeys>();
   readonly #keysMax: number;
   #keyCount = 0;
+  /** Newest commit added or forgotten. */
+  #newest: number;
   /** Every commit above this ts that was added is remembered. */
   #from: number;
 
   constructor(ts: number, keysMax: number = sharedQueryLimits.commitKeysMax) {
     this.#from = ts;
+    this.#newest = ts;
     this.#keysMax = keysMax;
   }
 
   /** Remembers a commit. When there are too many keys, all are forgotten. */
   add(entry: CommitEntry): void {
+    this.#newest = entry.ts;
     for (const change of entry.changes) {
       for (const [space, before, after] of change.keys) {
         if (before !== null) this.#push(space, { ts: entry.ts, key: before });
@@ -39,6 +44,7 @@ export class CommitMemory {
     this.#spaces.clear();
     this.#keyCount = 0;
     this.#from = ts;
+    this.#newest = ts;
   }
 
   /**
@@ -47,6 +53,7 @@ export class CommitMemory {
    */
   firstTouch(readSet: ReadSet, after: number): number | null {
     if (after < this.#from) return after + 1;
+    if (readsUnknown(readSet)) return after < this.#newest ? after + 1 : null;
     let first: number | null = null;
     for (const space of Object.keys(readSet)) {
       const changed = this.#spaces.get(space);

@@ -2,11 +2,17 @@
 import type { CommitEntry, KeySpace, ReadSet } from "../engine/types.ts";
 import { IntervalIndex } from "./interval_index.ts";
 
+/** The key space of {@linkcode unknownReads}. */
+const EVERY_SPACE = "*";
+
 export class Invalidation<Owner> {
   readonly #spaces = new Map<KeySpace, IntervalIndex<Owner>>();
+  /** Owners that every commit touches. */
+  readonly #unknown = new Set<Owner>();
 
   add(owner: Owner, readSet: ReadSet): void {
     for (const space of Object.keys(readSet)) {
+      if (space === EVERY_SPACE) this.#unknown.add(owner);
       let index = this.#spaces.get(space);
       if (index === undefined) this.#spaces.set(space, index = new IntervalIndex());
       for (const interval of readSet[space] ?? []) index.add(interval, owner);
@@ -15,6 +21,7 @@ export class Invalidation<Owner> {
 
   remove(owner: Owner, readSet: ReadSet): void {
     for (const space of Object.keys(readSet)) {
+      if (space === EVERY_SPACE) this.#unknown.delete(owner);
       const index = this.#spaces.get(space);
       if (index === undefined) continue;
       for (const interval of readSet[space] ?? []) index.remove(interval, owner);
@@ -24,6 +31,7 @@ export class Invalidation<Owner> {
 
   /** Calls `touch` with each owner whose read set a change of the commit falls into; it may come several times. */
   stab(entry: CommitEntry, touch: (owner: Owner) => void): void {
+    for (const owner of this.#unknown) touch(owner);
     if (this.#spaces.size === 0) return;
     for (const change of entry.changes) {
       for (const [space, before, after] of change.keys) {
@@ -34,6 +42,11 @@ export class Invalidation<Owner> {
       }
     }
   }
+}
+
+/** Whether a run could not tell what it read. */
+export function readsUnknown(readSet: ReadSet): boolean {
+  return Object.hasOwn(readSet, EVERY_SPACE);
 }
 
 /** Whether two read sets are written the same way; equal sets may be written differently. */
