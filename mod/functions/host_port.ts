@@ -55,11 +55,6 @@ export interface QueryAnswer {
   /** Whether the run read the clock or the random generator: such a result never answers a one-shot call. */
   readonly nondeterministic: boolean;
   readonly durationMs: number;
-  /**
-   * Set when the run did not end by itself (timeout, lost isolate): what it read is not known, its read set is empty and
-   * its scope the narrowest.
-   */
-  readonly cutShort?: boolean;
 }
 
 /** A set of queries run at one snapshot. */

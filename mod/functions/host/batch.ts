@@ -1,0 +1,107 @@
+/** A batch of mutations between its sending and its last answer, and what becomes of it when its writer is lost. */
+import type { MutationAnswer } from "../host_port.ts";
+import type { Outcome } from "../outcome.ts";
+import type { Group } from "../wire.ts";
+import { CallWatch } from "./call_watch.ts";
+import type { Death } from "./isolate.ts";
+import type { PendingMutation } from "./mutation_queue.ts";
+import { endedIsolate, fromWire } from "./outcomes.ts";
+
+/** A call that was running each of these many times when its isolate was lost is taken for the cause. */
+export const RUNS_LOST_MAX = 3;
+
+/** A call and the answer it got. */
+export interface Answered {
+  readonly call: PendingMutation;
+  readonly answer: MutationAnswer;
+}
+
+export class Batch {
+  readonly id: string;
+  readonly calls: readonly PendingMutation[];
+  readonly sentAt: number;
+  readonly watch: CallWatch;
+  /** Grows with each group. */
+  #answered = 0;
+  /** The call for which the host ends the writer, set before it does. */
+  verdict: { readonly position: number; readonly outcome: Outcome } | null = null;
+
+  constructor(id: string, calls: readonly PendingMutation[], options: { readonly now: number }) {
+    this.id = id;
+    this.calls = calls;
+    this.sentAt = options.now;
+    this.watch = new CallWatch(options.now);
+  }
+
+  /** Its message, put together from the calls' own texts. */
+  get text(): string {
+    const calls = this.calls.map(({ text }) => text).join(",");
+    return `{"type":"Batch","batch":${JSON.stringify(this.id)},"calls":[${calls}]}`;
+  }
+
+  get done(): boolean {
+    return this.#answered === this.calls.length;
+  }
+
+  /** The calls that have no answer yet. */
+  get unanswered(): readonly PendingMutation[] {
+    return this.calls.slice(this.#answered);
+  }
+
+  /** Calls from the first on that have been answered. */
+  get answered(): number {
+    return this.#answered;
+  }
+
+  /** Whether this is the next group of this batch. */
+  awaits(group: Group): boolean {
+    return group.batch === this.id && group.from === this.#answered;
+  }
+
+  /** Matches a group's answers with their calls. Throws `RangeError` for a group that is not the next one. */
+  accept(group: Group, segments: readonly string[]): Answered[] {
+    const from = this.#answered;
+    const calls = this.calls.slice(from, from + group.answers.length);
+    if (!this.awaits(group) || calls.length === 0 || calls.length < group.answers.length) {
+      throw new RangeError(`Group ${group.batch}/${group.from} of ${group.answers.length} was not awaited`);
+    }
+    const answered = calls.map((call, i): Answered => {
+      const answer = group.answers[i];
+      if (answer === undefined) throw new RangeError(`Group ${group.batch}/${group.from} has a hole`);
+      const { outcome, ts, replayed } = answer;
+      return { call, answer: { outcome: fromWire(outcome, segments), ts, replayed } };
+    });
+    this.#answered += answered.length;
+    return answered;
+  }
+
+  /** Leaves the calls before `from` without an answer from the writer; gives them back. */
+  skipTo(from: number): readonly PendingMutation[] {
+    const skipped = this.calls.slice(this.#answered, from);
+    this.#answered = Math.max(this.#answered, Math.min(from, this.calls.length));
+    return skipped;
+  }
+
+  /**
+   * After the loss of the writer, once it is known which groups were committed: the unanswered calls that run again, in
+   * order, and the one that was the cause.
+   */
+  afterLoss(
+    death: Death,
+  ): { again: PendingMutation[]; blamed: { call: PendingMutation; outcome: Outcome } | null } {
+    const again = [...this.unanswered];
+    const position = this.verdict?.position ?? death.progress?.position;
+    const index = position === undefined ? 0 : position - this.#answered;
+    const running = again[index];
+    // A call that has been answered since it was noted cannot be the cause of anything that is still open.
+    if (running === undefined) return { again, blamed: null };
+    running.runsLost++;
+    const outcome = this.verdict?.outcome ??
+      (position !== undefined && death.cause === "crashed" || running.runsLost >= RUNS_LOST_MAX
+        ? endedIsolate("mutation", death.detail)
+        : null);
+    if (outcome === null) return { again, blamed: null };
+    again.splice(index, 1);
+    return { again, blamed: { call: running, outcome } };
+  }
+}

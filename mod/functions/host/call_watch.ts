@@ -1,0 +1,29 @@
+/** How long the call an isolate is running has been running, by the host's own clock: the wall clock may jump. */
+import type { Progress } from "../isolate/progress.ts";
+
+/** `position` is `null` while no call runs. */
+export interface Running {
+  readonly position: number | null;
+  /** Time since the call was first seen, so less than its true time by at most one look's interval. */
+  readonly forMs: number;
+}
+
+/** Compares one look at a progress file with the next. */
+export class CallWatch {
+  #seen: Progress | null = null;
+  #since: number;
+
+  constructor(now: number) {
+    this.#since = now;
+  }
+
+  look(progress: Progress | null, now: number): Running {
+    if (
+      progress?.position !== this.#seen?.position || progress?.startedAt !== this.#seen?.startedAt
+    ) {
+      this.#seen = progress;
+      this.#since = now;
+    }
+    return { position: progress?.position ?? null, forMs: now - this.#since };
+  }
+}

@@ -1,0 +1,74 @@
+/** Mutations waiting for the writer, in arrival order and within bounds. */
+import { isolateLimits } from "../../limits.ts";
+import type { MutationAnswer } from "../host_port.ts";
+
+export interface PendingMutation {
+  readonly udfPath: string;
+  /** Its JSON text on the wire. */
+  readonly text: string;
+  readonly queuedAt: number;
+  readonly resolve: (answer: MutationAnswer) => void;
+  /** Times its isolate was lost while it ran. The writer counts; past a bound it is to blame itself. */
+  runsLost: number;
+}
+
+export class MutationQueue {
+  #calls: PendingMutation[] = [];
+  /** Calls of `#calls` that have left already: moved together now and then instead of with each call. */
+  #taken = 0;
+  #chars = 0;
+
+  get size(): number {
+    return this.#calls.length - this.#taken;
+  }
+
+  /** Appends a call; `false` when the queue is full. A call larger than the bound is let into an empty queue. */
+  push(call: PendingMutation): boolean {
+    const full = this.size >= isolateLimits.queuedMutationsMax ||
+      (this.size > 0 && this.#chars + call.text.length > isolateLimits.queuedMutationCharsMax);
+    if (full) return false;
+    this.#calls.push(call);
+    this.#chars += call.text.length;
+    return true;
+  }
+
+  /** Takes the next batch: at most `callsMax` calls, and at least one if there is one. */
+  take(callsMax: number): PendingMutation[] {
+    const batch: PendingMutation[] = [];
+    let chars = 0;
+    for (let next = this.#calls[this.#taken]; next !== undefined; next = this.#calls[this.#taken]) {
+      const fits = batch.length < callsMax && chars + next.text.length <= isolateLimits.batchCharsMax;
+      if (batch.length > 0 && !fits) break;
+      batch.push(next);
+      chars += next.text.length;
+      this.#taken++;
+    }
+    this.#chars -= chars;
+    this.#compact();
+    return batch;
+  }
+
+  /** Puts calls that were taken back in front, whatever the bounds: they were let in once. */
+  putBack(calls: readonly PendingMutation[]): void {
+    this.#calls = [...calls, ...this.#calls.slice(this.#taken)];
+    this.#taken = 0;
+    for (const { text } of calls) this.#chars += text.length;
+  }
+
+  /** Takes out the calls that have waited since before `at`, or all. */
+  takeOlder(at = Infinity): PendingMutation[] {
+    const waiting = this.#calls.slice(this.#taken);
+    const older = waiting.filter(({ queuedAt }) => queuedAt < at);
+    this.#calls = waiting.filter(({ queuedAt }) => queuedAt >= at);
+    this.#taken = 0;
+    for (const { text } of older) this.#chars -= text.length;
+    return older;
+  }
+
+  #compact(): void {
+    if (this.#taken === this.#calls.length) this.#calls = [];
+    else if (this.#taken > 4096) this.#calls = this.#calls.slice(this.#taken);
+    else return;
+    this.#taken = 0;
+  }
+}

@@ -1,0 +1,47 @@
+/** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
+import type { FunctionCall, MutationCall } from "../host_port.ts";
+import { failed, type Outcome } from "../outcome.ts";
+import type { WireCall, WireMutation, WireOutcome } from "../wire.ts";
+
+/** The outcome a frame carries. Throws `RangeError` when it names a segment the frame does not have. */
+export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
+  if ("error" in wire) return { ok: false, error: wire.error, logLines: wire.logLines };
+  const value = segments[wire.value];
+  if (value === undefined) throw new RangeError(`The frame has no segment ${wire.value}`);
+  return { ok: true, value, logLines: wire.logLines };
+}
+
+/** An outcome as a frame of its own carries it. */
+export function toWire(outcome: Outcome): { readonly wire: WireOutcome; readonly segments: string[] } {
+  if (!outcome.ok) return { wire: { error: outcome.error, logLines: outcome.logLines }, segments: [] };
+  return { wire: { value: 0, logLines: outcome.logLines }, segments: [outcome.value] };
+}
+
+/** A call's JSON text, made once: it is measured, kept in queues and put into frames as it is. */
+export function callText(call: FunctionCall | MutationCall): string {
+  const { udfPath, args, identity, origin } = call;
+  const wire: WireCall | WireMutation = "replay" in call && call.replay !== undefined
+    ? { udfPath, args, identity, origin, replay: call.replay }
+    : { udfPath, args, identity, origin };
+  return JSON.stringify(wire);
+}
+
+/** The outcome of a call that a full queue refused. */
+export function overloaded(what: string): Outcome {
+  return failed("internal", `The server is overloaded: ${what}`);
+}
+
+/** The outcome of calls that are left when the host ends. */
+export function stopping(): Outcome {
+  return failed("internal", "The server is stopping");
+}
+
+/** The outcome of a call that ran too long. */
+export function tookTooLong(what: string, timeoutMs: number): Outcome {
+  return failed("internal", `The ${what} took longer than ${timeoutMs / 1000} s`);
+}
+
+/** The outcome of a call that brought its isolate down. */
+export function endedIsolate(what: string, detail: string): Outcome {
+  return failed("internal", `The ${what} ended its isolate (${detail})`);
+}

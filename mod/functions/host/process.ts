@@ -1,0 +1,318 @@
+/** Isolates as child processes: start, socket, progress file, end. */
+import { join } from "node:path";
+import { isolateLimits } from "../../limits.ts";
+import { type Frame, FrameSender, readFrames } from "../frames.ts";
+import { parseProgress, type Progress } from "../isolate/progress.ts";
+import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
+import type { IsolateCommand, IsolatePaths } from "./command.ts";
+import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
+import { StderrTail } from "./stderr_tail.ts";
+
+/** Time an isolate has to end by itself when its socket is closed, before it is killed. */
+const CLOSE_MS = 2_000;
+/** Longest path of a unix socket that every system takes. */
+const SOCKET_PATH_CHARS_MAX = 100;
+/** Room for `/writer-123456`. */
+const FILE_NAME_CHARS = 16;
+const PROGRESS_BYTES = 16;
+
+export interface ProcessStarterOptions {
+  /** Absolute and real. */
+  readonly dataDir: string;
+  readonly functionsDir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly actionNet: readonly string[] | null;
+  readonly command: (paths: IsolatePaths) => IsolateCommand;
+}
+
+/** Starts isolates; disposing of it ends all of them and removes their files. */
+export class ProcessStarter implements IsolateStarter, AsyncDisposable {
+  readonly #options: ProcessStarterOptions;
+  /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
+  readonly #runDir: string;
+  readonly #running = new Set<Deno.ChildProcess>();
+  #started = 0;
+  #disposed = false;
+
+  private constructor(options: ProcessStarterOptions, runDir: string) {
+    this.#options = options;
+    this.#runDir = runDir;
+  }
+
+  static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
+    return new ProcessStarter(options, await makeRunDir(options.dataDir));
+  }
+
+  async start(role: IsolateRole): Promise<StartResult> {
+    const name = `${role}-${++this.#started}`;
+    const socketPath = join(this.#runDir, name);
+    const progressPath = `${socketPath}.p`;
+    let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
+    try {
+      if (this.#disposed) throw new Error("The server is stopping");
+      const progress = await Deno.open(progressPath, {
+        read: true,
+        write: true,
+        createNew: true,
+        mode: 0o600,
+      });
+      const listener = Deno.listen({ transport: "unix", path: socketPath });
+      resources = { listener, progress };
+      const { dataDir, functionsDir, actionNet, env } = this.#options;
+      const databasePath = join(dataDir, "data.db");
+      const child = this.#spawn({
+        role,
+        dataDir,
+        databasePath,
+        functionsDir,
+        socketPath,
+        progressPath,
+        actionNet,
+      });
+      const boot: Boot = {
+        type: "Boot",
+        role,
+        databasePath,
+        functionsDir,
+        progressPath,
+        env: role === "runner" ? { ...env } : {},
+      };
+      const process = new IsolateProcess({ child, progress, progressPath });
+      resources = { listener };
+      return await process.boot(listener, boot);
+    } catch (error) {
+      return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      close(resources.listener);
+      close(resources.progress);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
+    const ending = [...this.#running].map((child) => {
+      kill(child);
+      return child.status;
+    });
+    await Promise.all(ending);
+    await Deno.remove(this.#runDir, { recursive: true });
+  }
+
+  #spawn(paths: IsolatePaths): Deno.ChildProcess {
+    const { executable, args, env } = this.#options.command(paths);
+    const child = new Deno.Command(executable, {
+      args: [...args],
+      env,
+      clearEnv: true,
+      cwd: this.#runDir,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    this.#running.add(child);
+    child.status.then(() => this.#running.delete(child));
+    return child;
+  }
+}
+
+/** One child process from its start to its end. */
+class IsolateProcess implements Isolate {
+  readonly #child: Deno.ChildProcess;
+  readonly #progressFile: Deno.FsFile;
+  readonly #progressPath: string;
+  readonly #stderr: StderrTail;
+  readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
+  readonly #ended = Promise.withResolvers<Death>();
+  #sender: FrameSender | null = null;
+  #conn: Deno.Conn | null = null;
+  #ready: Ready | null = null;
+  #onFrame: ((frame: IsolateFrame) => void) | null = null;
+  /** Whether the host ends the isolate on purpose. */
+  #asked = false;
+  /** What it did that no isolate does, if the host ends it for that. */
+  #nonsense: string | null = null;
+
+  constructor(options: { child: Deno.ChildProcess; progress: Deno.FsFile; progressPath: string }) {
+    this.#child = options.child;
+    this.#progressFile = options.progress;
+    this.#progressPath = options.progressPath;
+    this.#stderr = new StderrTail(options.child.stderr);
+  }
+
+  get ready(): Ready {
+    if (this.#ready === null) throw new Error("The isolate is not ready");
+    return this.#ready;
+  }
+
+  get ended(): Promise<Death> {
+    return this.#ended.promise;
+  }
+
+  /** Waits for its connection and its answer, and from then on for its end. */
+  async boot(listener: Deno.Listener, boot: Boot): Promise<StartResult> {
+    const answer = Promise.withResolvers<StartResult>();
+    const slow = setTimeout(() => {
+      answer.resolve({
+        ok: false,
+        broken: true,
+        message: `The app took longer than ${isolateLimits.startMs / 1000} s to load`,
+      });
+    }, isolateLimits.startMs);
+    this.#live(listener, boot, answer.resolve);
+    const result = await answer.promise;
+    clearTimeout(slow);
+    if (!result.ok) {
+      this.kill();
+      await this.ended;
+    }
+    return result;
+  }
+
+  receive(onFrame: (frame: IsolateFrame) => void): void {
+    this.#onFrame = onFrame;
+  }
+
+  send(message: ToIsolate, segments: readonly string[] = []): void {
+    this.#leave(this.#sender?.send(message, segments));
+  }
+
+  sendText(text: string): void {
+    this.#leave(this.#sender?.sendText(text));
+  }
+
+  progress(): Progress | null {
+    this.#progressFile.seekSync(0, Deno.SeekMode.Start);
+    const read = this.#progressFile.readSync(this.#progressBytes);
+    return read === PROGRESS_BYTES ? parseProgress(this.#progressBytes) : null;
+  }
+
+  kill(): void {
+    this.#asked = true;
+    kill(this.#child);
+  }
+
+  async close(): Promise<void> {
+    this.#asked = true;
+    close(this.#conn);
+    const late = setTimeout(() => this.kill(), CLOSE_MS);
+    await this.ended;
+    clearTimeout(late);
+  }
+
+  /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
+  async #live(
+    listener: Deno.Listener,
+    boot: Boot,
+    onAnswer: (result: StartResult) => void,
+  ): Promise<void> {
+    const status = this.#child.status;
+    const conn = await Promise.race([listener.accept(), status.then(() => null)]).catch(() => null);
+    // Exactly one connection: nobody else is let in after it.
+    close(listener);
+    this.#conn = conn;
+    if (conn !== null) {
+      this.#sender = new FrameSender(conn);
+      this.send(boot);
+      await this.#readAll(conn, onAnswer);
+      close(conn);
+      // It has nothing to do without its socket. One that lingers is ended.
+      if (!this.#asked) await this.#endSoon(status);
+    }
+    const { code, signal } = await status;
+    await this.#stderr.ended;
+    const death = this.#death(code, signal);
+    this.#progressFile.close();
+    await Deno.remove(this.#progressPath).catch(() => {});
+    onAnswer({ ok: false, broken: false, message: `The isolate ended while it started: ${death.detail}` });
+    this.#ended.resolve(death);
+  }
+
+  async #readAll(conn: Deno.Conn, onAnswer: (result: StartResult) => void): Promise<void> {
+    try {
+      for await (const { message, segments } of readFrames<FromIsolate>(conn)) {
+        switch (message.type) {
+          case "Ready":
+            if (this.#ready !== null) throw new TypeError("Ready came twice");
+            this.#ready = message;
+            onAnswer({ ok: true, isolate: this });
+            break;
+          case "Broken":
+            onAnswer({ ok: false, broken: true, message: message.message });
+            break;
+          default:
+            if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
+            this.#onFrame({ message, segments } satisfies Frame<typeof message>);
+        }
+      }
+    } catch (error) {
+      // Reading from a socket that the host has closed, or whose other end died, is an ordinary end.
+      if (
+        this.#asked || error instanceof Deno.errors.BadResource ||
+        error instanceof Deno.errors.ConnectionReset
+      ) return;
+      if (error instanceof Deno.errors.Interrupted) return;
+      this.#nonsense = error instanceof Error ? error.message : String(error);
+      kill(this.#child);
+    }
+  }
+
+  async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {
+    let late: number | undefined;
+    const lingers = new Promise<true>((resolve) => late = setTimeout(() => resolve(true), CLOSE_MS / 4));
+    if (await Promise.race([lingers, status.then(() => false)])) {
+      this.#nonsense ??= "it closed its socket";
+      kill(this.#child);
+    }
+    clearTimeout(late);
+  }
+
+  #death(code: number, signal: Deno.Signal | null): Death {
+    const progress = this.progress();
+    if (this.#nonsense !== null) return { cause: "crashed", detail: this.#nonsense, progress };
+    if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
+    if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
+    const summary = this.#stderr.summary;
+    if (/out of memory|allocation failed|OOM/i.test(this.#stderr.text)) {
+      return { cause: "crashed", detail: "out of memory", progress };
+    }
+    const end = signal ?? `exit code ${code}`;
+    return { cause: "crashed", detail: summary === "" ? end : `${end}: ${summary}`, progress };
+  }
+
+  #leave(sent: Promise<void> | undefined): void {
+    // A socket that no longer takes frames belongs to an isolate that is ending: `ended` tells.
+    sent?.catch(() => {});
+  }
+}
+
+/** Makes the folder of sockets and progress files: in the data folder, or where paths are short if that one is too deep. */
+async function makeRunDir(dataDir: string): Promise<string> {
+  for await (const entry of Deno.readDir(dataDir)) {
+    // Left behind by a server that was killed; the data folder has one server at a time.
+    if (entry.isDirectory && entry.name.startsWith(RUN_DIR_PREFIX)) {
+      await Deno.remove(join(dataDir, entry.name), { recursive: true });
+    }
+  }
+  const deep = dataDir.length + RUN_DIR_PREFIX.length + 2 * FILE_NAME_CHARS > SOCKET_PATH_CHARS_MAX;
+  const runDir = await Deno.makeTempDir({ prefix: RUN_DIR_PREFIX, ...(deep ? {} : { dir: dataDir }) });
+  await Deno.chmod(runDir, 0o700);
+  return await Deno.realPath(runDir);
+}
+
+const RUN_DIR_PREFIX = "run-";
+
+function kill(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch {
+    // It has ended already.
+  }
+}
+
+function close(resource: { close(): void } | null | undefined): void {
+  try {
+    resource?.close();
+  } catch {
+    // Closed already, by its other end's death.
+  }
+}

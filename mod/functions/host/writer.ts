@@ -1,0 +1,340 @@
+/**
+ * The writer's side in main: one queue, at most one batch with the writer, and a new writer when one is lost.
+ *
+ *     idle --mutate--> asks for its turn --gate--> batch out --last group--> idle
+ *                                                     |
+ *                                               writer lost --> restarting --ready--> settled, the rest runs again
+ */
+import type { CommitEntry } from "../../engine/types.ts";
+import type { Log } from "../../kit/log.ts";
+import { functionLimits, isolateLimits } from "../../limits.ts";
+import { type Frame, frameTextOfJson, parseFrameText } from "../frames.ts";
+import type { MutationAnswer, MutationCall } from "../host_port.ts";
+import { failed, type Outcome } from "../outcome.ts";
+import type { Group } from "../wire.ts";
+import { Batch } from "./batch.ts";
+import type { HostClock, Timer } from "./clock.ts";
+import type { Gate } from "./gate.ts";
+import type { Death, Isolate, IsolateStarter, Ready } from "./isolate.ts";
+import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
+import { callText, overloaded, stopping, tookTooLong } from "./outcomes.ts";
+import { Restarts } from "./restarts.ts";
+
+/** A batch may say nothing for this long while no call runs, as on a slow disk, before its writer counts as stuck. */
+const SILENT_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
+/** Weight of the newest batch in the mean time of a call. */
+const NEWEST_WEIGHT = 0.25;
+
+export interface WriterOptions {
+  readonly starter: IsolateStarter;
+  readonly gate: Gate;
+  readonly clock: HostClock;
+  readonly log: Log;
+  /** Makes the names of batches unique over the life of the database. */
+  readonly batchPrefix: string;
+  /** Called with each committed group before its answers resolve. Must not throw. */
+  readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
+  /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
+  readonly onGap: (ts: number) => void;
+}
+
+export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
+
+export class Writer {
+  readonly #options: WriterOptions;
+  readonly #queue = new MutationQueue();
+  readonly #restarts = new Restarts();
+  /** The writer that serves; `null` before the start and from a death to the successor. */
+  #isolate: Isolate | null = null;
+  /** From the sending of a batch to its last answer; outlives the writer it was sent to. */
+  #out: Batch | null = null;
+  /** How the writer of `#out` was lost, until its successor tells the fate of the batch. */
+  #loss: Death | null = null;
+  /** `held` keeps readers from being pinned: a batch is out, its fate is open, or the writer is being replaced. */
+  #turn: "none" | "asked" | "held" = "none";
+  /** Set by `replace` until the replacement has ended. */
+  #replacement: (() => Promise<void>) | null = null;
+  /** Whether `#replacement` has its turn: it looks after the writer itself. */
+  #replacing = false;
+  /** Exists while a batch is with a living writer. */
+  #watchTimer: Timer | null = null;
+  /** Ends the pause before a restart at once; set during the pause. */
+  #endPause: (() => void) | null = null;
+  /** Called when no batch is out any more; set by `close`. */
+  #onIdle: (() => void) | null = null;
+  #closing = false;
+  #batches = 0;
+  /** ts of the newest group. */
+  #ts = 0;
+  /** Mean time of one call, its share of the commit included: sizes the next batch. */
+  #callMs = isolateLimits.batchSliceMs / isolateLimits.batchCallsMax;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** Starts the first writer, which applies the app's schema. Throws when that fails. */
+  async start(): Promise<Ready> {
+    const started = await this.#options.starter.start("writer");
+    if (!started.ok) throw new Error(started.message);
+    this.#ts = started.isolate.ready.ts;
+    this.#install(started.isolate);
+    return started.isolate.ready;
+  }
+
+  /** Runs a mutation after all that were given before. Never rejects. */
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
+    const refuse = (outcome: Outcome) => resolve({ outcome, ts: this.#ts, replayed: false });
+    if (this.#closing) {
+      refuse(stopping());
+      return promise;
+    }
+    let text: string;
+    try {
+      text = callText(call);
+    } catch (error) {
+      refuse(failed("args", `The arguments are not JSON: ${error instanceof Error ? error.message : error}`));
+      return promise;
+    }
+    const queuedAt = this.#options.clock.now();
+    if (this.#queue.push({ text, queuedAt, resolve, udfPath: call.udfPath, runsLost: 0 })) this.#next();
+    else refuse(overloaded(`${this.#queue.size} mutations are waiting`));
+    return promise;
+  }
+
+  /**
+   * Puts a writer with new code in the old one's place between two batches. While `meanwhile` runs nothing is committed
+   * and no reader is pinned. The old writer goes on when the new one cannot be started.
+   */
+  replace(meanwhile: (ready: Ready) => Promise<void>): Promise<ReplaceResult> {
+    const { promise, resolve } = Promise.withResolvers<ReplaceResult>();
+    if (this.#closing || this.#replacement !== null) {
+      resolve({
+        ok: false,
+        message: this.#closing ? "The server is stopping" : "The app is being loaded already",
+      });
+      return promise;
+    }
+    this.#replacement = async () => {
+      const started = await this.#options.starter.start("writer");
+      if (started.ok) {
+        const old = this.#isolate;
+        this.#isolate = null;
+        await old?.close();
+        await meanwhile(started.isolate.ready);
+        this.#install(started.isolate);
+      }
+      resolve(started.ok ? { ok: true } : { ok: false, message: started.message });
+    };
+    this.#next();
+    return promise;
+  }
+
+  /** Refuses what waits, lets the batch that is out end for a bounded time, and ends the writer. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#answer(this.#queue.takeOlder(), stopping());
+    this.#endPause?.();
+    if (this.#out !== null && this.#isolate !== null) {
+      await new Promise<void>((resolve) => {
+        const timer = this.#options.clock.after(functionLimits.mutationTimeoutMs, resolve);
+        this.#onIdle = () => {
+          timer.cancel();
+          resolve();
+        };
+      });
+    }
+    this.#watchTimer?.cancel();
+    const isolate = this.#isolate;
+    this.#isolate = null;
+    await isolate?.close();
+    this.#answer(this.#out?.unanswered ?? [], stopping());
+  }
+
+  #install(isolate: Isolate): void {
+    if (this.#closing) {
+      isolate.kill();
+      return;
+    }
+    this.#isolate = isolate;
+    isolate.receive(({ message, segments }) => {
+      if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
+      this.#apply(message, segments);
+      if (this.#out?.done) this.#batchDone(this.#out);
+    });
+    isolate.ended.then((death) => this.#onEnded(isolate, death));
+    this.#settle(isolate.ready);
+    this.#next();
+  }
+
+  /** Takes the next step that is possible now, within this turn of the event loop. */
+  #next(): void {
+    if (this.#turn !== "none" || this.#out !== null || this.#closing) return;
+    if (this.#replacement === null && (this.#isolate === null || this.#queue.size === 0)) return;
+    this.#turn = "asked";
+    this.#options.gate.takeTurn(() => {
+      this.#turn = "held";
+      if (this.#replacement !== null) this.#runReplacement(this.#replacement);
+      else this.#sendBatch();
+    });
+  }
+
+  async #runReplacement(replacement: () => Promise<void>): Promise<void> {
+    this.#replacing = true;
+    await replacement();
+    this.#replacing = false;
+    this.#replacement = null;
+    this.#endTurn();
+    if (this.#isolate === null) await this.#restart();
+  }
+
+  #endTurn(): void {
+    if (this.#turn !== "held") return;
+    this.#turn = "none";
+    this.#options.gate.endTurn();
+    this.#next();
+  }
+
+  #sendBatch(): void {
+    const isolate = this.#isolate;
+    const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
+    const calls = isolate === null
+      ? []
+      : this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, fitting)));
+    // The writer was lost while it waited for its turn, or the host is closing.
+    if (isolate === null || calls.length === 0) return this.#endTurn();
+    const id = `${this.#options.batchPrefix}-${++this.#batches}`;
+    const batch = new Batch(id, calls, { now: this.#options.clock.now() });
+    this.#out = batch;
+    this.#watchLater();
+    isolate.sendText(frameTextOfJson(batch.text));
+  }
+
+  /** Tells of a group's commits, then answers its calls. Throws for a group that is not awaited. */
+  #apply(group: Group, segments: readonly string[]): void {
+    if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
+    const answered = this.#out.accept(group, segments);
+    this.#ts = group.ts;
+    this.#options.onGroup(group.entries, group.ts);
+    for (const { call, answer } of answered) call.resolve(answer);
+  }
+
+  #batchDone(batch: Batch): void {
+    const ms = (this.#options.clock.now() - batch.sentAt) / batch.calls.length;
+    this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
+    this.#out = null;
+    this.#watchTimer?.cancel();
+    this.#watchTimer = null;
+    this.#onIdle?.();
+    this.#endTurn();
+  }
+
+  #watchLater(): void {
+    this.#watchTimer = this.#options.clock.after(isolateLimits.watchIntervalMs, () => this.#watch());
+  }
+
+  #watch(): void {
+    this.#watchTimer = null;
+    const batch = this.#out;
+    const isolate = this.#isolate;
+    if (batch === null || isolate === null) return;
+    const { position, forMs } = batch.watch.look(isolate.progress(), this.#options.clock.now());
+    const { mutationTimeoutMs } = functionLimits;
+    if (forMs <= (position === null ? SILENT_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
+    if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation", mutationTimeoutMs) };
+    isolate.kill();
+  }
+
+  #onEnded(isolate: Isolate, death: Death): void {
+    if (isolate !== this.#isolate) return;
+    this.#isolate = null;
+    this.#watchTimer?.cancel();
+    this.#watchTimer = null;
+    this.#loss = death;
+    this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
+    if (this.#closing) this.#onIdle?.();
+    else if (!this.#replacing) this.#restart();
+  }
+
+  async #restart(): Promise<void> {
+    for (let failures = 0; !this.#closing && this.#isolate === null; failures++) {
+      const pauseMs = this.#restarts.pauseMs(this.#options.clock.now(), failures);
+      if (pauseMs > 0) await this.#pause(pauseMs);
+      if (this.#closing) return;
+      const started = await this.#options.starter.start("writer");
+      if (started.ok) return this.#install(started.isolate);
+      this.#options.log("error", "Cannot start the writer", { message: started.message });
+      this.#giveUpOld(started.message);
+      // No writer, no commits: readers may go on, at whatever the database holds.
+      this.#endTurn();
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = this.#options.clock.after(ms, resolve);
+      this.#endPause = () => {
+        timer.cancel();
+        resolve();
+      };
+    });
+    this.#endPause = null;
+  }
+
+  /** Answers the calls that have waited too long for a writer. */
+  #giveUpOld(message: string): void {
+    const since = this.#options.clock.now() - isolateLimits.startMs;
+    const reason = failed("internal", `The app cannot be started: ${message}`);
+    this.#answer(this.#queue.takeOlder(since), reason);
+    const unknown = failed("internal", `It is not known whether the mutation was committed: ${message}`);
+    this.#answer((this.#out?.unanswered ?? []).filter(({ queuedAt }) => queuedAt < since), unknown);
+  }
+
+  /** Decides the fate of the batch a lost writer had, by what its successor found in the database. */
+  #settle({ lastGroup, ts }: Ready): void {
+    const batch = this.#out;
+    if (batch !== null && this.#loss !== null) {
+      this.#applyLastGroup(batch, lastGroup);
+      const { again, blamed } = batch.afterLoss(this.#loss);
+      if (blamed !== null) this.#answer([blamed.call], blamed.outcome);
+      this.#queue.putBack(again);
+      this.#out = null;
+      this.#endTurn();
+    }
+    this.#loss = null;
+    if (ts === this.#ts) return;
+    this.#options.log("error", "Commits are in the database that were never told", {
+      from: this.#ts,
+      to: ts,
+    });
+    this.#ts = ts;
+    this.#options.onGap(ts);
+  }
+
+  #applyLastGroup(batch: Batch, text: string | null): void {
+    if (text === null) return;
+    let frame: Frame<Group>;
+    try {
+      frame = parseFrameText<Group>(text);
+    } catch (error) {
+      this.#options.log("error", "The last group in the database cannot be read", { error });
+      this.#answer(
+        batch.skipTo(Infinity),
+        failed("internal", "It is not known whether the mutation was committed"),
+      );
+      return;
+    }
+    const { message: group, segments } = frame;
+    if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return;
+    // Groups between the last one received and this one were committed, but their text is gone.
+    const lost = batch.skipTo(group.from);
+    this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
+    if (lost.length > 0) this.#options.onGap(group.ts);
+    this.#apply(group, segments);
+  }
+
+  #answer(calls: readonly PendingMutation[], outcome: Outcome): void {
+    for (const call of calls) call.resolve({ outcome, ts: this.#ts, replayed: false });
+  }
+}
