@@ -6,7 +6,7 @@ import { parseProgress, type Progress } from "../isolate/progress.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
 import type { IsolateCommand, IsolatePaths } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
-import { StderrTail } from "./stderr_tail.ts";
+import { StderrText } from "./stderr_text.ts";
 
 /** Time an isolate has to end by itself when its socket is closed, before it is killed. */
 const CLOSE_MS = 2_000;
@@ -120,7 +120,7 @@ class IsolateProcess implements Isolate {
   readonly #child: Deno.ChildProcess;
   readonly #progressFile: Deno.FsFile;
   readonly #progressPath: string;
-  readonly #stderr: StderrTail;
+  readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
   #sender: FrameSender | null = null;
@@ -136,7 +136,7 @@ class IsolateProcess implements Isolate {
     this.#child = options.child;
     this.#progressFile = options.progress;
     this.#progressPath = options.progressPath;
-    this.#stderr = new StderrTail(options.child.stderr);
+    this.#stderr = new StderrText(options.child.stderr);
   }
 
   get ready(): Ready {
@@ -257,12 +257,11 @@ class IsolateProcess implements Isolate {
   }
 
   async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {
-    let late: number | undefined;
-    const lingers = new Promise<true>((resolve) => late = setTimeout(() => resolve(true), CLOSE_MS / 4));
-    if (await Promise.race([lingers, status.then(() => false)])) {
+    const late = setTimeout(() => {
       this.#nonsense ??= "it closed its socket";
       kill(this.#child);
-    }
+    }, CLOSE_MS / 4);
+    await status;
     clearTimeout(late);
   }
 
@@ -272,7 +271,7 @@ class IsolateProcess implements Isolate {
     if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
     if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
     const summary = this.#stderr.summary;
-    if (/out of memory|allocation failed|OOM/i.test(this.#stderr.text)) {
+    if (/out of memory|allocation failed|\bOOM\b/.test(this.#stderr.text)) {
       return { cause: "crashed", detail: "out of memory", progress };
     }
     const end = signal ?? `exit code ${code}`;

@@ -1,6 +1,6 @@
-/** The end of what an isolate wrote to standard error: all that is left of why the runtime gave up. */
+/** What an isolate wrote to standard error, within bounds: all that is left of why the runtime gave up. */
 
-const TAIL_CHARS_MAX = 8_192;
+const TEXT_CHARS_MAX = 8_192;
 const SUMMARY_CHARS_MAX = 500;
 
 /** Lines that say why, best first: V8's, the runtime's, the shell's. */
@@ -12,7 +12,7 @@ const TELLING = [
   /^error: .*/i,
 ];
 
-export class StderrTail {
+export class StderrText {
   #text = "";
   /** Settles when the stream has ended. */
   readonly ended: Promise<void>;
@@ -22,12 +22,12 @@ export class StderrTail {
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
     try {
-      for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+      for await (const bytes of stream) {
         // The first lines say why, stack traces come after them: the beginning is what is kept.
-        if (this.#text.length < TAIL_CHARS_MAX) {
-          this.#text += text.slice(0, TAIL_CHARS_MAX - this.#text.length);
-        }
+        const room = TEXT_CHARS_MAX - this.#text.length;
+        if (room > 0) this.#text += decoder.decode(bytes, { stream: true }).slice(0, room);
       }
     } catch {
       // The process is gone in the middle of a write: what was read stays.
