@@ -273,8 +273,10 @@ export const authLimits = {
 export const rateLimits = {
   /** Passwords, codes and setup tokens tried from one client address. */
   credentialsPerClient: { burst: 60, perMinute: 60 },
-  /** Wrong passwords and codes for one email address, from wherever. */
-  failuresPerAddress: { burst: 10, perMinute: 2 },
+  /** Wrong passwords and codes for one account from one client address. */
+  failuresPerAccountAndClient: { burst: 10, perMinute: 2 },
+  /** Wrong passwords and codes for one account, from wherever. */
+  failuresPerAccount: { burst: 100, perMinute: 10 },
   /** Refreshes from one client address, behind which a whole office may sit. */
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
   /** Mails asked for from one client address. */

@@ -109,9 +109,10 @@ function recent({ rotations }: AuthDoc<"_refresh_tokens">, now: number) {
 
 /** Ends the session of a refresh token or an id. Says nothing about whether there was one. */
 export const endSessionBy = internalMutation({
-  args: { family: z.string().optional(), sessionId: id("_sessions").optional() },
+  args: { family: z.string().optional(), sessionId: z.string().optional() },
   handler: async (ctx, { family, sessionId }) => {
-    if (sessionId !== undefined) await endSession(ctx, sessionId);
+    const session = sessionId === undefined ? null : ctx.db.normalizeId("_sessions", sessionId);
+    if (session !== null) await endSession(ctx, session);
     if (family === undefined) return null;
     const token = await ctx.db.query("_refresh_tokens")
       .withIndex("by_family", (q) => q.eq("family", family)).unique();

@@ -1,0 +1,207 @@
+/** Sign-up, sign-in, refresh and sign-out of users: what the endpoints do, without HTTP (contract: Auth endpoints). */
+import { ServiceError } from "../errors.ts";
+import { authLimits } from "../limits.ts";
+import type { AuthLimits } from "./auth_limits.ts";
+import type { CodeMail } from "./code_mail.ts";
+import { normalizedEmail } from "./email_address.ts";
+import type { PasswordHasher } from "./password.ts";
+import { checkedPassword, normalizedPassword } from "./password_rules.ts";
+import type { Redirects } from "./redirects.ts";
+import type { RefreshTokens } from "./refresh_token.ts";
+import type { Requester } from "./requester.ts";
+import type { SessionTokens, Tokens } from "./session_tokens.ts";
+import { system, type SystemCalls } from "./system_calls.ts";
+import type { TokenHasher } from "./token_hash.ts";
+
+/** What the operator decided about accounts. */
+export interface AccountPolicy {
+  readonly signups: boolean;
+  readonly magicLink: boolean;
+  /** Whether an address must be confirmed before its first sign-in. */
+  readonly requireVerification: boolean;
+}
+
+/** The parts that accounts are made of. */
+export interface AccountParts {
+  readonly policy: AccountPolicy;
+  readonly calls: SystemCalls;
+  readonly sessions: SessionTokens;
+  readonly passwords: PasswordHasher;
+  readonly refreshTokens: RefreshTokens;
+  readonly hasher: TokenHasher;
+  readonly limits: AuthLimits;
+  readonly redirects: Redirects;
+  readonly mail: CodeMail;
+  readonly now: () => number;
+}
+
+export interface SignUpRequest {
+  readonly email: string;
+  readonly password: string;
+  readonly name?: string | undefined;
+}
+
+/** A password to sign in with. */
+export interface PasswordCredential {
+  readonly email: string;
+  readonly password: string;
+}
+
+export class Accounts {
+  readonly #parts: AccountParts;
+
+  constructor(parts: AccountParts) {
+    this.#parts = parts;
+  }
+
+  get policy(): AccountPolicy {
+    return this.#parts.policy;
+  }
+
+  /** Throws `signups_disabled`, `invalid_email`, `weak_password`, `invalid_password`, `invalid_name`, `email_in_use`. */
+  async signUp(
+    request: SignUpRequest,
+    requester: Requester,
+  ): Promise<Tokens | { readonly verificationRequired: true }> {
+    const { policy, calls, limits, mail, passwords, redirects, sessions } = this.#parts;
+    limits.tryCredential(requester.client);
+    if (!policy.signups) throw new ServiceError("signups_disabled");
+    const email = normalizedEmail(request.email);
+    if (email === null) throw new ServiceError("invalid_email");
+    const password = checkedPassword(request.password);
+    const name = request.name?.trim() || undefined;
+    if ((name?.length ?? 0) > authLimits.nameCharsMax) throw new ServiceError("invalid_name");
+    // Asked before the hash is computed, which costs a thousand times as much; decided by the transaction.
+    if (await calls.query(system.emailTaken, { email })) throw new ServiceError("email_in_use");
+    const prepared = policy.requireVerification ? null : sessions.prepare(requester);
+    const signedUp = await calls.mutate(system.signUp, {
+      email,
+      ...(name !== undefined && { name }),
+      passwordHash: await passwords.hash(password),
+      session: prepared?.row ?? null,
+    });
+    if (signedUp === null) throw new ServiceError("email_in_use");
+    if (mail.enabled && limits.mayMail(email)) {
+      mail.start({
+        kind: "verify",
+        email,
+        redirect: redirects.resolve(undefined),
+        store: (code) => calls.mutate(system.requestCode, { code, signups: false }),
+      });
+    }
+    if (prepared === null || signedUp.session === null) return { verificationRequired: true };
+    return sessions.issue(signedUp.session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+  }
+
+  /** Throws `invalid_credentials`, which takes as long for an unknown address, or `email_not_verified`. */
+  signIn(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
+    return this.#signIn("user", credential, requester);
+  }
+
+  /** Signs an administrator in. Throws `invalid_credentials`. */
+  signInAdmin(credential: PasswordCredential, requester: Requester): Promise<Tokens> {
+    return this.#signIn("admin", credential, requester);
+  }
+
+  async #signIn(
+    kind: "user" | "admin",
+    credential: PasswordCredential,
+    requester: Requester,
+  ): Promise<Tokens> {
+    const { limits } = this.#parts;
+    limits.tryCredential(requester.client);
+    const email = normalizedEmail(credential.email);
+    const account = `${kind} ${email ?? ""}`;
+    const tokens = await limits.attempt(
+      { account, client: requester.client },
+      () => this.#checkPassword(kind, { ...credential, email }, requester),
+    );
+    if (tokens === null) throw new ServiceError("invalid_credentials");
+    return tokens;
+  }
+
+  async #checkPassword(
+    kind: "user" | "admin",
+    { email, password }: { readonly email: string | null; readonly password: string },
+    requester: Requester,
+  ): Promise<Tokens | null> {
+    const { calls, passwords, policy, sessions } = this.#parts;
+    const { owner, hash, emailVerified } = await calls.mutate(system.findCredential, {
+      kind,
+      email: email ?? "",
+    });
+    const normalized = normalizedPassword(password);
+    const correct = await passwords.verify(normalized, hash);
+    if (!correct || normalized === null || owner === null || hash === null) return null;
+    if (kind === "user" && policy.requireVerification && !emailVerified) {
+      throw new ServiceError("email_not_verified");
+    }
+    const prepared = sessions.prepare(requester);
+    const session = await calls.mutate(system.signIn, {
+      kind,
+      owner,
+      checkedHash: hash,
+      newHash: passwords.needsRehash(hash) ? await passwords.hash(normalized) : null,
+      session: prepared.row,
+    });
+    if (session === null) return null;
+    return sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+  }
+
+  /**
+   * Rotates a refresh token. With an `attemptId` of the client's, the same token presented again within the grace time
+   * gets the same answer. Throws the contract's errors of `POST /api/auth/refresh`.
+   */
+  async refresh(
+    { refreshToken, attemptId = null }: {
+      readonly refreshToken: string;
+      readonly attemptId?: string | null | undefined;
+    },
+    requester: Requester,
+  ): Promise<Tokens> {
+    const { calls, hasher, limits, now, refreshTokens, sessions } = this.#parts;
+    limits.tryRefresh(requester.client);
+    const claim = refreshTokens.open(refreshToken);
+    if (claim === null) throw new ServiceError("invalid_refresh_token");
+    const next = refreshTokens.next(refreshToken, { attemptId }).token;
+    const answer = await calls.mutate(system.refreshSession, {
+      ...claim,
+      hash: hasher.hash("refresh", refreshToken),
+      nextHash: hasher.hash("refresh", next),
+      attempt: attemptId === null ? null : hasher.hash("attempt", attemptId),
+      now: now(),
+    });
+    switch (answer.kind) {
+      case "refreshed":
+        return sessions.issue(answer.session, { refreshToken: next, at: answer.at });
+      case "invalid":
+        throw new ServiceError("invalid_refresh_token");
+      case "stale":
+        throw new ServiceError("stale_refresh_token");
+      case "reused":
+        throw new ServiceError("refresh_token_reused");
+      case "expired":
+        throw new ServiceError("session_expired");
+      default:
+        return answer satisfies never;
+    }
+  }
+
+  /** Ends the session of a refresh token, of a session id, or of both. Never fails for what is not a session. */
+  async signOut(
+    { refreshToken = null, sessionId = null }: {
+      readonly refreshToken?: string | null;
+      readonly sessionId?: string | null;
+    },
+    requester: Requester,
+  ): Promise<void> {
+    const { calls, limits, refreshTokens } = this.#parts;
+    limits.tryRefresh(requester.client);
+    const family = refreshToken === null ? undefined : refreshTokens.open(refreshToken)?.family;
+    if (family === undefined && sessionId === null) return;
+    await calls.mutate(system.endSessionBy, {
+      ...(family !== undefined && { family }),
+      ...(sessionId !== null && { sessionId }),
+    });
+  }
+}

@@ -1,0 +1,77 @@
+/** How often one client may try credentials and ask for mail, and how often one address may be tried and written to. */
+import { RateLimitedError } from "../errors.ts";
+import { addressKey } from "../kit/client_address.ts";
+import { RateLimiter } from "../kit/rate_limit.ts";
+import { authLimits, rateLimits } from "../limits.ts";
+
+type LimitName = keyof typeof rateLimits;
+
+/** The rate limits of accounts. Each method throws `RateLimitedError`. */
+export class AuthLimits {
+  readonly #limiters: Readonly<Record<LimitName, RateLimiter>>;
+
+  /** `now`: milliseconds; only differences count. */
+  constructor(now: () => number) {
+    const limiter = (name: LimitName) =>
+      new RateLimiter({ ...rateLimits[name], keysMax: authLimits.rateLimitKeysMax, now });
+    this.#limiters = {
+      credentialsPerClient: limiter("credentialsPerClient"),
+      failuresPerAccount: limiter("failuresPerAccount"),
+      failuresPerAccountAndClient: limiter("failuresPerAccountAndClient"),
+      refreshesPerClient: limiter("refreshesPerClient"),
+      mailsPerClient: limiter("mailsPerClient"),
+      mailsPerAddress: limiter("mailsPerAddress"),
+    };
+  }
+
+  /** A client tries a password, a code, a link or a setup token. */
+  tryCredential(client: string): void {
+    this.#take("credentialsPerClient", addressKey(client));
+  }
+
+  /** A client refreshes. */
+  tryRefresh(client: string): void {
+    this.#take("refreshesPerClient", addressKey(client));
+  }
+
+  /** A client asks for a mail to an address, which counts whether anybody has that address or not. */
+  tryMail(client: string, email: string): void {
+    this.#take("mailsPerClient", addressKey(client));
+    this.#take("mailsPerAddress", email);
+  }
+
+  /** Counts a mail nobody asked for in so many words, such as that of a sign-up. Returns whether it may go. */
+  mayMail(email: string): boolean {
+    return this.#limiters.mailsPerAddress.take(email) === 0;
+  }
+
+  /**
+   * Runs an attempt on an account, which counts when it fails: little is allowed to one client, more to all together,
+   * so that one who guesses does not lock the owner out. The attempt counts from its start, or a thousand at
+   * once would all be let through before the first has failed.
+   */
+  async attempt<Result>(
+    { account, client }: { readonly account: string; readonly client: string },
+    run: () => Promise<Result | null>,
+  ): Promise<Result | null> {
+    const pair = `${addressKey(client)} ${account}`;
+    this.#take("failuresPerAccountAndClient", pair);
+    this.#take("failuresPerAccount", account);
+    let failed = false;
+    try {
+      const result = await run();
+      failed = result === null;
+      return result;
+    } finally {
+      if (!failed) {
+        this.#limiters.failuresPerAccountAndClient.giveBack(pair);
+        this.#limiters.failuresPerAccount.giveBack(account);
+      }
+    }
+  }
+
+  #take(name: LimitName, key: string): void {
+    const waitMs = this.#limiters[name].take(key);
+    if (waitMs > 0) throw new RateLimitedError(waitMs);
+  }
+}

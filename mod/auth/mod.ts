@@ -1,0 +1,163 @@
+/** Accounts: what the server wires up. */
+import type { Context, Hono } from "hono";
+import type { CommitEntry } from "../engine/types.ts";
+import { type MainAction, mainAction } from "../functions/main_actions.ts";
+import type { Log } from "../kit/log.ts";
+import { AccessTokens } from "./access_token.ts";
+import { type AccountParts, type AccountPolicy, Accounts } from "./accounts.ts";
+import { AdminAccounts } from "./admin_accounts.ts";
+import { AccountAuthenticator } from "./authenticator.ts";
+import { AuthLimits } from "./auth_limits.ts";
+import { CodeMail } from "./code_mail.ts";
+import { MailAccounts } from "./mail_accounts.ts";
+import { printingMailer, smtpMailer } from "./mail/mailer.ts";
+import { Outbox } from "./mail/outbox.ts";
+import { loadTemplates } from "./mail/templates.ts";
+import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
+import { PasswordHasher } from "./password.ts";
+import { Redirects } from "./redirects.ts";
+import { RefreshTokens } from "./refresh_token.ts";
+import { authRoutes } from "./routes.ts";
+import type { SecretKeys } from "./secret_key.ts";
+import { SessionTokens } from "./session_tokens.ts";
+import { Sweeper } from "./sweeper.ts";
+import { type CallPort, SystemCalls } from "./system_calls.ts";
+import { TokenHasher } from "./token_hash.ts";
+
+export type { AccountPolicy } from "./accounts.ts";
+export { AdminAccounts } from "./admin_accounts.ts";
+export { authModules } from "./functions.ts";
+export { TemplateError } from "./mail/templates.ts";
+export { loadSecretKeys, SecretKeyError, secretKeyFile, type SecretKeys } from "./secret_key.ts";
+
+/** How mail leaves the server. */
+export type MailSettings =
+  | { readonly kind: "smtp"; readonly url: string; readonly from: string }
+  /** Mails are printed, for development. */
+  | { readonly kind: "print"; readonly print: (text: string) => void }
+  | { readonly kind: "none" };
+
+export interface AccountsOptions {
+  readonly keys: SecretKeys;
+  readonly port: CallPort;
+  readonly policy: AccountPolicy;
+  readonly accessTokenMs: number;
+  /** Entries of `--auth-redirect-url`. */
+  readonly redirectUrls: readonly string[];
+  readonly dev: boolean;
+  /** Address of this server for browsers, without a slash at its end. */
+  readonly publicUrl: () => string;
+  readonly mail: MailSettings;
+  /** Folder of mail templates, or `null` for the built-in ones. */
+  readonly templatesDir: string | null;
+  /** Name of the app in mails. */
+  readonly appName: string;
+  /** Address of the client that sent a request. */
+  readonly clientOf: (c: Context) => string;
+  readonly log: Log;
+  readonly now?: () => number;
+  readonly passwords?: PasswordHasher;
+}
+
+/** Everything accounts offer to the rest of the server. */
+export interface AccountService extends AsyncDisposable {
+  readonly authenticator: AccountAuthenticator;
+  /** For `/api/auth`. */
+  readonly routes: Hono;
+  /** By function path. */
+  readonly actions: ReadonlyMap<string, MainAction>;
+  readonly admins: AdminAccounts;
+  /** The link with which the first administrator is created, or `null` when there is one. */
+  setupLink(): Promise<string | null>;
+  /** Takes note of commits: to be called with each group, in order. */
+  applyCommits(entries: readonly CommitEntry[]): void;
+  /** Resolves when every mail that was asked for has left or waits for another try. */
+  mailSettled(): Promise<void>;
+}
+
+/** Path of the service's own page for links, under the public URL. */
+const ACCOUNT_PAGE = "/_/account.html";
+
+/** Throws `TypeError` or `TemplateError`, with what to do, for settings that cannot be used. */
+export async function createAccounts(options: AccountsOptions): Promise<AccountService> {
+  const { keys, port, policy, log, now = Date.now } = options;
+  const calls = new SystemCalls(port);
+  const hasher = await TokenHasher.create(keys.tokenHashes);
+  const accessTokens = new AccessTokens(keys.accessTokens);
+  const refreshTokens = new RefreshTokens(keys.refreshTokens);
+  const accountPage = () => `${options.publicUrl()}${ACCOUNT_PAGE}`;
+  const redirects = new Redirects({ allowed: options.redirectUrls, dev: options.dev, fallback: accountPage });
+  const templates = await loadTemplates(options.templatesDir);
+  const outbox = openOutbox(options.mail, log);
+  const mail = new CodeMail({ hasher, outbox, templates, appName: options.appName, now, log });
+  const parts: AccountParts = {
+    policy,
+    calls,
+    sessions: new SessionTokens({
+      accessTokens,
+      refreshTokens,
+      hasher,
+      accessTokenMs: options.accessTokenMs,
+      now,
+    }),
+    passwords: options.passwords ?? new PasswordHasher(),
+    refreshTokens,
+    hasher,
+    limits: new AuthLimits(now),
+    redirects,
+    mail,
+    now,
+  };
+  const authenticator = new AccountAuthenticator({ accessTokens, calls, now });
+  const admins = new AdminAccounts(parts);
+  const sweeper = new Sweeper({ calls, now, log });
+  return {
+    authenticator,
+    admins,
+    actions: ownActions(new OwnAccountActions(parts)),
+    routes: authRoutes({
+      accounts: new Accounts(parts),
+      mailAccounts: new MailAccounts(parts),
+      adminAccounts: admins,
+      verify: (token) => authenticator.verify(token),
+      clientOf: options.clientOf,
+    }),
+    async setupLink() {
+      const token = await admins.issueSetupToken();
+      return token === null ? null : `${accountPage()}#svc_setup_token=${token}`;
+    },
+    applyCommits: (entries) => authenticator.applyCommits(entries),
+    async mailSettled() {
+      await mail.settled();
+      await outbox?.settled();
+    },
+    async [Symbol.asyncDispose]() {
+      await sweeper[Symbol.asyncDispose]();
+      await mail.settled();
+      await outbox?.[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function openOutbox(settings: MailSettings, log: Log): Outbox | null {
+  switch (settings.kind) {
+    case "smtp":
+      return new Outbox({ mailer: smtpMailer(settings), log });
+    case "print":
+      return new Outbox({ mailer: printingMailer(settings.print), log });
+    case "none":
+      return null;
+    default:
+      return settings satisfies never;
+  }
+}
+
+function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {
+  return new Map([
+    [
+      "_auth:changePassword",
+      mainAction(changePasswordArgs, (args, identity) => own.changePassword(args, identity)),
+    ],
+    ["_auth:changeEmail", mainAction(changeEmailArgs, (args, identity) => own.changeEmail(args, identity))],
+  ]);
+}

@@ -1,0 +1,126 @@
+/** The auth endpoints over HTTP (contract: Auth endpoints). */
+import { type Context, Hono } from "hono";
+import { ServiceError } from "../errors.ts";
+import type { Accounts } from "./accounts.ts";
+import type { AdminAccounts } from "./admin_accounts.ts";
+import type { TokenVerification } from "./authenticator.ts";
+import type { GivenProof, MailAccounts } from "./mail_accounts.ts";
+import { bodies, readBody, readText } from "./request_body.ts";
+import type { Requester } from "./requester.ts";
+
+export interface AuthRoutesOptions {
+  readonly accounts: Accounts;
+  readonly mailAccounts: MailAccounts;
+  readonly adminAccounts: AdminAccounts;
+  /** Checks an access token. */
+  readonly verify: (token: string) => Promise<TokenVerification>;
+  /** Address of the client that sent a request. */
+  readonly clientOf: (c: Context) => string;
+}
+
+/** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
+export function authRoutes(
+  { accounts, mailAccounts, adminAccounts, verify, clientOf }: AuthRoutesOptions,
+): Hono {
+  const app = new Hono();
+  const requester = (c: Context): Requester => ({
+    client: clientOf(c),
+    userAgent: c.req.header("user-agent") ?? null,
+  });
+
+  app.use("*", async (c, next) => {
+    await next();
+    c.header("Cache-Control", "no-store");
+  });
+
+  app.get("/providers", (c) => {
+    const { magicLink, signups } = accounts.policy;
+    return c.json({ password: true, magicLink, signups, oauth: [] });
+  });
+  app.post(
+    "/signup",
+    async (c) => c.json(await accounts.signUp(await readBody(c, bodies.signUp), requester(c))),
+  );
+  app.post(
+    "/signin",
+    async (c) => c.json(await accounts.signIn(await readBody(c, bodies.signIn), requester(c))),
+  );
+  app.post(
+    "/refresh",
+    async (c) => c.json(await accounts.refresh(await readBody(c, bodies.refresh), requester(c))),
+  );
+  app.post("/signout", async (c) => {
+    const verified = await verifyBearer(c, verify);
+    const sessionId = verified?.ok ? verified.identity.sessionId : null;
+    await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId }, requester(c));
+    return c.json({});
+  });
+
+  app.post("/verify-email/request", async (c) => {
+    mailAccounts.requestVerification(await readBody(c, bodies.mail), requester(c));
+    return c.json({});
+  });
+  app.post("/verify-email/confirm", async (c) => {
+    await mailAccounts.confirmVerification(givenProof(await readBody(c, bodies.proof)), requester(c));
+    return c.json({});
+  });
+  app.post("/reset/request", async (c) => {
+    mailAccounts.requestReset(await readBody(c, bodies.mail), requester(c));
+    return c.json({});
+  });
+  app.post("/reset/confirm", async (c) => {
+    const { password, ...proof } = await readBody(c, bodies.reset);
+    return c.json(await mailAccounts.confirmReset({ given: givenProof(proof), password }, requester(c)));
+  });
+  app.post("/magic/request", async (c) => {
+    mailAccounts.requestMagic(await readBody(c, bodies.mail), requester(c));
+    return c.json({});
+  });
+  app.post(
+    "/magic/verify",
+    async (c) =>
+      c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), requester(c))),
+  );
+
+  app.post(
+    "/admin/signin",
+    async (c) => c.json(await accounts.signInAdmin(await readBody(c, bodies.signIn), requester(c))),
+  );
+  app.get("/admin/setup", async (c) => c.json({ needsSetup: await adminAccounts.needsSetup() }));
+  app.post(
+    "/admin/setup",
+    async (c) => c.json(await adminAccounts.setUp(await readBody(c, bodies.setup), requester(c))),
+  );
+  return app;
+}
+
+/** What a request's bearer token is worth; `null` when it has none. */
+async function verifyBearer(
+  c: Context,
+  verify: AuthRoutesOptions["verify"],
+): Promise<TokenVerification | null> {
+  const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+  return token === undefined ? null : await verify(token);
+}
+
+/** Sign-out never fails: a body that says nothing is one without a refresh token. */
+async function optionalRefreshToken(c: Context): Promise<string | null> {
+  const text = await readText(c.req.raw);
+  try {
+    return bodies.signOut.parse(JSON.parse(text)).refreshToken ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function givenProof(
+  { token, email, code }: {
+    token?: string | undefined;
+    email?: string | undefined;
+    code?: string | undefined;
+  },
+): GivenProof {
+  if (token !== undefined) return { token };
+  if (email !== undefined && code !== undefined) return { email, code };
+  throw new ServiceError("bad_request", "Give the token of the link, or the email address and the code");
+}
