@@ -11,7 +11,7 @@ import {
 import { reportUnhandled } from "./errors.ts";
 import { freezeDeep } from "./freeze_deep.ts";
 import { jsonArgs, type JsonObject } from "./json_args.ts";
-import { queryKey, type QueryResult, type QuerySet } from "./query_set.ts";
+import { type LiveQuery, queryKey, type QueryResult, type QuerySet } from "./query_set.ts";
 import { shareStructure } from "./share_structure.ts";
 
 /** What an optimistic update reads and writes: the results of the live queries. Values read from it are read-only. */
@@ -29,11 +29,16 @@ export interface OptimisticStore {
 /** Changes local results as the mutation is expected to. Runs again for every new result, so it must be pure. */
 export type OptimisticUpdate = (store: OptimisticStore) => void;
 
+type Overlay = Map<LiveQuery, QueryResult>;
+
 export class OptimisticResults {
   readonly #base: QuerySet;
   readonly #layers = new Map<number, OptimisticUpdate>();
-  /** What the layers put in place of the server's results, by query key; made anew by each replay. */
-  #overlay = new Map<string, QueryResult>();
+  /**
+   * What the layers put in place of the server's results; made anew by each replay. By the query itself, not by its
+   * key: a query that is left and taken up again begins without what was shown before.
+   */
+  #overlay: Overlay = new Map();
 
   constructor(base: QuerySet) {
     this.#base = base;
@@ -41,7 +46,8 @@ export class OptimisticResults {
 
   /** The result to show. */
   result(key: string): QueryResult | undefined {
-    return this.#overlay.get(key) ?? this.#base.result(key);
+    const query = this.#base.find(key);
+    return query && (this.#overlay.get(query) ?? this.#base.result(key));
   }
 
   /** Adds a layer. Returns the keys of queries whose shown result changed. Throws what the update throws. */
@@ -53,11 +59,6 @@ export class OptimisticResults {
     return this.#show(overlay);
   }
 
-  /** Whether a mutation has a layer. */
-  has(requestId: number): boolean {
-    return this.#layers.has(requestId);
-  }
-
   /**
    * Takes layers away and plays the rest over the server's newest results. Returns the keys of queries whose layer
    * result changed; those whose server result changed are known to the caller.
@@ -65,7 +66,7 @@ export class OptimisticResults {
   replay(dropped: Iterable<number>): Set<string> {
     for (const requestId of dropped) this.#layers.delete(requestId);
     if (this.#layers.size === 0 && this.#overlay.size === 0) return new Set();
-    let overlay = new Map<string, QueryResult>();
+    let overlay: Overlay = new Map();
     for (const [requestId, update] of this.#layers) {
       const next = new Map(overlay);
       try {
@@ -79,49 +80,50 @@ export class OptimisticResults {
     return this.#show(overlay);
   }
 
-  #show(overlay: Map<string, QueryResult>): Set<string> {
+  #show(overlay: Overlay): Set<string> {
     const before = this.#overlay;
     this.#overlay = overlay;
     const changed = new Set<string>();
-    for (const key of new Set([...before.keys(), ...overlay.keys()])) {
-      const old = before.get(key);
-      const shown = overlay.get(key);
+    for (const query of new Set([...before.keys(), ...overlay.keys()])) {
+      const old = before.get(query);
+      const shown = overlay.get(query);
       if (old?.ok && shown?.ok) {
         const value = shareStructure(old.value, shown.value);
         freezeDeep(value);
         if (Object.is(value, old.value)) {
-          overlay.set(key, old);
+          overlay.set(query, old);
           continue;
         }
-        overlay.set(key, { ok: true, value });
+        overlay.set(query, { ok: true, value });
       }
-      changed.add(key);
+      changed.add(query.key);
     }
     return changed;
   }
 
-  #store(overlay: Map<string, QueryResult>): OptimisticStore {
+  #store(overlay: Overlay): OptimisticStore {
     const base = this.#base;
-    const value = (key: string): unknown => {
-      const result = overlay.get(key) ?? base.result(key);
+    const value = (query: LiveQuery | undefined): unknown => {
+      const result = query && (overlay.get(query) ?? base.result(query.key));
       return result?.ok ? result.value : undefined;
     };
-    const keyOf = (name: FunctionName, args: unknown) => queryKey(functionPath(name), jsonArgs(args));
+    const find = (name: FunctionName, args: unknown) =>
+      base.find(queryKey(functionPath(name), jsonArgs(args)));
     return {
       getQuery: <Name extends FunctionName>(name: Name, args: ArgsOf<Name>) =>
-        value(keyOf(name, args)) as ResultOf<Name> | undefined,
+        value(find(name, args)) as ResultOf<Name> | undefined,
       setQuery: (name, args, next) => {
-        const key = keyOf(name, args);
+        const query = find(name, args);
         // Nobody sees a query that is not live; it will come with its own result.
-        if (base.find(key) === undefined) return;
+        if (query === undefined) return;
         freezeDeep(next);
-        overlay.set(key, { ok: true, value: next });
+        overlay.set(query, { ok: true, value: next });
       },
       getAllQueries: <Name extends FunctionName>(name: Name) => {
         const udfPath = functionPath(name);
         const queries: { args: ArgsOf<Name>; value: ResultOf<Name> }[] = [];
         for (const query of base.live()) {
-          const shown = query.udfPath === udfPath ? value(query.key) : undefined;
+          const shown = query.udfPath === udfPath ? value(query) : undefined;
           if (shown !== undefined) {
             queries.push({ args: query.args as JsonObject & ArgsOf<Name>, value: shown as ResultOf<Name> });
           }

@@ -162,3 +162,26 @@ Deno.test("an update reads arguments and all queries of a function, and cannot s
   assert.deepEqual(seen, [[1, [1]], [2, [2]], [1, [11]], [2, [12]]]);
   await settle();
 });
+
+Deno.test("a query that is left and taken up again does not show what an update had put there", async () => {
+  using test = makeTestClient();
+  const { client } = test;
+  const socket = await test.open();
+  const end = client.subscribe(list, {}, () => {});
+  await settle();
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, [])]));
+  client.mutation("m", {}, {
+    optimisticUpdate: (store) => {
+      if (store.getQuery(list, {}) !== undefined) add({ _id: "x", n: 0 })(store);
+    },
+  }).catch(() => {});
+  end();
+  await settle();
+  const seen: string[] = [];
+  client.subscribe(list, {}, (rows) => seen.push(ids(rows)));
+  await settle();
+  assert.deepEqual(seen, []);
+  socket.receive(transition([[1, 0, 1], [2, 0, 1]], [{ type: "QueryRemoved", queryId: 0 }]));
+  socket.receive(transition([[2, 0, 1], [3, 0, 1]], [updated(1, [{ _id: "a", n: 1 }])]));
+  assert.deepEqual(seen, ["ax"]);
+});
