@@ -30,7 +30,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #options: ProcessStarterOptions;
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
-  readonly #running = new Set<Deno.ChildProcess>();
+  readonly #running = new Set<IsolateProcess>();
   #started = 0;
   #disposed = false;
 
@@ -79,6 +79,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       };
       const process = new IsolateProcess({ child, progress, progressPath });
       resources = { listener };
+      this.#running.add(process);
+      process.ended.then(() => this.#running.delete(process));
       return await process.boot(listener, boot);
     } catch (error) {
       return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
@@ -90,17 +92,16 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#disposed = true;
-    const ending = [...this.#running].map((child) => {
-      kill(child);
-      return child.status;
-    });
-    await Promise.all(ending);
+    await Promise.all([...this.#running].map((process) => {
+      process.kill();
+      return process.ended;
+    }));
     await Deno.remove(this.#runDir, { recursive: true });
   }
 
   #spawn(paths: IsolatePaths): Deno.ChildProcess {
     const { executable, args, env } = this.#options.command(paths);
-    const child = new Deno.Command(executable, {
+    return new Deno.Command(executable, {
       args: [...args],
       env,
       clearEnv: true,
@@ -109,9 +110,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       stdout: "null",
       stderr: "piped",
     }).spawn();
-    this.#running.add(child);
-    child.status.then(() => this.#running.delete(child));
-    return child;
   }
 }
 

@@ -1,0 +1,206 @@
+/** The isolates as the rest of the server sees them: one writer, readers, action runners. */
+import type { CommitEntry } from "../../engine/types.ts";
+import type { Log } from "../../kit/log.ts";
+import type {
+  FunctionCall,
+  FunctionHost,
+  FunctionInfo,
+  MutationAnswer,
+  MutationCall,
+  QueryAnswer,
+  Wave,
+} from "../host_port.ts";
+import { failed, type Outcome } from "../outcome.ts";
+import { type HostClock, machineClock } from "./clock.ts";
+import { isolateCommand } from "./command.ts";
+import { Gate } from "./gate.ts";
+import type { IsolateStarter, Ready } from "./isolate.ts";
+import { ProcessStarter } from "./process.ts";
+import { ReaderPool } from "./reader_pool.ts";
+import { RunnerPool } from "./runner_pool.ts";
+import { type ReplaceResult, Writer } from "./writer.ts";
+
+export interface IsolateHostOptions {
+  /** Folder of `data.db`; it must exist. */
+  readonly dataDir: string;
+  /** The app's functions. */
+  readonly functionsDir: string;
+  /** What actions see as `ctx.env`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Hosts that actions may reach; `null` or absent for any. */
+  readonly actionNet?: readonly string[] | null;
+  readonly log: Log;
+}
+
+/** What tests hold in their hands instead of processes and the machine's clock. */
+export interface HostParts {
+  readonly starter: IsolateStarter & AsyncDisposable;
+  readonly clock: HostClock;
+  readonly log: Log;
+  readonly batchPrefix: string;
+  readonly cores: number;
+}
+
+export class IsolateHost implements FunctionHost, AsyncDisposable {
+  readonly #parts: HostParts;
+  readonly #writer: Writer;
+  readonly #readers: ReaderPool;
+  readonly #runners: RunnerPool;
+  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #reloadListeners: (() => void)[] = [];
+  /** Set from each new writer's answer to Boot. */
+  #functions: ReadonlyMap<string, FunctionInfo> = new Map();
+  /** Advanced with each group, before the listeners are told of it. */
+  #ts = 0;
+  /** Set by `serveQueries`. */
+  #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
+
+  private constructor(parts: HostParts) {
+    const { starter, clock, log, batchPrefix, cores } = parts;
+    const gate = new Gate();
+    this.#parts = parts;
+    this.#writer = new Writer({
+      starter,
+      gate,
+      clock,
+      log,
+      batchPrefix,
+      onGroup: (entries, ts) => this.#onGroup(entries, ts),
+      onGap: (ts) => {
+        this.#ts = ts;
+        this.#tell(this.#reloadListeners, undefined);
+      },
+    });
+    this.#readers = new ReaderPool({ starter, gate, clock, log, cores, ts: () => this.#ts });
+    this.#runners = new RunnerPool({ starter, clock, log, serve: (kind, call) => this.#serve(kind, call) });
+  }
+
+  /**
+   * Starts the writer, which makes the database fit the app's schema, then a reader. Throws with the reason, which names
+   * file and line or table and document, when the app cannot be loaded.
+   */
+  static async start(options: IsolateHostOptions): Promise<IsolateHost> {
+    const dataDir = await Deno.realPath(options.dataDir);
+    const functionsDir = await Deno.realPath(options.functionsDir);
+    const { env, actionNet = null, log } = options;
+    const starter = await ProcessStarter.create({
+      dataDir,
+      functionsDir,
+      env,
+      actionNet,
+      command: isolateCommand,
+    });
+    const batchPrefix = crypto.randomUUID();
+    const cores = navigator.hardwareConcurrency;
+    return await IsolateHost.startWith({ starter, clock: machineClock, log, batchPrefix, cores });
+  }
+
+  /** Like {@linkcode start}, with given parts. */
+  static async startWith(parts: HostParts): Promise<IsolateHost> {
+    const host = new IsolateHost(parts);
+    try {
+      host.#loaded(await host.#writer.start());
+      await host.#readers.start();
+    } catch (error) {
+      await host[Symbol.asyncDispose]();
+      throw error;
+    }
+    return host;
+  }
+
+  get ts(): number {
+    return this.#ts;
+  }
+
+  info(udfPath: string): FunctionInfo | undefined {
+    return this.#functions.get(udfPath);
+  }
+
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return this.#writer.mutate(call);
+  }
+
+  get readerFree(): boolean {
+    return this.#readers.free;
+  }
+
+  onReaderFree(listener: () => void): void {
+    this.#readers.onFree(() => this.#tell([listener], undefined));
+  }
+
+  startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+  ): Wave {
+    return this.#readers.startWave(queries, onAnswer);
+  }
+
+  act(call: FunctionCall): Promise<Outcome> {
+    return this.#runners.act(call);
+  }
+
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
+    this.#commitListeners.push(listener);
+  }
+
+  onReload(listener: () => void): void {
+    this.#reloadListeners.push(listener);
+  }
+
+  serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void {
+    this.#serveQuery = run;
+  }
+
+  /**
+   * Loads the app's code anew: a new writer makes the database fit the new schema, then readers and runners follow; actions
+   * under way end with the old code. When the new code is broken, the old goes on serving.
+   */
+  async reload(): Promise<ReplaceResult> {
+    const result = await this.#writer.replace(async (ready) => {
+      this.#functions = new Map(ready.functions);
+      await this.#readers.replace();
+      this.#runners.replace();
+    });
+    if (result.ok) this.#tell(this.#reloadListeners, undefined);
+    return result;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#runners.close();
+    await this.#writer.close();
+    await this.#readers.close();
+    await this.#parts.starter[Symbol.asyncDispose]();
+  }
+
+  #loaded(ready: Ready): void {
+    this.#functions = new Map(ready.functions);
+    this.#ts = ready.ts;
+  }
+
+  #onGroup(entries: readonly CommitEntry[], ts: number): void {
+    this.#ts = ts;
+    if (entries.length > 0) this.#tell(this.#commitListeners, entries);
+  }
+
+  /** One listener's fault must neither keep the others from hearing nor end an isolate. */
+  #tell<Value>(listeners: readonly ((value: Value) => void)[], value: Value): void {
+    for (const listener of listeners) {
+      try {
+        listener(value);
+      } catch (error) {
+        this.#parts.log("error", "A listener of the isolates failed", { error });
+      }
+    }
+  }
+
+  async #serve(kind: "query" | "mutation", call: FunctionCall): Promise<Outcome> {
+    try {
+      if (kind === "mutation") return (await this.mutate(call)).outcome;
+      if (this.#serveQuery === null) throw new Error("No one serves queries");
+      return await this.#serveQuery(call);
+    } catch (error) {
+      this.#parts.log("error", "A call of an action failed", { error });
+      return failed("internal", error instanceof Error ? error.message : String(error));
+    }
+  }
+}

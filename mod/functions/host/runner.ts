@@ -1,0 +1,147 @@
+/** One action runner: the actions it has, the calls they make, and whether it is still alive. */
+import { functionLimits } from "../../limits.ts";
+import type { FunctionCall } from "../host_port.ts";
+import type { Outcome } from "../outcome.ts";
+import type { RunAction, SubCall, WireOutcome } from "../wire.ts";
+import type { HostClock } from "./clock.ts";
+import type { Death, Isolate, IsolateFrame } from "./isolate.ts";
+import { endedIsolate, fromWire, tookTooLong, toWire } from "./outcomes.ts";
+
+/** A busy runner that has not answered a beat for this long is stuck in a loop. */
+export const BEAT_ANSWER_MS_MAX = 5_000;
+
+export interface PendingAction {
+  readonly call: FunctionCall;
+  /** Calls of runAction it is nested in; 0 for one from outside. */
+  readonly depth: number;
+  readonly resolve: (outcome: Outcome) => void;
+}
+
+/** An action in a runner. */
+interface Running {
+  readonly action: PendingAction;
+  readonly startedAt: number;
+  /** Whether it has called back: then it has begun, and may not run again. */
+  called: boolean;
+}
+
+export interface RunnerOptions {
+  readonly isolate: Isolate;
+  readonly clock: HostClock;
+  /** Runs what an action asks for. Never rejects. */
+  readonly serve: (sub: SubCall, action: PendingAction) => Promise<Outcome>;
+  /** Called when an action has ended. */
+  readonly onDone: (runner: Runner) => void;
+  /** Called once when the isolate has ended, with the actions that had not begun. */
+  readonly onEnded: (runner: Runner, death: Death, unbegun: PendingAction[]) => void;
+}
+
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #running = new Map<number, Running>();
+  #calls = 0;
+  /** When the oldest unanswered beat was sent; `null` when none is. */
+  #beatAt: number | null = null;
+  /** When it last had nothing to do. */
+  idleSince: number;
+  /** It gets no more actions and ends with its last. */
+  retired = false;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.idleSince = options.clock.now();
+    options.isolate.receive((frame) => this.#onFrame(frame));
+    options.isolate.ended.then((death) => this.#onEnded(death));
+  }
+
+  /** Actions it has. */
+  get load(): number {
+    return this.#running.size;
+  }
+
+  run(action: PendingAction): void {
+    const call = ++this.#calls;
+    this.#running.set(call, { action, startedAt: this.#options.clock.now(), called: false });
+    const { udfPath, args, identity, origin } = action.call;
+    const message: RunAction = { type: "RunAction", call, udfPath, args, identity, origin };
+    this.#options.isolate.send(message);
+  }
+
+  /** Once a second while it has actions: asks whether it lives, ends it when it does not, ends actions over their time. */
+  beat(): void {
+    const now = this.#options.clock.now();
+    if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
+      return this.#options.isolate.kill();
+    }
+    if (this.#beatAt === null) {
+      this.#beatAt = now;
+      this.#options.isolate.send({ type: "Beat" });
+    }
+    for (const [call, { action, startedAt }] of this.#running) {
+      if (now - startedAt < functionLimits.actionTimeoutMs) continue;
+      // It cannot be stopped alone: its caller gets the error, the runner gets no more actions and ends with the others.
+      this.#running.delete(call);
+      this.retired = true;
+      action.resolve(tookTooLong("action", functionLimits.actionTimeoutMs));
+      this.#options.onDone(this);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#options.isolate.close();
+  }
+
+  kill(): void {
+    this.#options.isolate.kill();
+  }
+
+  #onFrame({ message, segments }: IsolateFrame): void {
+    switch (message.type) {
+      case "Beat":
+        this.#beatAt = null;
+        return;
+      case "ActionDone":
+        return this.#onDone(message.call, message.outcome, segments);
+      case "SubCall":
+        return this.#onSubCall(message);
+      default:
+        throw new TypeError(`A runner does not send ${message.type}`);
+    }
+  }
+
+  #onDone(call: number, wire: WireOutcome, segments: readonly string[]): void {
+    const outcome = fromWire(wire, segments);
+    const running = this.#running.get(call);
+    // One that was over its time has been answered already.
+    if (running === undefined) return;
+    this.#running.delete(call);
+    if (this.load === 0) this.idleSince = this.#options.clock.now();
+    running.action.resolve(outcome);
+    this.#options.onDone(this);
+  }
+
+  #onSubCall(sub: SubCall): void {
+    const running = this.#running.get(sub.call);
+    if (running === undefined) return;
+    running.called = true;
+    this.#options.serve(sub, running.action).then((outcome) => {
+      const { wire, segments } = toWire(outcome);
+      this.#options.isolate.send(
+        { type: "SubAnswer", call: sub.call, sub: sub.sub, outcome: wire },
+        segments,
+      );
+    });
+  }
+
+  /** Actions whose frame the isolate never came to run again; the others cannot, nobody knows what they did. */
+  #onEnded(death: Death): void {
+    const entered = death.progress?.position ?? null;
+    const unbegun: PendingAction[] = [];
+    for (const [call, { action, called }] of this.#running) {
+      if (entered !== null && call > entered && !called) unbegun.push(action);
+      else action.resolve(endedIsolate("action, or another one beside it,", death.detail));
+    }
+    this.#running.clear();
+    this.#options.onEnded(this, death, unbegun);
+  }
+}
