@@ -29,7 +29,6 @@ export async function startBackend(config: ServeConfig, log: Log): Promise<Backe
     dataDir: config.dataDir,
     functionsDir: config.functionsDir,
     env: config.env,
-    dev: config.dev,
     actionNet: config.actionNet,
     log,
   }).catch((error) => {
@@ -38,6 +37,7 @@ export async function startBackend(config: ServeConfig, log: Log): Promise<Backe
   });
   const authenticator = noAccounts;
   const hub = new Hub({ host, authenticator, dev: config.dev });
+  host.serveQueries((call) => hub.query(call));
   return {
     get ts() {
       return host.ts;
