@@ -126,8 +126,6 @@ export class TokenKeeper {
   /** The server refused a token: at once when `wasConfirmed` is false, else because it or its session ended. */
   refused(token: string, { wasConfirmed }: { wasConfirmed: boolean }): void {
     this.#refused = token;
-    // A newer token is at hand already; the next socket will show what it is worth.
-    if (token !== this.#token) return;
     this.#token = null;
     if (this.#tokenForced && !wasConfirmed) {
       this.#next.clear();

@@ -143,6 +143,30 @@ Deno.test("a session that ends is renewed by force, also when the token had been
   assert.deepEqual(changes, [true, false]);
 });
 
+Deno.test("a session that ended while the client was away is renewed by force once", async () => {
+  using test = makeTestClient();
+  const { client, clock } = test;
+  const { fetchToken, asked } = getter(
+    jwt(clock, { life: 60 }),
+    jwt(clock, { name: "2" }),
+    jwt(clock, { name: "3" }),
+  );
+  const first = await test.open();
+  client.setAuth(fetchToken);
+  await settle();
+  first.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  await clock.advance(29_000);
+  first.receive({ type: "Ping" });
+  await clock.advance(2000);
+  first.receive(transition([[0, 1, 1], [0, 2, 1]]));
+  first.closeWith(1006);
+  await clock.advance(1000);
+  const second = await test.open();
+  second.receive({ type: "AuthError", error: "session has ended" });
+  await settle();
+  assert.deepEqual(asked, [false, true, true], "the token was accepted once, so a new one may be");
+});
+
 Deno.test("an AuthError for the old token does not cost the new one", async () => {
   using test = makeTestClient();
   const { client, clock } = test;

@@ -91,14 +91,14 @@ Deno.test("a query that is left and taken up in one turn is not touched", async 
 Deno.test("a late subscriber gets the present result in a turn of its own", async () => {
   using test = makeTestClient();
   const socket = await test.open();
-  test.client.subscribe("q", {}, () => {});
+  const seen: unknown[] = [];
+  test.client.subscribe("q", {}, (value) => seen.push(["early", value]));
   await settle();
   socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, 7)]));
-  const seen: unknown[] = [];
-  test.client.subscribe("q", {}, (value) => seen.push(value));
-  assert.deepEqual(seen, []);
+  test.client.subscribe("q", {}, (value) => seen.push(["late", value]));
+  assert.deepEqual(seen, [["early", 7]]);
   await settle();
-  assert.deepEqual(seen, [7]);
+  assert.deepEqual(seen, [["early", 7], ["late", 7]]);
 });
 
 Deno.test("all results of a Transition are there before any subscriber is called", async () => {
@@ -425,6 +425,34 @@ Deno.test("no more than 64 calls are on the wire, 48 of them actions, and the ot
   }
   const mutations = socket.take().filter((message) => message.type === "Mutation");
   assert.deepEqual(mutations.map(({ requestId }) => requestId), Array.from({ length: 44 }, (_, n) => 76 + n));
+});
+
+Deno.test("calls that wait are sent after a reconnection in the order they were made", async () => {
+  using test = makeTestClient();
+  const { client, clock } = test;
+  const first = await test.open();
+  for (let n = 0; n < 50; n++) client.action("a", { n }).catch(() => {});
+  client.mutation("m", {}).catch(() => {});
+  assert.deepEqual(first.take().at(-1), { type: "Mutation", requestId: 50, udfPath: "m", args: {} });
+  first.closeWith(1006);
+  await clock.advance(1000);
+  const second = await test.open();
+  const sent = second.take().slice(1).map((message) => "requestId" in message && message.requestId);
+  assert.deepEqual(sent, [48, 49, 50]);
+});
+
+Deno.test("a subscriber ended by another's callback is not called", async () => {
+  using test = makeTestClient();
+  const { client } = test;
+  const seen: string[] = [];
+  client.subscribe("q", {}, () => {
+    seen.push("first");
+    end();
+  });
+  const end = client.subscribe("q", {}, () => seen.push("second"));
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, 7)]));
+  assert.deepEqual(seen, ["first"]);
 });
 
 Deno.test("the 1025th query is refused", async () => {
