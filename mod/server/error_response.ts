@@ -3,16 +3,13 @@ import { RateLimitedError, type ServiceError } from "../errors.ts";
 
 /** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status; never cached. */
 export function errorResponse(error: ServiceError): Response {
-  const response = Response.json(
-    {
-      status: "error",
-      errorMessage: error.message,
-      errorData: { code: error.code, data: null },
-    },
-    { status: error.status, headers: { "Cache-Control": "no-store" } },
-  );
+  const headers = new Headers({ "Cache-Control": "no-store" });
   if (error instanceof RateLimitedError) {
-    response.headers.set("Retry-After", String(Math.max(1, Math.ceil(error.retryAfterMs / 1000))));
+    headers.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1000)));
   }
-  return response;
+  const errorData = { code: error.code, data: null };
+  return Response.json({ status: "error", errorMessage: error.message, errorData }, {
+    status: error.status,
+    headers,
+  });
 }

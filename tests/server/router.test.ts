@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import type { Hono } from "hono";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ServiceError } from "../../mod/errors.ts";
+import { RateLimitedError, ServiceError } from "../../mod/errors.ts";
 import { ClientModules } from "../../mod/server/client_modules.ts";
+import { errorResponse } from "../../mod/server/error_response.ts";
 import { createRouter } from "../../mod/server/router.ts";
 import { StaticFiles } from "../../mod/server/static_files.ts";
 import { FakeBackend } from "./support/fake_backend.ts";
@@ -116,6 +117,11 @@ Deno.test("an error in a handler is logged and shown as Server Error", async () 
     errorData: { code: "internal", data: null },
   });
   assert.deepEqual(r.logged, ["error A request failed"]);
+});
+
+Deno.test("a rate limited request is told when to come back, in whole seconds", () => {
+  const response = errorResponse(new RateLimitedError(1_200));
+  assert.deepEqual([response.status, response.headers.get("retry-after")], [429, "2"]);
 });
 
 Deno.test("apps on other origins may call, with a token but without cookies", async () => {
