@@ -4,7 +4,7 @@ import { z } from "zod";
 const counter = z.int().min(0);
 
 /** Arguments stay the object that was parsed: nothing is copied, and a key such as `__proto__` is plain data. */
-const argsObject = z.custom<Record<string, unknown>>(
+export const argsObjectSchema = z.custom<Record<string, unknown>>(
   (value) => typeof value === "object" && value !== null && !Array.isArray(value),
   "Invalid input: expected object",
 );
@@ -22,7 +22,7 @@ export const addQuerySchema = z.object({
   type: z.literal("Add"),
   queryId: z.int(),
   udfPath: z.string(),
-  args: argsObject,
+  args: argsObjectSchema,
 });
 
 export const removeQuerySchema = z.object({ type: z.literal("Remove"), queryId: z.int() });
@@ -40,14 +40,14 @@ export const mutationSchema = z.object({
   type: z.literal("Mutation"),
   requestId: z.int(),
   udfPath: z.string(),
-  args: argsObject,
+  args: argsObjectSchema,
 });
 
 export const actionSchema = z.object({
   type: z.literal("Action"),
   requestId: z.int(),
   udfPath: z.string(),
-  args: argsObject,
+  args: argsObjectSchema,
 });
 
 export const authenticateSchema = z.object({

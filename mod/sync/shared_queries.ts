@@ -80,6 +80,19 @@ export class SharedQueries {
     this.#settle(query);
   }
 
+  /** The subscriber's identity has changed: it goes on with the results the new one may see. */
+  rehome(subscriber: Subscriber): void {
+    const query = subscriber.shared;
+    if (query === null) return;
+    const { query: home } = this.#table.at(query.spec, { scope: query.scope, identity: subscriber.identity });
+    if (home === query) return;
+    query.subscribers.delete(subscriber);
+    subscriber.shared = home;
+    home.subscribers.add(subscriber);
+    this.#settle(query);
+    this.#settle(home);
+  }
+
   unsubscribe(subscriber: Subscriber): void {
     const query = subscriber.shared;
     if (query === null) return;

@@ -1,0 +1,282 @@
+/**
+ * The sync hub: all sockets and all shared queries of the server. Commits mark queries, waves run them, sockets whose
+ * queries changed move (ARCHITECTURE.md, "The way of one transition"). What happens within one turn of the event
+ * loop is answered together at its end.
+ */
+import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
+import type { Identity } from "../functions/identity.ts";
+import type { Outcome } from "../functions/outcome.ts";
+import { httpLimits, sharedQueryLimits, socketLimits } from "../limits.ts";
+import { canonicalJson } from "../protocol/canonical_json.ts";
+import type { Authenticator, SessionEnd } from "./authenticator.ts";
+import type { Channel } from "./channel.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { closeCodes } from "./close_codes.ts";
+import { Connection, type ConnectionPort } from "./connection.ts";
+import { DeadlineWheel } from "./deadline_wheel.ts";
+import { DiffCache } from "./diff_cache.ts";
+import { FrameMemo } from "./frame_memo.ts";
+import { refuseCall } from "./refuse_call.ts";
+import { SharedQueries } from "./shared_queries.ts";
+import { acceptSocket } from "./socket.ts";
+
+export interface HubOptions {
+  readonly host: FunctionHost;
+  readonly authenticator: Authenticator;
+  /** Shows real error texts and log lines to clients. */
+  readonly dev: boolean;
+  readonly clock?: Clock;
+}
+
+/** One open socket as its owner drives it. */
+export interface SocketHandle {
+  /** A text frame came. */
+  receive(text: string): void;
+  /** Something else than a text frame came. */
+  refuse(fault: string, closeCode: number): void;
+  /** The socket is closed, by whichever side. */
+  closed(): void;
+}
+
+/** Sockets that are looked at when a wave is planned, at most. */
+const STUCK_VIEWS_MAX = 32;
+
+export class Hub {
+  readonly #clock: Clock;
+  readonly #shared: SharedQueries;
+  readonly #memo: FrameMemo;
+  readonly #port: ConnectionPort;
+  readonly #host: FunctionHost;
+  readonly #connections = new Set<Connection>();
+  /** Sockets whose close event has not come yet, ended connections included. */
+  #openSockets = 0;
+  readonly #touched = new Set<Connection>();
+  readonly #slow = new Set<Connection>();
+  /** Sockets that show less than the newest commit because results are missing, with the time since they stand still. */
+  readonly #behind = new Map<Connection, number>();
+  readonly #bySession = new Map<string, Set<Connection>>();
+  /** Connections that verify a token: told of every session that ends meanwhile. */
+  readonly #verifying = new Set<Connection>();
+  readonly #wheel: DeadlineWheel<Connection>;
+  #stopTicking: (() => void) | null = null;
+  #stopPolling: (() => void) | null = null;
+  #flushing = false;
+  #shutDown = false;
+  #onAllClosed: (() => void) | null = null;
+
+  constructor({ host, authenticator, dev, clock = systemClock }: HubOptions) {
+    this.#host = host;
+    this.#clock = clock;
+    this.#wheel = new DeadlineWheel(clock.now(), socketLimits.tickMs);
+    this.#memo = new FrameMemo(new DiffCache(), { dev });
+    this.#shared = new SharedQueries({
+      host,
+      dev,
+      onWork: () => this.#schedule(),
+      stuck: () => this.#stuckViews(),
+    });
+    this.#port = {
+      host,
+      authenticator,
+      shared: this.#shared,
+      memo: this.#memo,
+      clock,
+      dev,
+      touched: (connection) => {
+        this.#touched.add(connection);
+        this.#schedule();
+      },
+      slow: (connection) => this.#watchSlow(connection),
+      retimed: (connection) => this.#wheel.schedule(connection, connection.nextAt),
+      identityChanged: (connection, before) => {
+        this.#unindex(connection, before);
+        this.#indexSession(connection);
+      },
+      verifying: (connection, underWay) => {
+        if (underWay) this.#verifying.add(connection);
+        else this.#verifying.delete(connection);
+      },
+      ended: (connection) => this.#forget(connection),
+    };
+    host.onCommits((entries) => this.#shared.commits(entries));
+    host.onReload(() => this.#shared.reload());
+    host.onReaderFree(() => this.#schedule());
+    authenticator.onSessionEnd((ended) => this.#sessionEnded(ended));
+  }
+
+  /** Sockets that are connected. */
+  get socketCount(): number {
+    return this.#connections.size;
+  }
+
+  /** Distinct queries known, subscribed to or kept for one-shot calls. */
+  get queryCount(): number {
+    return this.#shared.size;
+  }
+
+  /** Serves an upgraded WebSocket, open or about to open. */
+  accept(socket: WebSocket): void {
+    acceptSocket(socket, (channel) => this.connect(channel));
+  }
+
+  /** Serves a socket of any kind. `null` when no more are taken: the channel is closed then. */
+  connect(channel: Channel): SocketHandle | null {
+    if (this.#shutDown) {
+      channel.close(closeCodes.restart, "server restart");
+      return null;
+    }
+    if (this.#openSockets >= socketLimits.socketsMax) {
+      channel.close(closeCodes.overloaded, "too many sockets");
+      return null;
+    }
+    const connection = new Connection(channel, this.#port);
+    this.#connections.add(connection);
+    this.#openSockets++;
+    this.#wheel.schedule(connection, connection.nextAt);
+    this.#stopTicking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
+    let open = true;
+    return {
+      receive: (text) => connection.receive(text),
+      refuse: (fault, closeCode) => connection.fatal(fault, closeCode),
+      closed: () => {
+        connection.end();
+        if (!open) return;
+        open = false;
+        this.#openSockets--;
+        if (this.#openSockets === 0) this.#onAllClosed?.();
+      },
+    };
+  }
+
+  /** Runs a query once, or answers from a result that holds at the newest commit. Never rejects. */
+  query({ udfPath, args, identity, origin }: FunctionCall): Promise<Outcome> {
+    const refusal = refuseCall({ udfPath, args });
+    if (refusal !== null) return Promise.resolve(refusal);
+    // What everybody may call is the same query whoever asks.
+    const isPublic = this.#host.info(udfPath)?.visibility === "public";
+    const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
+    return this.#shared.query(spec, identity);
+  }
+
+  /** Closes every socket with 1012. Resolves when the close frames have been answered, or after `httpLimits.drainMs`. */
+  async shutdown(): Promise<void> {
+    this.#shutDown = true;
+    for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
+    if (this.#openSockets === 0) return;
+    await new Promise<void>((resolve) => {
+      const stop = this.#clock.every(httpLimits.drainMs, () => this.#onAllClosed?.());
+      this.#onAllClosed = () => {
+        stop();
+        this.#onAllClosed = null;
+        resolve();
+      };
+    });
+  }
+
+  /** Everything that happened in this turn is answered together. */
+  #schedule(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#flushing = false;
+    for (const connection of this.#touched) {
+      this.#touched.delete(connection);
+      connection.advance();
+      this.#noteReach(connection);
+    }
+    this.#memo.clear();
+    this.#shared.startWaves();
+  }
+
+  #noteReach(connection: Connection): void {
+    const { reach } = connection;
+    if (!this.#connections.has(connection) || (reach !== null && reach >= this.#shared.ts)) {
+      this.#behind.delete(connection);
+    } else if (!this.#behind.has(connection) || (reach !== null && reach > connection.lastReach)) {
+      // Behind again from now on, at the end of the line.
+      this.#behind.delete(connection);
+      this.#behind.set(connection, this.#clock.now());
+    }
+    connection.lastReach = reach ?? connection.lastReach;
+  }
+
+  *#stuckViews(): Generator<Connection> {
+    const since = this.#clock.now() - sharedQueryLimits.stuckSocketMs;
+    let count = 0;
+    for (const [connection, stoodSince] of this.#behind) {
+      if (stoodSince > since || ++count > STUCK_VIEWS_MAX) return;
+      yield connection;
+    }
+  }
+
+  #tick(): void {
+    const now = this.#clock.now();
+    for (const connection of this.#wheel.turn(now)) {
+      connection.watch(now);
+      if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextAt);
+    }
+  }
+
+  #watchSlow(connection: Connection): void {
+    this.#slow.add(connection);
+    this.#stopPolling ??= this.#clock.every(socketLimits.drainPollMs, () => this.#pollSlow());
+  }
+
+  #pollSlow(): void {
+    const now = this.#clock.now();
+    for (const connection of this.#slow) {
+      connection.watch(now);
+      if (connection.slow) continue;
+      this.#slow.delete(connection);
+      connection.touch();
+    }
+    if (this.#slow.size === 0) {
+      this.#stopPolling?.();
+      this.#stopPolling = null;
+    }
+  }
+
+  #sessionEnded(ended: SessionEnd): void {
+    const key = "sessionId" in ended ? `s${ended.sessionId}` : `p${ended.principal}`;
+    for (const connection of [...this.#bySession.get(key) ?? []]) connection.sessionEnded(ended);
+    for (const connection of [...this.#verifying]) connection.sessionEnded(ended);
+  }
+
+  #indexSession(connection: Connection): void {
+    for (const key of sessionKeys(connection.state.identity)) {
+      const connections = this.#bySession.get(key);
+      if (connections === undefined) this.#bySession.set(key, new Set([connection]));
+      else connections.add(connection);
+    }
+  }
+
+  #unindex(connection: Connection, identity: Identity): void {
+    for (const key of sessionKeys(identity)) {
+      const connections = this.#bySession.get(key);
+      if (connections?.delete(connection) && connections.size === 0) this.#bySession.delete(key);
+    }
+  }
+
+  #forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    this.#touched.delete(connection);
+    this.#slow.delete(connection);
+    this.#behind.delete(connection);
+    this.#verifying.delete(connection);
+    this.#wheel.remove(connection);
+    this.#unindex(connection, connection.state.identity);
+    if (this.#connections.size > 0) return;
+    this.#stopTicking?.();
+    this.#stopTicking = null;
+    this.#stopPolling?.();
+    this.#stopPolling = null;
+  }
+}
+
+function* sessionKeys({ sessionId, principal }: Identity): Generator<string> {
+  if (sessionId !== null) yield `s${sessionId}`;
+  if (principal !== null) yield `p${principal}`;
+}

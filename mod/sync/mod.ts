@@ -1,0 +1,12 @@
+/** The sync folder's door: sockets, shared queries and the one-shot function calls over HTTP. */
+export {
+  type Authenticator,
+  type AuthErrorText,
+  noAccounts,
+  type SessionEnd,
+  type Verification,
+} from "./authenticator.ts";
+export type { Channel } from "./channel.ts";
+export { type Clock, systemClock } from "./clock.ts";
+export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
+export { Hub, type HubOptions, type SocketHandle } from "./hub.ts";
