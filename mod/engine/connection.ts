@@ -31,9 +31,11 @@ export class Connection implements Disposable {
     this.#db = db;
   }
 
-  /** Opens the file for writing, making it if there is none. */
-  static openWriter(path: string): Connection {
-    return Connection.#open(path, { readOnly: false });
+  /** Opens the file for writing, making it if there is none. It may grow to `pagesMax` pages of 4 KiB. */
+  static openWriter(path: string, { pagesMax }: { readonly pagesMax: number | undefined }): Connection {
+    const connection = Connection.#open(path, { readOnly: false });
+    if (pagesMax !== undefined) connection.execute(`PRAGMA max_page_count = ${Math.trunc(pagesMax)}`);
+    return connection;
   }
 
   /** Opens an existing file for reading. */

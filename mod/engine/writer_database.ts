@@ -22,16 +22,19 @@ interface OpenGroup {
   readonly tsBefore: number;
 }
 
+export interface WriterOptions {
+  /** The clock by which replay records grow old, ms since the epoch. */
+  readonly now?: () => number;
+  /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
+  readonly pagesMax?: number;
+}
+
 /**
  * Opens the database for writing, making it if there is no file. There must be one writer at a time.
  * Throws an `EngineError` when the file is damaged, foreign, or written by a newer version.
- * `now`: the clock by which replay records grow old, ms since the epoch.
  */
-export function openWriterDatabase(
-  path: string,
-  options: { readonly now?: () => number } = {},
-): WriterDatabase {
-  const connection = Connection.openWriter(path);
+export function openWriterDatabase(path: string, options: WriterOptions = {}): WriterDatabase {
+  const connection = Connection.openWriter(path, { pagesMax: options.pagesMax });
   try {
     createIfEmpty(connection);
     return new SqliteWriterDatabase(connection, options.now ?? systemNow);

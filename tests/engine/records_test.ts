@@ -1,0 +1,129 @@
+/** Replay records: found while they are young, by their whole key, through restart and rollback; forgotten when old. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { replayLimits } from "../../mod/limits.ts";
+import type { RecordKey } from "../../mod/engine/mod.ts";
+import { anyTable, TestDatabase } from "./support.ts";
+
+const tables = { items: anyTable() };
+const { recordMs } = replayLimits;
+
+function key(requestId: number, parts: Partial<RecordKey> = {}): RecordKey {
+  return { sessionId: "s1", requestId, principal: null, ...parts };
+}
+
+function save(db: TestDatabase, records: readonly (readonly [RecordKey, string])[]): void {
+  db.writer.openGroup();
+  for (const [key, answer] of records) db.writer.saveRecord(key, answer);
+  db.writer.commitGroup("");
+}
+
+Deno.test("a record is found by session, request and principal together", () => {
+  using db = new TestDatabase(tables);
+  save(db, [[key(1), "anonymous"], [key(1, { principal: "u1" }), "user"], [key(2), "second"]]);
+  for (let round = 0; round < 2; round++) {
+    assert.equal(db.writer.findRecord(key(1)), "anonymous");
+    assert.equal(db.writer.findRecord(key(1, { principal: "u1" })), "user");
+    assert.equal(db.writer.findRecord(key(1, { principal: "u2" })), null);
+    assert.equal(db.writer.findRecord(key(1, { principal: "" })), null);
+    assert.equal(db.writer.findRecord(key(1, { sessionId: "s2" })), null);
+    assert.equal(db.writer.findRecord(key(2)), "second");
+    assert.equal(db.writer.findRecord(key(3)), null);
+    db.reopen();
+  }
+});
+
+Deno.test("requests that arrive out of order are kept apart", () => {
+  using db = new TestDatabase(tables);
+  save(db, [[key(5), "five"]]);
+  assert.equal(db.writer.findRecord(key(3)), null);
+  save(db, [[key(3), "three"]]);
+  assert.deepEqual([3, 4, 5, 6].map((id) => db.writer.findRecord(key(id))), ["three", null, "five", null]);
+});
+
+Deno.test("a record of a group that was undone does not exist", () => {
+  using db = new TestDatabase(tables);
+  db.writer.openGroup();
+  db.writer.saveRecord(key(1), "lost");
+  assert.equal(db.writer.findRecord(key(1)), "lost");
+  db.writer.rollbackGroup();
+  assert.equal(db.writer.findRecord(key(1)), null);
+  save(db, [[key(1), "kept"]]);
+  assert.equal(db.writer.findRecord(key(1)), "kept");
+});
+
+Deno.test("every record lives for the time of records, and none much longer than twice that", () => {
+  const gap = fc.integer({ min: 0, max: recordMs / 3 });
+  fc.assert(
+    fc.property(fc.array(gap, { minLength: 5, maxLength: 40 }), (gaps) => {
+      using db = new TestDatabase(tables);
+      const saved: { readonly id: number; readonly at: number }[] = [];
+      let id = 0;
+      for (const wait of gaps) {
+        db.now += wait;
+        save(db, [[key(++id), `answer ${id}`]]);
+        saved.push({ id, at: db.now });
+        for (const { id, at } of saved) {
+          const found = db.writer.findRecord(key(id));
+          if (db.now - at <= recordMs) assert.equal(found, `answer ${id}`);
+          if (db.now - at > 3 * recordMs) assert.equal(found, null);
+        }
+      }
+    }),
+    { numRuns: 40 },
+  );
+});
+
+Deno.test("old records are removed in small steps, in time for their table's next turn", () => {
+  using db = new TestDatabase(tables);
+  const count = 3_000;
+  save(db, Array.from({ length: count }, (_, index) => [key(index + 1), "old"] as const));
+  const left = () => {
+    let found = 0;
+    for (let id = 1; id <= count; id++) if (db.writer.findRecord(key(id)) !== null) found++;
+    return found;
+  };
+  for (let turn = 1; turn <= 2; turn++) {
+    db.now += recordMs / 2;
+    save(db, [[key(count + turn), "younger"]]);
+    save(db, [[key(count + 10 + turn), "younger"]]);
+  }
+  db.now += recordMs / 2;
+  const before = left();
+  assert.ok(before > 0);
+  save(db, [[key(count + 20), "young"]]);
+  const removed = before - left();
+  assert.ok(
+    removed > 0 && removed <= replayLimits.recordsRemovedPerGroup + replayLimits.recordsRemovedPerRecord,
+  );
+  for (let group = 0; group < 100; group++) save(db, [[key(count + 30 + group), "young"]]);
+  assert.equal(left(), 0);
+  assert.equal(db.writer.findRecord(key(count + 20)), "young");
+});
+
+Deno.test("a clock set back loses no record and stops nothing", () => {
+  using db = new TestDatabase(tables);
+  save(db, [[key(1), "one"]]);
+  db.now -= 10 * recordMs;
+  save(db, [[key(2), "two"]]);
+  assert.deepEqual([1, 2].map((id) => db.writer.findRecord(key(id))), ["one", "two"]);
+  for (let turn = 0; turn < 8; turn++) {
+    db.now += recordMs / 2;
+    save(db, [[key(10 + turn), "later"]]);
+    save(db, [[key(20 + turn), "later"]]);
+  }
+  assert.equal(db.writer.findRecord(key(2)), null);
+});
+
+Deno.test("more sessions than are remembered are all still answered", () => {
+  using db = new TestDatabase(tables);
+  const count = replayLimits.sessionsRememberedMax + 1_000;
+  save(
+    db,
+    Array.from({ length: count }, (_, n) => [key(1, { sessionId: `session ${n}` }), `answer ${n}`] as const),
+  );
+  for (const n of [0, 500, 999, 1_000, count - 1]) {
+    assert.equal(db.writer.findRecord(key(1, { sessionId: `session ${n}` })), `answer ${n}`);
+    assert.equal(db.writer.findRecord(key(2, { sessionId: `session ${n}` })), null);
+  }
+});

@@ -1,0 +1,174 @@
+/** What the engine's tests share: temporary databases, a plain schema, and values that have broken databases before. */
+import fc from "fast-check";
+import { openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
+import type {
+  CommitEntry,
+  ReaderDatabase,
+  SchemaDefinition,
+  TableDefinition,
+  Value,
+  WriterDatabase,
+  WriteTransaction,
+} from "../../mod/engine/mod.ts";
+
+/** A temporary folder with a database path in it; removed at the end of the block. */
+export class TemporaryDatabase implements Disposable {
+  readonly #folder = Deno.makeTempDirSync({ prefix: "syncline-engine-" });
+
+  get path(): string {
+    return `${this.#folder}/data.db`;
+  }
+
+  [Symbol.dispose](): void {
+    Deno.removeSync(this.#folder, { recursive: true });
+  }
+}
+
+/** A table definition that takes any fields, with the indexes given. */
+export function anyTable(parts: Partial<TableDefinition> = {}): TableDefinition {
+  return {
+    indexes: [],
+    searchIndexes: [],
+    vectorIndexes: [],
+    validate: (fields) => fields as Record<string, Value>,
+    ...parts,
+  };
+}
+
+/** A schema from an object. */
+export function schemaOf(tables: Record<string, TableDefinition>): SchemaDefinition {
+  return new Map(Object.entries(tables));
+}
+
+/** A writer and a reader on one temporary database with a schema. */
+export class TestDatabase implements Disposable {
+  readonly #folder = new TemporaryDatabase();
+  readonly schema: SchemaDefinition;
+  writer: WriterDatabase;
+  readonly reader: ReaderDatabase;
+  /** Clock of the mutations, ms. */
+  now = 1_700_000_000_000;
+
+  constructor(tables: Record<string, TableDefinition>, options: { readonly pagesMax?: number } = {}) {
+    this.schema = schemaOf(tables);
+    this.writer = openWriterDatabase(this.path, { now: () => this.now, ...options });
+    this.writer.applySchema(this.schema);
+    this.reader = openReaderDatabase(this.path);
+    this.reader.useSchema(this.schema);
+  }
+
+  get path(): string {
+    return this.#folder.path;
+  }
+
+  /** Runs one mutation in a group of its own and commits it. */
+  commit<Result>(
+    run: (tx: WriteTransaction) => Result,
+  ): { readonly result: Result; readonly entry: CommitEntry | null } {
+    this.writer.openGroup();
+    try {
+      const result = run(this.writer.beginMutation({ at: this.now }));
+      const entry = this.writer.releaseMutation();
+      this.writer.commitGroup("");
+      return { result, entry };
+    } catch (error) {
+      this.writer.rollbackGroup();
+      throw error;
+    }
+  }
+
+  /** Runs one query at the newest state. */
+  query<Result>(run: (tx: ReturnType<ReaderDatabase["beginQuery"]>) => Result): Result {
+    this.reader.openSnapshot();
+    try {
+      return run(this.reader.beginQuery());
+    } finally {
+      this.reader.closeSnapshot();
+    }
+  }
+
+  /** Closes and opens the writer again. */
+  reopen(): void {
+    this.writer[Symbol.dispose]();
+    this.writer = openWriterDatabase(this.path, { now: () => this.now });
+    this.writer.applySchema(this.schema);
+  }
+
+  [Symbol.dispose](): void {
+    this.reader[Symbol.dispose]();
+    this.writer[Symbol.dispose]();
+    this.#folder[Symbol.dispose]();
+  }
+}
+
+/** Texts that sort or travel badly: controls, quotes, the ends of the BMP, lone and paired surrogates. */
+export const hostileText: fc.Arbitrary<string> = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 6 }),
+  fc.string({
+    unit: fc.constantFrom(
+      "\u0000",
+      "\u0001",
+      "\u001f",
+      " ",
+      "!",
+      '"',
+      "#",
+      "a",
+      "}",
+      "~",
+      "\u007f",
+      "\u0080",
+      "\ud7ff",
+      "\ud800",
+      "\udbff",
+      "\udc00",
+      "\udfff",
+      "\ue000",
+      "\uffff",
+      "\u{10000}",
+      "\u{10ffff}",
+    ),
+    maxLength: 5,
+  }),
+);
+
+/** Numbers at the edges of the format. */
+export const hostileNumber: fc.Arbitrary<number> = fc.oneof(
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.integer(),
+  fc.constantFrom(
+    0,
+    -0,
+    1,
+    -1,
+    5e-324,
+    -5e-324,
+    2.2250738585072014e-308,
+    Number.MAX_VALUE,
+    -Number.MAX_VALUE,
+    2 ** 53,
+    2 ** 53 + 2,
+    -(2 ** 53),
+    2 ** 31,
+    2 ** 32,
+    0.1,
+    1 / 3,
+    4095,
+    4096,
+    65536,
+    1.7e12 + 2 ** -10,
+  ),
+);
+
+/** Any value documents can hold. */
+export const anyValue: fc.Arbitrary<Value> = fc.letrec<{ value: Value }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: "small", withCrossShrink: true },
+    fc.constant(null),
+    fc.boolean(),
+    hostileNumber,
+    hostileText,
+    fc.array(tie("value"), { maxLength: 3 }),
+    fc.dictionary(hostileText, tie("value"), { maxKeys: 3, noNullPrototype: true }),
+  ),
+})).value;

@@ -1,0 +1,356 @@
+/** Rules of mutations and queries: ts, creation times, read-your-writes, views that ended, errors for newcomers. */
+import assert from "node:assert/strict";
+import { functionLimits } from "../../mod/limits.ts";
+import { decodeId, EngineError, newId } from "../../mod/engine/mod.ts";
+import type { EngineErrorCode, WriteTransaction } from "../../mod/engine/mod.ts";
+import { anyTable, TestDatabase } from "./support.ts";
+
+const tables = {
+  items: anyTable({
+    indexes: [{ name: "by_n", fields: ["n"] }, { name: "by_author", fields: ["author.name", "n"] }],
+  }),
+  others: anyTable({ searchIndexes: [{ name: "by_text", searchField: "text", filterFields: [] }] }),
+};
+
+function engineError(code: EngineErrorCode, message: RegExp): (error: unknown) => true {
+  return (error) => {
+    assert.ok(error instanceof EngineError, String(error));
+    assert.equal(error.code, code);
+    assert.match(error.message, message);
+    return true;
+  };
+}
+
+Deno.test("ts grows by one for each mutation that changes a document, and for no other", () => {
+  using db = new TestDatabase(tables);
+  const ts = (run: (tx: WriteTransaction) => unknown) => {
+    const { entry } = db.commit(run);
+    if (entry !== null) assert.equal(entry.ts, db.writer.ts);
+    return [entry === null, db.writer.ts];
+  };
+  let id = "";
+  assert.deepEqual(ts((tx) => id = tx.insert("items", { n: 1 })), [false, 1]);
+  assert.deepEqual(ts(() => {}), [true, 1]);
+  assert.deepEqual(ts((tx) => tx.get(id)), [true, 1]);
+  assert.deepEqual(ts((tx) => tx.delete(tx.insert("items", {}))), [true, 1]);
+  assert.deepEqual(ts((tx) => tx.patch(id, { n: 1 })), [true, 1]);
+  assert.deepEqual(ts((tx) => (tx.patch(id, { n: 2 }), tx.patch(id, { n: 1 }))), [true, 1]);
+  assert.deepEqual(ts((tx) => (tx.patch(id, { n: 2 }), tx.patch(id, { n: 3 }))), [false, 2]);
+  assert.deepEqual(ts((tx) => tx.delete(id)), [false, 3]);
+  db.writer.openGroup();
+  db.writer.saveRecord({ sessionId: "s", requestId: 1, principal: null }, "answer");
+  db.writer.commitGroup("text");
+  assert.equal(db.writer.ts, 3);
+  db.reopen();
+  assert.equal(db.writer.ts, 3);
+});
+
+Deno.test("an entry has the keys of every index, changed or not, and the document's text", () => {
+  using db = new TestDatabase(tables);
+  const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
+  const { entry } = db.commit((tx) => tx.patch(id, { n: 2 }));
+  const change = entry?.changes[0];
+  assert.ok(change !== undefined && entry?.changes.length === 1);
+  assert.deepEqual([change.table, change.tableNumber, change.id], ["items", decodeId(id)?.tableNumber, id]);
+  assert.equal(entry?.at, db.now);
+  assert.equal((JSON.parse(change.doc ?? "") as { n: number }).n, 2);
+  const keys = new Map(change.keys.map(([space, before, after]) => [space, [before, after]]));
+  assert.deepEqual([...keys.keys()], ["t1", "i1", "i2", "i3"]);
+  assert.deepEqual(keys.get("t1"), [id, id]);
+  const [[before, after], [timeBefore, timeAfter]] = [keys.get("i2") ?? [], keys.get("i1") ?? []];
+  assert.ok(typeof before === "string" && typeof after === "string" && before < after);
+  assert.equal(timeBefore, timeAfter);
+});
+
+Deno.test("creation times rise strictly, whatever the clock does, also after rollback and restart", () => {
+  using db = new TestDatabase(tables);
+  const times: number[] = [];
+  const insert = () =>
+    times.push(db.commit((tx) => tx.get(tx.insert("items", {}))?._creationTime ?? 0).result);
+  insert();
+  insert();
+  db.now -= 60_000;
+  insert();
+  db.writer.openGroup();
+  const undone = db.writer.beginMutation({ at: db.now + 1e6 });
+  undone.insert("items", {});
+  db.writer.rollbackMutation();
+  db.writer.commitGroup("");
+  insert();
+  db.reopen();
+  insert();
+  db.now += 120_000;
+  insert();
+  const step = 2 ** -10;
+  const first = 1_700_000_000_000;
+  assert.deepEqual(times, [
+    first,
+    first + step,
+    first + 2 * step,
+    first + 3 * step,
+    first + 4 * step,
+    first + 60_000,
+  ]);
+});
+
+Deno.test("a mutation sees its own writes, a query does not see them before the commit", () => {
+  using db = new TestDatabase(tables);
+  db.writer.openGroup();
+  const tx = db.writer.beginMutation({ at: db.now });
+  const id = tx.insert("items", { n: 5, author: { name: "x" } });
+  assert.equal(tx.get(id)?.["n"], 5);
+  assert.equal([...tx.scan("items", "by_author", { eq: ["x", 5] }, { order: "asc" })].length, 1);
+  assert.equal(db.query((query) => query.get(id)), null);
+  db.writer.releaseMutation();
+  assert.equal(db.query((query) => query.get(id)), null);
+  db.writer.commitGroup("");
+  assert.equal(db.query((query) => query.get(id))?.["n"], 5);
+});
+
+Deno.test("a snapshot does not move while it is open", () => {
+  using db = new TestDatabase(tables);
+  const { result: id } = db.commit((tx) => tx.insert("items", { n: 1 }));
+  assert.equal(db.reader.openSnapshot(), 1);
+  db.commit((tx) => tx.patch(id, { n: 2 }));
+  assert.equal(db.reader.beginQuery().get(id)?.["n"], 1);
+  db.reader.closeSnapshot();
+  assert.equal(db.reader.openSnapshot(), 2);
+  assert.equal(db.reader.beginQuery().get(id)?.["n"], 2);
+  db.reader.closeSnapshot();
+});
+
+Deno.test("documents come back as fresh objects", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    const id = tx.insert("items", { list: [1] });
+    const first = tx.get(id);
+    (first?.["list"] as number[]).push(2);
+    assert.deepEqual(tx.get(id)?.["list"], [1]);
+    const fields = { list: [7] };
+    const other = tx.insert("items", fields);
+    fields.list.push(8);
+    assert.deepEqual(tx.get(other)?.["list"], [7]);
+  });
+});
+
+Deno.test("patch sets and removes fields, replace sets all of them, ids and creation times stay", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    const id = tx.insert("items", { a: 1, b: 2 });
+    const { _id, _creationTime } = tx.get(id) ?? {};
+    tx.patch(id, { a: undefined, c: 3 });
+    assert.deepEqual(tx.get(id), { _id, _creationTime, b: 2, c: 3 });
+    tx.replace(id, { ...tx.get(id), b: 9 });
+    assert.deepEqual(tx.get(id), { _id, _creationTime, b: 9, c: 3 });
+    tx.replace(id, {});
+    assert.deepEqual(tx.get(id), { _id, _creationTime });
+    for (const field of ["_id", "_creationTime"]) {
+      assert.throws(() => tx.patch(id, { [field]: 1 }), engineError("not_storable", /Cannot change field/));
+      assert.throws(
+        () => tx.insert("items", { [field]: 1 }),
+        engineError("not_storable", /sets it on insert/),
+      );
+    }
+  });
+});
+
+Deno.test("a savepoint undoes what was written since, and what was begun inside it", () => {
+  using db = new TestDatabase(tables);
+  const { entry, result: id } = db.commit((tx) => {
+    const id = tx.insert("items", { n: 1 });
+    const outer = tx.savepoint();
+    tx.patch(id, { n: 2 });
+    const inner = tx.savepoint();
+    tx.delete(id);
+    const scan = tx.scan("items", "by_n", { eq: [] }, { order: "asc" });
+    tx.insert("items", { n: 7 });
+    assert.equal(scan.next().value?.doc["n"], 7);
+    inner.rollback();
+    assert.throws(() => scan.next(), engineError("ended", /undone/));
+    assert.equal(tx.get(id)?.["n"], 2);
+    const kept = tx.savepoint();
+    tx.patch(id, { m: 1 });
+    kept.release();
+    kept.rollback();
+    assert.deepEqual([tx.get(id)?.["n"], tx.get(id)?.["m"]], [2, 1]);
+    outer.rollback();
+    assert.deepEqual([tx.get(id)?.["n"], tx.get(id)?.["m"]], [1, undefined]);
+    return id;
+  });
+  assert.deepEqual(entry?.changes.map((change) => change.id), [id]);
+});
+
+Deno.test("a walk shows the rows of its beginning though the loop inserts, moves and deletes", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (let n = 0; n < 200; n++) tx.insert("items", { n });
+    for (const order of ["asc", "desc"] as const) {
+      const seen: unknown[] = [];
+      for (const { doc } of tx.scan("items", "by_n", { eq: [] }, { order })) {
+        seen.push(doc["n"]);
+        tx.patch(doc._id, { n: (doc["n"] as number) + (order === "asc" ? 1_000 : -1_000) });
+        tx.insert("others", {});
+      }
+      assert.equal(seen.length, 200);
+      assert.equal(new Set(seen).size, 200);
+    }
+    let count = 0;
+    for (const { doc } of tx.scan("others", "by_creation_time", { eq: [] }, { order: "asc" })) {
+      count++;
+      tx.delete(doc._id);
+      tx.insert("others", {});
+    }
+    assert.equal(count, 400);
+  });
+});
+
+Deno.test("views are dead when their run is over", () => {
+  using db = new TestDatabase(tables);
+  let leaked: WriteTransaction | undefined;
+  const { result: id } = db.commit((tx) => (leaked = tx).insert("items", { n: 1 }));
+  const ended = engineError("ended", /has ended/);
+  assert.throws(() => leaked?.get(id), ended);
+  assert.throws(() => leaked?.patch(id, { n: 2 }), ended);
+  assert.throws(() => leaked?.insert("items", {}), ended);
+  const query = db.query((tx) => tx);
+  assert.throws(() => query.get(id), ended);
+  const scan = db.query((tx) => {
+    const scan = tx.scan("items", "by_n", { eq: [] }, { order: "asc" });
+    return scan;
+  });
+  assert.throws(() => scan.next(), ended);
+});
+
+Deno.test("cursors go on behind a key that is gone, and pages end where they ended", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (let n = 0; n < 10; n++) tx.insert("items", { n });
+  });
+  const page = (options: { order: "asc" | "desc"; after?: string; until?: string }) =>
+    db.query((tx) =>
+      [...tx.scan("items", "by_n", { eq: [] }, options)].map(({ key, doc }) => ({
+        key,
+        n: doc["n"],
+        id: doc._id,
+      }))
+    );
+  for (const order of ["asc", "desc"] as const) {
+    const rows = page({ order });
+    const [third, sixth] = [rows[3], rows[6]];
+    assert.ok(third !== undefined && sixth !== undefined);
+    const between = () => page({ order, after: third.key, until: sixth.key }).map(({ n }) => n);
+    assert.deepEqual(between(), rows.slice(4, 7).map(({ n }) => n));
+    db.commit((tx) => (tx.delete(third.id), tx.delete(sixth.id)));
+    assert.deepEqual(between(), rows.slice(4, 6).map(({ n }) => n));
+    db.commit((tx) => (tx.insert("items", { n: third.n }), tx.insert("items", { n: sixth.n })));
+  }
+});
+
+Deno.test("by_id takes any bound: only ids within it come", () => {
+  using db = new TestDatabase(tables);
+  const { result: ids } = db.commit((tx) => [1, 2, 3].map((n) => tx.insert("items", { n })).sort());
+  const [low = "", middle = "", high = ""] = ids;
+  const scan = (bounds: Parameters<WriteTransaction["scan"]>[2]) =>
+    db.query((tx) => [...tx.scan("items", "by_id", bounds, { order: "asc" })].map(({ doc }) => doc._id));
+  assert.deepEqual(scan({ eq: [middle] }), [middle]);
+  assert.deepEqual(scan({ eq: [], lower: { value: low, inclusive: false } }), [middle, high]);
+  assert.deepEqual(scan({ eq: [], upper: { value: middle, inclusive: true } }), [low, middle]);
+  assert.deepEqual(scan({ eq: [], upper: { value: middle, inclusive: false } }), [low]);
+  for (const value of [undefined, null, 5, true, "", "\u0000", " "]) {
+    assert.deepEqual(scan({ eq: [], lower: { value, inclusive: true } }), ids, String(value));
+    assert.deepEqual(scan({ eq: [], upper: { value, inclusive: true } }), [], String(value));
+    assert.deepEqual(scan({ eq: [value] }), [], String(value));
+  }
+  for (const value of [[], {}, "\uffff", "~"]) {
+    assert.deepEqual(scan({ eq: [], lower: { value, inclusive: true } }), []);
+    assert.deepEqual(scan({ eq: [], upper: { value, inclusive: true } }), ids);
+  }
+  assert.deepEqual(scan({ eq: [], lower: { value: `${low}\u0000`, inclusive: true } }), [middle, high]);
+});
+
+Deno.test("mistakes of newcomers get errors that say what to do", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    const id = tx.insert("items", { n: 1 });
+    const scan = (table: string, index: string, eq: unknown[]) =>
+      tx.scan(table, index, { eq: eq as never[] }, { order: "asc" });
+    assert.throws(
+      () => tx.insert("item", {}),
+      engineError("unknown_table", /no table "item".*items, others/),
+    );
+    assert.throws(() => scan("items", "by_m", []), engineError("unknown_index", /by_n \(n, _creationTime\)/));
+    assert.throws(() => scan("others", "by_text", []), engineError("unknown_index", /is a search index/));
+    assert.throws(
+      () => scan("items", "by_n", [1, 2, 3]),
+      engineError("bad_bounds", /Too many conditions.*n, _creationTime/),
+    );
+    assert.throws(() => scan("items", "by_n", [NaN]), engineError("bad_bounds", /Cannot compare with NaN/));
+    assert.throws(() => scan("items", "by_n", [new Date()]), engineError("not_storable", /Date/));
+    assert.throws(
+      () => tx.scan("items", "by_n", { eq: [] }, { order: "asc", after: "\u0000" }),
+      engineError("bad_bounds", /not a cursor/),
+    );
+    tx.delete(id);
+    assert.throws(() => tx.patch(id, {}), engineError("missing_document", /may have been deleted/));
+    assert.throws(
+      () => tx.delete(newId(2)),
+      engineError("missing_document", /table "others" has no such document/),
+    );
+    assert.throws(() => tx.replace("x", {}), engineError("missing_document", /not the id of a document/));
+    assert.equal(tx.get(newId(99)), null);
+    assert.equal(tx.tableOf(newId(99)), null);
+    assert.equal(tx.tableOf(id), "items");
+  });
+});
+
+Deno.test("the validator's result is what is stored, its error is the caller's", () => {
+  using db = new TestDatabase({
+    items: anyTable({
+      validate: ({ n }) => {
+        if (typeof n !== "number") throw new TypeError("n: expected a number");
+        return { n, doubled: n * 2 };
+      },
+    }),
+  });
+  db.commit((tx) => {
+    const id = tx.insert("items", { n: 2, other: 1 });
+    assert.equal(tx.get(id)?.["doubled"], 4);
+    assert.throws(() => tx.patch(id, { n: "x" }), /n: expected a number/);
+    assert.equal(tx.get(id)?.["n"], 2);
+  });
+});
+
+Deno.test("each limit of a call has its error, with the limit and what was used", () => {
+  using db = new TestDatabase(tables);
+  const long = "x".repeat(2 ** 20 - 200);
+  const { result: id } = db.commit((tx) => tx.insert("items", { long }));
+  db.query((tx) => {
+    assert.throws(() => {
+      for (;;) tx.get(id);
+    }, engineError("limit", /characters read by one call: the limit is 16777216 and this one used \d+/));
+    assert.ok(tx.usage.charsRead > functionLimits.charsReadMax);
+  });
+  db.writer.openGroup();
+  const tx = db.writer.beginMutation({ at: db.now });
+  assert.throws(() => {
+    for (let n = 0;; n++) tx.patch(id, { n });
+  }, engineError("limit", /characters written by one call: the limit is 16777216/));
+  db.writer.rollbackMutation();
+  const many = db.writer.beginMutation({ at: db.now });
+  assert.throws(() => {
+    for (;;) many.insert("items", {});
+  }, engineError("limit", /documents written by one call: the limit is 16000 and this one used 16001/));
+  assert.throws(
+    () => many.insert("items", { long: `${long}${"x".repeat(400)}` }),
+    engineError("not_storable", /longer|characters of JSON/),
+  );
+  assert.throws(() => {
+    for (;;) for (const _ of many.scan("items", "by_n", { eq: [] }, { order: "asc" }));
+  }, engineError("limit", /(documents|characters) read by one call/));
+  db.writer.rollbackMutation();
+  db.writer.commitGroup("");
+  assert.throws(
+    () => db.commit((tx) => tx.insert("items", { n: "k".repeat(20_000) })),
+    engineError("not_storable", /index "by_n" of table "items" and the limit is 16384/),
+  );
+});

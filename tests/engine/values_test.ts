@@ -1,0 +1,92 @@
+/** What documents can hold: everything else is refused with the path and the way out. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { documentLimits } from "../../mod/limits.ts";
+import { EngineError } from "../../mod/engine/mod.ts";
+import { storableFields } from "../../mod/engine/values.ts";
+import { anyValue } from "./support.ts";
+
+function store(fields: Record<string, unknown>, reservedNames = true): unknown {
+  return storableFields(fields, { reservedNames });
+}
+
+class Point {
+  readonly x = 1;
+}
+
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level++) value = level % 2 === 0 ? [value] : { inner: value };
+  return value;
+}
+
+const cycle: Record<string, unknown> = { name: "loop" };
+cycle["self"] = { back: [cycle] };
+const shared = Array.from({ length: 1_000 }, () => "x");
+const wide = Array.from({ length: 1_000 }, () => shared);
+
+const refused: [name: string, fields: Record<string, unknown>, message: RegExp][] = [
+  ["undefined in an array", { list: [1, undefined] }, /field "list\[1\]".*undefined.*null/],
+  ["a hole in an array", { list: [1, , 3] }, /field "list\[1\]".*undefined/],
+  ["NaN", { a: { b: [0, NaN] } }, /field "a\.b\[1\]".*NaN is not a JSON number/],
+  ["Infinity", { a: Infinity }, /field "a".*Infinity is not a JSON number/],
+  ["a BigInt", { a: 1n }, /field "a".*BigInt.*string/],
+  ["a Date", { at: new Date(0) }, /field "at".*Date.*getTime\(\)/],
+  ["a Map", { a: new Map() }, /field "a".*Map.*Object\.fromEntries/],
+  ["a Set", { a: new Set() }, /field "a".*Set.*\[\.\.\.set\]/],
+  ["a promise", { a: Promise.resolve(1) }, /field "a".*promise.*await/],
+  ["bytes", { a: new Uint8Array(2) }, /field "a".*binary data/],
+  ["a function", { a: () => 1 }, /field "a".*function/],
+  ["a symbol", { a: Symbol("s") }, /field "a".*symbol/],
+  ["a class instance", { a: [new Point()] }, /field "a\[0\]".*instance of Point.*plain object/],
+  ["a cycle", { a: cycle }, /contains itself/],
+  ["too deep nesting", { a: nested(documentLimits.valueDepthMax) }, /deeper than 64 levels/],
+  ["a name that begins with _", { _secret: 1 }, /field "_secret".*begin with "_" or "\$"/],
+  ["a name that begins with $", { $where: 1 }, /field "\$where".*begin with "_" or "\$"/],
+  ["a long name", { ["n".repeat(1025)]: 1 }, /has 1025 characters and the limit is 1024/],
+  [
+    "too many fields",
+    { a: Object.fromEntries(shared.concat(shared).map((_, i) => [i, 1])) },
+    /2000 fields.*1024/,
+  ],
+  ["too many elements", { a: Array.from({ length: 8193 }, () => 1) }, /field "a".*8193 elements.*8192/],
+  ["one array shared a million times", { a: wide, b: wide }, /longer than 1048576 characters/],
+];
+
+for (const [name, fields, message] of refused) {
+  Deno.test(`storing ${name} is refused, with the place and the way out`, () => {
+    assert.throws(() => store(fields), (error) => {
+      assert.ok(error instanceof EngineError);
+      assert.equal(error.code, "not_storable");
+      assert.match(error.message, message);
+      return true;
+    });
+  });
+}
+
+Deno.test("any JSON value is stored as it is, as a copy of its own", () => {
+  fc.assert(fc.property(anyValue, (value) => {
+    const copy = store({ value }) as { value: unknown };
+    assert.deepEqual(JSON.parse(JSON.stringify(copy)), JSON.parse(JSON.stringify({ value })));
+    if (typeof value === "object" && value !== null) assert.notEqual(copy.value, value);
+  }));
+});
+
+Deno.test("undefined fields are left out and -0 becomes 0", () => {
+  const copy = store({ a: undefined, b: -0, c: { d: undefined } }) as { b: number };
+  assert.deepEqual(copy, { b: 0, c: {} });
+  assert.ok(Object.is(copy.b, 0));
+});
+
+Deno.test("a field named __proto__ stays a field", () => {
+  const fields = JSON.parse('{"a":{"__proto__":{"x":1}}}');
+  assert.equal(JSON.stringify(store(fields)), '{"a":{"__proto__":{"x":1}}}');
+});
+
+Deno.test("tables of the service may use names that begin with _", () => {
+  assert.deepEqual(store({ _internal: 1 }, false), { _internal: 1 });
+});
+
+Deno.test("honest depth up to the limit is stored", () => {
+  assert.doesNotThrow(() => store({ a: nested(documentLimits.valueDepthMax - 1) }));
+});
