@@ -244,14 +244,14 @@ export function createFunctions<S extends Schema>(_schema: S): FunctionBuilders<
   return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
 }
 
-/** Finds the table an id belongs to; `null` when the text is no id of a known table. */
-export type TableResolver = (id: string) => string | null;
+/** The table an id belongs to; `null` when the text is no id, `undefined` when it is one whose table is not known here. */
+export type TableResolver = (id: string) => string | null | undefined;
 
-let resolveTable: TableResolver | null = null;
+let resolveTable: TableResolver = (id) => id === "" ? null : undefined;
 const referencedTables = new Set<string>();
 
-/** Tells `id()` how to look up ids; without a resolver, any text that is not empty passes. The isolate calls this. */
-export function setTableResolver(resolver: TableResolver | null): void {
+/** Tells `id()` how to look up ids. The isolate calls this. */
+export function setTableResolver(resolver: TableResolver): void {
   resolveTable = resolver;
 }
 
@@ -266,12 +266,15 @@ export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Tab
     throw new TypeError('id() needs the name of a table: id("messages")');
   }
   referencedTables.add(table);
+  const tableOf = (value: unknown) => typeof value === "string" ? resolveTable(value) : null;
   return z.custom<Id<Table>>(
-    (value) =>
-      typeof value === "string" && value !== "" && (resolveTable === null || resolveTable(value) === table),
+    (value) => {
+      const found = tableOf(value);
+      return found === table || found === undefined;
+    },
     {
-      error: (issue) => {
-        const found = typeof issue.input === "string" ? resolveTable?.(issue.input) ?? null : null;
+      error: ({ input }) => {
+        const found = tableOf(input) ?? null;
         return `Expected an id of table "${table}"${
           found === null ? "" : `, received one of table "${found}"`
         }`;

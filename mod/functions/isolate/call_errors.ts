@@ -1,0 +1,124 @@
+/** What was thrown, as the error of a call: kind, message, and a stack that names the author's files. */
+import { userErrorKey } from "../../errors.ts";
+import { functionLimits } from "../../limits.ts";
+import type { CallError, CallErrorKind } from "../outcome.ts";
+import { jsonText } from "./json_text.ts";
+import { inspected } from "./log_lines.ts";
+
+const { parse } = JSON;
+
+/** A failure of ours that is not the app's bug: an unknown function, or arguments that do not fit. */
+export class RefusedCallError extends Error {
+  readonly kind: Exclude<CallErrorKind, "user" | "internal">;
+
+  constructor(kind: RefusedCallError["kind"], message: string) {
+    super(message);
+    this.name = "RefusedCallError";
+    this.kind = kind;
+  }
+}
+
+/** An error that a function called from an action ended with, for the caller to catch or to pass on. */
+export class CalledFunctionError extends Error {
+  constructor(error: CallError) {
+    super(error.message);
+    this.name = "CalledFunctionError";
+    if (error.stack !== undefined) this.stack = error.stack;
+  }
+}
+
+let functionsUrl = "";
+
+/** Tells where the app's files are: stack traces name them relative to this folder. */
+export function setFunctionsUrl(url: string): void {
+  functionsUrl = url.endsWith("/") ? url : `${url}/`;
+}
+
+/**
+ * The error of a call. `entry` says that it left the function a client named: only then do refused arguments and
+ * unknown functions show as such; inside other functions they are bugs of the caller.
+ */
+export function callError(thrown: unknown, options: { readonly entry: boolean }): CallError {
+  try {
+    return convert(thrown, options.entry);
+  } catch {
+    // Reading the thrown object ran code of the app, which threw again.
+    return { kind: "internal", message: "An error was thrown that cannot be read", data: null };
+  }
+}
+
+function convert(thrown: unknown, entry: boolean): CallError {
+  if (
+    typeof thrown === "object" && thrown !== null &&
+    (thrown as Record<symbol, unknown>)[userErrorKey] === true
+  ) {
+    return userError(thrown as { code?: unknown; message?: unknown; data?: unknown; stack?: unknown });
+  }
+  if (thrown instanceof RefusedCallError && entry) {
+    return { kind: thrown.kind, message: cut(thrown.message), data: null };
+  }
+  if (!(thrown instanceof Error)) {
+    return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, undefined);
+  }
+  const message = `${thrown.message}`;
+  return internal(message === "" ? thrown.name : message, thrown.stack);
+}
+
+function userError(error: { code?: unknown; message?: unknown; data?: unknown; stack?: unknown }): CallError {
+  const { code } = error;
+  if (typeof code !== "string" || code === "") {
+    return internal(`The code of a UserError must be a text, not ${inspected(code)}`, error.stack);
+  }
+  let data: unknown;
+  try {
+    const text = jsonText(error.data, "The data of a UserError");
+    if (text.length > functionLimits.resultCharsMax) {
+      return internal(
+        `The data of a UserError has ${text.length} characters, more than the limit of ${functionLimits.resultCharsMax}`,
+        error.stack,
+      );
+    }
+    data = parse(text);
+  } catch (fault) {
+    return internal(fault instanceof Error ? fault.message : inspected(fault), error.stack);
+  }
+  const stack = cleanStack(error.stack);
+  return {
+    kind: "user",
+    message: cut(`${error.message}`),
+    data: { code: cut(code), data },
+    ...(stack === "" ? {} : { stack }),
+  };
+}
+
+function internal(message: string, stack: unknown): CallError {
+  const cleaned = cleanStack(stack);
+  return {
+    kind: "internal",
+    message: cut(message),
+    data: null,
+    ...(cleaned === "" ? {} : { stack: cleaned }),
+  };
+}
+
+/** Keeps the frames in the author's files, each as `at name (messages.ts:12:5)`. */
+export function cleanStack(stack: unknown): string {
+  if (typeof stack !== "string") return "";
+  const frames: string[] = [];
+  for (const line of stack.slice(0, functionLimits.errorCharsMax).split("\n")) {
+    const at = line.indexOf(functionsUrl);
+    if (functionsUrl === "" || at < 0 || !/^\s+at /.test(line)) continue;
+    frames.push(`${line.slice(0, at)}${line.slice(at + functionsUrl.length)}`);
+  }
+  return frames.join("\n");
+}
+
+function cut(text: string): string {
+  const max = functionLimits.errorCharsMax;
+  return text.length > max ? `${text.slice(0, max - 3)}...` : text;
+}
+
+/** A text in which the author's files are named relative to the functions folder. */
+export function relativeToFunctions(text: string): string {
+  return functionsUrl === "" ? text : text.replaceAll(functionsUrl, "");
+}

@@ -1,0 +1,122 @@
+/** Imports an app's modules and registers what they export; every failure is told with the file it is in. */
+import type { SchemaDefinition } from "../../engine/types.ts";
+import { functionLimits } from "../../limits.ts";
+import { functionSpec } from "../api/registration.ts";
+import { schemaDefinition, tablesNamedByIds } from "../api/schema.ts";
+import { SYSTEM_PATH, systemModules, systemTables } from "../system_functions.ts";
+import type { App, LoadedFunction } from "./app.ts";
+import { inspected } from "./log_lines.ts";
+import { loadErrorMessage } from "./load_errors.ts";
+import { findModules, type ModuleFile } from "./module_files.ts";
+import { Tables } from "./tables.ts";
+
+/** An app that cannot be served. The message names the file and what to do. */
+export class BrokenAppError extends Error {
+  override readonly name = "BrokenAppError";
+}
+
+/** A loaded app, with its tables and those of the service for the engine. */
+export interface LoadedApp extends App {
+  readonly schema: SchemaDefinition;
+}
+
+/** Loads the app of a folder. Throws {@linkcode BrokenAppError}. */
+export async function loadApp(functionsDir: string): Promise<LoadedApp> {
+  let modules: ModuleFile[];
+  try {
+    modules = findModules(functionsDir);
+  } catch (error) {
+    throw new BrokenAppError(
+      `Cannot read the functions folder: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  const functions = new Map<string, LoadedFunction>();
+  for (const [modulePath, exports] of Object.entries(systemModules)) {
+    register(functions, { modulePath, name: modulePath, exports, system: true });
+  }
+  let schema: SchemaDefinition | null = null;
+  for (const module of modules) {
+    const exports = await importModule(module);
+    if (module.modulePath === "schema") schema = schemaOf(module, exports);
+    if (module.modulePath === "schema" || module.modulePath === "http" || module.modulePath === "crons") {
+      continue;
+    }
+    register(functions, { modulePath: module.modulePath, name: module.name, exports, system: false });
+  }
+  if (schema !== null) checkNamedTables(schema);
+  return {
+    functions,
+    tables: new Tables(schema === null ? null : new Map([...systemTables, ...schema])),
+    schema: new Map([...systemTables, ...schema ?? []]),
+  };
+}
+
+/** The URL of an absolute path. */
+export function fileUrl(path: string): string {
+  return `file://${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+async function importModule({ file, name }: ModuleFile): Promise<Record<string, unknown>> {
+  try {
+    return await import(fileUrl(file)) as Record<string, unknown>;
+  } catch (error) {
+    throw new BrokenAppError(loadErrorMessage(name, error));
+  }
+}
+
+function schemaOf({ name }: ModuleFile, exports: Record<string, unknown>): SchemaDefinition {
+  const schema = schemaDefinition(exports["default"]);
+  if (schema !== null) return schema;
+  throw new BrokenAppError(
+    `${name} must export the schema as its default: export default defineSchema({ messages: defineTable({ ... }) })`,
+  );
+}
+
+function register(
+  functions: Map<string, LoadedFunction>,
+  { modulePath, name, exports, system }: {
+    readonly modulePath: string;
+    readonly name: string;
+    readonly exports: Readonly<Record<string, unknown>>;
+    readonly system: boolean;
+  },
+): void {
+  for (const exportName of Object.keys(exports)) {
+    const spec = functionSpec(valueOf(exports, { exportName, name }));
+    if (spec === undefined) continue;
+    const udfPath = modulePath === "" ? exportName : `${modulePath}:${exportName}`;
+    if (udfPath.length > functionLimits.udfPathCharsMax) {
+      throw new BrokenAppError(
+        `${name}: the path of "${exportName}" has more than ${functionLimits.udfPathCharsMax} characters`,
+      );
+    }
+    if (!system && udfPath.startsWith(SYSTEM_PATH)) {
+      throw new BrokenAppError(`${name}: paths that begin with ${SYSTEM_PATH} belong to the service`);
+    }
+    functions.set(udfPath, { udfPath, spec, system });
+  }
+}
+
+/** An export of a module in an import circle may not exist yet when it is read. */
+function valueOf(
+  exports: Readonly<Record<string, unknown>>,
+  { exportName, name }: { readonly exportName: string; readonly name: string },
+): unknown {
+  try {
+    return exports[exportName];
+  } catch (error) {
+    throw new BrokenAppError(`${name}: the export "${exportName}" has no value: ${inspected(error)}`);
+  }
+}
+
+function checkNamedTables(schema: SchemaDefinition): void {
+  for (const table of tablesNamedByIds()) {
+    if (!schema.has(table) && !table.startsWith("_")) {
+      throw new BrokenAppError(
+        `id("${table}") names a table that schema.ts does not have; its tables are ${
+          [...schema.keys()].join(", ")
+        }`,
+      );
+    }
+  }
+}

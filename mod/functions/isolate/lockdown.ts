@@ -1,0 +1,203 @@
+/**
+ * Closes what app code must not reach, before any of it is loaded. Permissions are what keeps app code from the machine;
+ * this keeps it from our own side of the process, from ending it, and from what queries and mutations must not do, and
+ * gives each refusal a message that says where the thing belongs.
+ */
+import { DatabaseSync, StatementSync } from "node:sqlite";
+import type { IsolateRole } from "../wire.ts";
+import { appProcess } from "./app_process.ts";
+import { installDeterminism } from "./determinism.ts";
+import { captureConsole } from "./log_api.ts";
+import type { LogLevel } from "./log_lines.ts";
+
+export interface LockdownOptions {
+  readonly role: IsolateRole;
+  /** Environment of the app. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Gets what app code prints. */
+  readonly print: (level: LogLevel, values: unknown[]) => void;
+}
+
+const globals = globalThis as unknown as Record<string, unknown>;
+
+/** Functions of the page that make no sense in a server, or would end it. */
+const refusedEverywhere = ["alert", "confirm", "prompt", "close", "Worker"];
+
+/** What acts over time or over the network. */
+const refusedInTransactions = [
+  "fetch",
+  "WebSocket",
+  "EventSource",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+];
+
+/** Storage on disk outside our data, other threads, devices. */
+const removedEverywhere = [
+  "localStorage",
+  "sessionStorage",
+  "caches",
+  "CacheStorage",
+  "Storage",
+  "BroadcastChannel",
+  "WorkerGlobalScope",
+  "GPU",
+];
+
+/** They could keep the event loop alive unseen, and nothing in a transaction has a use for them. */
+const removedInTransactions = ["MessageChannel", "MessagePort"];
+
+/** What runners may use of `Deno`: the network. */
+const denoOfRunners = new Set(["connect", "connectTls", "startTls", "resolveDns"]);
+
+/** Closes everything. Called once. */
+export function lockDown({ role, env, print }: LockdownOptions): void {
+  const transactional = role !== "runner";
+  const visibleEnv = transactional ? {} : env;
+  lockDatabase();
+  for (const name of refusedEverywhere) {
+    if (name in globals) set(name, refusal(`${name}() is not available in functions`));
+  }
+  for (const name of removedEverywhere) delete globals[name];
+  if (transactional) {
+    for (const name of refusedInTransactions) {
+      set(name, refusal(`${name} is not available in queries and mutations: use it in an action`));
+    }
+    for (const name of removedInTransactions) delete globals[name];
+    installDeterminism();
+  }
+  set("console", captureConsole(console, print));
+  set("process", appProcess(visibleEnv));
+  set("navigator", Object.freeze({ userAgent: navigator.userAgent, language: "en", languages: ["en"] }));
+  set("Deno", appDeno(visibleEnv, transactional ? new Set() : denoOfRunners));
+  lockIntrinsics();
+}
+
+function set(name: string, value: unknown): void {
+  Object.defineProperty(globals, name, { value, writable: true, enumerable: false, configurable: true });
+}
+
+/** A function, usable as a class too, that throws. */
+function refusal(message: string): (...args: unknown[]) => never {
+  return function () {
+    throw new TypeError(message);
+  };
+}
+
+/** The statements of the engine are in its hands only; their classes must not be turned into a way to them. */
+function lockDatabase(): void {
+  for (const prototype of [DatabaseSync.prototype, StatementSync.prototype]) {
+    Reflect.deleteProperty(prototype, "constructor");
+    Object.freeze(prototype);
+  }
+}
+
+/** `Deno` with what is harmless. The runtime's internals, which hang on the original, are gone with it. */
+function appDeno(env: Readonly<Record<string, string>>, open: ReadonlySet<string>): object {
+  const original = Deno as unknown as Record<string, unknown>;
+  const visible: Record<string, unknown> = {};
+  for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(original))) {
+    if (open.has(name)) visible[name] = original[name];
+    else if (descriptor.get !== undefined || typeof descriptor.value === "function") {
+      visible[name] = refusal(`Deno.${name} is not available to app code`);
+    }
+  }
+  return Object.freeze({
+    ...visible,
+    version: Object.freeze({ ...Deno.version }),
+    build: Object.freeze({ ...Deno.build }),
+    errors: Object.freeze({ ...Deno.errors }),
+    inspect: Deno.inspect,
+    noColor: true,
+    args: Object.freeze([]),
+    env: Object.freeze({
+      get: (name: string) => env[name],
+      has: (name: string) => env[name] !== undefined,
+      toObject: () => ({ ...env }),
+      set: refusal("Deno.env.set is not available to app code"),
+      delete: refusal("Deno.env.delete is not available to app code"),
+    }),
+  });
+}
+
+/**
+ * Makes what our code uses unchangeable, where that costs nothing. `Array.prototype`, `Map.prototype`,
+ * `Promise.prototype` and the iterators stay open, because the engine of JavaScript gives up its shortcuts for them
+ * when they are locked: iteration becomes ten times slower. Patching those shows app code values that pass through its
+ * own process, and no way out of it.
+ */
+function lockIntrinsics(): void {
+  for (const object of [JSON, Math, Reflect, Atomics]) lockMethods(object);
+  for (
+    const owner of [String, Number, Symbol, BigInt, TextEncoder, TextDecoder, DataView, ArrayBuffer, Date]
+  ) {
+    lockMethods(owner.prototype);
+  }
+  const typedArray = Object.getPrototypeOf(Uint8Array) as { prototype: object };
+  lockMethods(typedArray.prototype);
+  lockMethods(Object);
+  for (const name of lockedGlobals) {
+    const descriptor = Object.getOwnPropertyDescriptor(globals, name);
+    if (descriptor !== undefined && "value" in descriptor) {
+      Object.defineProperty(globals, name, { writable: false, configurable: false });
+    }
+  }
+}
+
+/** Methods become constant. `constructor` and `toString` stay: assigning them on an heir must go on working. */
+function lockMethods(object: object): void {
+  for (const key of Reflect.ownKeys(object)) {
+    const descriptor = Object.getOwnPropertyDescriptor(object, key);
+    if (
+      key === "constructor" || key === "toString" || key === "toJSON" || descriptor?.configurable !== true
+    ) continue;
+    Object.defineProperty(
+      object,
+      key,
+      "value" in descriptor ? { writable: false, configurable: false } : { configurable: false },
+    );
+  }
+}
+
+/** Globals that our code names while calls run. */
+const lockedGlobals = [
+  "Array",
+  "ArrayBuffer",
+  "BigInt",
+  "Boolean",
+  "DataView",
+  "Date",
+  "Deno",
+  "Error",
+  "Float32Array",
+  "Float64Array",
+  "Function",
+  "JSON",
+  "Map",
+  "Math",
+  "Number",
+  "Object",
+  "Promise",
+  "Proxy",
+  "RangeError",
+  "Reflect",
+  "RegExp",
+  "Set",
+  "String",
+  "Symbol",
+  "TextDecoder",
+  "TextEncoder",
+  "TypeError",
+  "URL",
+  "Uint8Array",
+  "Uint32Array",
+  "WeakMap",
+  "WeakSet",
+  "console",
+  "globalThis",
+  "performance",
+  "process",
+  "queueMicrotask",
+  "structuredClone",
+];

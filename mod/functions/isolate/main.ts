@@ -1,0 +1,155 @@
+/**
+ * An isolate: a process that runs app code and nothing else of the server. Argument: the unix socket of main.
+ * The order of its start is the point of this file (ARCHITECTURE.md, Processes).
+ */
+import {
+  decodeId,
+  openReaderDatabase,
+  openWriterDatabase,
+  type ReaderDatabase,
+  type WriterDatabase,
+} from "../../engine/mod.ts";
+import { type Frame, FrameSender, readFrames } from "../frames.ts";
+import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire.ts";
+import { setTableResolver } from "../api/schema.ts";
+import { currentCall } from "./call.ts";
+import { setFunctionsUrl } from "./call_errors.ts";
+import { watchIdle } from "./idle.ts";
+import { fileUrl, loadApp, type LoadedApp } from "./loader.ts";
+import { lockDown } from "./lockdown.ts";
+import { consoleText } from "./log_lines.ts";
+import { keepAppFolder, revokeAll } from "./permissions.ts";
+import { ProgressFile } from "./progress.ts";
+import { runBatch } from "./writer_loop.ts";
+import { runWave } from "./reader_loop.ts";
+import { runningAction } from "./run_action.ts";
+import { RunnerLoop } from "./runner_loop.ts";
+import { catchUncaught, printBounded } from "./uncaught.ts";
+
+type Frames = AsyncGenerator<Frame<ToIsolate>, void>;
+
+const exit: (code: number) => never = Deno.exit;
+const { error: printError } = console;
+
+/** The database of the isolate's role. */
+type Database =
+  | { readonly role: "writer"; readonly writer: WriterDatabase }
+  | { readonly role: "reader"; readonly reader: ReaderDatabase }
+  | { readonly role: "runner" };
+
+function openDatabase({ role, databasePath }: Boot): Database {
+  switch (role) {
+    case "writer":
+      return { role, writer: openWriterDatabase(databasePath) };
+    case "reader":
+      return { role, reader: openReaderDatabase(databasePath) };
+    case "runner":
+      return { role };
+    default:
+      return role satisfies never;
+  }
+}
+
+async function main(socketPath: string): Promise<void> {
+  const conn = await Deno.connect({ transport: "unix", path: socketPath });
+  const sender = new FrameSender(conn);
+  const frames: Frames = readFrames<ToIsolate>(conn);
+  const first = await frames.next();
+  if (first.done) return;
+  const boot = first.value.message;
+  if (boot.type !== "Boot") throw new TypeError(`The first frame must be Boot, not ${boot.type}`);
+
+  const database = openDatabase(boot);
+  const progress = new ProgressFile(boot.progressPath);
+  keepAppFolder(boot, socketPath);
+  setFunctionsUrl(fileUrl(boot.functionsDir));
+  setTableResolver((id) => {
+    const reads = currentCall()?.reads;
+    if (reads !== undefined) return reads.tableOf(id);
+    // Outside a run only the form of an id can be judged: in actions, and when the schema is applied.
+    return decodeId(id) === null ? null : undefined;
+  });
+  watchIdle();
+  catchUncaught();
+  lockDown({
+    role: boot.role,
+    env: boot.env,
+    print: (level, values) => {
+      const call = currentCall() ?? runningAction();
+      if (call !== null) call.logLines.addConsole(level, values);
+      else printBounded(`[${level}] ${consoleText(values)}`);
+    },
+  });
+
+  const answer = await load(boot, database);
+  if (!("app" in answer)) {
+    await sender.send(answer satisfies FromIsolate);
+    return;
+  }
+  revokeAll(boot.role);
+  await sender.send(answer.ready satisfies FromIsolate);
+  await serve(frames, { app: answer.app, boot, database, progress, sender });
+}
+
+/** Loads the app and lets the database know its tables. */
+async function load(
+  { functionsDir }: Boot,
+  database: Database,
+): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
+  try {
+    const app = await loadApp(functionsDir);
+    let ts = 0;
+    let lastGroup: string | null = null;
+    if (database.role === "writer") {
+      database.writer.applySchema(app.schema);
+      ts = database.writer.ts;
+      lastGroup = database.writer.lastGroup();
+    } else if (database.role === "reader") {
+      database.reader.useSchema(app.schema);
+      ts = database.reader.openSnapshot();
+      database.reader.closeSnapshot();
+    }
+    const functions = [...app.functions.values()].map(({ udfPath, spec: { kind, visibility } }) =>
+      [udfPath, { kind, visibility }] as const
+    );
+    return { app, ready: { type: "Ready", functions, ts, lastGroup } };
+  } catch (error) {
+    return { type: "Broken", message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+interface Parts {
+  readonly app: LoadedApp;
+  readonly boot: Boot;
+  readonly database: Database;
+  readonly progress: ProgressFile;
+  readonly sender: FrameSender;
+}
+
+/** Serves until main closes the socket. */
+async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
+  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender });
+  for await (const frame of frames) {
+    const { message } = frame;
+    if (database.role === "writer" && message.type === "Batch") {
+      await runBatch({ app, database: database.writer, progress, sender }, message);
+    } else if (database.role === "reader" && message.type === "RunWave") {
+      await runWave({ app, database: database.reader, progress, sender }, message);
+    } else if (
+      database.role === "runner" &&
+      (message.type === "RunAction" || message.type === "SubAnswer" || message.type === "Beat")
+    ) {
+      runner.take({ message, segments: frame.segments }, fail);
+    } else {
+      throw new TypeError(`A ${boot.role} cannot be sent ${message.type}`);
+    }
+  }
+}
+
+function fail(error: unknown): never {
+  printError(error);
+  exit(1);
+}
+
+// The promise is not awaited at the top of the module: a pending module could not be told from an idle one.
+main(Deno.args[0] ?? "").then(() => exit(0), fail);

@@ -1,0 +1,63 @@
+/**
+ * Writes the import maps of isolates, `import_map.json` and `import_map_runner.json`, from the modules this runtime has:
+ * `deno run --allow-read --allow-write=mod/functions/isolate --allow-env --allow-sys mod/functions/isolate/make_import_maps.ts`.
+ * A test fails when they no longer fit the runtime.
+ */
+import { builtinModules } from "node:module";
+import type { IsolateRole } from "../wire.ts";
+import { isOpenModule, refusedMessage, standInSource } from "./refused_modules.ts";
+
+interface ImportMap {
+  readonly imports: Record<string, string>;
+  readonly scopes: Record<string, Record<string, string>>;
+}
+
+/** What both maps have: the packages of app authors, and ours. */
+const packages = {
+  "syncline/server": "../server_api.ts",
+  "zod": "npm:zod@4.6.7",
+};
+
+/** Modules that stand under other names than their own or that no list names. */
+const unlisted = ["ffi", "quic", "sea"];
+
+/** The import map for app code in an isolate of this role. Our own folders keep the real modules. */
+export async function importMap(role: IsolateRole): Promise<ImportMap> {
+  const imports: Record<string, string> = { ...packages };
+  const real: Record<string, string> = {};
+  const names = new Set([...builtinModules.map((name) => name.replace(/^node:/, "")), ...unlisted]);
+  for (const name of [...names].sort()) {
+    if (isOpenModule(name, role)) continue;
+    const specifier = `node:${name}`;
+    imports[specifier] = name === "process" ? "./process_module.ts" : await standInUrl(name, role);
+    // The bare name is resolved through this map again.
+    imports[name] = name === "process"
+      ? "./process_module.ts"
+      : `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
+    real[specifier] = specifier;
+  }
+  return { imports, scopes: { "../../": real } };
+}
+
+async function standInUrl(name: string, role: IsolateRole): Promise<string> {
+  const source = standInSource(name, {
+    exportNames: await exportNames(name),
+    message: refusedMessage(name, role),
+  });
+  return `data:text/javascript,${source.replaceAll("%", "%25").replaceAll("#", "%23")}`;
+}
+
+async function exportNames(name: string): Promise<string[]> {
+  try {
+    return Object.keys(await import(`node:${name}`) as object).sort();
+  } catch {
+    return [];
+  }
+}
+
+if (import.meta.main) {
+  for (const [file, role] of [["import_map.json", "reader"], ["import_map_runner.json", "runner"]] as const) {
+    const path = new URL(file, import.meta.url);
+    Deno.writeTextFileSync(path, `${JSON.stringify(await importMap(role), null, 2)}\n`);
+  }
+}

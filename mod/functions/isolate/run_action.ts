@@ -1,0 +1,101 @@
+/** Runs actions, many at once; what they call goes through main. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { UserError } from "../../errors.ts";
+import { functionLimits } from "../../limits.ts";
+import { type FunctionKind, type FunctionName, functionPath } from "../../protocol/function_reference.ts";
+import type { Outcome } from "../outcome.ts";
+import type { RunAction } from "../wire.ts";
+import { type App, findFunction } from "./app.ts";
+import { AuthApi } from "./auth_api.ts";
+import { Call } from "./call.ts";
+import { CalledFunctionError } from "./call_errors.ts";
+import { type Ending, endingOfError } from "./ending.ts";
+import { invoke } from "./invoke.ts";
+import { jsonText } from "./json_text.ts";
+import { LogApi } from "./log_api.ts";
+
+const { parse } = JSON;
+const realNow = Date.now;
+
+type Args = Record<string, unknown>;
+
+/** Asks main to run a function for a running action. Never rejects. */
+export type SubCaller = (
+  sub: { readonly call: number; readonly kind: FunctionKind; readonly udfPath: string; readonly args: Args },
+) => Promise<Outcome>;
+
+const running = new AsyncLocalStorage<Call>();
+
+/** The action whose code is running now, also behind its timers and awaits. */
+export function runningAction(): Call | null {
+  return running.getStore() ?? null;
+}
+
+/** `ctx` of an action. It stops working when the action has ended. */
+class ActionContext {
+  readonly auth: AuthApi;
+  readonly log: LogApi;
+  readonly env: Readonly<Record<string, string>>;
+  readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
+  readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
+  readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(call: Call, env: Readonly<Record<string, string>>, run: (kind: FunctionKind) => Caller) {
+    this.auth = new AuthApi(call);
+    this.log = new LogApi(call.logLines);
+    this.env = env;
+    this.runQuery = run("query");
+    this.runMutation = run("mutation");
+    this.runAction = run("action");
+  }
+}
+
+type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
+
+/** Runs an action. Never throws: a failure is an ending too. */
+export async function runAction(
+  app: App,
+  { call: number, udfPath, args, identity, origin }: RunAction,
+  { env, subCall }: { readonly env: Readonly<Record<string, string>>; readonly subCall: SubCaller },
+): Promise<{ readonly ending: Ending; readonly logLines: readonly string[] }> {
+  const call = new Call({ udfPath, identity, at: realNow(), seed: null, reads: undefined });
+  let open = true;
+  const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
+    if (!open) {
+      throw new Error(
+        `"${udfPath}" has ended, and its ctx was used after that: await every promise before it returns`,
+      );
+    }
+    const path = functionPath(name);
+    const text = jsonText(subArgs, `The arguments of "${path}"`);
+    if (text.length > functionLimits.argsCharsMax) {
+      throw new RangeError(
+        `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ${functionLimits.argsCharsMax}`,
+      );
+    }
+    const outcome = await subCall({ call: number, kind, udfPath: path, args: parse(text) as Args });
+    call.logLines.addAll(outcome.logLines);
+    return resultOf(outcome);
+  };
+  try {
+    const callee = findFunction(app, udfPath, { kind: "action", origin });
+    const ctx = new ActionContext(call, env, caller);
+    const text = await running.run(
+      call,
+      () => invoke(callee, ctx, { args, settle: async (result) => await result }),
+    );
+    return { ending: { ok: true, text }, logLines: call.logLines.take() };
+  } catch (error) {
+    return { ending: endingOfError(error), logLines: call.logLines.take() };
+  } finally {
+    open = false;
+  }
+}
+
+/** The value a called function gave, or its error, which passes on as what it was. */
+function resultOf(outcome: Outcome): unknown {
+  if (outcome.ok) return parse(outcome.value);
+  const { kind, message, data } = outcome.error;
+  if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
+  throw new CalledFunctionError(outcome.error);
+}

@@ -1,0 +1,71 @@
+/** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
+import type { RecordKey, WriterDatabase, WriteTransaction } from "../../engine/transaction.ts";
+import type { CommitEntry } from "../../engine/types.ts";
+import type { WireMutation } from "../wire.ts";
+import { type App, findFunction } from "./app.ts";
+import { Call, setCurrentCall } from "./call.ts";
+import { type Ending, endingOfError } from "./ending.ts";
+import { settleOrIdle } from "./idle.ts";
+import { decodeRecord, encodeRecord } from "./replay_record.ts";
+import { outerFrame, runFrame } from "./transaction_ctx.ts";
+
+export interface MutationRun {
+  readonly ending: Ending;
+  readonly logLines: readonly string[];
+  /** Commit ts, or the current ts when nothing was written. */
+  readonly ts: number;
+  readonly replayed: boolean;
+  /** What it changed; `null` if nothing. */
+  readonly entry: CommitEntry | null;
+}
+
+/**
+ * Runs a mutation at the time `at`, or answers it from its record. The error of a mutation is an ending; what this
+ * throws is a failure of the database, after which the group can only be rolled back.
+ */
+export async function runMutation(
+  app: App,
+  database: WriterDatabase,
+  { mutation, at }: { readonly mutation: WireMutation; readonly at: number },
+): Promise<MutationRun> {
+  const key = recordKey(mutation);
+  const recorded = key === null ? null : database.findRecord(key);
+  if (recorded !== null) {
+    return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null };
+  }
+  const writes = database.beginMutation({ at });
+  const { udfPath, identity } = mutation;
+  const call = new Call({ udfPath, identity, at, seed: null, reads: writes });
+  const ending = await attempt(app, call, { mutation, writes });
+  let entry: CommitEntry | null = null;
+  if (ending.ok) entry = database.releaseMutation();
+  else database.rollbackMutation();
+  const ts = entry?.ts ?? database.ts;
+  if (key !== null) database.saveRecord(key, encodeRecord(ending, ts));
+  return { ending, logLines: call.logLines.take(), ts, replayed: false, entry };
+}
+
+async function attempt(
+  app: App,
+  call: Call,
+  { mutation, writes }: { readonly mutation: WireMutation; readonly writes: WriteTransaction },
+): Promise<Ending> {
+  setCurrentCall(call);
+  try {
+    const callee = findFunction(app, mutation.udfPath, { kind: "mutation", origin: mutation.origin });
+    const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
+    return {
+      ok: true,
+      text: await runFrame(app, frame, { callee, args: mutation.args, settle: settleOrIdle }),
+    };
+  } catch (error) {
+    return endingOfError(error);
+  } finally {
+    setCurrentCall(null);
+  }
+}
+
+function recordKey({ replay, identity }: WireMutation): RecordKey | null {
+  if (replay === undefined) return null;
+  return { sessionId: replay.sessionId, requestId: replay.requestId, principal: identity.principal };
+}

@@ -1,0 +1,114 @@
+/** The `ctx` of queries and mutations, and the calls nested in them: all in one transaction. */
+import type { WriteTransaction } from "../../engine/transaction.ts";
+import { type FunctionName, functionPath } from "../../protocol/function_reference.ts";
+import { type App, findFunction, type LoadedFunction } from "./app.ts";
+import { AuthApi } from "./auth_api.ts";
+import { Frame } from "./call.ts";
+import { DatabaseApi } from "./database_api.ts";
+import { invoke } from "./invoke.ts";
+import { jsonText } from "./json_text.ts";
+import { LogApi } from "./log_api.ts";
+
+const { parse } = JSON;
+
+type Args = Record<string, unknown>;
+
+/** Own fields rather than getters: authors spread and destructure `ctx`. */
+export class QueryContext {
+  readonly db: DatabaseApi;
+  readonly auth: AuthApi;
+  readonly log: LogApi;
+  readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(app: App, frame: Frame) {
+    this.db = new DatabaseApi(frame, app.tables);
+    this.auth = new AuthApi(frame.call);
+    this.log = new LogApi(frame.call.logLines);
+    this.runQuery = (name, args) => runNested(app, frame, { kind: "query", name, args });
+  }
+}
+
+export class MutationContext extends QueryContext {
+  readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(app: App, frame: Frame) {
+    super(app, frame);
+    this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
+  }
+}
+
+/** Runs a function inside the caller's transaction. A mutation that throws leaves no writes behind. */
+async function runNested(
+  app: App,
+  caller: Frame,
+  { kind, name, args = {} }: {
+    readonly kind: "query" | "mutation";
+    readonly name: FunctionName;
+    readonly args: Args | undefined;
+  },
+): Promise<unknown> {
+  const callee = findFunction(app, functionPath(name), { kind, origin: "server" });
+  // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
+  const ownArgs = parse(jsonText(args, `The arguments of "${callee.udfPath}"`)) as Args;
+  return await caller.nest(async () => {
+    const writes = kind === "mutation" ? caller.writes : null;
+    const savepoint = writes?.savepoint();
+    const frame = new Frame(caller.call, {
+      reads: caller.reads,
+      writes,
+      caller,
+      system: callee.system,
+    });
+    let text: string;
+    try {
+      text = await runFrame(app, frame, { callee, args: ownArgs, settle: asIs });
+    } catch (error) {
+      // When the whole call has ended, so has its transaction: the savepoint is gone with it.
+      if (caller.open) savepoint?.rollback();
+      throw error;
+    }
+    savepoint?.release();
+    return parse(text);
+  });
+}
+
+/** Runs a function in its frame and gives its result as JSON text; the frame is closed when this settles. */
+export async function runFrame(
+  app: App,
+  frame: Frame,
+  { callee, args, settle }: {
+    readonly callee: LoadedFunction;
+    readonly args: Args;
+    readonly settle: (result: PromiseLike<unknown>) => Promise<unknown>;
+  },
+): Promise<string> {
+  try {
+    const ctx = frame.writable ? new MutationContext(app, frame) : new QueryContext(app, frame);
+    const text = await invoke(callee, ctx, { args, settle });
+    // A nested function that was not awaited still belongs to this transaction.
+    if (frame.busy) await settle(frame.turn());
+    return text;
+  } catch (error) {
+    // Nested functions still running end before their caller's writes are undone; with the whole call they just end.
+    if (frame.busy && frame.depth > 0) await frame.turn();
+    throw error;
+  } finally {
+    frame.close();
+  }
+}
+
+/** The frame of a call's own function. */
+export function outerFrame(
+  call: Frame["call"],
+  { reads, writes, system }: {
+    readonly reads: Frame["reads"];
+    readonly writes: WriteTransaction | null;
+    readonly system: boolean;
+  },
+): Frame {
+  return new Frame(call, { reads, writes, caller: null, system });
+}
+
+async function asIs(result: PromiseLike<unknown>): Promise<unknown> {
+  return await result;
+}

@@ -1,0 +1,52 @@
+/** Errors that no call awaits: a promise left behind, a timer's callback. They are logged and never end the isolate. */
+import { currentCall } from "./call.ts";
+import { cleanStack } from "./call_errors.ts";
+import { inspected } from "./log_lines.ts";
+
+/** Told at most this often; more within the time is counted. */
+const REPORTS_MAX = 20;
+const REPORTS_MS = 10_000;
+
+const { error: printError } = console;
+const realNow = Date.now;
+
+let reports = 0;
+let since = 0;
+
+/** Starts to listen, before app code is loaded. */
+export function catchUncaught(): void {
+  addEventListener("unhandledrejection", (event) => {
+    event.preventDefault();
+    report("A promise that was left behind was rejected", event.reason);
+  });
+  addEventListener("error", (event) => {
+    event.preventDefault();
+    report("An error was not caught", event.error);
+  });
+}
+
+/** Adds the error to the log lines of the call under way, whose it most likely is, or prints it. */
+function report(what: string, thrown: unknown): void {
+  const stack = thrown instanceof Error ? cleanStack(thrown.stack) : "";
+  const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : inspected(thrown);
+  const text = `${what}: ${message}${stack === "" ? "" : `\n${stack}`}`;
+  const call = currentCall();
+  if (call !== null) {
+    call.logLines.add("ERROR", text);
+    return;
+  }
+  printBounded(text);
+}
+
+/** Prints to the isolate's standard error, but not without end. */
+export function printBounded(text: string): void {
+  const now = realNow();
+  if (now - since > REPORTS_MS) {
+    since = now;
+    reports = 0;
+  }
+  if (++reports <= REPORTS_MAX) printError(text);
+  else if (reports === REPORTS_MAX + 1) {
+    printError(`More was printed; it is left out for ${REPORTS_MS / 1000} s`);
+  }
+}

@@ -1,0 +1,105 @@
+/** The writer's work: batches of mutations, committed in groups. */
+import type { WriterDatabase } from "../../engine/mod.ts";
+import type { CommitEntry } from "../../engine/types.ts";
+import { isolateLimits } from "../../limits.ts";
+import { type FrameSender, frameText } from "../frames.ts";
+import type { Batch, Group } from "../wire.ts";
+import type { App } from "./app.ts";
+import { wireOutcome } from "./ending.ts";
+import type { ProgressFile } from "./progress.ts";
+import { runMutation } from "./run_mutation.ts";
+
+const monotonic = performance.now.bind(performance);
+
+/** What the writer works with. */
+export interface WriterParts {
+  readonly app: App;
+  readonly database: WriterDatabase;
+  readonly progress: ProgressFile;
+  readonly sender: FrameSender;
+}
+
+/** Runs a batch: one group, or several when it takes long. */
+export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
+  for (let from = 0; from < batch.calls.length;) {
+    const group = await runGroup(parts, { batch, from });
+    from += group.answers;
+    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
+    // text of the newest group alone.
+    const sent = parts.sender.sendText(group.text);
+    if (from < batch.calls.length) await sent;
+  }
+}
+
+type Answer = Group["answers"][number];
+
+async function runGroup(
+  { app, database, progress }: WriterParts,
+  { batch, from }: { readonly batch: Batch; readonly from: number },
+): Promise<{ readonly text: string; readonly answers: number }> {
+  const answers: Answer[] = [];
+  const entries: CommitEntry[] = [];
+  const segments: string[] = [];
+  let begun = 0;
+  const until = monotonic() + isolateLimits.batchSliceMs;
+  try {
+    database.openGroup();
+    for (const mutation of batch.calls.slice(from)) {
+      const at = progress.begin(from + begun++);
+      const run = await runMutation(app, database, { mutation, at });
+      const outcome = wireOutcome(run.ending, { logLines: run.logLines, segments });
+      answers.push({ outcome, ts: run.ts, replayed: run.replayed });
+      if (run.entry !== null) entries.push(towardsMain(run.entry));
+      if (monotonic() >= until) break;
+    }
+    progress.idle();
+    const text = groupText(batch, { from, answers, entries, segments, ts: database.ts });
+    database.commitGroup(text);
+    return { text, answers: answers.length };
+  } catch (error) {
+    progress.idle();
+    return failedGroup(database, { batch, from, calls: Math.max(1, begun), error });
+  }
+}
+
+function groupText(
+  { batch }: Batch,
+  { segments, ...group }: Omit<Group, "type" | "batch"> & { readonly segments: readonly string[] },
+): string {
+  return frameText({ type: "Group", batch, ...group } satisfies Group, segments);
+}
+
+/** The database failed: nothing of the group was committed, and none of its calls is acknowledged. */
+function failedGroup(
+  database: WriterDatabase,
+  { batch, from, calls, error }: {
+    readonly batch: Batch;
+    readonly from: number;
+    readonly calls: number;
+    readonly error: unknown;
+  },
+): { readonly text: string; readonly answers: number } {
+  // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+  database.rollbackGroup();
+  const { ts } = database;
+  const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
+  const answer: Answer = {
+    outcome: { error: { kind: "internal", message, data: null }, logLines: [] },
+    ts,
+    replayed: false,
+  };
+  const answers = new Array<Answer>(calls).fill(answer);
+  return { text: groupText(batch, { from, answers, entries: [], segments: [], ts }), answers: calls };
+}
+
+/** An entry without the contents of app documents, which nobody in main reads. */
+function towardsMain(entry: CommitEntry): CommitEntry {
+  return {
+    ...entry,
+    changes: entry.changes.map((change) => {
+      if (change.table.startsWith("_")) return change;
+      const { doc: _doc, ...rest } = change;
+      return rest;
+    }),
+  };
+}

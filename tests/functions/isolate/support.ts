@@ -1,0 +1,293 @@
+/** Starts real isolates for tests: a small parent that speaks frames, and functions folders outside the repository. */
+import { type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
+import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
+import { startArguments } from "../../../mod/functions/isolate/start_flags.ts";
+import type {
+  Batch,
+  Boot,
+  BootAnswer,
+  FromIsolate,
+  Group,
+  IsolateRole,
+  RunAction,
+  SubAnswer,
+  SubCall,
+  ToIsolate,
+  WaveAnswers,
+  WireCall,
+  WireMutation,
+  WireOutcome,
+} from "../../../mod/functions/wire.ts";
+
+/** Files of an app by name, such as `messages.ts`. */
+export type AppFiles = Readonly<Record<string, string>>;
+
+/** A folder with an app, a data folder and a place for sockets; removed with everything in it. */
+export class Workspace implements AsyncDisposable {
+  readonly dir: string;
+  readonly functionsDir: string;
+  readonly dataDir: string;
+  readonly progressDir: string;
+  #isolates = 0;
+
+  constructor(files: AppFiles) {
+    this.dir = Deno.makeTempDirSync({ prefix: "syncline-isolate-" });
+    this.functionsDir = `${this.dir}/functions`;
+    this.dataDir = `${this.dir}/data`;
+    this.progressDir = `${this.dir}/progress`;
+    for (const dir of [this.functionsDir, this.dataDir, this.progressDir]) Deno.mkdirSync(dir);
+    for (const [name, text] of Object.entries(files)) {
+      const path = `${this.functionsDir}/${name}`;
+      Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+      Deno.writeTextFileSync(path, text);
+    }
+  }
+
+  /** Starts an isolate and boots it. */
+  async start(
+    role: IsolateRole,
+    options: { readonly env?: Record<string, string> } = {},
+  ): Promise<TestIsolate> {
+    const name = `${role}-${++this.#isolates}`;
+    const socketPath = `${this.dir}/${name}.sock`;
+    const progressPath = `${this.progressDir}/${name}`;
+    using listener = Deno.listen({ transport: "unix", path: socketPath });
+    const child = new Deno.Command(Deno.execPath(), {
+      args: startArguments({
+        role,
+        socketPath,
+        dataDir: this.dataDir,
+        progressDir: this.progressDir,
+        functionsDir: this.functionsDir,
+      }),
+      clearEnv: true,
+      env: childEnv(),
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    const isolate = new TestIsolate(await listener.accept(), { child, progressPath });
+    await isolate.boot({
+      type: "Boot",
+      role,
+      databasePath: `${this.dataDir}/data.db`,
+      functionsDir: this.functionsDir,
+      progressPath,
+      env: options.env ?? {},
+    });
+    return isolate;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.dir, { recursive: true });
+  }
+}
+
+/** What the runtime needs to find its cache. */
+function childEnv(): Record<string, string> {
+  const env: Record<string, string> = { NO_COLOR: "1", SECRET_OF_THE_SERVER: "hidden" };
+  for (const name of ["HOME", "DENO_DIR", "XDG_CACHE_HOME"]) {
+    const value = Deno.env.get(name);
+    if (value !== undefined) env[name] = value;
+  }
+  return env;
+}
+
+/** An answer, unpacked. */
+export interface Answer {
+  /** The result, parsed; `undefined` when the call failed. */
+  readonly value: unknown;
+  readonly outcome: Outcome;
+  readonly logLines: readonly string[];
+}
+
+export interface QueryAnswer extends Answer {
+  readonly details: WaveAnswers["answers"][number];
+}
+
+export interface MutationAnswer extends Answer {
+  readonly ts: number;
+  readonly replayed: boolean;
+}
+
+/** A running isolate. */
+export class TestIsolate implements AsyncDisposable {
+  readonly child: Deno.ChildProcess;
+  readonly progressPath: string;
+  /** The answer to Boot. */
+  booted: BootAnswer | null = null;
+  readonly #conn: Deno.Conn;
+  readonly #sender: FrameSender;
+  readonly #frames: AsyncGenerator<Frame<FromIsolate>, void>;
+  readonly #stderr: Promise<string>;
+  #batches = 0;
+
+  constructor(
+    conn: Deno.Conn,
+    options: { readonly child: Deno.ChildProcess; readonly progressPath: string },
+  ) {
+    this.#conn = conn;
+    this.child = options.child;
+    this.progressPath = options.progressPath;
+    this.#sender = new FrameSender(conn);
+    this.#frames = readFrames<FromIsolate>(conn);
+    this.#stderr = new Response(options.child.stderr).text();
+  }
+
+  async boot(boot: Boot): Promise<void> {
+    await this.send(boot);
+    const { message } = await this.next();
+    if (message.type !== "Ready" && message.type !== "Broken") throw new Error(`Unexpected ${message.type}`);
+    this.booted = message;
+  }
+
+  async send(message: ToIsolate, segments: readonly string[] = []): Promise<void> {
+    await this.#sender.send(message, segments);
+  }
+
+  /** The next frame; throws with what the isolate printed when it has ended. */
+  async next(): Promise<Frame<FromIsolate>> {
+    const { value, done } = await this.#frames.next();
+    if (done || value === undefined) throw new Error(`The isolate has ended: ${await this.#stderr}`);
+    return value;
+  }
+
+  /** Runs queries as one wave. */
+  async wave(
+    queries: readonly WireCall[],
+  ): Promise<{ readonly ts: number; readonly answers: QueryAnswer[] }> {
+    const wave = ++this.#batches;
+    await this.send({ type: "RunWave", wave, queries });
+    const pinned = (await this.next()).message;
+    if (pinned.type !== "Pinned") throw new Error(`Unexpected ${pinned.type}`);
+    const answers: QueryAnswer[] = [];
+    for (let last = false; !last;) {
+      const { message, segments } = await this.next();
+      if (message.type !== "WaveAnswers" || message.from !== answers.length) {
+        throw new Error("Unexpected frame");
+      }
+      for (const details of message.answers) answers.push({ ...unpack(details.outcome, segments), details });
+      last = message.last;
+    }
+    return { ts: pinned.ts, answers };
+  }
+
+  /** Runs one query. */
+  async query(
+    udfPath: string,
+    args: Record<string, unknown> = {},
+    rest: Partial<WireCall> = {},
+  ): Promise<QueryAnswer> {
+    const { answers } = await this.wave([call(udfPath, args, rest)]);
+    const [answer] = answers;
+    if (answer === undefined) throw new Error("No answer");
+    return answer;
+  }
+
+  /** Runs mutations as one batch; also gives the groups as they came. */
+  async batch(
+    calls: readonly WireMutation[],
+  ): Promise<{ readonly answers: MutationAnswer[]; readonly groups: Group[] }> {
+    const batch = `test-${++this.#batches}`;
+    await this.send({ type: "Batch", batch, calls } satisfies Batch);
+    const answers: MutationAnswer[] = [];
+    const groups: Group[] = [];
+    while (answers.length < calls.length) {
+      const { message, segments } = await this.next();
+      if (message.type !== "Group" || message.batch !== batch || message.from !== answers.length) {
+        throw new Error("Unexpected frame");
+      }
+      groups.push(message);
+      for (const { outcome, ts, replayed } of message.answers) {
+        answers.push({ ...unpack(outcome, segments), ts, replayed });
+      }
+    }
+    return { answers, groups };
+  }
+
+  /** Runs one mutation. */
+  async mutate(
+    udfPath: string,
+    args: Record<string, unknown> = {},
+    rest: Partial<WireMutation> = {},
+  ): Promise<MutationAnswer> {
+    const { answers } = await this.batch([{ ...call(udfPath, args, rest), ...rest }]);
+    const [answer] = answers;
+    if (answer === undefined) throw new Error("No answer");
+    return answer;
+  }
+
+  /** Runs one action; its calls are answered by `answer`. */
+  async act(
+    udfPath: string,
+    args: Record<string, unknown> = {},
+    options: {
+      readonly call?: Partial<WireCall>;
+      readonly answer?: (
+        sub: SubCall,
+      ) => { readonly outcome: WireOutcome; readonly segments?: readonly string[] };
+    } = {},
+  ): Promise<Answer> {
+    const number = ++this.#batches;
+    await this.send(
+      { type: "RunAction", call: number, ...call(udfPath, args, options.call) } satisfies RunAction,
+    );
+    for (;;) {
+      const { message, segments } = await this.next();
+      if (message.type === "ActionDone" && message.call === number) return unpack(message.outcome, segments);
+      if (message.type !== "SubCall" || options.answer === undefined) {
+        throw new Error(`Unexpected ${message.type}`);
+      }
+      const { outcome, segments: values = [] } = options.answer(message);
+      await this.send(
+        { type: "SubAnswer", call: number, sub: message.sub, outcome } satisfies SubAnswer,
+        values,
+      );
+    }
+  }
+
+  /** Closes the socket and waits until the process has ended. */
+  async close(): Promise<{ readonly code: number; readonly stderr: string }> {
+    try {
+      this.#conn.close();
+    } catch (error) {
+      if (!(error instanceof Deno.errors.BadResource)) throw error;
+    }
+    const { code } = await this.child.status;
+    return { code, stderr: await this.#stderr };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/** A client's anonymous call, unless told otherwise. */
+export function call(
+  udfPath: string,
+  args: Record<string, unknown> = {},
+  rest: Partial<WireCall> = {},
+): WireCall {
+  return { udfPath, args, identity: anonymous, origin: "client", ...rest };
+}
+
+/** A signed-in user. */
+export function user(userId: string, sessionId = `session-of-${userId}`): Identity {
+  return { principal: `user:${userId}`, userId, adminId: null, sessionId };
+}
+
+function unpack(outcome: WireOutcome, segments: readonly string[]): Answer {
+  const { logLines } = outcome;
+  if ("error" in outcome) {
+    return { value: undefined, outcome: { ok: false, error: outcome.error, logLines }, logLines };
+  }
+  const value = segments[outcome.value] ?? "null";
+  return { value: JSON.parse(value), outcome: { ok: true, value, logLines }, logLines };
+}
+
+/** The error of an answer that must have failed. */
+export function errorOf(answer: Answer): { kind: string; message: string; data: unknown; stack?: string } {
+  if (answer.outcome.ok) throw new Error(`The call succeeded with ${answer.outcome.value}`);
+  return answer.outcome.error;
+}
