@@ -9,8 +9,9 @@ import { AdminAccounts } from "./admin_accounts.ts";
 import { AccountAuthenticator } from "./authenticator.ts";
 import { AuthLimits } from "./auth_limits.ts";
 import { CodeMail } from "./code_mail.ts";
+import { Impersonation } from "./impersonation.ts";
 import { MailAccounts } from "./mail_accounts.ts";
-import { printingMailer, smtpMailer } from "./mail/mailer.ts";
+import type { Mailer } from "./mail/mailer.ts";
 import { Outbox } from "./mail/outbox.ts";
 import { loadTemplates } from "./mail/templates.ts";
 import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
@@ -27,15 +28,9 @@ import { TokenHasher } from "./token_hash.ts";
 export type { AccountPolicy } from "./accounts.ts";
 export { AdminAccounts } from "./admin_accounts.ts";
 export { authModules } from "./functions.ts";
+export { type Mailer, printingMailer, smtpMailer } from "./mail/mailer.ts";
 export { TemplateError } from "./mail/templates.ts";
 export { loadSecretKeys, SecretKeyError, secretKeyFile, type SecretKeys } from "./secret_key.ts";
-
-/** How mail leaves the server. */
-export type MailSettings =
-  | { readonly kind: "smtp"; readonly url: string; readonly from: string }
-  /** Mails are printed, for development. */
-  | { readonly kind: "print"; readonly print: (text: string) => void }
-  | { readonly kind: "none" };
 
 export interface AccountsOptions {
   readonly keys: SecretKeys;
@@ -47,7 +42,8 @@ export interface AccountsOptions {
   readonly dev: boolean;
   /** Address of this server for browsers, without a slash at its end. */
   readonly publicUrl: () => string;
-  readonly mail: MailSettings;
+  /** How mail leaves the server; `null` when it cannot. Closed with the accounts. */
+  readonly mailer: Mailer | null;
   /** Folder of mail templates, or `null` for the built-in ones. */
   readonly templatesDir: string | null;
   /** Name of the app in mails. */
@@ -67,10 +63,13 @@ export interface AccountService extends AsyncDisposable {
   /** By function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
   readonly admins: AdminAccounts;
+  readonly sessions: Impersonation;
   /** The link with which the first administrator is created, or `null` when there is one. */
   setupLink(): Promise<string | null>;
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
+  /** Deletes expired rows now; it is done every now and then anyway. */
+  sweep(): Promise<void>;
   /** Resolves when every mail that was asked for has left or waits for another try. */
   mailSettled(): Promise<void>;
 }
@@ -88,7 +87,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const accountPage = () => `${options.publicUrl()}${ACCOUNT_PAGE}`;
   const redirects = new Redirects({ allowed: options.redirectUrls, dev: options.dev, fallback: accountPage });
   const templates = await loadTemplates(options.templatesDir);
-  const outbox = openOutbox(options.mail, log);
+  const outbox = options.mailer === null ? null : new Outbox({ mailer: options.mailer, log });
   const mail = new CodeMail({ hasher, outbox, templates, appName: options.appName, now, log });
   const parts: AccountParts = {
     policy,
@@ -114,6 +113,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   return {
     authenticator,
     admins,
+    sessions: new Impersonation(parts),
     actions: ownActions(new OwnAccountActions(parts)),
     routes: authRoutes({
       accounts: new Accounts(parts),
@@ -127,6 +127,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       return token === null ? null : `${accountPage()}#svc_setup_token=${token}`;
     },
     applyCommits: (entries) => authenticator.applyCommits(entries),
+    sweep: () => sweeper.run(),
     async mailSettled() {
       await mail.settled();
       await outbox?.settled();
@@ -137,19 +138,6 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       await outbox?.[Symbol.asyncDispose]();
     },
   };
-}
-
-function openOutbox(settings: MailSettings, log: Log): Outbox | null {
-  switch (settings.kind) {
-    case "smtp":
-      return new Outbox({ mailer: smtpMailer(settings), log });
-    case "print":
-      return new Outbox({ mailer: printingMailer(settings.print), log });
-    case "none":
-      return null;
-    default:
-      return settings satisfies never;
-  }
 }
 
 function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {

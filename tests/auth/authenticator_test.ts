@@ -1,0 +1,176 @@
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { randomBytes } from "node:crypto";
+import { AccessTokens } from "../../mod/auth/access_token.ts";
+import { AccountAuthenticator, type EndedSession } from "../../mod/auth/authenticator.ts";
+import { SystemCalls } from "../../mod/auth/system_calls.ts";
+import { deriveKeys } from "../../mod/auth/secret_key.ts";
+import type { CommitEntry } from "../../mod/engine/types.ts";
+import { startTestAccounts } from "./support/test_accounts.ts";
+
+const ended = { ok: false, error: "session has ended" };
+
+Deno.test("a token's identity names its user, session and principal, and ends when the token does", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken, userId } = await accounts.signUp("a@example.com");
+  const [session] = accounts.port.rows("_sessions");
+  assert.deepEqual(await accounts.service.authenticator.verify(accessToken), {
+    ok: true,
+    identity: { principal: `user:${userId}`, userId, adminId: null, sessionId: session?.["_id"] },
+    expiresAt: accounts.clock.now + 900_000,
+  });
+  accounts.clock.now += 900_000;
+  assert.deepEqual(await accounts.service.authenticator.verify(accessToken), {
+    ok: false,
+    error: "access token expired",
+  });
+});
+
+Deno.test("whoever deletes a session's row ends it in the turn of the commit", async () => {
+  await using accounts = await startTestAccounts();
+  const ends: EndedSession[] = [];
+  accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
+  const { accessToken, refreshToken } = await accounts.signUp("a@example.com");
+  const { sessionId } = await accounts.identityOf(accessToken);
+  await accounts.port.deleteRow(sessionId ?? "");
+  assert.deepEqual(ends, [{ sessionId }]);
+  assert.deepEqual(await accounts.service.authenticator.verify(accessToken), ended);
+  assert.equal(
+    (await accounts.post("/refresh", { refreshToken })).body.errorData.code,
+    "invalid_refresh_token",
+  );
+});
+
+Deno.test("a deleted user's sessions end, by the function and by hand", async () => {
+  for (const byHand of [true, false]) {
+    await using accounts = await startTestAccounts();
+    const ends: EndedSession[] = [];
+    accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
+    const { accessToken, refreshToken, userId = "" } = await accounts.signUp("a@example.com");
+    const other = await accounts.signUp("b@example.com");
+    if (byHand) await accounts.port.deleteRow(userId);
+    else {
+      await accounts.port.mutate({
+        udfPath: "_system/auth:deleteUser",
+        args: { userId },
+        identity: { principal: null, userId: null, adminId: null, sessionId: null },
+        origin: "server",
+      });
+      assert.deepEqual(accounts.port.rows("_passwords").length, 1);
+    }
+    assert.ok(ends.some((end) => "principal" in end && end.principal === `user:${userId}`));
+    assert.deepEqual(await accounts.service.authenticator.verify(accessToken), ended);
+    assert.equal(
+      (await accounts.post("/refresh", { refreshToken })).body.errorData.code,
+      "invalid_refresh_token",
+    );
+    assert.equal((await accounts.service.authenticator.verify(other.accessToken)).ok, true);
+  }
+});
+
+Deno.test("a refresh ends no session", async () => {
+  await using accounts = await startTestAccounts();
+  const ends: EndedSession[] = [];
+  accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
+  const { accessToken, refreshToken } = await accounts.signUp("a@example.com");
+  await accounts.post("/refresh", { refreshToken });
+  assert.deepEqual(ends, []);
+  assert.equal((await accounts.service.authenticator.verify(accessToken)).ok, true);
+});
+
+Deno.test("the claims of a token must be those of its session", async () => {
+  const secret = randomBytes(32);
+  await using accounts = await startTestAccounts({ secret });
+  const { userId = "" } = await accounts.signUp("a@example.com");
+  const other = await accounts.signUp("b@example.com");
+  const { sessionId } = await accounts.identityOf(other.accessToken);
+  const tokens = new AccessTokens(deriveKeys(secret).accessTokens);
+  const iat = accounts.clock.now / 1000;
+  for (
+    const claims of [
+      { sub: userId, sid: sessionId ?? "" },
+      { sub: other.userId ?? "", sid: sessionId ?? "", adm: true as const },
+      { sub: other.userId ?? "", sid: "nonsense" },
+      { sub: other.userId ?? "", sid: other.userId ?? "" },
+    ]
+  ) {
+    const token = tokens.sign({ ...claims, iat, exp: iat + 60 });
+    assert.deepEqual(await accounts.service.authenticator.verify(token), ended);
+  }
+});
+
+Deno.test("a token of another algorithm belongs to an issuer nobody configured", async () => {
+  await using accounts = await startTestAccounts();
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = `${part({ alg: "RS256", typ: "JWT" })}.${part({ iss: "https://issuer.example.com" })}.c2ln`;
+  assert.deepEqual(await accounts.service.authenticator.verify(token), {
+    ok: false,
+    error: "unknown token issuer",
+  });
+});
+
+Deno.test("another secret key signs everyone out and loses no account", async () => {
+  await using accounts = await startTestAccounts();
+  await using after = await startTestAccounts();
+  const { accessToken, refreshToken } = await accounts.signUp("a@example.com");
+  assert.deepEqual(await after.service.authenticator.verify(accessToken), {
+    ok: false,
+    error: "invalid access token signature",
+  });
+  assert.equal((await after.post("/refresh", { refreshToken })).status, 401);
+});
+
+/** An authenticator whose look-ups are answered by hand. */
+function byHand() {
+  const asked: PromiseWithResolvers<unknown>[] = [];
+  const calls = new SystemCalls({
+    query: async () => {
+      const answer = Promise.withResolvers<unknown>();
+      asked.push(answer);
+      return { ok: true, value: JSON.stringify(await answer.promise), logLines: [] };
+    },
+    mutate: () => Promise.reject(new Error("not expected")),
+  });
+  const accessTokens = new AccessTokens(randomBytes(32));
+  const authenticator = new AccountAuthenticator({ accessTokens, calls, now: () => 0 });
+  const token = accessTokens.sign({ sub: "u1", sid: "s1", iat: 0, exp: 900 });
+  return { asked, authenticator, token };
+}
+
+const session = { sessionId: "s1", userId: "u1", adminId: null, expiresAt: 1e12 };
+
+const commit = (table: string, id: string, doc: string | null): CommitEntry[] => [
+  { ts: 1, at: 0, changes: [{ table, tableNumber: 1, id, doc, keys: [] }] },
+];
+
+const turn = () => new Promise((resolve) => setTimeout(resolve));
+
+Deno.test("a session that ends while it is looked up is not believed", async () => {
+  for (const [table, id] of [["_sessions", "s1"], ["_users", "u1"]] as const) {
+    const { asked, authenticator, token } = byHand();
+    const verified = authenticator.verify(token);
+    await turn();
+    authenticator.applyCommits(commit(table, id, null));
+    asked[0]?.resolve(session);
+    await turn();
+    assert.equal(asked.length, 2);
+    asked[1]?.resolve(null);
+    assert.deepEqual(await verified, ended);
+  }
+});
+
+Deno.test("a session is looked up once for many, then remembered until its row changes", async () => {
+  const { asked, authenticator, token } = byHand();
+  const verified = Promise.all(Array.from({ length: 100 }, () => authenticator.verify(token)));
+  await turn();
+  assert.equal(asked.length, 1);
+  asked[0]?.resolve(session);
+  assert.ok((await verified).every(({ ok }) => ok));
+  assert.equal((await authenticator.verify(token)).ok, true);
+  assert.equal(asked.length, 1);
+  authenticator.applyCommits(commit("_sessions", "s1", JSON.stringify({})));
+  const again = authenticator.verify(token);
+  await turn();
+  asked[1]?.resolve(session);
+  assert.equal((await again).ok, true);
+});

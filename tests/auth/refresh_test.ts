@@ -1,0 +1,217 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { startTestAccounts, type TestAccounts } from "./support/test_accounts.ts";
+
+const DAY_MS = 86_400_000;
+
+const refresh = (accounts: TestAccounts, refreshToken: string, attemptId?: string) =>
+  accounts.post("/refresh", { refreshToken, ...(attemptId !== undefined && { attemptId }) });
+
+const codeOf = ({ status, body }: { status: number; body: { errorData?: { code: string } } }) =>
+  status === 200 ? "ok" : `${status} ${body.errorData?.code}`;
+
+Deno.test("a refresh rotates the token and the session goes on", async () => {
+  await using accounts = await startTestAccounts();
+  let tokens = await accounts.signUp("a@example.com");
+  const { sessionId } = await accounts.identityOf(tokens.accessToken);
+  for (let i = 0; i < 5; i++) {
+    accounts.clock.now += 60_000;
+    const { status, body } = await refresh(accounts, tokens.refreshToken);
+    assert.equal(status, 200);
+    assert.deepEqual(Object.keys(body).sort(), ["accessToken", "expiresIn", "refreshToken", "userId"]);
+    assert.notEqual(body.refreshToken, tokens.refreshToken);
+    assert.equal((await accounts.identityOf(body.accessToken)).sessionId, sessionId);
+    tokens = body;
+  }
+  assert.equal(accounts.port.rows("_sessions").length, 1);
+  assert.equal(accounts.port.rows("_refresh_tokens").length, 1);
+});
+
+Deno.test("a rotated token within 10 s is stale and the session survives; after that it is a theft", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken: first } = await accounts.signUp("a@example.com");
+  const { body: { refreshToken: second, accessToken } } = await refresh(accounts, first);
+  accounts.clock.now += 9_999;
+  assert.equal(codeOf(await refresh(accounts, first)), "401 stale_refresh_token");
+  assert.equal((await accounts.service.authenticator.verify(accessToken)).ok, true);
+  accounts.clock.now += 1;
+  assert.equal(codeOf(await refresh(accounts, first)), "401 refresh_token_reused");
+  assert.equal(accounts.port.rows("_sessions").length, 0);
+  assert.equal(accounts.port.rows("_refresh_tokens").length, 0);
+  assert.deepEqual(await accounts.service.authenticator.verify(accessToken), {
+    ok: false,
+    error: "session has ended",
+  });
+  assert.equal(codeOf(await refresh(accounts, second)), "401 invalid_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, first)), "401 invalid_refresh_token");
+});
+
+Deno.test("the reuse of a token rotated long ago still ends the session", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken: stolen } = await accounts.signUp("a@example.com");
+  let current = stolen;
+  for (let i = 0; i < 200; i++) {
+    accounts.clock.now += DAY_MS;
+    current = (await refresh(accounts, current)).body.refreshToken;
+  }
+  assert.equal(codeOf(await refresh(accounts, stolen)), "401 refresh_token_reused");
+  assert.equal(codeOf(await refresh(accounts, current)), "401 invalid_refresh_token");
+});
+
+Deno.test("tokens rotated in quick succession are each stale for 10 s of their own", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken: first } = await accounts.signUp("a@example.com");
+  const { body: { refreshToken: second } } = await refresh(accounts, first);
+  accounts.clock.now += 6_000;
+  const { body: { refreshToken: third } } = await refresh(accounts, second);
+  accounts.clock.now += 3_000;
+  assert.equal(codeOf(await refresh(accounts, first)), "401 stale_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, second)), "401 stale_refresh_token");
+  accounts.clock.now += 2_000;
+  assert.equal(codeOf(await refresh(accounts, second)), "401 stale_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, first)), "401 refresh_token_reused");
+  assert.equal(codeOf(await refresh(accounts, third)), "401 invalid_refresh_token");
+});
+
+Deno.test("a session slides 30 days with each refresh and expires without one", async () => {
+  await using accounts = await startTestAccounts();
+  let { refreshToken } = await accounts.signUp("a@example.com");
+  for (let i = 0; i < 3; i++) {
+    accounts.clock.now += 30 * DAY_MS - 1;
+    const answer = await refresh(accounts, refreshToken);
+    assert.equal(codeOf(answer), "ok");
+    refreshToken = answer.body.refreshToken;
+  }
+  accounts.clock.now += 30 * DAY_MS;
+  assert.equal(codeOf(await refresh(accounts, refreshToken)), "401 session_expired");
+  assert.equal(codeOf(await refresh(accounts, refreshToken)), "401 session_expired");
+});
+
+Deno.test("ten refreshes with one token at once: one succeeds, nine are stale, nobody is signed out", async () => {
+  await using accounts = await startTestAccounts();
+  let { refreshToken } = await accounts.signUp("a@example.com");
+  for (let round = 0; round < 20; round++) {
+    const answers = await Promise.all(Array.from({ length: 10 }, () => refresh(accounts, refreshToken)));
+    assert.deepEqual(answers.map(codeOf).sort(), [...Array(9).fill("401 stale_refresh_token"), "ok"]);
+    refreshToken = answers.find(({ status }) => status === 200)?.body.refreshToken;
+    accounts.clock.now += 60_000;
+  }
+  assert.equal(codeOf(await refresh(accounts, refreshToken)), "ok");
+});
+
+Deno.test("the same attempt within 10 s gets the same tokens again, so a lost answer signs nobody out", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken: first } = await accounts.signUp("a@example.com");
+  const attemptId = "attempt-0123456789";
+  const answer = await refresh(accounts, first, attemptId);
+  accounts.clock.now += 5_500;
+  const again = await refresh(accounts, first, attemptId);
+  assert.equal(again.status, 200);
+  assert.deepEqual(again.body, answer.body);
+  assert.equal(codeOf(await refresh(accounts, first, "another-0123456789")), "401 stale_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, first)), "401 stale_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, again.body.refreshToken)), "ok");
+  // Its tokens have been used: the answer arrived after all.
+  assert.equal(codeOf(await refresh(accounts, first, attemptId)), "401 stale_refresh_token");
+  accounts.clock.now += 5_000;
+  assert.equal(codeOf(await refresh(accounts, first, attemptId)), "401 refresh_token_reused");
+});
+
+Deno.test("an attempt cannot be claimed for a rotation made without it, nor by a guess", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken: first } = await accounts.signUp("a@example.com");
+  await refresh(accounts, first);
+  assert.equal(codeOf(await refresh(accounts, first, "attempt-0123456789")), "401 stale_refresh_token");
+  assert.equal(codeOf(await refresh(accounts, first, "short")), "400 bad_request");
+});
+
+for (
+  const [name, token] of [
+    ["empty text", ""],
+    ["another format", "eyJhbGciOiJIUzI1NiJ9.e30.x"],
+    ["random text", randomBytes(32).toString("base64url")],
+  ] as const
+) {
+  Deno.test(`${name} is no refresh token`, async () => {
+    await using accounts = await startTestAccounts();
+    assert.equal(codeOf(await refresh(accounts, token)), "401 invalid_refresh_token");
+  });
+}
+
+Deno.test("a refresh token of another server is not valid here", async () => {
+  await using here = await startTestAccounts();
+  await using there = await startTestAccounts();
+  await here.signUp("a@example.com");
+  const { refreshToken } = await there.signUp("a@example.com");
+  assert.equal(codeOf(await refresh(here, refreshToken)), "401 invalid_refresh_token");
+});
+
+Deno.test("sign-out ends the session of the refresh token, of the access token, or of both", async () => {
+  await using accounts = await startTestAccounts();
+  for (const by of ["refreshToken", "accessToken", "both"]) {
+    const tokens = await accounts.signUp(`${by}@example.com`.toLowerCase());
+    const body = by === "accessToken" ? {} : { refreshToken: tokens.refreshToken };
+    const options = by === "refreshToken" ? {} : { bearer: tokens.accessToken };
+    const answer = await accounts.post("/signout", body, options);
+    assert.deepEqual([answer.status, answer.body], [200, {}]);
+    assert.equal(accounts.port.rows("_sessions").length, 0);
+    assert.equal(accounts.port.rows("_refresh_tokens").length, 0);
+    assert.equal(codeOf(await refresh(accounts, tokens.refreshToken)), "401 invalid_refresh_token");
+    assert.deepEqual((await accounts.post("/signout", body, options)).body, {});
+  }
+});
+
+for (const text of ["", "{", "[]", "null", '{"refreshToken":5}', '{"refreshToken":"x"}']) {
+  Deno.test(`sign-out with ${JSON.stringify(text)} for a body answers {} and ends nothing`, async () => {
+    await using accounts = await startTestAccounts();
+    await accounts.signUp("a@example.com");
+    const answer = await accounts.post("/signout", undefined, { text, bearer: "no.such.token" });
+    assert.deepEqual([answer.status, answer.body], [200, {}]);
+    assert.equal(accounts.port.rows("_sessions").length, 1);
+  });
+}
+
+Deno.test("sign-out with a rotated token ends the session too", async () => {
+  await using accounts = await startTestAccounts();
+  const { refreshToken } = await accounts.signUp("a@example.com");
+  await refresh(accounts, refreshToken);
+  await accounts.post("/signout", { refreshToken });
+  assert.equal(accounts.port.rows("_sessions").length, 0);
+});
+
+Deno.test("an impersonation session keeps its expiry and caps its access tokens", async () => {
+  await using accounts = await startTestAccounts();
+  const user = await accounts.signUp("a@example.com");
+  const admin = await accounts.signInAdmin("admin@example.com");
+  const tokens = await accounts.service.sessions.impersonate({
+    userId: user.userId ?? "",
+    adminId: admin.adminId ?? "",
+    lifetimeMs: 600_000,
+    userAgent: null,
+  });
+  assert.ok(tokens);
+  assert.equal(tokens.userId, user.userId);
+  assert.equal(tokens.expiresIn, 600);
+  accounts.clock.now += 300_000;
+  const refreshed = await refresh(accounts, tokens.refreshToken);
+  assert.equal(refreshed.body.expiresIn, 300);
+  accounts.clock.now += 300_000;
+  assert.equal(codeOf(await refresh(accounts, refreshed.body.refreshToken)), "401 session_expired");
+});
+
+Deno.test("expired rows are swept: codes at once, sessions once nobody needs the reason any more", async () => {
+  await using accounts = await startTestAccounts();
+  await accounts.signUp("a@example.com");
+  const kept = await accounts.signUp("b@example.com");
+  await accounts.mailTo("b@example.com");
+  const counts = () =>
+    ["_codes", "_sessions", "_refresh_tokens"].map((table) => accounts.port.rows(table).length);
+  assert.deepEqual(counts(), [2, 2, 2]);
+  accounts.clock.now += 25 * 3_600_000;
+  await accounts.service.sweep();
+  assert.deepEqual(counts(), [0, 2, 2]);
+  await refresh(accounts, kept.refreshToken);
+  accounts.clock.now += 59 * DAY_MS;
+  await accounts.service.sweep();
+  assert.deepEqual(counts(), [0, 1, 1]);
+});

@@ -1,0 +1,96 @@
+import assert from "node:assert/strict";
+import { password, startTestAccounts } from "./support/test_accounts.ts";
+
+const posts = [
+  "/signup",
+  "/signin",
+  "/refresh",
+  "/verify-email/request",
+  "/verify-email/confirm",
+  "/reset/request",
+  "/reset/confirm",
+  "/magic/request",
+  "/magic/verify",
+  "/admin/signin",
+  "/admin/setup",
+];
+
+for (const path of posts) {
+  Deno.test(`POST ${path} takes JSON objects of a bounded size only`, async () => {
+    await using accounts = await startTestAccounts();
+    const refusals = [
+      [{ text: "{" }, 400, "bad_request"],
+      [{ text: "" }, 400, "bad_request"],
+      [{ text: "null" }, 400, "bad_request"],
+      [{ text: '"text"' }, 400, "bad_request"],
+      [{ headers: { "Content-Type": "text/plain" } }, 415, "unsupported_media_type"],
+      [{ headers: { "Content-Type": "application/x-www-form-urlencoded" } }, 415, "unsupported_media_type"],
+      [{ headers: { "Content-Type": "application/jsonp" } }, 415, "unsupported_media_type"],
+      [{ text: JSON.stringify({ email: "x".repeat(20_000) }) }, 413, "body_too_large"],
+    ] as const;
+    for (const [options, status, code] of refusals) {
+      const answer = await accounts.post(path, {}, options);
+      assert.equal(answer.status, status);
+      assert.deepEqual(answer.body.errorData, { code, data: null });
+    }
+  });
+}
+
+Deno.test("unknown paths and methods are not found", async () => {
+  await using accounts = await startTestAccounts();
+  assert.equal((await accounts.get("/signup")).status, 404);
+  assert.equal((await accounts.post("/nonsense")).status, 404);
+  assert.equal((await accounts.post("/providers")).status, 404);
+});
+
+Deno.test("a client that tries many passwords is told to wait, and others are not", async () => {
+  await using accounts = await startTestAccounts();
+  const attempt = (i: number, from: string) =>
+    accounts.post("/signin", { email: `a${i}@example.com`, password }, { from });
+  const answers = [];
+  for (let i = 0; i < 70; i++) answers.push(await attempt(i, `2001:db8::${i.toString(16)}`));
+  assert.equal(answers.filter(({ status }) => status === 401).length, 60);
+  const last = answers.at(-1);
+  assert.equal(last?.status, 429);
+  assert.equal(last?.body.errorData.code, "rate_limited");
+  assert.equal(last?.headers.get("retry-after"), "1");
+  assert.equal((await attempt(0, "2001:db8:0:1::1")).status, 401);
+  accounts.clock.now += 1_000;
+  assert.equal((await attempt(0, "2001:db8::1")).status, 401);
+});
+
+Deno.test("who guesses one account's password is told to wait; its owner, elsewhere, is not locked out", async () => {
+  await using accounts = await startTestAccounts();
+  await accounts.signUp("a@example.com");
+  const signIn = (chosen: string, from: string) =>
+    accounts.post("/signin", { email: "a@example.com", password: chosen }, { from });
+  const statuses = [];
+  for (let i = 0; i < 12; i++) statuses.push((await signIn(`guess ${i}`, "198.51.100.1")).status);
+  assert.deepEqual(statuses, [...Array(10).fill(401), 429, 429]);
+  assert.equal((await signIn(password, "198.51.100.1")).status, 429);
+  assert.equal((await signIn(password, "203.0.113.1")).status, 200);
+});
+
+Deno.test("right passwords do not count as guesses", async () => {
+  await using accounts = await startTestAccounts();
+  await accounts.signUp("a@example.com");
+  for (let i = 0; i < 40; i++) {
+    assert.equal((await accounts.post("/signin", { email: "a@example.com", password })).status, 200);
+  }
+});
+
+Deno.test("guesses from everywhere at one account stop, too", async () => {
+  await using accounts = await startTestAccounts();
+  await accounts.signUp("a@example.com");
+  const answers = await Promise.all(
+    Array.from(
+      { length: 300 },
+      (_, i) =>
+        accounts.post("/signin", { email: "a@example.com", password: `guess ${i}` }, {
+          from: `10.1.${i >> 8}.${i & 255}`,
+        }),
+    ),
+  );
+  assert.equal(answers.filter(({ status }) => status === 401).length, 100);
+  assert.equal(answers.filter(({ status }) => status === 429).length, 200);
+});

@@ -1,0 +1,130 @@
+/** The system functions of accounts on a real database, without isolates: calls run one after another in this process. */
+import { join } from "node:path";
+import { openReaderDatabase, openWriterDatabase } from "../../../mod/engine/mod.ts";
+import type { ReadTransaction } from "../../../mod/engine/transaction.ts";
+import type { CommitEntry, SchemaDefinition } from "../../../mod/engine/types.ts";
+import { authModules } from "../../../mod/auth/functions.ts";
+import type { CallPort } from "../../../mod/auth/system_calls.ts";
+import { functionSpec } from "../../../mod/functions/api/registration.ts";
+import { setTableResolver, TableBuilder } from "../../../mod/functions/api/schema.ts";
+import type { FunctionCall, MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
+import type { App, LoadedFunction } from "../../../mod/functions/isolate/app.ts";
+import type { Ending } from "../../../mod/functions/isolate/ending.ts";
+import { runMutation } from "../../../mod/functions/isolate/run_mutation.ts";
+import { runQuery } from "../../../mod/functions/isolate/run_query.ts";
+import { Tables } from "../../../mod/functions/isolate/tables.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
+
+export interface InProcessPort extends CallPort, AsyncDisposable {
+  readonly info: (udfPath: string) => LoadedFunction | undefined;
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void;
+  /** Documents of a table as they are stored now. */
+  rows(table: string): Record<string, unknown>[];
+  /** Deletes a row as a hand would: without the functions of accounts. */
+  deleteRow(id: string): Promise<void>;
+}
+
+/** Opens a database in a temporary folder. `now` is the clock of its functions. */
+export async function openInProcessPort(now: () => number): Promise<InProcessPort> {
+  const folder = await Deno.makeTempDir();
+  const path = join(folder, "data.db");
+  const { app, schema } = loadSystemFunctions();
+  const writer = openWriterDatabase(path);
+  writer.applySchema(schema);
+  const reader = openReaderDatabase(path);
+  reader.useSchema(schema);
+  // For the test's own looks, which come while calls are running.
+  const looker = openReaderDatabase(path);
+  looker.useSchema(schema);
+  const listeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  let queue: Promise<unknown> = Promise.resolve();
+  /** The running call is a global of the isolate's code: queries take their turn too. */
+  function inTurn<T>(run: () => T | Promise<T>): Promise<T> {
+    const result = queue.then(run);
+    queue = result.catch(() => {});
+    return result;
+  }
+  function tell(entry: CommitEntry | null): void {
+    if (entry !== null) { for (const listener of listeners) listener([entry]); }
+  }
+  /** What `id()` asks is a global, too; which table an id belongs to is the same at every snapshot. */
+  async function withSnapshot<T>(run: (reads: ReadTransaction) => Promise<T>): Promise<T> {
+    reader.openSnapshot();
+    try {
+      const reads = reader.beginQuery();
+      setTableResolver((id) => reads.tableOf(id));
+      return await run(reads);
+    } finally {
+      reader.closeSnapshot();
+    }
+  }
+  async function mutateNow(call: MutationCall): Promise<MutationAnswer> {
+    writer.openGroup();
+    const { ending, logLines, ts, replayed, entry } = await runMutation(app, writer, {
+      mutation: call,
+      at: now(),
+    });
+    writer.commitGroup("");
+    tell(entry);
+    return { outcome: outcomeOf(ending, logLines), ts, replayed };
+  }
+  async function queryNow(call: FunctionCall, reads: ReadTransaction): Promise<Outcome> {
+    const { ending, logLines } = await runQuery(app, call, { reads, at: now() });
+    return outcomeOf(ending, logLines);
+  }
+  return {
+    mutate: (call) => inTurn(() => withSnapshot(() => mutateNow(call))),
+    query: (call) => inTurn(() => withSnapshot((reads) => queryNow(call, reads))),
+    info: (udfPath) => app.functions.get(udfPath),
+    onCommits: (listener) => void listeners.push(listener),
+    rows(table) {
+      looker.openSnapshot();
+      try {
+        const all = { eq: [] };
+        return [...looker.beginQuery().scan(table, "by_creation_time", all, { order: "asc" })].map((
+          { doc },
+        ) => doc);
+      } finally {
+        looker.closeSnapshot();
+      }
+    },
+    deleteRow: (id) =>
+      inTurn(() => {
+        writer.openGroup();
+        writer.beginMutation({ at: now() }).delete(id);
+        const entry = writer.releaseMutation();
+        writer.commitGroup("");
+        tell(entry);
+      }),
+    async [Symbol.asyncDispose]() {
+      await queue;
+      looker[Symbol.dispose]();
+      reader[Symbol.dispose]();
+      writer[Symbol.dispose]();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+function loadSystemFunctions(): { app: App; schema: SchemaDefinition } {
+  const functions = new Map<string, LoadedFunction>();
+  const schema = new Map<string, ReturnType<typeof TableBuilder.definition>>();
+  for (const module of authModules) {
+    for (const [name, table] of Object.entries(module.tables)) {
+      schema.set(name, TableBuilder.definition(table));
+    }
+    for (const [name, declared] of Object.entries(module.functions)) {
+      const spec = functionSpec(declared);
+      if (spec === undefined) throw new TypeError(`${name} is not a function`);
+      const udfPath = `${module.path}:${name}`;
+      functions.set(udfPath, { udfPath, spec, system: true });
+    }
+  }
+  return { app: { functions, tables: new Tables(schema) }, schema };
+}
+
+function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {
+  return ending.ok
+    ? { ok: true, value: ending.text, logLines }
+    : { ok: false, error: ending.error, logLines };
+}
