@@ -1,0 +1,385 @@
+/**
+ * A FunctionHost in memory for tests of the hub: a small ordered map with snapshots and read sets, functions in plain
+ * TypeScript, and every step (commit, pin, answer) taken by hand or at once.
+ */
+import { UserError } from "../../../mod/errors.ts";
+import type { CommitEntry, Interval, ReadSet } from "../../../mod/engine/types.ts";
+import type {
+  FunctionCall,
+  FunctionHost,
+  FunctionInfo,
+  MutationAnswer,
+  MutationCall,
+  QueryAnswer,
+  Wave,
+} from "../../../mod/functions/host_port.ts";
+import type { AuthScope, Identity } from "../../../mod/functions/identity.ts";
+import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+
+/** What a function sees. */
+export interface MemoryContext {
+  get(key: string): unknown;
+  /** Keys from `lo` to below `hi`, with their values. */
+  range(lo: string, hi: string): [key: string, value: unknown][];
+  set(key: string, value: unknown): void;
+  delete(key: string): void;
+  principal(): string | null;
+  session(): string | null;
+  now(): number;
+  log(line: string): void;
+}
+
+export type MemoryFunction = (ctx: MemoryContext, args: Record<string, unknown>) => unknown;
+
+/** Thrown by a function whose arguments do not fit. */
+export class ArgsError extends Error {}
+
+interface PendingWave {
+  readonly queries: readonly FunctionCall[];
+  readonly onAnswer: (index: number, answer: QueryAnswer) => void;
+  readonly pin: (ts: number) => void;
+  readonly end: () => void;
+  readonly left: Set<number>;
+  snapshot: { readonly ts: number; readonly state: ReadonlyMap<string, unknown> } | null;
+}
+
+interface PendingMutation {
+  readonly call: MutationCall;
+  readonly resolve: (answer: MutationAnswer) => void;
+}
+
+export interface MemoryHostOptions {
+  readonly queries?: Record<string, MemoryFunction>;
+  readonly mutations?: Record<string, MemoryFunction>;
+  readonly actions?: Record<string, (args: Record<string, unknown>, identity: Identity) => unknown>;
+  /** Takes every step as soon as it can be taken; `false` for tests that take them by hand. */
+  readonly auto?: boolean;
+  /** Waves that may run beside one another. */
+  readonly readers?: number;
+}
+
+export class MemoryHost implements FunctionHost {
+  ts = 0;
+  /** Runs begun, by `path args`, to count what was not run. */
+  readonly runs: string[] = [];
+  mutationRuns = 0;
+  readonly waves: PendingWave[] = [];
+  readonly queued: PendingMutation[] = [];
+  auto: boolean;
+  #state: ReadonlyMap<string, unknown> = new Map();
+  readonly #queries: Record<string, MemoryFunction>;
+  readonly #mutations: Record<string, MemoryFunction>;
+  readonly #actions: NonNullable<MemoryHostOptions["actions"]>;
+  readonly #readers: number;
+  readonly #records = new Map<string, MutationAnswer>();
+  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #reloadListeners: (() => void)[] = [];
+  readonly #freeListeners: (() => void)[] = [];
+
+  constructor(
+    { queries = {}, mutations = {}, actions = {}, auto = true, readers = 2 }: MemoryHostOptions = {},
+  ) {
+    this.#queries = queries;
+    this.#mutations = mutations;
+    this.#actions = actions;
+    this.#readers = readers;
+    this.auto = auto;
+  }
+
+  info(udfPath: string): FunctionInfo | undefined {
+    const kind = udfPath in this.#queries
+      ? "query"
+      : udfPath in this.#mutations
+      ? "mutation"
+      : udfPath in this.#actions
+      ? "action"
+      : undefined;
+    return kind && { kind, visibility: "public" };
+  }
+
+  get readerFree(): boolean {
+    return this.waves.length < this.#readers;
+  }
+
+  onReaderFree(listener: () => void): void {
+    this.#freeListeners.push(listener);
+  }
+
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
+    this.#commitListeners.push(listener);
+  }
+
+  onReload(listener: () => void): void {
+    this.#reloadListeners.push(listener);
+  }
+
+  serveQueries(): void {}
+
+  reload(): void {
+    for (const listener of this.#reloadListeners) listener();
+  }
+
+  /** Replaces a query's code. */
+  define(udfPath: string, query: MemoryFunction): void {
+    this.#queries[udfPath] = query;
+  }
+
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return new Promise((resolve) => {
+      this.queued.push({ call, resolve });
+      if (this.auto && this.queued.length === 1) queueMicrotask(() => this.commit());
+    });
+  }
+
+  act(call: FunctionCall): Promise<Outcome> {
+    const action = this.#actions[call.udfPath];
+    if (action === undefined) {
+      return Promise.resolve(failed("unknown_function", `Unknown function ${call.udfPath}`));
+    }
+    return Promise.resolve().then(() => action(call.args, call.identity)).then(
+      (value): Outcome => ({ ok: true, value: JSON.stringify(value ?? null), logLines: [] }),
+      outcomeOf,
+    );
+  }
+
+  /** Commits a change as one group of its own, and tells the listeners. */
+  write(change: Record<string, unknown>): number {
+    const ctx = new Run(this.#state, { principal: null, userId: null, adminId: null, sessionId: null });
+    for (const [key, value] of Object.entries(change)) {
+      if (value === undefined) ctx.delete(key);
+      else ctx.set(key, value);
+    }
+    this.#tell([this.#apply(ctx)]);
+    return this.ts;
+  }
+
+  /** Runs queued mutations as one group, tells the listeners, then answers. */
+  commit(count = Infinity): void {
+    const group = this.queued.splice(0, count);
+    const entries: CommitEntry[] = [];
+    const answers = group.map(({ call }) => this.#mutate(call, entries));
+    this.#tell(entries);
+    group.forEach(({ resolve }, i) => {
+      const answer = answers[i];
+      if (answer !== undefined) resolve(answer);
+    });
+  }
+
+  startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+  ): Wave {
+    const pinned = Promise.withResolvers<number>();
+    const done = Promise.withResolvers<void>();
+    const wave: PendingWave = {
+      queries,
+      onAnswer,
+      pin: pinned.resolve,
+      end: done.resolve,
+      left: new Set(queries.keys()),
+      snapshot: null,
+    };
+    this.waves.push(wave);
+    if (this.auto) {
+      this.pin();
+      queueMicrotask(() => this.answerAll(wave));
+    }
+    return { pinned: pinned.promise, done: done.promise };
+  }
+
+  /** Opens the snapshot of the newest wave. */
+  pin(): void {
+    const wave = this.waves[this.waves.length - 1];
+    if (wave === undefined || wave.snapshot !== null) return;
+    wave.snapshot = { ts: this.ts, state: this.#state };
+    wave.pin(this.ts);
+  }
+
+  /** Answers one query that is under way. */
+  answer(udfPath: string, wave: PendingWave | undefined = this.#waveOf(udfPath)): void {
+    const index = wave?.queries.findIndex((query, i) => query.udfPath === udfPath && wave.left.has(i)) ?? -1;
+    if (wave === undefined || index < 0) throw new Error(`No run of ${udfPath} is under way`);
+    this.#answer(wave, index);
+  }
+
+  answerAll(wave: PendingWave | undefined = this.waves[0]): void {
+    for (const index of [...wave?.left ?? []]) if (wave !== undefined) this.#answer(wave, index);
+  }
+
+  /** Paths under way, wave by wave. */
+  get underWay(): string[][] {
+    return this.waves.map((wave) => [...wave.left].map((i) => wave.queries[i]?.udfPath ?? ""));
+  }
+
+  /** What a query gives right now, run outside all of this: the oracle. */
+  peek(call: Pick<FunctionCall, "udfPath" | "args" | "identity">): Outcome {
+    return this.#query(this.#state, call).outcome;
+  }
+
+  #waveOf(udfPath: string): PendingWave | undefined {
+    return this.waves.find((wave) =>
+      wave.queries.some((query, i) => query.udfPath === udfPath && wave.left.has(i))
+    );
+  }
+
+  #answer(wave: PendingWave, index: number): void {
+    const call = wave.queries[index];
+    if (call === undefined || wave.snapshot === null) throw new Error("The wave has no snapshot yet");
+    this.runs.push(`${call.udfPath} ${JSON.stringify(call.args)}`);
+    wave.left.delete(index);
+    const answer = { ...this.#query(wave.snapshot.state, call), ts: wave.snapshot.ts };
+    wave.onAnswer(index, answer);
+    if (wave.left.size > 0) return;
+    this.waves.splice(this.waves.indexOf(wave), 1);
+    wave.end();
+    for (const listener of this.#freeListeners) listener();
+  }
+
+  #query(
+    state: ReadonlyMap<string, unknown>,
+    { udfPath, args, identity }: Pick<FunctionCall, "udfPath" | "args" | "identity">,
+  ): Omit<QueryAnswer, "ts"> {
+    const run = new Run(state, identity);
+    const query = this.#queries[udfPath];
+    const outcome = query === undefined
+      ? failed("unknown_function", `Unknown function ${udfPath}`)
+      : runFunction(query, { run, args });
+    return {
+      outcome,
+      readSet: run.readSet,
+      scope: run.scope,
+      nondeterministic: run.nondeterministic,
+      durationMs: 1,
+    };
+  }
+
+  #mutate(call: MutationCall, entries: CommitEntry[]): MutationAnswer {
+    const key = call.replay &&
+      JSON.stringify([call.replay.sessionId, call.replay.requestId, call.identity.principal]);
+    const recorded = key === undefined ? undefined : this.#records.get(key);
+    if (recorded !== undefined) {
+      return { ...recorded, replayed: true, outcome: { ...recorded.outcome, logLines: [] } };
+    }
+    this.mutationRuns++;
+    const run = new Run(this.#state, call.identity);
+    const mutation = this.#mutations[call.udfPath];
+    const outcome = mutation === undefined
+      ? failed("unknown_function", `Unknown function ${call.udfPath}`)
+      : runFunction(mutation, { run, args: call.args });
+    if (outcome.ok && run.changed.size > 0) entries.push(this.#apply(run));
+    const answer = { outcome, ts: this.ts, replayed: false };
+    if (key !== undefined) this.#records.set(key, answer);
+    return answer;
+  }
+
+  #apply(run: Run): CommitEntry {
+    const before = this.#state;
+    this.#state = run.state;
+    this.ts++;
+    return {
+      ts: this.ts,
+      at: 0,
+      changes: [...run.changed].map((key) => ({
+        table: "map",
+        tableNumber: 1,
+        id: key,
+        keys: [["t1", before.has(key) ? key : null, run.state.has(key) ? key : null]] as const,
+      })),
+    };
+  }
+
+  #tell(entries: readonly CommitEntry[]): void {
+    if (entries.length > 0) { for (const listener of this.#commitListeners) listener(entries); }
+  }
+}
+
+function runFunction(
+  fn: MemoryFunction,
+  { run, args }: { readonly run: Run; readonly args: Record<string, unknown> },
+): Outcome {
+  try {
+    return { ok: true, value: JSON.stringify(fn(run, args) ?? null), logLines: run.logLines };
+  } catch (error) {
+    return { ...outcomeOf(error), logLines: run.logLines };
+  }
+}
+
+function outcomeOf(error: unknown): Outcome {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof UserError) {
+    return {
+      ok: false,
+      error: { kind: "user", message, data: { code: error.code, data: error.data } },
+      logLines: [],
+    };
+  }
+  return failed(error instanceof ArgsError ? "args" : "internal", message);
+}
+
+class Run implements MemoryContext {
+  readonly readSet: ReadSet = {};
+  readonly changed = new Set<string>();
+  readonly logLines: string[] = [];
+  scope: AuthScope = "nothing";
+  nondeterministic = false;
+  readonly #state: ReadonlyMap<string, unknown>;
+  readonly #identity: Identity;
+  #written: Map<string, unknown> | null = null;
+
+  constructor(state: ReadonlyMap<string, unknown>, identity: Identity) {
+    this.#state = state;
+    this.#identity = identity;
+  }
+
+  get state(): ReadonlyMap<string, unknown> {
+    return this.#written ?? this.#state;
+  }
+
+  get(key: string): unknown {
+    this.#read([key]);
+    return this.state.get(key);
+  }
+
+  range(lo: string, hi: string): [string, unknown][] {
+    this.#read([lo, hi]);
+    return [...this.state].filter(([key]) => lo <= key && key < hi).sort((a, b) => a[0] < b[0] ? -1 : 1);
+  }
+
+  set(key: string, value: unknown): void {
+    this.#written ??= new Map(this.#state);
+    this.#written.set(key, value);
+    this.changed.add(key);
+  }
+
+  delete(key: string): void {
+    this.#written ??= new Map(this.#state);
+    this.#written.delete(key);
+    this.changed.add(key);
+  }
+
+  principal(): string | null {
+    if (this.scope === "nothing") this.scope = "principal";
+    return this.#identity.principal;
+  }
+
+  session(): string | null {
+    this.scope = "session";
+    return this.#identity.sessionId;
+  }
+
+  now(): number {
+    this.nondeterministic = true;
+    return clockReads++;
+  }
+
+  log(line: string): void {
+    this.logLines.push(line);
+  }
+
+  #read(interval: Interval): void {
+    (this.readSet["t1"] ??= []).push(interval);
+  }
+}
+
+/** A clock that never gives the same answer twice. */
+let clockReads = 1;
