@@ -24,13 +24,11 @@ import type { WriteGroup } from "./write_group.ts";
 
 const { parse, stringify } = JSON;
 
-/** One write, with what undoes it. `first` says that it was the mutation's first to this document. */
+/** One write, with what undoes it. */
 interface JournalEntry {
-  readonly table: Table;
   readonly id: string;
   readonly before: StoredDocument | null;
   readonly after: StoredDocument | null;
-  readonly first: boolean;
 }
 
 export interface MutationSetup {
@@ -52,7 +50,7 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
   readonly #creationTimeBefore: number;
   /** Documents met or written, as they are now; `null` for deleted ones. */
   readonly #known = new Map<string, StoredDocument | null>();
-  /** Documents written, as they were before the mutation. */
+  /** Documents written, undone writes included, as they were before the mutation. */
   readonly #originals = new Map<string, StoredDocument | null>();
   readonly #journal: JournalEntry[] = [];
   /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
@@ -289,21 +287,19 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
     if (before !== null && after !== null && before.text === after.text) return;
     for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, before));
     this.#apply(before, after);
-    const first = !this.#originals.has(id);
-    if (first) this.#originals.set(id, before);
+    if (!this.#originals.has(id)) this.#originals.set(id, before);
     this.#known.set(id, after);
-    this.#journal.push({ table, id, before, after, first });
+    this.#journal.push({ id, before, after });
   }
 
   #undoTo(mark: number): void {
     while (this.#journal.length > mark) {
       const entry = this.#journal.pop();
       if (entry === undefined) return;
-      const { table, id, before, after, first } = entry;
-      for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, after));
+      // Open scans know of these writes already: those that began after the savepoint have been ended.
+      const { id, before, after } = entry;
       this.#apply(after, before);
       this.#known.set(id, before);
-      if (first) this.#originals.delete(id);
     }
   }
 

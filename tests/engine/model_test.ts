@@ -71,7 +71,7 @@ const step = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("loop" as const),
       range,
-      writes: fc.array(write, { maxLength: 6 }),
+      writes: fc.array(write, { maxLength: 12 }),
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("savepoint" as const) }) },
@@ -241,10 +241,13 @@ function checkEntry(entry: CommitEntry | null, documents: {
 
 Deno.test("random histories show what the model shows, and read sets notice exactly what changes their result", () => {
   fc.assert(
-    fc.property(history, (groups) => {
+    fc.property(fc.array(fields, { maxLength: 25 }), history, (prefilled, groups) => {
       using db = new TestDatabase(tables);
       const model = new Model();
-      let ts = 0;
+      db.commit((tx) => {
+        for (const fields of prefilled) applyWrite({ do: "insert", table: "items", fields }, { tx, model });
+      });
+      let ts = db.writer.ts;
       let watched: {
         readonly step: RangeStep;
         readonly rows: string;
@@ -311,7 +314,7 @@ Deno.test("random histories show what the model shows, and read sets notice exac
         db.reader.closeSnapshot();
       }
     }),
-    { numRuns: 150 },
+    { numRuns: 200 },
   );
 });
 

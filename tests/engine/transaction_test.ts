@@ -204,6 +204,19 @@ Deno.test("a walk shows the rows of its beginning though the loop inserts, moves
   });
 });
 
+Deno.test("a document moved twice ahead of a walk is met once, as it was at the beginning", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    const ids = Array.from({ length: 100 }, (_, n) => tx.insert("items", { n }));
+    const seen: unknown[] = [];
+    for (const { doc } of tx.scan("items", "by_n", { eq: [] }, { order: "asc" })) {
+      if (seen.length === 0) { for (const n of [50.5, 70.5, 60.5]) tx.patch(ids[99] ?? "", { n }); }
+      seen.push(doc["n"]);
+    }
+    assert.deepEqual(seen, Array.from({ length: 100 }, (_, n) => n));
+  });
+});
+
 Deno.test("views are dead when their run is over", () => {
   using db = new TestDatabase(tables);
   let leaked: WriteTransaction | undefined;
