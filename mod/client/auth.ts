@@ -50,8 +50,6 @@ export class TokenKeeper {
   /** Whether the newest token came from a call with `forceRefresh`. */
   #tokenForced = false;
   #token: string | null = null;
-  /** Which setAuth the token is from. */
-  #tokenGeneration = 0;
   /** When the token ends; `null` when it does not say. */
   #expiresAt: number | null = null;
   /** The newest token the server refused. */
@@ -73,7 +71,7 @@ export class TokenKeeper {
     this.#next = new Alarm(clock);
   }
 
-  /** Whether it is known which token to use; a handshake waits for it. */
+  /** Whether it is known which token to use; the handshake and everything after a setAuth wait for it. */
   get decided(): boolean {
     return this.#decided;
   }
@@ -87,8 +85,10 @@ export class TokenKeeper {
     this.#reset();
     this.#fetchToken = fetchToken;
     this.#onChange = onChange;
-    // A token of the getter before stays in use until the new getter has answered.
-    if (this.#token === null) this.#decided = false;
+    // Undecided until the getter answers: calls made from now on run as whom it says, not as who was there before.
+    this.#token = null;
+    this.#expiresAt = null;
+    this.#decided = false;
     this.#ask({ forceRefresh: false });
   }
 
@@ -195,7 +195,7 @@ export class TokenKeeper {
     );
     this.#failures = Math.min(this.#failures + 1, 16);
     this.#next.set(waitMs, () => this.#ask({ forceRefresh: true }));
-    if (this.#token !== null && this.#tokenGeneration === this.#generation) return;
+    if (this.#token !== null) return;
     this.#useNone();
     this.#tell(false);
   }
@@ -211,7 +211,6 @@ export class TokenKeeper {
     this.#failures = 0;
     this.#token = token;
     this.#tokenForced = forced;
-    this.#tokenGeneration = this.#generation;
     // A new token that seems to have expired means that the local clock is wrong: its full life is what counts.
     const lifeMs = life === null ? 0 : life.leftMs > 0 ? life.leftMs : life.fullMs;
     this.#expiresAt = lifeMs > 0 ? now + lifeMs : null;

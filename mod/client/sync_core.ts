@@ -123,6 +123,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
     const { token } = this.tokens;
     if (session.token !== token) this.#send(session.authenticate(token));
     else if (session.unconfirmedTokens.length === 0) this.tokens.confirmed(token);
+    this.#sendModifications();
+    this.#sendCalls();
   }
 
   received(text: string | null): void {
@@ -241,16 +243,21 @@ export class SyncCore implements SocketOwner, TokenOwner {
     }
   }
 
+  /** Whether queries and calls may be sent: not before the handshake, and not while a setAuth waits for its token. */
+  get #flowing(): boolean {
+    return this.#greeted && this.tokens.decided;
+  }
+
   #sendModifications(): void {
     const session = this.#session;
-    if (session === null || !this.#greeted) return;
+    if (session === null || !this.#flowing) return;
     if (session.unanswered >= clientLimits.unansweredTransitionsMax) return;
     const modifications = this.queries.takeModifications();
     if (modifications.length > 0) this.#send(session.modify(modifications));
   }
 
   #sendCalls(): void {
-    if (!this.#greeted) return;
+    if (!this.#flowing) return;
     for (const { kind, requestId, udfPath, args } of this.requests.takeSendable()) {
       const type = kind === "mutation" ? "Mutation" : "Action";
       this.#send({ type, requestId, udfPath, args });

@@ -72,6 +72,23 @@ Deno.test("setAuth and clearAuth on an open socket send Authenticate with rising
   assert.equal(clock.pending, 1, "only the connection's own timer is left");
 });
 
+Deno.test("calls and queries after setAuth wait for its token, those before do not", async () => {
+  using test = makeTestClient();
+  const { client, clock } = test;
+  const socket = await test.open();
+  socket.take();
+  client.mutation("before", {}).catch(() => {});
+  const answer = Promise.withResolvers<string>();
+  client.setAuth(() => answer.promise);
+  client.mutation("after", {}).catch(() => {});
+  client.subscribe("q", {}, () => {});
+  await settle();
+  assert.deepEqual(types(socket.take()), ["Mutation"]);
+  answer.resolve(jwt(clock));
+  await settle();
+  assert.deepEqual(types(socket.take()), ["Authenticate", "ModifyQuerySet", "Mutation"]);
+});
+
 Deno.test("a token is renewed 30 s before it expires, with forceRefresh, without a new socket", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
