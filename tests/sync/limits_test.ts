@@ -1,0 +1,356 @@
+/** Limits of a socket: what is held, what is merged, what ends it. */
+import assert from "node:assert/strict";
+import { socketLimits } from "../../mod/limits.ts";
+import { World } from "./support/world.ts";
+import { settle, type TestSocket } from "./support/test_socket.ts";
+
+function assertFatal(socket: TestSocket, error: string | RegExp, code = 1008): void {
+  const last = socket.frames.at(-1);
+  assert.ok(last?.type === "FatalError", `expected a FatalError, got ${JSON.stringify(last)}`);
+  if (typeof error === "string") assert.equal(last.error, error);
+  else assert.match(last.error, error);
+  assert.equal(socket.closedWith, code);
+}
+
+Deno.test("WS12 a second Connect is a FatalError", () => {
+  const socket = new World().connected();
+  socket.connect();
+  assertFatal(socket, "Connect: the socket is already connected");
+});
+
+Deno.test("WS13 a wrong baseVersion or newVersion is a FatalError that names both", () => {
+  const wrongBase = new World().connected();
+  wrongBase.querySet = 1;
+  wrongBase.modify();
+  assertFatal(wrongBase, "ModifyQuerySet: baseVersion is 1, expected 0");
+  const wrongNew = new World().connected();
+  wrongNew.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 2, modifications: [] });
+  assertFatal(wrongNew, "ModifyQuerySet: newVersion is 2, expected 1");
+});
+
+Deno.test("WS14 Add of a live queryId is a FatalError", () => {
+  const socket = new World().connected();
+  socket.add(0, "sum");
+  socket.add(0, "sum");
+  assertFatal(socket, "ModifyQuerySet: the query 0 is already live");
+});
+
+Deno.test("WS15 what is no message is a FatalError that names the fault, and ends that socket alone", async () => {
+  const cases: [frame: string, error: RegExp, code: number][] = [
+    ["", /^malformed JSON/, 1007],
+    ["{", /^malformed JSON/, 1007],
+    ["\u0000", /^malformed JSON/, 1007],
+    ["3", /^message: Invalid input: expected object/, 1008],
+    ["null", /^message: Invalid input: expected object/, 1008],
+    ["{}", /^unknown message type undefined$/, 1008],
+    ['{"type":"Nonsense"}', /^unknown message type "Nonsense"$/, 1008],
+    ['{"type":"\\ud800"}', /^unknown message type "\\ud800"$/, 1008],
+    ['{"type":{"a":1}}', /^unknown message type {"a":1}$/, 1008],
+    ['{"type":"Connect"}', /^Connect: sessionId: Invalid input: expected string/, 1008],
+    ['{"type":"Mutation","requestId":1.5,"udfPath":"a","args":{}}', /^Mutation: requestId: .*int/, 1008],
+    [
+      '{"type":"Mutation","requestId":9007199254740993,"udfPath":"a","args":{}}',
+      /^Mutation: requestId: /,
+      1008,
+    ],
+    ['{"type":"Mutation","requestId":1,"udfPath":"a","args":[]}', /^Mutation: args: .*object/, 1008],
+    ['{"type":"Mutation","requestId":1,"udfPath":"a"}', /^Mutation: args: .*object/, 1008],
+    [
+      '{"type":"ModifyQuerySet","baseVersion":0,"newVersion":1,"modifications":[{"type":"Add","queryId":"x","udfPath":"a","args":{}}]}',
+      /^ModifyQuerySet: modifications\[0\]\.queryId: .*number/,
+      1008,
+    ],
+    [
+      '{"type":"ModifyQuerySet","baseVersion":0,"newVersion":1,"modifications":[{"type":"Xdd"}]}',
+      /^ModifyQuerySet: modifications\[0\]\.type: /,
+      1008,
+    ],
+    ['{"type":"Authenticate","baseVersion":0}', /^Authenticate: token: /, 1008],
+    [
+      `"${"x".repeat(socketLimits.frameCharsMax)}"`,
+      /^frame too long: \d+ characters, the limit is \d+$/,
+      1009,
+    ],
+  ];
+  const world = new World();
+  const bystander = world.connected();
+  bystander.add(0, "get", { key: "a" });
+  for (const [frame, error, code] of cases) {
+    const socket = world.connected();
+    socket.raw(frame);
+    assertFatal(socket, error, code);
+    socket.raw('{"type":"Pong"}');
+  }
+  const binary = world.connected();
+  binary.binary();
+  assertFatal(binary, "binary frame: every frame is JSON text", 1003);
+  world.host.write({ a: 1 });
+  await settle();
+  assert.equal(bystander.value(0), 1);
+  assert.equal(bystander.closedWith, null);
+});
+
+Deno.test("WL1 1024 live queries are served, one more is a FatalError", async () => {
+  const world = new World();
+  const socket = world.connected();
+  const adds = (count: number, from: number) =>
+    Array.from({ length: count }, (_, i) => ({
+      type: "Add" as const,
+      queryId: from + i,
+      udfPath: "get",
+      args: { key: `k${i % 7}` },
+    }));
+  socket.modify(...adds(1024, 0));
+  await settle();
+  assert.equal(socket.results.size, 1024);
+  assert.equal(world.host.runs.length, 7);
+  // A message that takes as many away as it adds is fine.
+  socket.modify({ type: "Remove", queryId: 0 }, ...adds(1, 2000));
+  await settle();
+  assert.equal(socket.closedWith, null);
+  socket.modify(...adds(1, 3000));
+  assertFatal(socket, "ModifyQuerySet: more than 1024 live queries");
+});
+
+Deno.test("WL2 past 64 running calls everything waits in order, while Transitions and Pings go on", async () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  socket.add(0, "get", { key: "watched" });
+  await settle();
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  for (let i = 0; i < 70; i++) socket.mutate(i, "add", { key: "a" });
+  socket.add(1, "sum");
+  assert.equal(world.host.queued.length, socketLimits.callsInFlightMax);
+  socket.take();
+  world.host.write({ watched: 1 });
+  await settle();
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  assert.equal(socket.value(0), 1);
+  // Silence does not count while a call is held; Pings are sent.
+  world.clock.advance(120_000);
+  assert.equal(socket.closedWith, null);
+  assert.equal(socket.all("Ping").length, 8);
+  assert.equal(socket.version.querySet, 1);
+  world.host.commit(1);
+  await settle();
+  assert.equal(world.host.queued.length, 64);
+  while (world.host.queued.length > 0) {
+    world.host.commit(10);
+    await settle();
+  }
+  assert.deepEqual(
+    socket.all("MutationResponse").map((response) => response.success && response.result),
+    [
+      ...Array(70).keys(),
+    ].map((i) => i + 1),
+  );
+  while (socket.version.querySet < 2) {
+    world.host.pin();
+    await settle();
+    world.host.answerAll();
+    await settle();
+  }
+});
+
+Deno.test("WL2 actions and mutations count together", async () => {
+  const gate = Promise.withResolvers<number>();
+  const world = new World({ auto: false, actions: { wait: () => gate.promise } });
+  const socket = world.connected();
+  for (let i = 0; i < 40; i++) socket.act(i, "wait");
+  for (let i = 0; i < 30; i++) socket.mutate(100 + i, "add", { key: "a" });
+  assert.equal(world.host.queued.length, 24);
+  gate.resolve(1);
+  await settle();
+  assert.equal(world.host.queued.length, 30);
+});
+
+Deno.test("WL2 what waits behind a held call is bounded", () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
+  for (let i = 0; i < socketLimits.heldFramesMax; i++) socket.raw('{"type":"Pong"}');
+  assert.equal(socket.closedWith, null);
+  socket.raw('{"type":"Pong"}');
+  assertFatal(socket, "too many frames wait behind running calls");
+});
+
+Deno.test("WL2 token expiry goes on while a call is held", async () => {
+  const world = new World({ auto: false });
+  world.authenticator.expiresAt.set("u1.s1", world.clock.now() + 5_000);
+  const socket = world.connected();
+  socket.authenticate(0, "u1.s1");
+  await settle();
+  for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
+  world.clock.advance(5_200);
+  assert.deepEqual(socket.frames.at(-1), { type: "AuthError", error: "access token expired" });
+});
+
+Deno.test("WL3 more than 1024 unanswered ModifyQuerySets and Authenticates are a FatalError", async () => {
+  const world = new World();
+  const socket = world.connected();
+  socket.stalled = true;
+  socket.bufferedAmount = socketLimits.bufferedBytesMax + 1;
+  for (let i = 0; i < 512; i++) {
+    socket.modify();
+    socket.authenticate(i, null);
+  }
+  await settle();
+  assert.equal(socket.closedWith, null);
+  socket.modify();
+  assertFatal(socket, "more than 1024 ModifyQuerySet and Authenticate messages await their Transition");
+});
+
+Deno.test("WL4 a client silent for 45 s is closed at the next ping tick", () => {
+  const world = new World();
+  const socket = world.connected();
+  world.clock.advance(44_900);
+  assert.equal(socket.all("Ping").length, 2);
+  assert.equal(socket.closedWith, null);
+  world.clock.advance(200);
+  assertFatal(socket, "nothing heard from the client for 45 s");
+});
+
+Deno.test("WL5 a Ping is sent every 15 s, and any message keeps the socket alive", () => {
+  const world = new World();
+  const [ponging, talking] = [world.connected(), world.connected()];
+  for (let s = 0; s < 300; s += 10) {
+    world.clock.advance(10_000);
+    ponging.tell({ type: "Pong" });
+    if (s % 30 === 0) talking.mutate(s, "nothing");
+  }
+  assert.equal(ponging.all("Ping").length, 20);
+  assert.equal(talking.all("Ping").length, 20);
+});
+
+Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async () => {
+  const world = new World();
+  const [stuck, slow] = [world.connected(), world.connected()];
+  const pong = () => {
+    stuck.tell({ type: "Pong" });
+    slow.tell({ type: "Pong" });
+  };
+  world.host.write({ a: "x".repeat(1000) });
+  stuck.stalled = slow.stalled = true;
+  stuck.add(0, "get", { key: "a" });
+  slow.add(0, "get", { key: "a" });
+  await settle();
+  for (let s = 0; s < 29; s += 1) {
+    world.clock.advance(1_000);
+    pong();
+  }
+  assert.equal(stuck.closedWith, null);
+  // One frees its buffer before it is too late, again and again.
+  slow.bufferedAmount = 0;
+  for (let s = 0; s < 20; s += 1) {
+    world.clock.advance(1_000);
+    if (stuck.closedWith === null) pong();
+    else slow.tell({ type: "Pong" });
+  }
+  assertFatal(stuck, "a frame took more than 30 s to send");
+  assert.equal(slow.closedWith, null);
+});
+
+Deno.test("SH7 updates of a slow socket are merged, the others do not wait", async () => {
+  const world = new World();
+  world.host.write({ a: 0, b: "x".repeat(socketLimits.bufferedBytesMax) });
+  const [slow, fast] = [world.connected(), world.connected()];
+  for (const socket of [slow, fast]) socket.add(0, "get", { key: "a" });
+  await settle();
+  slow.stalled = true;
+  slow.add(1, "get", { key: "b" });
+  await settle();
+  slow.take();
+  for (let a = 1; a <= 20; a++) {
+    world.host.write({ a });
+    await settle();
+    assert.equal(fast.value(0), a);
+  }
+  assert.deepEqual(slow.take(), []);
+  slow.drain();
+  world.clock.advance(socketLimits.drainPollMs);
+  await settle();
+  assert.equal(slow.take().length, 1);
+  assert.equal(slow.value(0), 20);
+  assert.equal(slow.version.ts, 21);
+});
+
+Deno.test("SH8 a slow socket gets each of its ModifyQuerySets and Authenticates answered once it drains", async () => {
+  const world = new World();
+  const socket = world.connected();
+  socket.bufferedAmount = socketLimits.bufferedBytesMax + 1;
+  socket.stalled = true;
+  socket.add(0, "get", { key: "a" });
+  socket.authenticate(0, "u1.s1");
+  await settle();
+  socket.add(1, "me");
+  socket.remove(0);
+  await settle();
+  assert.deepEqual(socket.take(), []);
+  socket.drain();
+  world.clock.advance(socketLimits.drainPollMs);
+  await settle();
+  assert.deepEqual(
+    socket.all("Transition").map(({ endVersion }) => [endVersion.querySet, endVersion.identity]),
+    [[1, 0], [1, 1], [2, 1], [3, 1]],
+  );
+});
+
+Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond all measure", async () => {
+  const world = new World();
+  world.host.define("get", (ctx, { key }) => ctx.get(String(key)));
+  const socket = world.connected();
+  socket.stalled = true;
+  socket.bufferedAmount = socketLimits.bufferedBytesMax + 1;
+  socket.mutate(1, "nothing");
+  await settle();
+  assert.equal(socket.all("MutationResponse").length, 1);
+  socket.bufferedAmount = socketLimits.bufferedBytesFatal;
+  socket.mutate(2, "nothing");
+  await settle();
+  assertFatal(socket, "the client does not read what it asked for");
+});
+
+Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", async () => {
+  const world = new World();
+  const [one, two] = [world.connected(), world.connected()];
+  const done = world.hub.shutdown();
+  assert.deepEqual([one.closedWith, two.closedWith], [1012, 1012]);
+  await done;
+  assert.equal(world.clock.tickerCount, 0);
+  const late = world.socket();
+  assert.equal(late.closedWith, 1012);
+  assert.equal(world.hub.socketCount, 0);
+});
+
+Deno.test("SV8 shutdown does not wait for ever for a close frame", async () => {
+  const world = new World();
+  const closes: number[] = [];
+  const handle = world.hub.connect({ send: () => {}, close: (code) => closes.push(code), bufferedAmount: 0 });
+  const done = world.hub.shutdown();
+  world.clock.advance(5_000);
+  await done;
+  assert.deepEqual(closes, [1012]);
+  handle?.closed();
+});
+
+Deno.test("WL7 what a socket that has gone held is let go", async () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  socket.add(0, "now");
+  socket.authenticate(0, "u1.s1");
+  socket.mutate(1, "add", { key: "a" });
+  await settle();
+  socket.drop();
+  world.host.pin();
+  world.host.answerAll();
+  world.host.commit();
+  await settle();
+  assert.equal(world.hub.queryCount, 0);
+  assert.equal(world.hub.socketCount, 0);
+  assert.equal(world.clock.tickerCount, 0);
+  assert.equal(world.host.mutationRuns, 1);
+});
