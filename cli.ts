@@ -6,7 +6,7 @@ const commands = [serveCommand];
 
 if (Deno.args[0] === "isolate") {
   // A compiled program starts itself again for each isolate; nobody types this.
-  await import("./mod/functions/isolate/main.ts");
+  await import("./mod/server/isolate_entry.ts");
 } else {
   exitOnBug();
   Deno.exit(await runProgram(commands, Deno.args));

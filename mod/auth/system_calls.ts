@@ -35,7 +35,7 @@ export class SystemCalls {
     { identity = anonymous }: CallOptions = {},
   ): Promise<Result> {
     const udfPath = functionPath(reference);
-    return resultOf(await this.#port.query({ udfPath, args, identity, origin: "server" }), udfPath);
+    return resultOf(await this.#port.query({ udfPath, args, identity, origin: "system" }), udfPath);
   }
 
   async mutate<Args extends Record<string, unknown>, Result>(
@@ -44,7 +44,7 @@ export class SystemCalls {
     { identity = anonymous }: CallOptions = {},
   ): Promise<Result> {
     const udfPath = functionPath(reference);
-    const { outcome } = await this.#port.mutate({ udfPath, args, identity, origin: "server" });
+    const { outcome } = await this.#port.mutate({ udfPath, args, identity, origin: "system" });
     return resultOf(outcome, udfPath);
   }
 }

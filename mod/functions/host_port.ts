@@ -19,8 +19,11 @@ export interface ReplayKey {
   readonly requestId: number;
 }
 
-/** Whose call it is: clients cannot reach internal functions. */
-export type CallOrigin = "client" | "server";
+/**
+ * Whose call it is. Clients cannot reach internal functions; the app's own functions, `server`, cannot reach those of the
+ * service; the service itself, `system`, reaches all.
+ */
+export type CallOrigin = "client" | "server" | "system";
 
 export interface FunctionCall {
   readonly udfPath: string;

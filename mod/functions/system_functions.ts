@@ -1,14 +1,18 @@
 /**
  * Functions and tables of the service itself, loaded into every isolate beside the app's: accounts, files, schedules.
- * Their paths begin with `_system/`, and only the server may call them.
+ * Which there are is said by whoever starts the isolate, with a list of `SystemModule`.
  */
 import type { SchemaDefinition } from "../engine/types.ts";
+import { TableBuilder } from "./api/schema.ts";
+import type { SystemModule } from "./system_module.ts";
 
-/** Modules by path, as `import * as` gives them. */
-export const systemModules: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {};
+/** The tables of system modules for the engine. */
+export function systemTables(modules: readonly SystemModule[]): SchemaDefinition {
+  const tables = modules.flatMap((module) => Object.entries(module.tables));
+  return new Map(tables.map(([name, table]) => [name, TableBuilder.definition(table)]));
+}
 
-/** Tables whose names begin with `_`. */
-export const systemTables: SchemaDefinition = new Map();
-
-/** How paths of system functions begin. */
-export const SYSTEM_PATH = "_system/";
+/** Whether a function path belongs to the service: no module of an app has a name that begins with `_`. */
+export function isSystemPath(udfPath: string): boolean {
+  return /^_[^:]*:/.test(udfPath);
+}

@@ -1,6 +1,6 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
 import type { CommitEntry, ReadSet } from "../engine/types.ts";
-import type { FunctionInfo, ReplayKey } from "./host_port.ts";
+import type { CallOrigin, FunctionInfo, ReplayKey } from "./host_port.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
 
@@ -42,8 +42,7 @@ export interface WireCall {
   readonly udfPath: string;
   readonly args: Record<string, unknown>;
   readonly identity: Identity;
-  /** `client` calls cannot reach internal functions. */
-  readonly origin: "client" | "server";
+  readonly origin: CallOrigin;
 }
 
 export interface WireMutation extends WireCall {

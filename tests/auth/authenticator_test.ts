@@ -54,7 +54,7 @@ Deno.test("a deleted user's sessions end, by the function and by hand", async ()
         udfPath: "_system/auth:deleteUser",
         args: { userId },
         identity: { principal: null, userId: null, adminId: null, sessionId: null },
-        origin: "server",
+        origin: "system",
       });
       assert.deepEqual(accounts.port.rows("_passwords").length, 1);
     }

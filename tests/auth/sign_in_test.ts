@@ -179,7 +179,7 @@ Deno.test("a hash of yesterday's cost is replaced when its owner signs in", asyn
     udfPath: "_system/auth:setOwnPassword",
     args: { checkedHash: null, passwordHash: old },
     identity: { principal: `user:${userId}`, userId, adminId: null, sessionId: null },
-    origin: "server",
+    origin: "system",
   });
   const signIn = (chosen: string) => accounts.post("/signin", { email: "a@example.com", password: chosen });
   assert.equal((await signIn("wrong horse")).status, 401);
@@ -209,7 +209,7 @@ Deno.test("an account keeps a bounded number of sessions, the newest", async () 
       udfPath: "_system/auth:signIn",
       args,
       identity: { principal: null, userId: null, adminId: null, sessionId: null },
-      origin: "server",
+      origin: "system",
     });
   }
   const sessions = accounts.port.rows("_sessions");

@@ -39,22 +39,20 @@ export interface IsolateCommand {
   readonly env: Record<string, string>;
 }
 
-/** The command for an isolate of this program, as it runs now. */
-export function isolateCommand(paths: IsolatePaths): IsolateCommand {
+/** The entry of an isolate without functions of the service. */
+export const plainEntry: URL = new URL("../isolate/main.ts", import.meta.url);
+
+/** The command for an isolate of this program, as it runs now. `entry`: the module to run; compiled, it is fixed. */
+export function isolateCommand(paths: IsolatePaths, entry: URL = plainEntry): IsolateCommand {
   const limit = String((isolateLimits.dataMiB + RUNTIME_MIB) * 1024);
   const own = Deno.build.standalone
     ? ["isolate", paths.socketPath]
-    : ["run", ...runFlags(paths), fileURLToPath(entryUrl()), paths.socketPath];
+    : ["run", ...runFlags(paths), fileURLToPath(entry), paths.socketPath];
   return {
     executable: "sh",
     args: ["-c", SHELL_SCRIPT, limit, Deno.execPath(), ...own],
     env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DENO_V8_FLAGS: heapFlag() },
   };
-}
-
-/** The entry of every isolate. */
-function entryUrl(): URL {
-  return new URL("../isolate/main.ts", import.meta.url);
 }
 
 function heapFlag(): string {
@@ -63,8 +61,8 @@ function heapFlag(): string {
 
 function runFlags(paths: IsolatePaths): string[] {
   const { role, databasePath, functionsDir, socketPath, progressPath, actionNet } = paths;
-  const entry = fileURLToPath(entryUrl());
-  const project = join(dirname(entry), "..", "..", "..");
+  const isolateDir = dirname(fileURLToPath(plainEntry));
+  const project = join(isolateDir, "..", "..", "..");
   const talk = [socketPath, progressPath];
   const database = role === "runner" ? [] : databaseFiles(databasePath);
   const read = role === "runner" ? [functionsDir, ...talk] : [functionsDir, paths.dataDir, ...talk];
@@ -80,7 +78,7 @@ function runFlags(paths: IsolatePaths): string[] {
     "--cached-only",
     "--no-remote",
     `--config=${join(project, "deno.json")}`,
-    `--import-map=${join(dirname(entry), role === "runner" ? "import_map_runner.json" : "import_map.json")}`,
+    `--import-map=${join(isolateDir, role === "runner" ? "import_map_runner.json" : "import_map.json")}`,
     `--v8-flags=${heapFlag()}`,
     `--allow-read=${list(read)}`,
     `--allow-write=${list(write)}`,

@@ -29,6 +29,8 @@ export interface IsolateHostOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Hosts that actions may reach; `null` or absent for any. */
   readonly actionNet?: readonly string[] | null;
+  /** Module that runs an isolate; one without functions of the service when absent. */
+  readonly entry?: URL;
   readonly log: Log;
 }
 
@@ -82,13 +84,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
     const functionsDir = await Deno.realPath(options.functionsDir);
-    const { env, actionNet = null, log } = options;
+    const { env, actionNet = null, entry, log } = options;
     const starter = await ProcessStarter.create({
       dataDir,
       functionsDir,
       env,
       actionNet,
-      command: isolateCommand,
+      command: (paths) => isolateCommand(paths, entry),
     });
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;

@@ -27,7 +27,7 @@ export function findFunction(
   { kind, origin }: { readonly kind: FunctionKind; readonly origin: CallOrigin },
 ): LoadedFunction {
   const found = app.functions.get(udfPath);
-  if (found === undefined || (found.spec.visibility === "internal" && origin === "client")) {
+  if (found === undefined || (found.spec.visibility === "internal" && !reachesInternal(found, origin))) {
     throw new RefusedCallError("unknown_function", `There is no function "${udfPath}"`);
   }
   if (found.spec.kind !== kind) {
@@ -37,6 +37,11 @@ export function findFunction(
     );
   }
   return found;
+}
+
+/** Internal functions of the app are for its other functions, those of the service for the service alone. */
+function reachesInternal({ system }: LoadedFunction, origin: CallOrigin): boolean {
+  return system ? origin === "system" : origin !== "client";
 }
 
 function withArticle(kind: FunctionKind): string {

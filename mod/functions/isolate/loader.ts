@@ -3,7 +3,8 @@ import type { SchemaDefinition } from "../../engine/types.ts";
 import { functionLimits } from "../../limits.ts";
 import { functionSpec } from "../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../api/schema.ts";
-import { SYSTEM_PATH, systemModules, systemTables } from "../system_functions.ts";
+import { isSystemPath, systemTables } from "../system_functions.ts";
+import type { SystemModule } from "../system_module.ts";
 import type { App, LoadedFunction } from "./app.ts";
 import { inspected } from "./log_lines.ts";
 import { loadErrorMessage } from "./load_errors.ts";
@@ -20,8 +21,11 @@ export interface LoadedApp extends App {
   readonly schema: SchemaDefinition;
 }
 
-/** Loads the app of a folder. Throws {@linkcode BrokenAppError}. */
-export async function loadApp(functionsDir: string): Promise<LoadedApp> {
+/** Loads the app of a folder beside the modules of the service. Throws {@linkcode BrokenAppError}. */
+export async function loadApp(
+  functionsDir: string,
+  systemModules: readonly SystemModule[],
+): Promise<LoadedApp> {
   let modules: ModuleFile[];
   try {
     modules = findModules(functionsDir);
@@ -31,8 +35,8 @@ export async function loadApp(functionsDir: string): Promise<LoadedApp> {
     );
   }
   const functions = new Map<string, LoadedFunction>();
-  for (const [modulePath, exports] of Object.entries(systemModules)) {
-    register(functions, { modulePath, name: modulePath, exports, system: true });
+  for (const { path, functions: exports } of systemModules) {
+    register(functions, { modulePath: path, name: path, exports, system: true });
   }
   let schema: SchemaDefinition | null = null;
   for (const module of modules) {
@@ -44,10 +48,11 @@ export async function loadApp(functionsDir: string): Promise<LoadedApp> {
     register(functions, { modulePath: module.modulePath, name: module.name, exports, system: false });
   }
   if (schema !== null) checkNamedTables(schema);
+  const system = systemTables(systemModules);
   return {
     functions,
-    tables: new Tables(schema === null ? null : new Map([...systemTables, ...schema])),
-    schema: new Map([...systemTables, ...schema ?? []]),
+    tables: new Tables({ app: schema, system }),
+    schema: new Map([...system, ...schema ?? []]),
   };
 }
 
@@ -90,8 +95,8 @@ function register(
         `${name}: the path of "${exportName}" has more than ${functionLimits.udfPathCharsMax} characters`,
       );
     }
-    if (!system && udfPath.startsWith(SYSTEM_PATH)) {
-      throw new BrokenAppError(`${name}: paths that begin with ${SYSTEM_PATH} belong to the service`);
+    if (!system && isSystemPath(udfPath)) {
+      throw new BrokenAppError(`${name}: paths that begin with _ belong to the service`);
     }
     functions.set(udfPath, { udfPath, spec, system });
   }

@@ -1,5 +1,6 @@
 /**
- * An isolate: a process that runs app code and nothing else of the server. Argument: the unix socket of main.
+ * An isolate: a process that runs app code and nothing else of the server. Started by itself, with the unix socket of
+ * main for its argument, it has no functions of the service; the server starts `mod/server/isolate_entry.ts`.
  * The order of its start is the point of this file (ARCHITECTURE.md, Processes).
  */
 import {
@@ -10,6 +11,7 @@ import {
   type WriterDatabase,
 } from "../../engine/mod.ts";
 import { type Frame, FrameSender, readFrames } from "../frames.ts";
+import type { SystemModule } from "../system_module.ts";
 import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire.ts";
 import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./call.ts";
@@ -50,7 +52,7 @@ function openDatabase({ role, databasePath }: Boot): Database {
   }
 }
 
-async function main(socketPath: string): Promise<void> {
+async function main(socketPath: string, systemModules: readonly SystemModule[]): Promise<void> {
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   const sender = new FrameSender(conn);
   const frames: Frames = readFrames<ToIsolate>(conn);
@@ -81,7 +83,7 @@ async function main(socketPath: string): Promise<void> {
     },
   });
 
-  const answer = await load(boot, database);
+  const answer = await load(boot, { database, systemModules });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
     return;
@@ -94,10 +96,13 @@ async function main(socketPath: string): Promise<void> {
 /** Loads the app and lets the database know its tables. */
 async function load(
   { functionsDir }: Boot,
-  database: Database,
+  { database, systemModules }: {
+    readonly database: Database;
+    readonly systemModules: readonly SystemModule[];
+  },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
-    const app = await loadApp(functionsDir);
+    const app = await loadApp(functionsDir, systemModules);
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {
@@ -151,5 +156,10 @@ function fail(error: unknown): never {
   exit(1);
 }
 
-// The promise is not awaited at the top of the module: a pending module could not be told from an idle one.
-main(Deno.args[0] ?? "").then(() => exit(0), fail);
+/** Runs as the isolate that main waits for at a unix socket, until main closes it; then ends the process. */
+export function runIsolate(socketPath: string, systemModules: readonly SystemModule[]): void {
+  // The promise is not awaited at the top of a module: a pending module could not be told from an idle one.
+  main(socketPath, systemModules).then(() => exit(0), fail);
+}
+
+if (import.meta.main) runIsolate(Deno.args[0] ?? "", []);

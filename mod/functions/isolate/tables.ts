@@ -3,17 +3,20 @@ import type { SchemaDefinition, TableDefinition } from "../../engine/types.ts";
 import type { Frame } from "./call.ts";
 
 /** Tables of the service that app code may read. It may write none of them. */
-const readableSystemTables: ReadonlySet<string> = new Set<string>();
+const readableSystemTables: ReadonlySet<string> = new Set(["_users"]);
 
 const NO_SCHEMA =
   "The app has no tables: add a schema.ts that says `export default defineSchema({ messages: defineTable({ body: z.string() }) })`";
 
-/** The tables of a database. `null` stands for an app without `schema.ts`. */
+/** The tables of a database. */
 export class Tables {
-  readonly #schema: SchemaDefinition | null;
+  readonly #app: SchemaDefinition | null;
+  readonly #system: SchemaDefinition;
 
-  constructor(schema: SchemaDefinition | null) {
-    this.#schema = schema;
+  /** `app` is `null` for an app without `schema.ts`. */
+  constructor({ app, system }: { readonly app: SchemaDefinition | null; readonly system: SchemaDefinition }) {
+    this.#app = app;
+    this.#system = system;
   }
 
   /** The definition of a table that the function may read. Throws with what to do otherwise. */
@@ -34,13 +37,11 @@ export class Tables {
   }
 
   #known(table: string): TableDefinition {
-    const definition = this.#schema?.get(table);
+    const definition = this.#app?.get(table) ?? this.#system.get(table);
     if (definition !== undefined) return definition;
     if (typeof table !== "string") throw new TypeError(`A table is named by a text, not by ${typeof table}`);
-    if (this.#schema === null) throw new TypeError(NO_SCHEMA);
-    const names = [...this.#schema.keys()].filter((name) => !name.startsWith("_"));
-    throw new TypeError(
-      `There is no table "${table}" in schema.ts; its tables are ${names.slice(0, 20).join(", ") || "none"}`,
-    );
+    if (this.#app === null) throw new TypeError(NO_SCHEMA);
+    const names = [...this.#app.keys()].slice(0, 20).join(", ");
+    throw new TypeError(`There is no table "${table}" in schema.ts; its tables are ${names || "none"}`);
   }
 }

@@ -47,7 +47,8 @@ async function runNested(
     readonly args: Args | undefined;
   },
 ): Promise<unknown> {
-  const callee = findFunction(app, functionPath(name), { kind, origin: "server" });
+  const origin = caller.system ? "system" : "server";
+  const callee = findFunction(app, functionPath(name), { kind, origin });
   // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
   const ownArgs = parse(jsonText(args, `The arguments of "${callee.udfPath}"`)) as Args;
   return await caller.nest(async () => {

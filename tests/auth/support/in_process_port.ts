@@ -120,7 +120,7 @@ function loadSystemFunctions(): { app: App; schema: SchemaDefinition } {
       functions.set(udfPath, { udfPath, spec, system: true });
     }
   }
-  return { app: { functions, tables: new Tables(schema) }, schema };
+  return { app: { functions, tables: new Tables({ app: null, system: schema }) }, schema };
 }
 
 function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {

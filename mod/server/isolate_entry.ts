@@ -1,0 +1,5 @@
+/** The isolate of a server: with the functions of every part of the service that has some. */
+import { authModules } from "../auth/functions.ts";
+import { runIsolate } from "../functions/isolate/main.ts";
+
+runIsolate(Deno.args.at(-1) ?? "", authModules);
