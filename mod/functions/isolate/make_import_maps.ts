@@ -5,7 +5,7 @@
  */
 import { builtinModules } from "node:module";
 import type { IsolateRole } from "../wire.ts";
-import { isOpenModule, refusedMessage, standInSource } from "./refused_modules.ts";
+import { isOpenModule, narrowedModules, refusedMessage, standInSource } from "./refused_modules.ts";
 
 interface ImportMap {
   readonly imports: Record<string, string>;
@@ -29,11 +29,11 @@ export async function importMap(role: IsolateRole): Promise<ImportMap> {
   for (const name of [...names].sort()) {
     if (isOpenModule(name, role)) continue;
     const specifier = `node:${name}`;
-    imports[specifier] = name === "process" ? "./process_module.ts" : await standInUrl(name, role);
+    const narrowed = narrowedModules.get(name);
+    imports[specifier] = narrowed ?? await standInUrl(name, role);
     // The bare name is resolved through this map again.
-    imports[name] = name === "process"
-      ? "./process_module.ts"
-      : `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
+    imports[name] = narrowed ??
+      `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
     real[specifier] = specifier;
   }
   return { imports, scopes: { "../../": real } };

@@ -5,11 +5,9 @@ import type { IsolateRole } from "../wire.ts";
 const pureModules: ReadonlySet<string> = new Set([
   "assert",
   "assert/strict",
-  "async_hooks",
   "buffer",
   "constants",
   "crypto",
-  "diagnostics_channel",
   "events",
   "path",
   "path/posix",
@@ -41,6 +39,7 @@ const runnerModules: ReadonlySet<string> = new Set([
   "_tls_common",
   "_tls_wrap",
   "dgram",
+  "diagnostics_channel",
   "dns",
   "dns/promises",
   "http",
@@ -57,6 +56,12 @@ const runnerModules: ReadonlySet<string> = new Set([
 export function isOpenModule(name: string, role: IsolateRole): boolean {
   return pureModules.has(name) || (role === "runner" && runnerModules.has(name));
 }
+
+/** Modules of which app code gets a part only, by the file of ours that gives it. */
+export const narrowedModules: ReadonlyMap<string, string> = new Map([
+  ["async_hooks", "./async_hooks_module.ts"],
+  ["process", "./process_module.ts"],
+]);
 
 /** What using a stand-in says. */
 export function refusedMessage(name: string, role: IsolateRole): string {

@@ -37,6 +37,11 @@ export class Workspace implements AsyncDisposable {
     this.dataDir = `${this.dir}/data`;
     this.progressDir = `${this.dir}/progress`;
     for (const dir of [this.functionsDir, this.dataDir, this.progressDir]) Deno.mkdirSync(dir);
+    this.write(files);
+  }
+
+  /** Adds or replaces files of the app. */
+  write(files: AppFiles): void {
     for (const [name, text] of Object.entries(files)) {
       const path = `${this.functionsDir}/${name}`;
       Deno.mkdirSync(path.slice(0, path.lastIndexOf("/")), { recursive: true });

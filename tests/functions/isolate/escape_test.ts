@@ -1,0 +1,229 @@
+/** What app code must not reach, tried from inside: at the top of a module and in a handler, in every role. */
+import assert from "node:assert/strict";
+import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import { type Answer, type TestIsolate, Workspace } from "./support.ts";
+
+interface Attempt {
+  readonly name: string;
+  /** Body of an async function; `SECRET`, `OUT`, `PORT` and `DB` are there. Giving back anything but `undefined` is an escape. */
+  readonly code: string;
+  /** Roles for which it is allowed. */
+  readonly allowed?: readonly IsolateRole[];
+  /** At load it makes the app broken, because the runtime remembers the package that it could not add. */
+  readonly handlerOnly?: true;
+}
+
+const runner: readonly IsolateRole[] = ["runner"];
+
+const attempts: readonly Attempt[] = [
+  { name: "read a file of the data folder", code: `return Deno.readTextFileSync(SECRET)` },
+  { name: "read it by fetch", code: `return await (await fetch("file://" + SECRET)).text()` },
+  {
+    name: "import it as JSON",
+    code: `return (await import("file://" + SECRET, { with: { type: "json" } })).default`,
+  },
+  {
+    name: "import it as text",
+    code: `return (await import("file://" + SECRET, { with: { type: "text" } })).default`,
+  },
+  { name: "read it by node:fs", code: `return (await import("node:fs")).readFileSync(SECRET, "utf8")` },
+  { name: "read it by bare fs", code: `return (await import("fs")).readFileSync(SECRET, "utf8")` },
+  {
+    name: "read it by fs/promises",
+    code: `return await (await import("node:fs/promises")).readFile(SECRET, "utf8")`,
+  },
+  {
+    name: "read an inherited descriptor",
+    code: `return (await import("node:fs")).readSync(3, new Uint8Array(9), 0, 9, 0)`,
+  },
+  { name: "write a file", code: `Deno.writeTextFileSync(OUT, "x"); return 1` },
+  { name: "write by node:fs", code: `(await import("node:fs")).writeFileSync(OUT, "x"); return 1` },
+  { name: "connect", code: `await Deno.connect({ port: PORT }); return 1`, allowed: runner },
+  { name: "fetch", code: `return await (await fetch("http://127.0.0.1:" + PORT)).text()`, allowed: runner },
+  {
+    name: "open a WebSocket",
+    code:
+      `const s = new WebSocket("ws://127.0.0.1:" + PORT); await new Promise((r) => s.onclose = r); return 1`,
+    allowed: runner,
+  },
+  {
+    name: "open an EventSource",
+    code: `new EventSource("http://127.0.0.1:" + PORT).close(); return 1`,
+    allowed: runner,
+  },
+  {
+    name: "connect by node:net",
+    code:
+      `const s = (await import("node:net")).connect(PORT); s.on("error", () => {}); s.destroy(); return 1`,
+    allowed: runner,
+  },
+  {
+    name: "reach a unix socket",
+    code: `const s = (await import("node:net")).connect({ path: SOCKET });
+      return await new Promise((resolve, reject) => { s.on("connect", () => resolve(1)); s.on("error", reject); })`,
+  },
+  { name: "resolve a name", code: `return await Deno.resolveDns("localhost", "A")`, allowed: runner },
+  { name: "listen", code: `Deno.listen({ port: 0 }); return 1` },
+  { name: "read the environment", code: `return Deno.env.get("SECRET_OF_THE_SERVER")` },
+  { name: "read the environment by process", code: `return process.env.SECRET_OF_THE_SERVER` },
+  {
+    name: "read the environment by node:process",
+    code: `return (await import("node:process")).default.env.SECRET_OF_THE_SERVER`,
+  },
+  { name: "start a process", code: `return new Deno.Command("sh").outputSync().code` },
+  {
+    name: "start a process by node",
+    code: `return (await import("node:child_process")).spawnSync("true").status`,
+  },
+  { name: "kill a process", code: `Deno.kill(Deno.ppid, "SIGTERM"); return 1` },
+  { name: "kill a process by process", code: `process.kill(process.ppid, 0); return 1` },
+  { name: "open another database", code: `new (await import("node:sqlite")).DatabaseSync(DB); return 1` },
+  {
+    name: "open a database in memory",
+    code: `new (await import("sqlite")).DatabaseSync(":memory:"); return 1`,
+  },
+  { name: "load a library", code: `Deno.dlopen("libc.so.6", {}); return 1` },
+  { name: "load a library by process", code: `process.dlopen({ exports: {} }, "/lib/x.node"); return 1` },
+  { name: "ask for a permission", code: `return (await Deno.permissions.request({ name: "read" })).state` },
+  { name: "reach the internals of the runtime", code: `return Deno[Deno.internal]` },
+  { name: "find the internals by symbol", code: `return Object.getOwnPropertySymbols(Deno)[0]` },
+  { name: "get a module from process", code: `return process.getBuiltinModule("fs")` },
+  { name: "get a binding from process", code: `return process.binding("fs")` },
+  {
+    name: "make a require",
+    code: `return (await import("node:module")).createRequire("file:///x.js")("fs")`,
+  },
+  {
+    name: "go round by a data module",
+    code: `return (await import("data:text/javascript,export{readFileSync as r}from'node:fs'")).r(SECRET)`,
+  },
+  {
+    name: "go round by base64",
+    code:
+      `return (await import("data:text/javascript;base64," + btoa("import f from 'fs';export default f"))).default.readFileSync(SECRET)`,
+  },
+  {
+    name: "go round by a blob module",
+    code:
+      `return (await import(URL.createObjectURL(new Blob(["export*from'node:fs'"], { type: "text/javascript" })))).readFileSync(SECRET)`,
+  },
+  {
+    name: "go round by Function",
+    code: `return (await new Function("return import('node:fs')")()).readFileSync(SECRET)`,
+  },
+  { name: "go round by eval", code: `return (await (0, eval)("import('node:fs')")).readFileSync(SECRET)` },
+  {
+    name: "import a package of the cache",
+    code: `return Object.keys(await import("npm:" + "nodemailer@10.6.0")).length`,
+    handlerOnly: true,
+  },
+  {
+    name: "import a package that was never fetched",
+    code: `return Object.keys(await import("npm:" + "is-odd@3.0.1")).length`,
+    handlerOnly: true,
+  },
+  {
+    name: "import from the network",
+    code: `return Object.keys(await import("http://127.0.0.1:" + PORT + "/x.js")).length`,
+  },
+  { name: "start a thread", code: `new Worker("data:text/javascript,0", { type: "module" }); return 1` },
+  {
+    name: "start a thread by node",
+    code: `new (await import("node:worker_threads")).Worker("0", { eval: true }); return 1`,
+  },
+  { name: "open an inspector", code: `(await import("node:inspector")).open(0); return 1` },
+  { name: "leave by node:vm", code: `return (await import("node:vm")).runInThisContext("1")` },
+  { name: "store on the disk", code: `localStorage.setItem("a", "b"); return 1` },
+  { name: "cache on the disk", code: `await caches.open("a"); return 1` },
+  { name: "end the process", code: `Deno.exit(3); return 1` },
+  { name: "end the process by process", code: `process.exit(3); return 1` },
+  { name: "abort the process", code: `process.abort(); return 1` },
+  { name: "close the window", code: `close(); return 1` },
+  { name: "write to standard output", code: `Deno.stdout.writeSync(new Uint8Array(1)); return 1` },
+  { name: "ask the terminal", code: `return prompt("?")` },
+  { name: "change JSON", code: `JSON.parse = () => 1; return 1` },
+  { name: "replace JSON", code: `globalThis.JSON = {}; return 1` },
+  { name: "replace Map", code: `globalThis.Map = class {}; return 1` },
+  { name: "restore the real Deno", code: `globalThis.Deno = 1; return 1` },
+  {
+    name: "look at our frames on the stack",
+    code: `const prepare = Error.prepareStackTrace;
+      try {
+        Error.prepareStackTrace = (_error, sites) => sites;
+        const seen = new Error().stack.map((site) => site.getThis()).filter((o) => o !== undefined && o !== null);
+        return seen.length === 0 ? undefined : 1;
+      } finally { Error.prepareStackTrace = prepare; }`,
+  },
+];
+
+/** A module that tries everything while it loads, and again in handlers of each kind. */
+function appFiles(workspace: { readonly dir: string }, port: number): Record<string, string> {
+  const table = attempts.map(({ name, code }) => `${JSON.stringify(name)}: async () => { ${code} },`).join(
+    "\n",
+  );
+  const atLoad = attempts.filter(({ handlerOnly }) => handlerOnly !== true).map(({ name }) => name);
+  return {
+    "escape.js": `
+      import { action, mutation, query } from "syncline/server";
+      const SECRET = "${workspace.dir}/data/secret.json", OUT = "${workspace.dir}/functions/out.txt";
+      const DB = "${workspace.dir}/data/other.db", SOCKET = "${workspace.dir}/trap.sock", PORT = ${port};
+      const attempts = { ${table} };
+      async function outcome(name) {
+        try {
+          const value = await attempts[name]();
+          return value === undefined ? "refused" : "ESCAPED " + String(value);
+        } catch (error) {
+          return "refused: " + error.message;
+        }
+      }
+      const atLoad = {};
+      for (const name of ${JSON.stringify(atLoad)}) atLoad[name] = await outcome(name);
+      const handler = async (_ctx, { name }) => ({ atLoad: atLoad[name], inHandler: await outcome(name) });
+      export const inQuery = query({ handler });
+      export const inMutation = mutation({ handler });
+      export const inAction = action({ handler });
+    `,
+    "later.js": `export const later = 1;`,
+  };
+}
+
+function run(isolate: TestIsolate, role: IsolateRole, name: string): Promise<Answer> {
+  switch (role) {
+    case "writer":
+      return isolate.mutate("escape:inMutation", { name });
+    case "reader":
+      return isolate.query("escape:inQuery", { name });
+    case "runner":
+      return isolate.act("escape:inAction", { name });
+    default:
+      return role satisfies never;
+  }
+}
+
+Deno.test("app code is refused what is not its own, at load and in handlers, in every role", async (t) => {
+  await using server = Deno.serve(
+    { port: 0, hostname: "127.0.0.1", onListen() {} },
+    () => new Response("reached"),
+  );
+  await using workspace = new Workspace({});
+  workspace.write(appFiles(workspace, server.addr.port));
+  Deno.writeTextFileSync(`${workspace.dataDir}/secret.json`, `"secret"`);
+  using _trap = Deno.listen({ transport: "unix", path: `${workspace.dir}/trap.sock` });
+  // The writer makes the database that the reader opens.
+  for (const role of ["writer", "reader", "runner"] as const) {
+    await using isolate = await workspace.start(role);
+    assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
+    for (const { name, allowed, handlerOnly } of attempts) {
+      if (allowed?.includes(role)) continue;
+      await t.step(`${role}: ${name}`, async () => {
+        const { value, outcome } = await run(isolate, role, name);
+        const { atLoad, inHandler } = (value ?? { atLoad: "", inHandler: JSON.stringify(outcome) }) as Record<
+          "atLoad" | "inHandler",
+          string
+        >;
+        if (handlerOnly !== true) assert.match(atLoad, /^refused/, "at load");
+        assert.match(inHandler, /^refused/, "in a handler");
+      });
+    }
+  }
+});
