@@ -40,7 +40,6 @@ export class SharedQueries {
   readonly #memory: CommitMemory;
   /** Queries that want a run and have none under way. */
   readonly #dirty = new Set<SharedQuery>();
-  readonly #running = new Set<SharedQuery>();
   readonly #waves = new Set<WaveRecord>();
   /** Queries with more than one version: looked at again when a wave ends. */
   readonly #layered = new Set<SharedQuery>();
@@ -156,7 +155,7 @@ export class SharedQueries {
   /** Starts a wave when there is work for one and a reader to take it. */
   startWaves(): void {
     if (this.#pinning || this.#dirty.size === 0 || !this.#options.host.readerFree) return;
-    const queries = planWave({ dirty: this.#dirty, running: this.#running, stuck: this.#options.stuck() });
+    const queries = planWave({ dirty: this.#dirty, waves: this.#waves, stuck: this.#options.stuck() });
     if (queries.length === 0) return;
     if (this.#waves.size === 0) this.#memory.forget(this.#ts);
     const wave: WaveRecord = { snapshot: null, startedAt: this.#ts };
@@ -194,13 +193,11 @@ export class SharedQueries {
     const run: Run = { identity, number: ++this.#runCount, wave, touched: false, obsolete: false };
     query.run = run;
     this.#dirty.delete(query);
-    this.#running.add(query);
     return run;
   }
 
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
     query.run = null;
-    this.#running.delete(query);
     if (run.obsolete) {
       this.#settle(query);
       this.#options.onWork();

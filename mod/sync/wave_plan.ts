@@ -4,56 +4,50 @@
  * waits for a run beside which its own would be of no use, and a socket that is stuck gets a wave of its own.
  */
 import { isolateLimits } from "../limits.ts";
-import type { Run, SharedQuery, View } from "./shared_query.ts";
+import type { Run, SharedQuery, View, WaveRecord } from "./shared_query.ts";
 
 export interface WavePlan {
   /** Queries that want a run and have none under way. */
   readonly dirty: ReadonlySet<SharedQuery>;
-  readonly running: ReadonlySet<SharedQuery>;
+  /** Waves under way. */
+  readonly waves: ReadonlySet<WaveRecord>;
   /** Views that have been unable to move for long (`sharedQueryLimits.stuckSocketMs`). */
   readonly stuck: Iterable<View>;
 }
 
 /** The queries to run now, all in one wave. The others wait for a run under way and are asked about again after it. */
-export function planWave({ dirty, running, stuck }: WavePlan): SharedQuery[] {
+export function planWave({ dirty, waves, stuck }: WavePlan): SharedQuery[] {
+  if (waves.size === 0) return [...dirty];
   const waiting = new Set<SharedQuery>();
-  for (const other of running) {
-    const { run } = other;
-    if (run === null || !run.touched || run.wave.snapshot === null) continue;
-    for (const query of dirty) {
-      if (!waiting.has(query) && wouldMiss(query, { other, snapshot: run.wave.snapshot })) waiting.add(query);
-    }
-  }
-  if (running.size > 0) {
-    for (const view of stuck) {
-      if (hopeful(view)) continue;
-      for (const { shared } of view.subscribers) {
-        if (shared !== null && dirty.has(shared)) waiting.add(shared);
-      }
-    }
+  for (const query of dirty) if (wouldMiss(query, waves)) waiting.add(query);
+  for (const view of stuck) {
+    if (hopeful(view)) continue;
+    for (const { shared } of view.subscribers) if (shared !== null && dirty.has(shared)) waiting.add(shared);
   }
   return waiting.size === 0 ? [...dirty] : [...dirty].filter((query) => !waiting.has(query));
 }
 
 /**
- * Whether a run of `query` started now and the run of `other` would have no ts in common although a socket shows both.
- * The slower one waits for the faster, so that a slow query holds up nobody else. A first result never waits.
+ * Whether a run started now might have no ts in common with one under way although a socket shows both: the other's
+ * snapshot is one at which this query has no result. The slower one waits for the faster, so that a slow query holds
+ * up nobody else. A first result never waits.
  */
-function wouldMiss(
-  query: SharedQuery,
-  { other, snapshot }: { readonly other: SharedQuery; readonly snapshot: number },
-): boolean {
-  if (query.versions.length === 0 || query.holdsAt(snapshot)) return false;
-  if (other.durationMs > Math.max(2 * query.durationMs, isolateLimits.slowQueryMs)) return false;
-  return shareView(query, other);
-}
-
-function shareView(a: SharedQuery, b: SharedQuery): boolean {
-  const [fewer, other] = a.subscribers.size <= b.subscribers.size ? [a, b] : [b, a];
-  for (const { view } of fewer.subscribers) {
-    for (const { shared } of view.subscribers) if (shared === other) return true;
+function wouldMiss(query: SharedQuery, waves: ReadonlySet<WaveRecord>): boolean {
+  if (query.versions.length === 0 || [...waves].every((wave) => meets(query, wave))) return false;
+  const patienceMs = Math.max(2 * query.durationMs, isolateLimits.slowQueryMs);
+  for (const { view } of query.subscribers) {
+    for (const { shared: other } of view.subscribers) {
+      if (other === null || other.run === null) continue;
+      // How long a first run takes nobody knows.
+      if (other.versions.length === 0 || other.durationMs > patienceMs) continue;
+      if (!meets(query, other.run.wave)) return true;
+    }
   }
   return false;
+}
+
+function meets(query: SharedQuery, { snapshot }: WaveRecord): boolean {
+  return snapshot !== null && query.holdsAt(snapshot);
 }
 
 /** Whether a run under way can let the view move when it ends. */

@@ -4,14 +4,15 @@
  */
 import { UserError } from "../../../mod/errors.ts";
 import type { CommitEntry, Interval, ReadSet } from "../../../mod/engine/types.ts";
-import type {
-  FunctionCall,
-  FunctionHost,
-  FunctionInfo,
-  MutationAnswer,
-  MutationCall,
-  QueryAnswer,
-  Wave,
+import {
+  type FunctionCall,
+  type FunctionHost,
+  type FunctionInfo,
+  type MutationAnswer,
+  type MutationCall,
+  type QueryAnswer,
+  unknownReads,
+  type Wave,
 } from "../../../mod/functions/host_port.ts";
 import type { AuthScope, Identity } from "../../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
@@ -66,6 +67,11 @@ export class MemoryHost implements FunctionHost {
   readonly waves: PendingWave[] = [];
   readonly queued: PendingMutation[] = [];
   auto: boolean;
+  /** Queries whose runs cannot tell what they read. */
+  readonly unknownReads = new Set<string>();
+  /** While set, the listeners hear of commits late. */
+  muted = false;
+  #untold: CommitEntry[] = [];
   #state: ReadonlyMap<string, unknown> = new Map();
   readonly #queries: Record<string, MemoryFunction>;
   readonly #mutations: Record<string, MemoryFunction>;
@@ -246,7 +252,7 @@ export class MemoryHost implements FunctionHost {
       : runFunction(query, { run, args });
     return {
       outcome,
-      readSet: run.readSet,
+      readSet: this.unknownReads.has(udfPath) ? unknownReads : run.readSet,
       scope: run.scope,
       nondeterministic: run.nondeterministic,
       durationMs: 1,
@@ -288,8 +294,15 @@ export class MemoryHost implements FunctionHost {
     };
   }
 
+  tellMuted(): void {
+    const entries = this.#untold;
+    this.#untold = [];
+    this.#tell(entries);
+  }
+
   #tell(entries: readonly CommitEntry[]): void {
-    if (entries.length > 0) { for (const listener of this.#commitListeners) listener(entries); }
+    if (this.muted) this.#untold.push(...entries);
+    else if (entries.length > 0) { for (const listener of this.#commitListeners) listener(entries); }
   }
 }
 

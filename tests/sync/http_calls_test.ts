@@ -1,0 +1,251 @@
+/** One-shot calls over HTTP: shapes, statuses, identities. */
+import assert from "node:assert/strict";
+import { Hono } from "hono";
+import { ServiceError } from "../../mod/errors.ts";
+import { httpCalls } from "../../mod/sync/http_calls.ts";
+import { World } from "./support/world.ts";
+
+interface Scenario {
+  readonly name: string;
+  readonly path: string;
+  readonly body?: unknown;
+  readonly raw?: string;
+  readonly method?: string;
+  readonly authorization?: string;
+  readonly dev?: boolean;
+  readonly status: number;
+  readonly answer: unknown;
+}
+
+const invalidToken = (reason: string) => ({
+  status: "error",
+  errorMessage: `The access token is not valid${reason}`,
+  errorData: { code: "invalid_token", data: null },
+});
+const failure = (errorMessage: string, errorData: unknown = null) => ({
+  status: "error",
+  errorMessage,
+  errorData,
+  logLines: [],
+});
+
+const scenarios: Scenario[] = [
+  {
+    name: "HC1 a query answers with value and logLines",
+    path: "/api/query",
+    body: { path: "get", args: { key: "a" } },
+    status: 200,
+    answer: { status: "success", value: 1, logLines: [] },
+  },
+  {
+    name: "HC1 unknown query parameters and headers do not matter",
+    path: "/api/query?debug=1&path=sum",
+    body: { path: "get", args: { key: "a" }, extra: true },
+    status: 200,
+    answer: { status: "success", value: 1, logLines: [] },
+  },
+  {
+    name: "HC2 a mutation answers with its ts too",
+    path: "/api/mutation",
+    body: { path: "add", args: { key: "a" } },
+    status: 200,
+    answer: { status: "success", value: 2, ts: 2, logLines: [] },
+  },
+  {
+    name: "HC1 an action answers with value and logLines",
+    path: "/api/action",
+    body: { path: "double", args: { n: 4 } },
+    status: 200,
+    answer: { status: "success", value: 8, logLines: [] },
+  },
+  {
+    name: "HC3 without the header the call is anonymous",
+    path: "/api/query",
+    body: { path: "me", args: {} },
+    status: 200,
+    answer: { status: "success", value: { principal: null, value: 1 }, logLines: [] },
+  },
+  {
+    name: "HC3 with a token the call is the token's",
+    path: "/api/query",
+    body: { path: "me", args: {} },
+    authorization: "Bearer u1.s1",
+    status: 200,
+    answer: { status: "success", value: { principal: "user:u1", value: 1 }, logLines: [] },
+  },
+  {
+    name: "HC4 a token that is not valid is refused",
+    path: "/api/query",
+    body: { path: "me", args: {} },
+    authorization: "Bearer rubbish",
+    status: 401,
+    answer: invalidToken(": malformed access token"),
+  },
+  {
+    name: "HC4 the token of an ended session is refused",
+    path: "/api/mutation",
+    body: { path: "who", args: {} },
+    authorization: "Bearer u9.s9",
+    status: 401,
+    answer: invalidToken(": session has ended"),
+  },
+  {
+    name: "HC4 a header that is no bearer token is refused, not anonymous",
+    path: "/api/action",
+    body: { path: "double", args: { n: 1 } },
+    authorization: "Basic dTpw",
+    status: 401,
+    answer: invalidToken(""),
+  },
+  {
+    name: "HC4 an empty header is refused, not anonymous",
+    path: "/api/query",
+    body: { path: "me", args: {} },
+    authorization: "",
+    status: 401,
+    answer: invalidToken(""),
+  },
+  {
+    name: "HC5 a user error is 400 with code and data",
+    path: "/api/mutation",
+    body: { path: "fail", args: {} },
+    status: 400,
+    answer: failure("Refused", { code: "refused", data: [1] }),
+  },
+  {
+    name: "HC5 an unknown function is 404",
+    path: "/api/query",
+    body: { path: "no:such", args: {} },
+    status: 404,
+    answer: failure("Unknown function no:such"),
+  },
+  {
+    name: "HC5 anything else is 500 without its text",
+    path: "/api/mutation",
+    body: { path: "bug", args: {} },
+    status: 500,
+    answer: failure("Server Error"),
+  },
+  {
+    name: "HC5 and with its text in development",
+    path: "/api/mutation",
+    body: { path: "bug", args: {} },
+    dev: true,
+    status: 500,
+    answer: failure("secret detail"),
+  },
+  {
+    name: "HC5 a body that is not JSON is 400",
+    path: "/api/query",
+    raw: "{",
+    status: 400,
+    answer: failure(
+      "The request body is not JSON: Expected property name or '}' in JSON at position 1 (line 1 column 2)",
+    ),
+  },
+  {
+    name: "HC5 a body that is no call is 400",
+    path: "/api/query",
+    body: { path: 5, args: {} },
+    status: 400,
+    answer: failure("The request is not a call: path: Invalid input: expected string, received number"),
+  },
+  {
+    name: "HC5 arguments that are no object are 400",
+    path: "/api/query",
+    body: { path: "get", args: [] },
+    status: 400,
+    answer: failure("The request is not a call: args: Invalid input: expected object"),
+  },
+  {
+    name: "HC5 numbers out of range are 400",
+    path: "/api/mutation",
+    raw: '{"path":"set","args":{"value":1e400}}',
+    status: 400,
+    answer: failure("args.value: number out of range"),
+  },
+  {
+    name: "HC9 other methods are refused",
+    path: "/api/query",
+    method: "GET",
+    status: 405,
+    answer: {
+      status: "error",
+      errorMessage: "Method not allowed",
+      errorData: { code: "method_not_allowed", data: null },
+    },
+  },
+  {
+    name: "HC9 a body over the limit is refused",
+    path: "/api/query",
+    raw: `{"path":"get","args":{"key":"${"x".repeat(17 * 1024 * 1024)}"}}`,
+    status: 413,
+    answer: {
+      status: "error",
+      errorMessage: "The request body is too large",
+      errorData: { code: "body_too_large", data: null },
+    },
+  },
+  {
+    name: "SG10 log lines leave the server with --dev only",
+    path: "/api/query",
+    body: { path: "logging", args: {} },
+    dev: true,
+    status: 200,
+    answer: { status: "success", value: 1, logLines: ["[INFO] looked"] },
+  },
+];
+
+function appOf(dev: boolean): { readonly app: Hono; readonly world: World } {
+  const world = new World({ dev, actions: { double: ({ n }) => Number(n) * 2 } });
+  world.authenticator.ended.add("s9");
+  world.host.write({ a: 1 });
+  const app = new Hono();
+  // What the server's router does with errors of the service.
+  app.onError((error) => {
+    if (!(error instanceof ServiceError)) throw error;
+    return Response.json(
+      { status: "error", errorMessage: error.message, errorData: { code: error.code, data: null } },
+      { status: error.status },
+    );
+  });
+  app.route("/", httpCalls({ hub: world.hub, host: world.host, authenticator: world.authenticator, dev }));
+  return { app, world };
+}
+
+for (
+  const { name, path, body, raw, method = "POST", authorization, dev = false, status, answer } of scenarios
+) {
+  Deno.test(name, async () => {
+    const { app } = appOf(dev);
+    const response = await app.request(path, {
+      method,
+      headers: { "Content-Type": "application/json", ...(authorization !== undefined && { authorization }) },
+      ...(method === "POST" && { body: raw ?? JSON.stringify(body) }),
+    });
+    assert.deepEqual([response.status, await response.json()], [status, answer]);
+    assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+  });
+}
+
+Deno.test("HC2 HTTP mutations are not de-duplicated", async () => {
+  const { app, world } = appOf(false);
+  const call = () =>
+    app.request("/api/mutation", {
+      method: "POST",
+      body: JSON.stringify({ path: "add", args: { key: "a" } }),
+    });
+  await (await call()).text();
+  await (await call()).text();
+  assert.equal(world.host.mutationRuns, 2);
+});
+
+Deno.test("HC6 a query right after the caller's own mutation reflects it", async () => {
+  const { app } = appOf(false);
+  const post = async (path: string, body: unknown) =>
+    await (await app.request(path, { method: "POST", body: JSON.stringify(body) })).json();
+  for (let i = 2; i < 10; i++) {
+    await post("/api/mutation", { path: "add", args: { key: "a" } });
+    assert.equal((await post("/api/query", { path: "get", args: { key: "a" } })).value, i);
+  }
+});

@@ -1,0 +1,381 @@
+/** Shared subscriptions: one run for all who may see the result, and never for anybody else. */
+import assert from "node:assert/strict";
+import { sharedQueryLimits } from "../../mod/limits.ts";
+import { anonymous, type Identity } from "../../mod/functions/identity.ts";
+import { World } from "./support/world.ts";
+import { settle } from "./support/test_socket.ts";
+
+function user(id: string, sessionId: string): Identity {
+  return { principal: `user:${id}`, userId: id, adminId: null, sessionId };
+}
+
+Deno.test("SH1 a query that reads nothing of the caller runs once for all sockets", async () => {
+  const world = new World();
+  const sockets = Array.from({ length: 50 }, () => world.connected());
+  for (const [i, socket] of sockets.entries()) {
+    socket.authenticate(0, `u${i}.s${i}`);
+    socket.add(0, "get", { key: "a" });
+  }
+  await settle();
+  assert.equal(world.host.runs.length, 1);
+  world.host.write({ a: 1 });
+  await settle();
+  assert.equal(world.host.runs.length, 2);
+  for (const socket of sockets) assert.equal(socket.value(0), 1);
+});
+
+Deno.test("SH1 arguments are compared whatever the order of their keys", async () => {
+  const world = new World();
+  const [one, two] = [world.connected(), world.connected()];
+  one.add(0, "get", { key: "a", x: 1 });
+  two.add(0, "get", { x: 1, key: "a" });
+  await settle();
+  assert.equal(world.host.runs.length, 1);
+});
+
+Deno.test("SH2 a query that reads the principal runs once a principal, all anonymous callers together", async () => {
+  const world = new World();
+  const tokens = ["u1.s1", "u1.s2", "u2.s3", null, null];
+  const sockets = tokens.map(() => world.connected());
+  for (const [i, socket] of sockets.entries()) {
+    if (tokens[i] !== null) socket.authenticate(0, tokens[i] ?? null);
+    socket.add(0, "me");
+  }
+  await settle();
+  const seen = sockets.map((socket) => (socket.value(0) as { principal: unknown }).principal);
+  assert.deepEqual(seen, ["user:u1", "user:u1", "user:u2", null, null]);
+  world.host.runs.length = 0;
+  world.host.write({ a: 1 });
+  await settle();
+  assert.equal(world.host.runs.length, 3);
+});
+
+Deno.test("SH2 a query that reads the session runs once a session", async () => {
+  const world = new World();
+  const sockets = [world.connected(), world.connected(), world.connected()];
+  for (const [i, token] of ["u1.s1", "u1.s1", "u1.s2"].entries()) {
+    sockets[i]?.authenticate(0, token);
+    sockets[i]?.add(0, "session");
+  }
+  await settle();
+  assert.deepEqual(sockets.map((socket) => (socket.value(0) as { session: unknown }).session), [
+    "s1",
+    "s1",
+    "s2",
+  ]);
+  world.host.runs.length = 0;
+  world.host.write({ a: 1 });
+  await settle();
+  assert.equal(world.host.runs.length, 2);
+});
+
+Deno.test("SH5 a ModifyQuerySet whose queries are live elsewhere is answered without a run", async () => {
+  const world = new World();
+  const first = world.connected();
+  first.add(0, "me");
+  first.authenticate(0, "u1.s1");
+  await settle();
+  const runs = world.host.runs.length;
+  const second = world.connected();
+  second.authenticate(0, "u1.s2");
+  second.add(5, "me");
+  await settle();
+  assert.deepEqual(second.value(5), { principal: "user:u1", value: null });
+  assert.equal(world.host.runs.length, runs);
+});
+
+Deno.test("SH4 a scope that widens lets nobody see another's result, and one that narrows is shared again", async () => {
+  const world = new World();
+  const sockets = [world.connected(), world.connected(), world.connected(), world.connected()];
+  for (const [i, token] of ["u1.s1", "u1.s2", "u2.s3", null].entries()) {
+    sockets[i]?.authenticate(0, token);
+    sockets[i]?.add(0, "sometimesMe");
+  }
+  const values = () => sockets.map((socket) => socket.value(0));
+  await settle();
+  assert.deepEqual(values(), Array(4).fill("all undefined"));
+  for (let round = 0; round < 3; round++) {
+    world.host.write({ private: true, a: round });
+    await settle();
+    assert.deepEqual(values(), [`user:u1 ${round}`, `user:u1 ${round}`, `user:u2 ${round}`, `null ${round}`]);
+    world.host.write({ private: false, a: round });
+    await settle();
+    assert.deepEqual(values(), Array(4).fill(`all ${round}`));
+    world.host.runs.length = 0;
+    world.host.write({ a: -1 });
+    await settle();
+    assert.equal(world.host.runs.length, 1, "shared by all again");
+    assert.equal(world.hub.queryCount, 1);
+  }
+});
+
+Deno.test("SH4 a result found to be personal after the first run goes to its own caller only", async () => {
+  const world = new World({ auto: false });
+  const [one, two] = [world.connected(), world.connected()];
+  one.authenticate(0, "u1.s1");
+  two.authenticate(0, "u2.s2");
+  await settle();
+  one.add(0, "me");
+  two.add(0, "me");
+  await settle();
+  world.host.pin();
+  await settle();
+  assert.deepEqual(world.host.underWay, [["me"]]);
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual(one.value(0), { principal: "user:u1", value: null });
+  assert.equal(two.results.size, 0);
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual(two.value(0), { principal: "user:u2", value: null });
+});
+
+Deno.test("SH4 external callers without a session do not share what depends on their claims", async () => {
+  const world = new World();
+  const caller = (role: string): Identity => ({
+    principal: "user:x",
+    userId: "x",
+    adminId: null,
+    sessionId: null,
+    claims: { role },
+  });
+  world.host.define("session", (ctx) => {
+    ctx.session();
+    return world.host.runs.length;
+  });
+  const ask = (identity: Identity) =>
+    world.hub.query({ udfPath: "session", args: {}, identity, origin: "client" });
+  const answers = await Promise.all([caller("reader"), caller("editor"), caller("reader")].map(ask));
+  assert.equal(world.host.runs.length, 2);
+  assert.equal(answers[0], answers[2]);
+});
+
+Deno.test("SH6 a slow query holds back only the sockets that show it, which get one consistent step", async () => {
+  const world = new World({ auto: false });
+  const [both, fast] = [world.connected(), world.connected()];
+  const run = async (path?: string) => {
+    await settle();
+    world.host.pin();
+    await settle();
+    if (path === undefined) { while (world.host.waves.length > 0) world.host.answerAll(); }
+    else world.host.answer(path, world.host.waves.at(-1));
+    await settle();
+  };
+  world.host.define("slow", (ctx) => ctx.get("a") ?? null);
+  both.add(0, "slow");
+  both.add(1, "get", { key: "a" });
+  fast.add(0, "get", { key: "a" });
+  await run();
+  world.host.write({ a: 1 });
+  await run("get");
+  for (let a = 2; a < 6; a++) {
+    world.host.write({ a });
+    await run("get");
+    assert.equal(fast.value(0), a);
+    assert.equal(both.value(1), null, "held back by the slow query");
+  }
+  // The slow run saw ts 1: both results of ts 1 come together.
+  world.host.answer("slow");
+  await settle();
+  assert.deepEqual([both.value(0), both.value(1), both.version.ts], [1, 1, 1]);
+  await run();
+  assert.deepEqual([both.value(0), both.value(1), both.version.ts], [5, 5, 5]);
+});
+
+Deno.test("SH6 two queries that are always under way meet at one ts although commits never stop", async () => {
+  const world = new World({ auto: false, readers: 4 });
+  world.host.define("one", (ctx) => ctx.get("a") ?? null);
+  world.host.define("two", (ctx) => ctx.get("a") ?? null);
+  const socket = world.connected();
+  socket.add(0, "one");
+  socket.add(1, "two");
+  let a = 0;
+  // Out of step from the start: one is under way whenever the other could begin.
+  for (let round = 0; round < 40; round++) {
+    world.host.write({ a: ++a });
+    await settle();
+    world.host.pin();
+    await settle();
+    const path = round % 2 === 0 ? "one" : "two";
+    if (world.host.underWay.flat().includes(path)) world.host.answer(path);
+    await settle();
+    assert.equal(
+      socket.results.size === 2 ? socket.value(0) : 0,
+      socket.results.size === 2 ? socket.value(1) : 0,
+    );
+  }
+  assert.ok(socket.version.ts > 30, `the socket has come to ts ${socket.version.ts} of ${a}`);
+});
+
+Deno.test("HC6 a one-shot query is answered from a result that holds, and never from one that does not", async () => {
+  const world = new World();
+  const ask = () =>
+    world.hub.query({ udfPath: "get", args: { key: "a" }, identity: anonymous, origin: "client" });
+  assert.deepEqual(await ask(), { ok: true, value: "null", logLines: [] });
+  await ask();
+  assert.equal(world.host.runs.length, 1);
+  world.host.write({ b: 1 });
+  await ask();
+  assert.equal(world.host.runs.length, 1);
+  world.host.write({ a: 1 });
+  assert.deepEqual(await ask(), { ok: true, value: "1", logLines: [] });
+  assert.equal(world.host.runs.length, 2);
+});
+
+Deno.test("HC6 calls that come during a run wait for it when it is new enough, and for the next when not", async () => {
+  const world = new World({ auto: false });
+  const answers: unknown[] = [];
+  const ask = () =>
+    world.hub.query({ udfPath: "get", args: { key: "a" }, identity: anonymous, origin: "client" })
+      .then((outcome) => answers.push(outcome.ok && outcome.value));
+  ask();
+  await settle();
+  world.host.pin();
+  await settle();
+  ask();
+  world.host.write({ a: 1 });
+  ask();
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual(answers, ["null", "null"]);
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual(answers, ["null", "null", "1"]);
+});
+
+Deno.test("HC7 a result that read the clock never answers another call", async () => {
+  const world = new World();
+  const ask = () => world.hub.query({ udfPath: "now", args: {}, identity: anonymous, origin: "client" });
+  const first = await ask();
+  assert.notDeepEqual(await ask(), first);
+  const socket = world.connected();
+  socket.add(0, "now");
+  await settle();
+  const shown = socket.value(0);
+  assert.notDeepEqual(await ask(), { ok: true, value: String(shown), logLines: [] });
+  await settle();
+  assert.equal(socket.value(0), shown, "a call of somebody else changes nothing for a subscriber");
+  const [one, two] = await Promise.all([ask(), ask()]);
+  assert.equal(one, two, "calls that came together may share a run");
+});
+
+Deno.test("HC7 a call that comes while a clock-reading run is under way gets a run of its own", async () => {
+  const world = new World({ auto: false });
+  const ask = () => world.hub.query({ udfPath: "now", args: {}, identity: anonymous, origin: "client" });
+  const first = ask();
+  await settle();
+  world.host.pin();
+  await settle();
+  const second = ask();
+  world.host.answerAll();
+  await settle();
+  world.host.pin();
+  world.host.answerAll();
+  assert.notDeepEqual(await first, await second);
+});
+
+Deno.test("HC8 kept results are bounded, the longest unused leaves first", async () => {
+  const world = new World();
+  const ask = (key: string) =>
+    world.hub.query({ udfPath: "get", args: { key }, identity: anonymous, origin: "client" });
+  await ask("first");
+  for (let i = 0; i < sharedQueryLimits.cachedQueriesMax; i++) await ask(`k${i}`);
+  assert.equal(world.hub.queryCount, sharedQueryLimits.cachedQueriesMax);
+  world.host.runs.length = 0;
+  await ask("k5");
+  assert.equal(world.host.runs.length, 0);
+  await ask("first");
+  assert.equal(world.host.runs.length, 1);
+});
+
+Deno.test("HC8 one-shot queries that wait are bounded", async () => {
+  const world = new World({ auto: false });
+  const ask = (i: number) =>
+    world.hub.query({
+      udfPath: "get",
+      args: { key: `k${i % 50}` },
+      identity: user("u", "s"),
+      origin: "client",
+    });
+  const waiting = Array.from({ length: sharedQueryLimits.queuedQueriesMax }, (_, i) => ask(i));
+  const refused = await ask(0);
+  assert.ok(!refused.ok && refused.error.message.includes("overloaded"));
+  await settle();
+  while (world.host.waves.length > 0) {
+    world.host.pin();
+    world.host.answerAll();
+    await settle();
+  }
+  assert.ok((await Promise.all(waiting)).every((outcome) => outcome.ok));
+});
+
+Deno.test("SH9 new code runs every query again, and answers of the old code are thrown away", async () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  const run = async () => {
+    await settle();
+    world.host.pin();
+    world.host.answerAll();
+    await settle();
+  };
+  socket.add(0, "sum");
+  await run();
+  assert.equal(socket.value(0), 0);
+  world.host.write({ a: 1 });
+  await settle();
+  world.host.pin();
+  await settle();
+  world.host.reload();
+  world.host.answerAll();
+  await settle();
+  assert.equal(socket.value(0), 0, "the old code's answer is not shown");
+  world.host.define("sum", () => "new code");
+  await run();
+  assert.equal(socket.value(0), "new code");
+});
+
+Deno.test("SH3 a query whose run was stopped is run again after the next commit", async () => {
+  const world = new World();
+  const socket = world.connected();
+  world.host.unknownReads.add("get");
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  world.host.runs.length = 0;
+  world.host.unknownReads.clear();
+  world.host.write({ other: 1 });
+  await settle();
+  assert.equal(world.host.runs.length, 1);
+  world.host.write({ other: 2 });
+  await settle();
+  assert.equal(world.host.runs.length, 1);
+});
+
+Deno.test("SH3 a snapshot newer than the newest commit main knows fits in", async () => {
+  const world = new World({ auto: false });
+  const socket = world.connected();
+  socket.add(0, "get", { key: "a" });
+  socket.add(1, "get", { key: "b" });
+  await settle();
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  world.host.write({ a: 1 });
+  await settle();
+  // Commits 2 and 3 are in the snapshot before main hears of them.
+  world.host.muted = true;
+  world.host.write({ b: 1 });
+  world.host.write({ a: 2 });
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual([socket.value(0), socket.value(1), socket.version.ts], [null, null, 0]);
+  world.host.muted = false;
+  world.host.tellMuted();
+  await settle();
+  world.host.pin();
+  world.host.answerAll();
+  await settle();
+  assert.deepEqual([socket.value(0), socket.value(1), socket.version.ts], [2, 1, 3]);
+});
