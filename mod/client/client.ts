@@ -5,6 +5,7 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
+import { type AccountOptions, Accounts } from "./accounts.ts";
 import { syncAddress } from "./addresses.ts";
 import type { FetchToken, OnAuthChange } from "./auth.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -27,6 +28,8 @@ export interface SynclineClientOptions {
   readonly random?: () => number;
   /** Called with the log lines of functions; only servers with `--dev` send them. */
   readonly onLogLines?: (udfPath: string, lines: readonly string[]) => void;
+  /** How `client.auth` keeps tokens and reaches the server. */
+  readonly accounts?: AccountOptions;
 }
 
 /** The connection as an app shows it. */
@@ -80,6 +83,8 @@ export class SynclineClient {
   readonly #watches: Watches;
   readonly #stateListeners = new Set<(state: ConnectionState) => void>();
   readonly #endWake: () => void;
+  readonly #makeAccounts: () => Accounts;
+  #accounts: Accounts | null = null;
   #stateQueued = false;
   #closed = false;
 
@@ -101,7 +106,18 @@ export class SynclineClient {
     });
     this.#watches = new Watches((key) => this.#core.results.result(key));
     this.#endWake = onWake(() => this.reconnectNow());
+    this.#makeAccounts = () =>
+      new Accounts(server, { ...options.accounts, connection: this, now: () => this.#clock.now() });
     this.#core.driver.start();
+  }
+
+  /**
+   * The server's own accounts: sign-up, sign-in, sign-out. From its first use on it keeps the connection signed in with
+   * the tokens that are stored; an app that calls `setAuth` with tokens of its own leaves it alone.
+   */
+  get auth(): Accounts {
+    this.#assertOpen();
+    return this.#accounts ??= this.#makeAccounts();
   }
 
   /**
@@ -226,6 +242,7 @@ export class SynclineClient {
     if (this.#closed) return;
     this.#closed = true;
     this.#endWake();
+    this.#accounts?.close();
     this.#core.close();
     this.#watches.closeAll(new ClientClosedError());
   }

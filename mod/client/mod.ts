@@ -12,6 +12,17 @@ export {
   type SynclineClientOptions,
 } from "./client.ts";
 export { SynclineHttpClient, type SynclineHttpClientOptions } from "./http_client.ts";
+export { AccountError } from "./account_calls.ts";
+export type {
+  AccountOptions,
+  Accounts,
+  AuthState,
+  EmailProof,
+  EmailRequest,
+  RedirectResult,
+  SignInWays,
+} from "./accounts.ts";
+export type { TokenStorage } from "./account_session.ts";
 export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
 export type { Clock } from "./clock.ts";
 export type { ConnectionPhase } from "./connection.ts";

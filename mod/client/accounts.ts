@@ -1,0 +1,252 @@
+/** Accounts as an app uses them: `client.auth` signs in and out and keeps the connection's token fresh. */
+import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts";
+import { AccountSession, type TokenStorage } from "./account_session.ts";
+import { httpAddress } from "./addresses.ts";
+import type { FetchToken, OnAuthChange } from "./auth.ts";
+import { reportUnhandled } from "./errors.ts";
+import { connectTabs, type Tabs } from "./tabs.ts";
+
+export interface AccountOptions {
+  /** Where tokens are kept: the page's `localStorage` unless given, memory where there is none. */
+  readonly storage?: TokenStorage;
+  readonly fetch?: typeof fetch;
+}
+
+/** Who is signed in. */
+export type AuthState =
+  /** Not known yet. */
+  | { readonly status: "loading" }
+  | { readonly status: "signedIn"; readonly userId: string | null }
+  | { readonly status: "signedOut" };
+
+/** A link's token, or the email address and the code of the same email. */
+export type EmailProof = { readonly token: string } | { readonly email: string; readonly code: string };
+
+export interface EmailRequest {
+  readonly email: string;
+  /** Page the email's link leads to; it has to be on the server's list. */
+  readonly redirectTo?: string;
+}
+
+/** Ways to sign in the server offers. */
+export interface SignInWays {
+  readonly password: boolean;
+  readonly magicLink: boolean;
+  readonly signups: boolean;
+  /** Names of OAuth providers. */
+  readonly oauth: readonly string[];
+}
+
+/** What the address of the page brought along. */
+export type RedirectResult =
+  | { readonly type: "none" }
+  /** Back from an OAuth provider or a sign-in link. */
+  | { readonly type: "signedIn" }
+  | { readonly type: "emailVerified" }
+  /** From a reset link: ask for a new password and call `resetPassword` with the token. */
+  | { readonly type: "resetPassword"; readonly token: string }
+  /** An OAuth provider refused. */
+  | { readonly type: "failed"; readonly code: string; readonly description: string };
+
+/** The connection the accounts sign in. */
+export interface AccountConnection {
+  setAuth(fetchToken: FetchToken, onChange: OnAuthChange): void;
+}
+
+export class Accounts {
+  readonly #server: string | URL;
+  readonly #call: CallAccounts;
+  readonly #session: AccountSession;
+  readonly #connection: AccountConnection;
+  readonly #tabs: Tabs;
+  readonly #listeners = new Set<(state: AuthState) => void>();
+  #state: AuthState = { status: "loading" };
+  /** Whose tokens the connection uses; another tab's announcement of the same user changes nothing here. */
+  #userId: string | null = null;
+
+  /** Signs the connection in with the tokens that are stored, if there are any. */
+  constructor(
+    server: string | URL,
+    options: AccountOptions & { connection: AccountConnection; now: () => number },
+  ) {
+    this.#server = server;
+    this.#connection = options.connection;
+    const key = `syncline-auth ${httpAddress(server, "")}`;
+    this.#call = callAccounts(server, options.fetch ?? ((...request) => globalThis.fetch(...request)));
+    this.#tabs = connectTabs(key, () => void this.#changedElsewhere().catch(reportUnhandled));
+    const storage = options.storage ?? platformStorage();
+    this.#session = new AccountSession({
+      call: this.#call,
+      storage,
+      tabs: this.#tabs,
+      key,
+      now: options.now,
+    });
+    this.#use();
+  }
+
+  get state(): AuthState {
+    return this.#state;
+  }
+
+  /** Calls `listener` whenever the state changes. Returns what ends it. */
+  onState(listener: (state: AuthState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** All methods below throw `AccountError` with the contract's code when the server refuses. */
+  async signInWays(): Promise<SignInWays> {
+    return await this.#call("providers", null) as SignInWays;
+  }
+
+  /** Creates an account and signs it in, unless its email address has to be verified first. */
+  async signUp(
+    account: { email: string; password: string; name?: string },
+  ): Promise<{ verificationRequired: boolean }> {
+    const answer = await this.#call("signup", account) as Partial<Tokens> & {
+      verificationRequired?: boolean;
+    };
+    if (answer.verificationRequired) return { verificationRequired: true };
+    await this.#signedIn(answer);
+    return { verificationRequired: false };
+  }
+
+  async signIn(credentials: { email: string; password: string }): Promise<void> {
+    await this.#signedIn(await this.#call("signin", credentials));
+  }
+
+  /** Sends a link and a code to sign in with. */
+  async requestMagicLink(request: EmailRequest): Promise<void> {
+    await this.#call("magic/request", request);
+  }
+
+  async signInWithMagic(proof: EmailProof): Promise<void> {
+    await this.#signedIn(await this.#call("magic/verify", proof));
+  }
+
+  async requestEmailVerification(request: EmailRequest): Promise<void> {
+    await this.#call("verify-email/request", request);
+  }
+
+  async verifyEmail(proof: EmailProof): Promise<void> {
+    await this.#call("verify-email/confirm", proof);
+  }
+
+  async requestPasswordReset(request: EmailRequest): Promise<void> {
+    await this.#call("reset/request", request);
+  }
+
+  /** Sets a new password, ends all other sessions and signs in. */
+  async resetPassword(proof: EmailProof & { password: string }): Promise<void> {
+    await this.#signedIn(await this.#call("reset/confirm", proof));
+  }
+
+  /** The address to send the page to for signing in with a provider; it comes back to `redirectTo`. */
+  oauthAddress(provider: string, redirectTo: string): string {
+    const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
+    address.searchParams.set("redirect_to", redirectTo);
+    return address.href;
+  }
+
+  /**
+   * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
+   * Call it once when a page starts.
+   */
+  async completeRedirect(): Promise<RedirectResult> {
+    const { location, history } = globalThis as { location?: Location; history?: History };
+    if (location === undefined || history === undefined) return { type: "none" };
+    const fields = new URLSearchParams(location.hash.slice(1));
+    if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
+    // Tokens must not stay where they are copied along with the address.
+    history.replaceState(history.state, "", location.pathname + location.search);
+    const failure = fields.get("svc_error");
+    if (failure !== null) {
+      return { type: "failed", code: failure, description: fields.get("svc_error_description") ?? "" };
+    }
+    const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>
+      fields.get(`svc_${name}_token`)
+    );
+    if (reset) return { type: "resetPassword", token: reset };
+    if (verify) {
+      await this.verifyEmail({ token: verify });
+      return { type: "emailVerified" };
+    }
+    if (magic) await this.signInWithMagic({ token: magic });
+    else {
+      await this.#signedIn({
+        accessToken: fields.get("svc_access_token") ?? undefined,
+        refreshToken: fields.get("svc_refresh_token") ?? undefined,
+        userId: fields.get("svc_user_id") ?? undefined,
+      });
+    }
+    return { type: "signedIn" };
+  }
+
+  /** Ends the session: here at once, then on the server. Rejects when that cannot be reached; then it goes on there. */
+  async signOut(): Promise<void> {
+    const tokens = await this.#session.load();
+    await this.#session.clear();
+    this.#use();
+    if (tokens !== null) await this.#call("signout", { refreshToken: tokens.refreshToken });
+  }
+
+  /** Ends listening to other tabs. */
+  close(): void {
+    this.#tabs.close();
+  }
+
+  async #signedIn(answer: unknown): Promise<void> {
+    const { accessToken, refreshToken, userId } = answer as Partial<Record<keyof Tokens, unknown>>;
+    if (typeof accessToken !== "string" || typeof refreshToken !== "string") {
+      throw new TypeError("Cannot sign in: the answer has no tokens");
+    }
+    await this.#session.save({ accessToken, refreshToken, ...typeof userId === "string" && { userId } });
+    this.#use();
+  }
+
+  /** Lets the connection use what is stored now. */
+  #use(): void {
+    this.#connection.setAuth(async (options) => {
+      const token = await this.#session.fetchToken(options);
+      this.#userId = token === null ? null : (await this.#session.load())?.userId ?? null;
+      return token;
+    }, (isAuthenticated) => {
+      this.#show(isAuthenticated ? { status: "signedIn", userId: this.#userId } : { status: "signedOut" });
+    });
+  }
+
+  async #changedElsewhere(): Promise<void> {
+    const stored = await this.#session.load();
+    const same = (stored === null) === (this.#state.status !== "signedIn") &&
+      (stored?.userId ?? null) === this.#userId;
+    if (!same) this.#use();
+  }
+
+  #show(state: AuthState): void {
+    this.#state = state;
+    for (const listener of [...this.#listeners]) {
+      try {
+        listener(state);
+      } catch (error) {
+        reportUnhandled(error);
+      }
+    }
+  }
+}
+
+function platformStorage(): TokenStorage {
+  try {
+    const { document, localStorage } = globalThis as { document?: unknown; localStorage?: TokenStorage };
+    // Other platforms have a localStorage too, for all programs at once: tokens do not belong there.
+    if (document !== undefined && localStorage !== undefined) return localStorage;
+  } catch {
+    // A page whose storage is blocked.
+  }
+  const kept = new Map<string, string>();
+  return {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+  };
+}

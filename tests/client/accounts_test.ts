@@ -1,0 +1,297 @@
+/** `client.auth`: signing in and out, renewal by one tab at a time, links and redirects. */
+import assert from "node:assert/strict";
+import { AccountError, SynclineClient, type TokenStorage } from "../../mod/client/mod.ts";
+import { AccountServer, failure } from "./support/account_server.ts";
+import { FakeClock, settle } from "./support/fake_clock.ts";
+import { type FakeSocket, FakeSockets } from "./support/fake_socket.ts";
+import { transition } from "./support/test_client.ts";
+
+class MemoryStorage implements TokenStorage {
+  readonly items = new Map<string, string>();
+  getItem(key: string): string | null {
+    return this.items.get(key) ?? null;
+  }
+  setItem(key: string, value: string): void {
+    this.items.set(key, value);
+  }
+  removeItem(key: string): void {
+    this.items.delete(key);
+  }
+}
+
+class Tab implements Disposable {
+  readonly client: SynclineClient;
+  readonly sockets = new FakeSockets();
+  readonly states: string[] = [];
+
+  constructor(
+    { clock, server, storage }: { clock: FakeClock; server: AccountServer; storage: TokenStorage },
+  ) {
+    this.client = new SynclineClient("http://app.test", {
+      webSocket: this.sockets.factory,
+      clock,
+      random: () => 0.5,
+      accounts: { storage, fetch: server.fetch },
+    });
+    this.client.auth.onState((state) =>
+      this.states.push(state.status === "signedIn" ? `signedIn ${state.userId}` : state.status)
+    );
+  }
+
+  /** Opens the socket and answers what the client asks of it. */
+  async open(): Promise<FakeSocket> {
+    this.sockets.last.open();
+    await turns();
+    return this.sockets.last;
+  }
+
+  [Symbol.dispose](): void {
+    this.client.close();
+  }
+}
+
+function world() {
+  const clock = new FakeClock();
+  return { clock, server: new AccountServer(clock), storage: new MemoryStorage() };
+}
+
+/** Responses are read in turns of the event loop, not only of promises. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 8; turn++) {
+    await settle();
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+}
+
+function tokens(socket: FakeSocket): (string | null)[] {
+  return socket.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
+}
+
+Deno.test("nobody is signed in at first; signing in authenticates the connection before later calls", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  assert.deepEqual(tab.client.auth.state, { status: "loading" });
+  const socket = await tab.open();
+  assert.deepEqual(tab.states, ["signedOut"]);
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  tab.client.mutation("m", {}).catch(() => {});
+  await turns();
+  assert.deepEqual(socket.sent.map(({ type }) => type), ["Connect", "Authenticate", "Mutation"]);
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.deepEqual(tab.states, ["signedOut", "signedIn ada"]);
+  assert.deepEqual(tab.client.auth.state, { status: "signedIn", userId: "ada" });
+});
+
+Deno.test("the next page finds the stored session", async () => {
+  const { clock, server, storage } = world();
+  using first = new Tab({ clock, server, storage });
+  await first.client.auth.signIn({ email: "ada", password: "right" });
+  using second = new Tab({ clock, server, storage });
+  const socket = await second.open();
+  assert.equal(tokens(socket).length, 1);
+  assert.equal(server.requests.length, 1, "a token with life left is not renewed");
+});
+
+Deno.test("sign-out makes the connection anonymous and ends the session on the server", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  const socket = await tab.open();
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  await turns();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  await tab.client.auth.signOut();
+  await turns();
+  assert.equal(tokens(socket).at(-1), null);
+  assert.deepEqual(server.requests.at(-1), ["signout", { refreshToken: "refresh1" }]);
+  assert.equal(storage.items.size, 0);
+  assert.deepEqual(tab.states.at(-1), "signedOut");
+});
+
+Deno.test("a session that ended signs out; an unreachable server does not", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  const socket = await tab.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  server.answerNext = () => Promise.reject(new TypeError("network"));
+  socket.receive({ type: "AuthError", error: "access token expired" });
+  await turns();
+  assert.equal(storage.items.size, 1, "nothing is known of the session");
+  await clock.advance(2000);
+  await turns();
+  const again = await tab.open();
+  assert.equal(tokens(again).length, 1, "asked again with success");
+  again.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  server.endAll();
+  again.receive({ type: "AuthError", error: "session has ended" });
+  await turns();
+  assert.equal(storage.items.size, 0);
+  assert.equal(tab.states.at(-1), "signedOut");
+});
+
+Deno.test("tabs that renew at the same moment renew once", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  await turns();
+  const [[key = "", text = ""] = []] = [...storage.items];
+  const page = pretendPage();
+  try {
+    const tabs = [1, 2, 3].map(() => new Tab({ clock, server, storage }));
+    const opened = await Promise.all(tabs.map((each) => each.open()));
+    for (const socket of opened) {
+      socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+      socket.receive({ type: "AuthError", error: "access token expired" });
+    }
+    await turns();
+    const renewals = server.requests.filter(([path]) => path === "refresh");
+    assert.deepEqual(renewals, [["refresh", { refreshToken: "refresh1" }]]);
+    assert.notEqual(storage.items.get(key), text);
+    for (const each of tabs) each.client.close();
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("a sign-out while the server renews is not undone by the answer", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  const socket = await tab.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  const answer = Promise.withResolvers<Response>();
+  server.answerNext = () => answer.promise;
+  socket.receive({ type: "AuthError", error: "access token expired" });
+  await turns();
+  await tab.client.auth.signOut();
+  answer.resolve(Response.json({ accessToken: "late", refreshToken: "late", userId: "ada" }));
+  await turns();
+  assert.equal(storage.items.size, 0);
+  const again = await (clock.advance(1000), tab.open());
+  assert.deepEqual(tokens(again), []);
+});
+
+Deno.test("a tab hears of a sign-in and a sign-out in another tab", async () => {
+  const { clock, server, storage } = world();
+  const page = pretendPage();
+  try {
+    const [here, there] = [new Tab({ clock, server, storage }), new Tab({ clock, server, storage })];
+    const socket = await here.open();
+    await there.client.auth.signIn({ email: "ada", password: "right" });
+    await turns();
+    assert.equal(tokens(socket).length, 1);
+    socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+    await there.client.auth.signOut();
+    await turns();
+    assert.deepEqual(tokens(socket).slice(1), [null]);
+    for (const tab of [here, there]) tab.client.close();
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("every request goes to its endpoint and refusals carry the contract's codes", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  const { auth } = tab.client;
+  await assert.rejects(auth.signIn({ email: "ada", password: "wrong" }), (error) => {
+    assert(error instanceof AccountError);
+    assert.deepEqual([error.code, error.status, error.message], [
+      "invalid_credentials",
+      401,
+      "message of invalid_credentials",
+    ]);
+    return true;
+  });
+  server.answerNext = () => failure(429, "rate_limited", { "Retry-After": "7" });
+  await assert.rejects(auth.requestMagicLink({ email: "a" }), { code: "rate_limited", retryAfterMs: 7000 });
+  server.answerNext = () => new Response("<html>", { status: 502 });
+  await assert.rejects(auth.requestMagicLink({ email: "a" }), { code: null, status: 502 });
+  server.answerNext = () => Response.json({ verificationRequired: true });
+  assert.deepEqual(await auth.signUp({ email: "a", password: "p" }), { verificationRequired: true });
+  assert.deepEqual(await auth.signUp({ email: "a", password: "p", name: "A" }), {
+    verificationRequired: false,
+  });
+  assert.deepEqual(await auth.signInWays(), {
+    password: true,
+    magicLink: true,
+    signups: true,
+    oauth: ["github"],
+  });
+  server.requests.length = 0;
+  await auth.requestMagicLink({ email: "a", redirectTo: "http://x" });
+  await auth.signInWithMagic({ email: "a", code: "123456" });
+  await auth.requestEmailVerification({ email: "a" });
+  await auth.verifyEmail({ token: "t" });
+  await auth.requestPasswordReset({ email: "a" });
+  await auth.resetPassword({ token: "t", password: "p" });
+  assert.deepEqual(server.requests, [
+    ["magic/request", { email: "a", redirectTo: "http://x" }],
+    ["magic/verify", { email: "a", code: "123456" }],
+    ["verify-email/request", { email: "a" }],
+    ["verify-email/confirm", { token: "t" }],
+    ["reset/request", { email: "a" }],
+    ["reset/confirm", { token: "t", password: "p" }],
+  ]);
+  assert.equal(
+    auth.oauthAddress("git hub", "http://app/x?y"),
+    "http://app.test/api/auth/oauth/git%20hub?redirect_to=http%3A%2F%2Fapp%2Fx%3Fy",
+  );
+});
+
+Deno.test("what links and providers put into the address is used and taken out of it", async () => {
+  const cases: [hash: string, result: unknown][] = [
+    ["", { type: "none" }],
+    ["#general", { type: "none" }],
+    ["#svc_error=access_denied&svc_error_description=No%20thanks", {
+      type: "failed",
+      code: "access_denied",
+      description: "No thanks",
+    }],
+    ["#svc_reset_token=abc", { type: "resetPassword", token: "abc" }],
+    ["#svc_verify_token=abc", { type: "emailVerified" }],
+    ["#svc_magic_token=abc", { type: "signedIn" }],
+    ["#svc_access_token=e30.e30.s&svc_refresh_token=r&svc_expires_in=900&svc_user_id=ada", {
+      type: "signedIn",
+    }],
+  ];
+  for (const [hash, result] of cases) {
+    const { clock, server, storage } = world();
+    using tab = new Tab({ clock, server, storage });
+    await turns();
+    const replaced: string[] = [];
+    const page = pretendPage({
+      location: { hash, pathname: "/app", search: "?q=1", href: "http://app.test/app" },
+      history: {
+        state: 1,
+        replaceState: (_state: unknown, _title: string, url: string) => replaced.push(url),
+      },
+    });
+    try {
+      assert.deepEqual(await tab.client.auth.completeRedirect(), result);
+    } finally {
+      page[Symbol.dispose]();
+    }
+    assert.deepEqual(replaced, hash.startsWith("#svc_") ? ["/app?q=1"] : []);
+    assert.equal(storage.items.size, (result as { type: string }).type === "signedIn" ? 1 : 0);
+  }
+});
+
+/** Lets the client believe that it runs on a page with more tabs. */
+function pretendPage(more: Record<string, unknown> = {}): Disposable {
+  const page = Object.assign(new EventTarget(), { visibilityState: "visible" });
+  const scope = globalThis as unknown as Record<string, unknown>;
+  const added = { document: page, ...more };
+  const before = Object.keys(added).map((key) => [key, Object.getOwnPropertyDescriptor(scope, key)] as const);
+  for (const [key, value] of Object.entries(added)) {
+    Object.defineProperty(scope, key, { value, configurable: true, writable: true });
+  }
+  return {
+    [Symbol.dispose]() {
+      for (const [key, descriptor] of before) {
+        if (descriptor === undefined) delete scope[key];
+        else Object.defineProperty(scope, key, descriptor);
+      }
+    },
+  };
+}
