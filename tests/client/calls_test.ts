@@ -1,7 +1,6 @@
 /** Mutations and actions on the wire, and when their promises end (contract: guarantee 4). */
 import assert from "node:assert/strict";
 import { ConnectionLostError, FunctionError } from "../../mod/client/mod.ts";
-import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, stateOf, transition, updated } from "./support/test_client.ts";
 
 Deno.test("a mutation resolves when a Transition reaches its ts, not before", async () => {
