@@ -4,7 +4,8 @@ import { isolateLimits } from "../../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../frames.ts";
 import { parseProgress, type Progress } from "../isolate/progress.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
-import type { IsolateCommand, IsolatePaths } from "./command.ts";
+import type { IsolatePaths } from "../isolate/start_flags.ts";
+import type { IsolateCommand } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { StderrText } from "./stderr_text.ts";
 

@@ -2,35 +2,36 @@
 import { isolateLimits } from "../../limits.ts";
 import type { IsolateRole } from "../wire.ts";
 
-/** What the flags depend on; paths are absolute. */
-export interface StartOptions {
+/** What an isolate is started for. Paths are absolute and real. */
+export interface IsolatePaths {
   readonly role: IsolateRole;
+  /** Folder of the database; runners are not let into it. */
+  readonly dataDir: string;
+  readonly databasePath: string;
+  readonly functionsDir: string;
   /** Unix socket on which main waits for the isolate. */
   readonly socketPath: string;
-  /** Folder of `data.db`. Runners are not let into it. */
-  readonly dataDir: string;
-  /** Folder with the isolate's progress file. */
-  readonly progressDir: string;
-  readonly functionsDir: string;
-  /** Hosts that actions may reach, as in `--allow-net`; all when left out. */
-  readonly actionNet?: readonly string[];
+  readonly progressPath: string;
+  /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
+  readonly actionNet: readonly string[] | null;
 }
 
-const address = (name: string) => new URL(name, import.meta.url).pathname;
+const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
 
 /** Our own sources, which app code imports parts of: `syncline/server`. */
 const sources = address("../../");
 
-/** Arguments of the runtime's executable that start an isolate. */
-export function startArguments(options: StartOptions): string[] {
-  const { role, socketPath, dataDir, progressDir, functionsDir, actionNet } = options;
+/** Arguments of the runtime's executable that start an isolate. `entry`: path of the module to run. */
+export function startArguments(paths: IsolatePaths, entry: string = address("main.ts")): string[] {
+  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet } = paths;
   // Connecting to a unix socket needs reading and writing its path beside the network.
-  const ownData = role === "runner" ? [] : [dataDir];
-  const net = role !== "runner"
-    ? `--allow-net=unix:${socketPath}`
-    : actionNet === undefined
+  const talk = [socketPath, progressPath];
+  const read = role === "runner" ? talk : [...talk, dataDir];
+  // SQLite opens the database of a reader without permission to write; its shared memory file is no business of Deno's.
+  const write = role === "writer" ? [...talk, ...databaseFiles(databasePath)] : talk;
+  const net = role === "runner" && actionNet === null
     ? "--allow-net"
-    : `--allow-net=${list([`unix:${socketPath}`, ...actionNet])}`;
+    : `--allow-net=${list([`unix:${socketPath}`, ...(role === "runner" ? actionNet ?? [] : [])])}`;
   return [
     "run",
     "--quiet",
@@ -39,17 +40,21 @@ export function startArguments(options: StartOptions): string[] {
     "--no-remote",
     "--cached-only",
     "--no-check",
-    // Only zod is in this lock file: no other package of the cache can be imported, at the start or later.
+    // Only what this lock file names can be imported from the cache, at the start or later.
     "--frozen",
     `--lock=${address("deno.lock")}`,
     `--import-map=${address(role === "runner" ? "import_map_runner.json" : "import_map.json")}`,
-    `--allow-read=${list([...ownData, progressDir, socketPath, functionsDir, sources])}`,
-    `--allow-write=${list([...ownData, progressDir, socketPath])}`,
+    `--allow-read=${list([...read, functionsDir, sources])}`,
+    `--allow-write=${list(write)}`,
     net,
     `--v8-flags=--max-old-space-size=${isolateLimits.heapMiB}`,
-    address("main.ts"),
+    entry,
     socketPath,
   ];
+}
+
+function databaseFiles(path: string): string[] {
+  return [path, `${path}-wal`, `${path}-shm`, `${path}-journal`];
 }
 
 /** Several values of one flag; a comma inside a value is doubled. */

@@ -2,7 +2,7 @@
 import { type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
-import { startArguments } from "../../../mod/functions/isolate/start_flags.ts";
+import { isolateCommand } from "../../../mod/functions/host/command.ts";
 import type {
   Batch,
   Boot,
@@ -58,16 +58,21 @@ export class Workspace implements AsyncDisposable {
     const socketPath = `${this.dir}/${name}.sock`;
     const progressPath = `${this.progressDir}/${name}`;
     using listener = Deno.listen({ transport: "unix", path: socketPath });
-    const child = new Deno.Command(Deno.execPath(), {
-      args: startArguments({
-        role,
-        socketPath,
-        dataDir: this.dataDir,
-        progressDir: this.progressDir,
-        functionsDir: this.functionsDir,
-      }),
+    Deno.writeFileSync(progressPath, new Uint8Array(16));
+    const databasePath = `${this.dataDir}/data.db`;
+    const { executable, args, env } = isolateCommand({
+      role,
+      dataDir: this.dataDir,
+      databasePath,
+      functionsDir: this.functionsDir,
+      socketPath,
+      progressPath,
+      actionNet: null,
+    });
+    const child = new Deno.Command(executable, {
+      args: [...args],
       clearEnv: true,
-      env: childEnv(),
+      env: { ...env, SECRET_OF_THE_SERVER: "hidden" },
       stdin: "null",
       stdout: "null",
       stderr: "piped",
@@ -76,7 +81,7 @@ export class Workspace implements AsyncDisposable {
     await isolate.boot({
       type: "Boot",
       role,
-      databasePath: `${this.dataDir}/data.db`,
+      databasePath,
       functionsDir: this.functionsDir,
       progressPath,
       env: options.env ?? {},
@@ -87,16 +92,6 @@ export class Workspace implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Deno.remove(this.dir, { recursive: true });
   }
-}
-
-/** What the runtime needs to find its cache. */
-function childEnv(): Record<string, string> {
-  const env: Record<string, string> = { NO_COLOR: "1", SECRET_OF_THE_SERVER: "hidden" };
-  for (const name of ["HOME", "DENO_DIR", "XDG_CACHE_HOME"]) {
-    const value = Deno.env.get(name);
-    if (value !== undefined) env[name] = value;
-  }
-  return env;
 }
 
 /** An answer, unpacked. */
