@@ -79,6 +79,16 @@ export class AccountAuthenticator {
     }
   }
 
+  /** Looks up again what is remembered, after commits may have been missed, and tells of the sessions that have ended. */
+  async recheck(): Promise<void> {
+    const known = [...this.#sessions.keys()];
+    this.#sessions.clear();
+    for (const sessionId of [...this.#lookups.keys()]) this.#outdate(sessionId);
+    for (const sessionId of known) {
+      if (await this.#session(sessionId) === null) this.#tell({ sessionId });
+    }
+  }
+
   async #session(sessionId: string): Promise<OpenedSession | null> {
     for (;;) {
       const known = this.#sessions.get(sessionId);

@@ -28,7 +28,7 @@ import { TokenHasher } from "./token_hash.ts";
 export type { AccountPolicy } from "./accounts.ts";
 export { AdminAccounts } from "./admin_accounts.ts";
 export { authModules } from "./functions.ts";
-export { type Mailer, printingMailer, smtpMailer } from "./mail/mailer.ts";
+export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { TemplateError } from "./mail/templates.ts";
 export { loadSecretKeys, SecretKeyError, secretKeyFile, type SecretKeys } from "./secret_key.ts";
 
@@ -68,6 +68,8 @@ export interface AccountService extends AsyncDisposable {
   setupLink(): Promise<string | null>;
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
+  /** To be called when commits may have been missed: sessions that ended meanwhile are told of. */
+  recheckSessions(): void;
   /** Deletes expired rows now; it is done every now and then anyway. */
   sweep(): Promise<void>;
   /** Resolves when every mail that was asked for has left or waits for another try. */
@@ -127,6 +129,11 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       return token === null ? null : `${accountPage()}#svc_setup_token=${token}`;
     },
     applyCommits: (entries) => authenticator.applyCommits(entries),
+    recheckSessions() {
+      authenticator.recheck().catch((error) =>
+        log("error", "Sessions could not be looked up again", { error })
+      );
+    },
     sweep: () => sweeper.run(),
     async mailSettled() {
       await mail.settled();

@@ -1,18 +1,24 @@
 /** The part of a server behind its HTTP face: the isolates and the sockets' hub, wired together. */
-import type { Hono } from "hono";
+import { Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { IsolateHost } from "../functions/host/host.ts";
+import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { Log } from "../kit/log.ts";
-import { httpCalls, Hub, noAccounts } from "../sync/mod.ts";
+import { httpCalls, Hub } from "../sync/mod.ts";
+import { startAccounts } from "./accounts.ts";
 import type { ServeConfig } from "./config.ts";
 import { AppError } from "./start_error.ts";
+
+const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 
 /** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
-  /** The routes of the one-shot function calls. */
-  readonly functionCalls: Hono;
+  /** The routes below `/api`: one-shot function calls and accounts. */
+  readonly routes: Hono;
+  /** Where the first administrator is created; `null` when there is one. */
+  readonly setupLink: string | null;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
   acceptSocket(request: Request): Response;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
@@ -23,26 +29,63 @@ export interface Backend extends AsyncDisposable {
 
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
+/** What a backend is started in. */
+export interface BackendSurroundings {
+  readonly log: Log;
+  /** Address of the server for a browser on this machine, without a slash at its end. */
+  readonly url: string;
+}
+
 /** Starts the isolates and the hub. Rejects with an `AppError` when the app cannot be loaded. */
-export async function startBackend(config: ServeConfig, log: Log): Promise<Backend> {
+export async function startBackend(
+  config: ServeConfig,
+  { log, url }: BackendSurroundings,
+): Promise<Backend> {
   const host = await IsolateHost.start({
     dataDir: config.dataDir,
     functionsDir: config.functionsDir,
     env: config.env,
     actionNet: config.actionNet,
+    entry: ISOLATE_ENTRY,
     log,
   }).catch((error) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
-  const authenticator = noAccounts;
-  const hub = new Hub({ host, authenticator, dev: config.dev });
+  try {
+    return await connect(host, { config, log, url });
+  } catch (error) {
+    await host[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function connect(
+  host: IsolateHost,
+  { config, log, url }: BackendSurroundings & { readonly config: ServeConfig },
+): Promise<Backend> {
+  const accounts = await startAccounts({
+    config,
+    log,
+    url,
+    port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
+  });
+  // Told first: a session that ended sends nothing more.
+  host.onCommits((entries) => accounts.applyCommits(entries));
+  host.onReload(() => accounts.recheckSessions());
+  const { authenticator } = accounts;
+  const callable = new HostWithMainActions(host, accounts.actions);
+  const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   host.serveQueries((call) => hub.query(call));
+  const setupLink = await accounts.setupLink();
   return {
+    setupLink,
     get ts() {
       return host.ts;
     },
-    functionCalls: httpCalls({ hub, host, authenticator, dev: config.dev }),
+    routes: new Hono()
+      .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
+      .route("/api/auth", accounts.routes),
     acceptSocket(request) {
       const { socket, response } = upgrade(request);
       hub.accept(socket);
@@ -51,6 +94,7 @@ export async function startBackend(config: ServeConfig, log: Log): Promise<Backe
     closeSockets: () => hub.shutdown(),
     reload: () => host.reload(),
     async [Symbol.asyncDispose]() {
+      await accounts[Symbol.asyncDispose]();
       await host[Symbol.asyncDispose]();
     },
   };

@@ -9,9 +9,11 @@ export interface BannerFacts {
   readonly url: string;
   /** Folder that paths are shown relative to. */
   readonly cwd: string;
+  /** Where the first administrator is created; `null` when there is one. */
+  readonly setupLink: string | null;
 }
 
-export function banner({ config, url, cwd }: BannerFacts): string {
+export function banner({ config, url, cwd, setupLink }: BannerFacts): string {
   const everywhere = config.host === "0.0.0.0" || config.host === "::";
   const rows: [string, string][] = [
     [
@@ -23,6 +25,7 @@ export function banner({ config, url, cwd }: BannerFacts): string {
     ["data", shown(config.dataDir, cwd)],
   ];
   if (config.dev) rows.push(["dev", "functions are reloaded when they are edited"]);
+  if (setupLink !== null) rows.push(["setup", `${setupLink}  (creates the first administrator, once)`]);
   const hint = config.example
     ? "Open the app in two browser windows: what is typed in one appears in the other.\n"
     : "";

@@ -74,7 +74,10 @@ function commanderOption(name: OptionName, spec: OptionSpec): Option {
     );
   }
   // Commander calls this for values only; a switch is true when it is there.
-  return spec.placeholder === null ? option : option.argParser((text: string) => text);
+  if (spec.placeholder === null) return option;
+  return option.argParser((text: string, before?: string) =>
+    spec.repeatable && before !== undefined ? `${before},${text}` : text
+  );
 }
 
 function optionValues(

@@ -2,6 +2,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
+import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { ServeOptions } from "./options.ts";
 import { StartError } from "./start_error.ts";
 
@@ -22,6 +23,24 @@ export interface ServeConfig {
   readonly actionNet: readonly string[] | null;
   /** What actions see as `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
+  /** Address of the server for browsers, without a slash at its end; `null`: the one it listens on. */
+  readonly publicUrl: string | null;
+  /** Addresses and CIDR ranges. */
+  readonly trustedProxies: readonly string[];
+  readonly accounts: AccountsConfig;
+}
+
+/** What the operator decided about accounts. */
+export interface AccountsConfig {
+  readonly policy: AccountPolicy;
+  readonly accessTokenMs: number;
+  readonly redirectUrls: readonly string[];
+  /** `null`: no mail server. */
+  readonly smtp: SmtpOptions | null;
+  /** Absolute; `null` for the built-in templates. */
+  readonly templatesDir: string | null;
+  /** `null`: the host of the public address. */
+  readonly appName: string | null;
 }
 
 const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
@@ -44,6 +63,33 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     dev: options.dev,
     actionNet: options.actionNet,
     env: options.envFile === null ? {} : await readEnvFile(options.envFile),
+    publicUrl: options.publicUrl,
+    trustedProxies: options.trustedProxy,
+    accounts: accountsConfig(options),
+  };
+}
+
+function accountsConfig(options: ServeOptions): AccountsConfig {
+  const { smtpUrl, mailFrom } = options;
+  if (smtpUrl !== null && mailFrom === null) {
+    throw new StartError("A mail server needs a sender: give --mail-from with --smtp-url");
+  }
+  if (smtpUrl === null && options.requireVerification && !options.dev) {
+    throw new StartError(
+      "Nobody could confirm an address without mail: give --smtp-url with --require-verification",
+    );
+  }
+  return {
+    policy: {
+      signups: !options.disableSignups,
+      magicLink: !options.disableMagicLink,
+      requireVerification: options.requireVerification,
+    },
+    accessTokenMs: options.accessTokenTtl,
+    redirectUrls: options.authRedirectUrl,
+    smtp: smtpUrl === null || mailFrom === null ? null : { url: smtpUrl, from: mailFrom },
+    templatesDir: options.mailTemplates === null ? null : resolve(options.mailTemplates),
+    appName: options.appName,
   };
 }
 

@@ -43,6 +43,46 @@ export function parseHost(text: string): string {
   return host;
 }
 
+/** A length of time: a number with `s`, `m`, `h` or `d`. Gives milliseconds. */
+export function parseDuration(text: string): number {
+  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,9})(s|m|h|d)$/) ?? [];
+  const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit];
+  if (unitMs === undefined || Number(amount) === 0) {
+    throw new OptionValueError(`expected a length of time such as 30s, 15m, 12h or 7d, received "${text}"`);
+  }
+  return Number(amount) * unitMs;
+}
+
+/** Any text that is not blank. */
+export function parseText(text: string): string {
+  if (text.trim() === "") throw new OptionValueError("expected a text, received none");
+  return text.trim();
+}
+
+/** The address of this server for browsers: an http or https origin, without path. */
+export function parsePublicUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search || url.hash) {
+    throw new OptionValueError(`expected an address such as https://api.example.com, received "${text}"`);
+  }
+  return url.origin;
+}
+
+/** Values separated by commas, each checked by `check`, which throws what is wrong with one. */
+export function parseCheckedList(check: (value: string) => unknown): (text: string) => readonly string[] {
+  return (text) => {
+    const values = text.split(",").map((value) => value.trim()).filter((value) => value !== "");
+    for (const value of values) {
+      try {
+        check(value);
+      } catch (error) {
+        throw new OptionValueError(error instanceof Error ? error.message : String(error));
+      }
+    }
+    return values;
+  };
+}
+
 /** The path of a folder or file, relative to the working directory or absolute. */
 export function parsePath(text: string): string {
   if (text.trim() === "" || text.includes("\0")) {

@@ -2,7 +2,20 @@
  * Every option of the command line, once. Flags, environment names, defaults, checks, `--help` and the table in the
  * README are made from this table; nothing else in the program reads arguments or its own environment variables.
  */
-import { parseHost, parseNetList, parsePath, parsePort, parseSwitch } from "./option_types.ts";
+import { parseEntry } from "../auth/redirects.ts";
+import { ClientAddresses } from "../kit/client_address.ts";
+import { authLimits } from "../limits.ts";
+import {
+  parseCheckedList,
+  parseDuration,
+  parseHost,
+  parseNetList,
+  parsePath,
+  parsePort,
+  parsePublicUrl,
+  parseSwitch,
+  parseText,
+} from "./option_types.ts";
 
 export type CommandName = "serve";
 
@@ -20,6 +33,8 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly defaultText: string | null;
   readonly description: string;
   readonly commands: readonly CommandName[];
+  /** Whether the flag may be given several times: its values are then joined by commas. */
+  readonly repeatable?: true;
 }
 
 function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
@@ -108,6 +123,119 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "File of NAME=value lines that actions see as ctx.env",
+    commands: ["serve"],
+  }),
+  publicUrl: option({
+    flag: "--public-url",
+    placeholder: "url",
+    env: "SYNCLINE_PUBLIC_URL",
+    parse: parsePublicUrl,
+    default: null,
+    defaultText: "the address it listens on",
+    description: "Address of this server for browsers, used in links",
+    commands: ["serve"],
+  }),
+  trustedProxy: option({
+    flag: "--trusted-proxy",
+    placeholder: "ranges",
+    env: "SYNCLINE_TRUSTED_PROXY",
+    parse: parseCheckedList((range) => new ClientAddresses([range])),
+    default: [],
+    defaultText: "none",
+    description: "Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  authRedirectUrl: option({
+    flag: "--auth-redirect-url",
+    placeholder: "url",
+    env: "SYNCLINE_AUTH_REDIRECT_URL",
+    parse: parseCheckedList(parseEntry),
+    default: [],
+    defaultText: "the server's own page",
+    description:
+      "App URL that links in mails may lead to, with everything below it; repeatable, the first is used by default",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  requireVerification: option({
+    flag: "--require-verification",
+    placeholder: null,
+    env: "SYNCLINE_REQUIRE_VERIFICATION",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Users confirm their email address before they can sign in",
+    commands: ["serve"],
+  }),
+  disableSignups: option({
+    flag: "--disable-signups",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_SIGNUPS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Nobody can create an account",
+    commands: ["serve"],
+  }),
+  disableMagicLink: option({
+    flag: "--disable-magic-link",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_MAGIC_LINK",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Nobody can sign in by mail",
+    commands: ["serve"],
+  }),
+  accessTokenTtl: option({
+    flag: "--access-token-ttl",
+    placeholder: "duration",
+    env: "SYNCLINE_ACCESS_TOKEN_TTL",
+    parse: parseDuration,
+    default: authLimits.accessTokenMs,
+    defaultText: "15m",
+    description: "Lifetime of access tokens",
+    commands: ["serve"],
+  }),
+  smtpUrl: option({
+    flag: "--smtp-url",
+    placeholder: "url",
+    env: "SYNCLINE_SMTP_URL",
+    parse: parseText,
+    default: null,
+    defaultText: "none: no mail, with --dev it is printed",
+    description: "Mail server, as smtp://user:password@host:587 or smtps://…",
+    commands: ["serve"],
+  }),
+  mailFrom: option({
+    flag: "--mail-from",
+    placeholder: "address",
+    env: "SYNCLINE_MAIL_FROM",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "Sender of mails, as App <no-reply@example.com>",
+    commands: ["serve"],
+  }),
+  mailTemplates: option({
+    flag: "--mail-templates",
+    placeholder: "folder",
+    env: "SYNCLINE_MAIL_TEMPLATES",
+    parse: parsePath,
+    default: null,
+    defaultText: "built in",
+    description: "Folder of mail templates: verify, reset, magic and change, each as .txt and .html",
+    commands: ["serve"],
+  }),
+  appName: option({
+    flag: "--app-name",
+    placeholder: "name",
+    env: "SYNCLINE_APP_NAME",
+    parse: parseText,
+    default: null,
+    defaultText: "the host of the public address",
+    description: "Name of the app in mails",
     commands: ["serve"],
   }),
 } as const;

@@ -13,8 +13,8 @@ import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "./version.ts";
 
 export interface RouterParts {
-  /** The one-shot function calls `POST /api/query`, `/api/mutation`, `/api/action`. */
-  readonly functionCalls: Hono;
+  /** Routes below `/api`: one-shot function calls and accounts. */
+  readonly routes: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
   readonly acceptSocket: (request: Request) => Response;
   /** ts of the newest commit, for `/api/health`. */
@@ -64,7 +64,7 @@ export function createRouter(parts: RouterParts): Hono {
     "/api/health",
     (c) => c.json({ status: "ok", ts: parts.ts() }, 200, { "Cache-Control": "no-store" }),
   );
-  app.route("/", parts.functionCalls);
+  app.route("/", parts.routes);
   app.all("/api", (c) => c.notFound());
   app.all("/api/*", (c) => c.notFound());
 

@@ -27,7 +27,8 @@ async function serve(options: ServeOptions): Promise<number> {
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
-    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url: server.url, cwd: Deno.cwd() })));
+    const { url, setupLink } = server;
+    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
     await untilSignal({ server, signals, log, watched: config.dev ? config.functionsDir : null });
     return exitCodes.ok;
   } catch (error) {

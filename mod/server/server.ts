@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
 import { httpLimits } from "../limits.ts";
-import type { Backend, ReloadResult } from "./backend.ts";
+import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./client_modules.ts";
 import type { ServeConfig } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
@@ -16,7 +16,7 @@ import { StaticFiles } from "./static_files.ts";
 const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard", import.meta.url));
 
 /** Starts what is behind the HTTP face; tests give one of their own. */
-export type StartBackend = (config: ServeConfig, log: Log) => Promise<Backend>;
+export type StartBackend = (config: ServeConfig, surroundings: BackendSurroundings) => Promise<Backend>;
 
 export interface ServerParts {
   readonly config: ServeConfig;
@@ -53,7 +53,7 @@ export class Server implements AsyncDisposable {
   private constructor(parts: ServerParts, held: Held) {
     this.#parts = parts;
     this.#held = held;
-    this.#http = listen(parts.config, (request) => this.#respond(request));
+    this.#http = listen(parts.config, (request, info) => this.#respond(request, info));
   }
 
   /**
@@ -84,6 +84,11 @@ export class Server implements AsyncDisposable {
     return localUrl(this.#http.addr);
   }
 
+  /** Where the first administrator is created; `null` when there is one, or nothing is served. */
+  get setupLink(): string | null {
+    return this.#state.name === "serving" ? this.#state.backend.setupLink : null;
+  }
+
   /** Loads the app's code anew (`--dev`). */
   async reload(): Promise<ReloadResult> {
     if (this.#state.name !== "serving") return { ok: false, message: "The server is not serving" };
@@ -103,15 +108,16 @@ export class Server implements AsyncDisposable {
   }
 
   async #load(): Promise<void> {
-    const backend = await this.#parts.startBackend(this.#parts.config, this.#parts.log);
+    const { config, log, startBackend } = this.#parts;
+    const backend = await startBackend(config, { log, url: this.url });
     const router = createRouter({
-      functionCalls: backend.functionCalls,
+      routes: backend.routes,
       acceptSocket: (request) => backend.acceptSocket(request),
       ts: () => backend.ts,
       clientModules: new ClientModules(),
       dashboard: this.#held.dashboard,
       frontend: this.#held.frontend,
-      log: this.#parts.log,
+      log,
     });
     this.#state = { name: "serving", router, backend };
   }
@@ -142,9 +148,9 @@ export class Server implements AsyncDisposable {
     clearTimeout(timer);
   }
 
-  #respond(request: Request): Response | Promise<Response> {
+  #respond(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
     const state = this.#state;
-    if (state.name === "serving") return state.router.fetch(request);
+    if (state.name === "serving") return state.router.fetch(request, info);
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }

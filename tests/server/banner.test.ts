@@ -5,7 +5,7 @@ import { testConfig } from "./support/fake_backend.ts";
 
 Deno.test("the banner names address, functions and data, paths below the working folder in short", () => {
   const config = testConfig({ dataDir: "/work/data", functionsDir: "/elsewhere/functions", staticDir: "/s" });
-  const text = banner({ config, url: "http://127.0.0.1:3210", cwd: "/work" });
+  const text = banner({ config, url: "http://127.0.0.1:3210", cwd: "/work", setupLink: null });
   assert.match(text, /^ {2}app +http:\/\/127\.0\.0\.1:3210\/$/m);
   assert.match(text, /^ {2}dashboard +http:\/\/127\.0\.0\.1:3210\/_\/$/m);
   assert.match(text, /^ {2}functions +\/elsewhere\/functions$/m);
@@ -15,7 +15,7 @@ Deno.test("the banner names address, functions and data, paths below the working
 
 Deno.test("the banner tells when the example is served, and when every address is", () => {
   const config = testConfig({ dataDir: "/d", example: true, host: "0.0.0.0" });
-  const text = banner({ config, url: "http://localhost:1", cwd: "/" });
+  const text = banner({ config, url: "http://localhost:1", cwd: "/", setupLink: null });
   assert.match(text, /bundled example/);
   assert.match(text, /two browser windows/);
   assert.match(text, /every address of this machine/);

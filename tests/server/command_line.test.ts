@@ -36,6 +36,12 @@ Deno.test("flags give typed values", async () => {
   const { served } = await run([
     ..."serve --host 0.0.0.0 --port 0 --data /d --functions=f --static s --dev".split(" "),
     ..."--action-net api.example.com,[::1]:80 --env-file .env".split(" "),
+    ..."--public-url https://api.example.com/ --trusted-proxy 10.0.0.0/8 --trusted-proxy ::1".split(" "),
+    ..."--auth-redirect-url https://app.example.com/a,https://b.example.com".split(" "),
+    ..."--require-verification --disable-signups --disable-magic-link --access-token-ttl 5m".split(" "),
+    ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
+    "--app-name",
+    "My app",
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -46,6 +52,17 @@ Deno.test("flags give typed values", async () => {
     dev: true,
     actionNet: ["api.example.com", "[::1]:80"],
     envFile: ".env",
+    publicUrl: "https://api.example.com",
+    trustedProxy: ["10.0.0.0/8", "::1"],
+    authRedirectUrl: ["https://app.example.com/a", "https://b.example.com"],
+    requireVerification: true,
+    disableSignups: true,
+    disableMagicLink: true,
+    accessTokenTtl: 300_000,
+    smtpUrl: "smtps://mail.example.com",
+    mailFrom: "a@example.com",
+    mailTemplates: "t",
+    appName: "My app",
   });
 });
 
@@ -68,6 +85,11 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--port", "-1"], {}, /--port: expected a port/],
   [["serve", "--port", "80.5"], {}, /--port: expected a port/],
   [["serve", "--host", "http://x"], {}, /--host: expected an address/],
+  [["serve", "--public-url", "https://a.example.com/path"], {}, /--public-url: expected an address/],
+  [["serve", "--trusted-proxy", "proxy.example.com"], {}, /--trusted-proxy: Cannot trust "proxy/],
+  [["serve", "--auth-redirect-url", "app.example.com"], {}, /--auth-redirect-url: Cannot allow redirects/],
+  [["serve", "--access-token-ttl", "15"], {}, /--access-token-ttl: expected a length of time/],
+  [["serve", "--access-token-ttl", "0m"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--host", "localhost:80"], {}, /--host: expected an address/],
   [["serve", "--data", ""], {}, /--data: expected a path/],
   [["serve", "--action-net", "https://x"], {}, /--action-net: expected hosts/],

@@ -23,7 +23,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
   const backend = new FakeBackend();
   const logged: string[] = [];
   const app = createRouter({
-    functionCalls: backend.functionCalls,
+    routes: backend.routes,
     acceptSocket: () => {
       throw new ServiceError("bad_request");
     },

@@ -8,19 +8,20 @@ export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "disp
 
 export class FakeBackend implements Backend {
   readonly events: BackendEvent[] = [];
-  readonly functionCalls = new Hono();
+  readonly routes = new Hono();
+  readonly setupLink = null;
   readonly sockets: WebSocket[] = [];
   ts = 42;
   /** What a call of `/api/query` waits for. */
   callGate: Promise<void> = Promise.resolve();
 
   constructor() {
-    this.functionCalls.post("/api/query", async (c) => {
+    this.routes.post("/api/query", async (c) => {
       this.events.push("call");
       await this.callGate;
       return c.json({ status: "success", value: 1, logLines: [] });
     });
-    this.functionCalls.post("/api/mutation", () => {
+    this.routes.post("/api/mutation", () => {
       throw new Error("a bug in a handler");
     });
   }
@@ -64,6 +65,16 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     dev: false,
     actionNet: null,
     env: {},
+    publicUrl: null,
+    trustedProxies: [],
+    accounts: {
+      policy: { signups: true, magicLink: true, requireVerification: false },
+      accessTokenMs: 900_000,
+      redirectUrls: [],
+      smtp: null,
+      templatesDir: null,
+      appName: null,
+    },
     ...changes,
   };
 }
