@@ -36,10 +36,10 @@ export async function runs(pid: number): Promise<boolean> {
   return await commandLine(pid) !== null;
 }
 
-/** Id of the isolate that is the writer of a server now: the one that may write the database. Throws when there is none. */
+/** Id of the isolate that is the writer of a server now: its socket, the last argument, says so. Throws when there is none. */
 export async function writerOf(serverPid: number): Promise<number> {
   for (const pid of await childrenOf(serverPid)) {
-    if (/ --allow-write=\S*-wal/.test(await commandLine(pid) ?? "")) return pid;
+    if (/\/writer-\d+$/.test(await commandLine(pid) ?? "")) return pid;
   }
   throw new Error(`Process ${serverPid} has no writer`);
 }
