@@ -1,5 +1,4 @@
 /** What app code gets as `process`, global or imported: enough for libraries that look at it, nothing that acts. */
-
 import process from "node:process";
 
 const { version, versions, platform, arch } = process;

@@ -6,6 +6,7 @@
 import { DatabaseSync, StatementSync } from "node:sqlite";
 import type { IsolateRole } from "../wire.ts";
 import { appProcess } from "./app_process.ts";
+import { provideModules } from "./author_modules.ts";
 import { installDeterminism } from "./determinism.ts";
 import { captureConsole } from "./log_api.ts";
 import type { LogLevel } from "./log_lines.ts";
@@ -68,7 +69,9 @@ export function lockDown({ role, env, print }: LockdownOptions): void {
     installDeterminism();
   }
   set("console", captureConsole(console, print));
-  set("process", appProcess(visibleEnv));
+  const process = appProcess(visibleEnv);
+  set("process", process);
+  provideModules(process);
   set("navigator", Object.freeze({ userAgent: navigator.userAgent, language: "en", languages: ["en"] }));
   set("Deno", appDeno(visibleEnv, transactional ? new Set() : denoOfRunners));
   lockIntrinsics();

@@ -5,35 +5,37 @@
  */
 import { builtinModules } from "node:module";
 import type { IsolateRole } from "../wire.ts";
-import { isOpenModule, narrowedModules, refusedMessage, standInSource } from "./refused_modules.ts";
+import { moduleAddresses } from "./author_modules.ts";
+import { isOpenModule, refusedMessage, standInSource } from "./refused_modules.ts";
 
 interface ImportMap {
   readonly imports: Record<string, string>;
   readonly scopes: Record<string, Record<string, string>>;
 }
 
-/** What both maps have: the packages of app authors, and ours. */
-const packages = {
-  "syncline/server": "../server_api.ts",
-  "zod": "npm:zod@4.6.7",
-};
+/** The package that app authors use beside ours. */
+const packages = { "zod": "npm:zod@4.6.7" };
+
+/** Packages that our own modules use. */
+const ownPackages = { "hash-wasm": "npm:hash-wasm@4.13.0" };
 
 /** Modules that stand under other names than their own or that no list names. */
 const unlisted = ["ffi", "quic", "sea"];
 
 /** The import map for app code in an isolate of this role. Our own folders keep the real modules. */
 export async function importMap(role: IsolateRole): Promise<ImportMap> {
+  const handedOver = moduleAddresses();
   const imports: Record<string, string> = { ...packages };
-  const real: Record<string, string> = {};
+  const server = handedOver.get("syncline/server");
+  if (server !== undefined) imports["syncline/server"] = server;
+  const real: Record<string, string> = { ...ownPackages };
   const names = new Set([...builtinModules.map((name) => name.replace(/^node:/, "")), ...unlisted]);
   for (const name of [...names].sort()) {
     if (isOpenModule(name, role)) continue;
     const specifier = `node:${name}`;
-    const narrowed = narrowedModules.get(name);
-    imports[specifier] = narrowed ?? await standInUrl(name, role);
+    imports[specifier] = handedOver.get(specifier) ?? await standInUrl(name, role);
     // The bare name is resolved through this map again.
-    imports[name] = narrowed ??
-      `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
+    imports[name] = `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
     real[specifier] = specifier;
   }
   return { imports, scopes: { "../../": real } };

@@ -57,12 +57,6 @@ export function isOpenModule(name: string, role: IsolateRole): boolean {
   return pureModules.has(name) || (role === "runner" && runnerModules.has(name));
 }
 
-/** Modules of which app code gets a part only, by the file of ours that gives it. */
-export const narrowedModules: ReadonlyMap<string, string> = new Map([
-  ["async_hooks", "./async_hooks_module.ts"],
-  ["process", "./process_module.ts"],
-]);
-
 /** What using a stand-in says. */
 export function refusedMessage(name: string, role: IsolateRole): string {
   return role !== "runner" && runnerModules.has(name)
