@@ -8,7 +8,7 @@ import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { CommitMemory } from "./commit_memory.ts";
-import { Invalidation, sameReadSet } from "./invalidation.ts";
+import { Invalidation, readsUnknown, sameReadSet } from "./invalidation.ts";
 import { QueryTable } from "./query_table.ts";
 import { sameOutcome } from "./same_outcome.ts";
 import { scopes } from "./scope.ts";
@@ -140,8 +140,10 @@ export class SharedQueries {
     }
   }
 
-  /** New code: nothing known holds any longer. */
+  /** New code, or commits that nobody heard of: nothing known holds any longer. */
   reload(): void {
+    this.#ts = this.#options.host.ts;
+    this.#memory.forget(this.#ts);
     this.#table.forgetScopes();
     for (const query of [...this.#table.values()]) {
       if (query.run !== null) query.run.obsolete = true;
@@ -204,13 +206,15 @@ export class SharedQueries {
       return;
     }
     const { udfPath } = query.spec;
-    if (this.#options.host.info(udfPath) !== undefined) this.#table.learnScope(udfPath, answer.scope);
-    const home = answer.scope === query.scope
+    // A run that was stopped says nothing about whom its result is for: its error goes to all who shared the query.
+    const scope = readsUnknown(answer.readSet) ? query.scope : answer.scope;
+    if (this.#options.host.info(udfPath) !== undefined) this.#table.learnScope(udfPath, scope);
+    const home = scope === query.scope
       ? query
-      : this.#table.at(query.spec, { scope: answer.scope, identity: run.identity }).query;
+      : this.#table.at(query.spec, { scope, identity: run.identity }).query;
     if (home !== query) this.#inherit(home, query);
     const version = this.#record(home, answer);
-    if (home !== query) this.#moveAll(query, answer.scope);
+    if (home !== query) this.#moveAll(query, scope);
     this.#answerWaiters(home, { run, version });
     this.#settle(home);
     touchSubscribers(home);
