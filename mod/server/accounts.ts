@@ -17,16 +17,22 @@ import { StartError } from "./start_error.ts";
 
 export interface StartAccountsOptions extends BackendSurroundings {
   readonly config: ServeConfig;
+  /** Whether nothing was ever written to the database. */
+  readonly newDatabase: boolean;
   readonly port: Parameters<typeof createAccounts>[0]["port"];
 }
 
+const KEY_REPLACED =
+  `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
+  "out before no longer work, and secrets in the settings have to be entered again. No account is lost";
+
 /** Throws a `StartError` when the secret key, the mail server or a template cannot be used. */
 export async function startAccounts(
-  { config, log, url, port }: StartAccountsOptions,
+  { config, log, url, newDatabase, port }: StartAccountsOptions,
 ): Promise<AccountService> {
   try {
     const { keys, created, wasReadableByOthers } = await loadSecretKeys(config.dataDir);
-    if (created) log("debug", `A new ${secretKeyFile} was made: whoever was signed in before is signed out`);
+    if (created && !newDatabase) log("warn", KEY_REPLACED);
     if (wasReadableByOthers) {
       log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
     }

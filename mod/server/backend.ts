@@ -68,6 +68,7 @@ async function connect(
     config,
     log,
     url,
+    newDatabase: host.ts === 0,
     port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
   });
   // Told first: a session that ended sends nothing more.

@@ -1,0 +1,110 @@
+// Where links from mails lead when the app has no page for them, and the first administrator's setup. Nothing is sent
+// before a person has clicked: programs that open links in mails to look at them use nothing up.
+
+const element = (id) => document.getElementById(id);
+
+// The token leaves the address bar at once: it is of no use in the history, and must not be copied with the address.
+const [kind, token] = [...new URLSearchParams(location.hash.slice(1))][0] ?? [];
+history.replaceState(null, "", location.pathname);
+
+const pages = {
+  svc_verify_token: {
+    title: "Confirm your email address",
+    text: "One click and the address is yours.",
+    button: "Confirm address",
+    fields: [],
+    path: "/api/auth/verify-email/confirm",
+    done: () => show("Your address is confirmed. You can close this page.", "done"),
+  },
+  svc_reset_token: {
+    title: "Set a new password",
+    text: "All other devices are signed out.",
+    button: "Set password",
+    fields: ["password"],
+    path: "/api/auth/reset/confirm",
+    async done({ refreshToken }) {
+      // The session belongs to whoever asked in the app, and this page is not the app.
+      await post("/api/auth/signout", { refreshToken });
+      show("Your password is set. Go back to the app and sign in.", "done");
+    },
+  },
+  svc_magic_token: {
+    title: "Sign in",
+    text: "One click and you are signed in.",
+    button: "Sign in",
+    fields: [],
+    path: "/api/auth/magic/verify",
+    done({ accessToken, refreshToken, expiresIn, userId }) {
+      // The app gets the tokens as it gets them from any other sign-in that left the page: in the fragment.
+      const fragment = new URLSearchParams({
+        svc_access_token: accessToken,
+        svc_refresh_token: refreshToken,
+        svc_expires_in: expiresIn,
+        svc_user_id: userId,
+      });
+      location.replace(`/#${fragment}`);
+    },
+  },
+  svc_setup_token: {
+    title: "Create the first administrator",
+    text: "This account looks after the server. Keep its password safe.",
+    button: "Create administrator",
+    fields: ["email", "password"],
+    path: "/api/auth/admin/setup",
+    async done({ refreshToken }) {
+      await post("/api/auth/signout", { refreshToken });
+      show("The administrator is created.", "done");
+    },
+  },
+};
+
+const page = Object.hasOwn(pages, kind ?? "") ? pages[kind] : null;
+
+if (page === null || !token) {
+  show("This page is opened by a link from a mail. The link may be broken: copy all of it.", "error");
+} else {
+  document.title = page.title;
+  element("title").textContent = page.title;
+  element("text").textContent = page.text;
+  element("button").textContent = page.button;
+  for (const field of ["email", "password"]) {
+    const used = page.fields.includes(field);
+    element(`${field}-field`).hidden = !used;
+    element(field).disabled = !used;
+  }
+  element("form").hidden = false;
+  element("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    submit(page);
+  });
+}
+
+async function submit({ path, fields, done }) {
+  const values = Object.fromEntries(fields.map((field) => [field, element(field).value]));
+  element("button").disabled = true;
+  show("", "");
+  try {
+    const answer = await post(path, { token, ...values });
+    element("form").hidden = true;
+    await done(answer);
+  } catch (error) {
+    element("button").disabled = false;
+    show(error.message, "error");
+  }
+}
+
+async function post(path, body) {
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.errorMessage);
+  return answer;
+}
+
+function show(text, messageKind) {
+  element("message").textContent = text;
+  element("message").dataset.kind = messageKind;
+}
