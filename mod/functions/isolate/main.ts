@@ -156,8 +156,17 @@ function fail(error: unknown): never {
   exit(1);
 }
 
+/**
+ * Signals meant for the server reach its whole process group (Ctrl-C, a service manager's stop): an isolate goes on until
+ * main closes its socket. That the shell ignores them is not enough: the runtime has handlers of its own for them.
+ */
+function ignoreSignals(): void {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.addSignalListener(signal, () => {});
+}
+
 /** Runs as the isolate that main waits for at a unix socket, until main closes it; then ends the process. */
 export function runIsolate(socketPath: string, systemModules: readonly SystemModule[]): void {
+  ignoreSignals();
   // The promise is not awaited at the top of a module: a pending module could not be told from an idle one.
   main(socketPath, systemModules).then(() => exit(0), fail);
 }
