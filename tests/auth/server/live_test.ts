@@ -1,0 +1,222 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer, type TestSocket } from "./test_server.ts";
+import { startSmtpServer } from "../mail/smtp_server.ts";
+
+const password = "correct horse";
+
+const SCHEMA = `
+import { defineSchema, defineTable, id } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ author: id("_users"), text: z.string() }).index("by_author", ["author"]) });
+`;
+
+const NOTES = `
+import { action, mutation, query } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({
+  args: { text: z.string() },
+  handler: (ctx, { text }) => ctx.db.insert("notes", { author: ctx.auth.userId(), text }),
+});
+export const mine = query({
+  args: {},
+  handler: async (ctx) => {
+    const rows = await ctx.db.query("notes").withIndex("by_author", (q) => q.eq("author", ctx.auth.userId())).collect();
+    return rows.map((row) => row.text);
+  },
+});
+export const who = query({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.adminId(), ctx.auth.sessionId()] });
+export const emails = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("_users").collect()).map((user) => user.email),
+});
+export const read = query({ args: { table: z.string() }, handler: (ctx, { table }) => ctx.db.query(table).collect() });
+export const write = mutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.db.delete(id) });
+export const callQuery = query({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runQuery(a.path, a.args) });
+export const callMutation = mutation({ args: { path: z.string(), args: z.any() }, handler: (ctx, a) => ctx.runMutation(a.path, a.args) });
+export const callFromAction = action({
+  args: { path: z.string(), args: z.any() },
+  handler: async (ctx, a) => [
+    await ctx.runQuery(a.path, a.args).catch((error) => error.message),
+    await ctx.runMutation(a.path, a.args).catch((error) => error.message),
+  ],
+});
+`;
+
+const functions = { "schema.ts": SCHEMA, "notes.ts": NOTES };
+
+Deno.test("signing out ends the sockets of the session, and no other, with session has ended", async () => {
+  await using server = await startTestServer({ functions });
+  const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
+  const { body: other } = await server.post("/api/auth/signin", { email: "a@example.com", password });
+  const sockets: TestSocket[] = [];
+  for (let i = 0; i < 50; i++) sockets.push(await server.socket(tokens.accessToken));
+  await using bystander = await server.socket(other.accessToken);
+  await Promise.all([...sockets, bystander].map((socket) => socket.identityVersion(1)));
+  await server.post("/api/auth/signout", {}, { bearer: tokens.accessToken });
+  for (const socket of sockets) {
+    await socket.closed;
+    const last = socket.messages.at(-1);
+    assert.deepEqual([last.type, last.error], ["AuthError", "session has ended"]);
+  }
+  bystander.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "still here" } });
+  assert.equal((await bystander.message(({ type }) => type === "MutationResponse")).success, true);
+});
+
+Deno.test("a token that expires ends its socket; a refresh in time does not disturb it", async () => {
+  await using server = await startTestServer({ functions, accounts: { accessTokenMs: 3_000 } });
+  const { body: first } = await server.post("/api/auth/signup", { email: "a@example.com", password });
+  await using lazy = await server.socket(first.accessToken);
+  await using fresh = await server.socket(first.accessToken);
+  await Promise.all([lazy.identityVersion(1), fresh.identityVersion(1)]);
+  // Access tokens name whole seconds.
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  const { body: second } = await server.post("/api/auth/refresh", { refreshToken: first.refreshToken });
+  fresh.send({ type: "Authenticate", baseVersion: 1, token: second.accessToken });
+  await fresh.identityVersion(2);
+  await lazy.closed;
+  assert.equal(lazy.messages.at(-1).error, "access token expired");
+  fresh.send({ type: "Mutation", requestId: 1, udfPath: "notes:add", args: { text: "x" } });
+  assert.equal((await fresh.message(({ type }) => type === "MutationResponse")).success, true);
+});
+
+Deno.test("functions see who calls, and queries are answered for each caller alone", async () => {
+  await using server = await startTestServer({ functions });
+  const [a, b] = await Promise.all(["a@example.com", "b@example.com"].map(async (email) => {
+    const { body } = await server.post("/api/auth/signup", { email, password });
+    const call = async (kind: string, path: string, args = {}) =>
+      (await server.post(`/api/${kind}`, { path, args }, { bearer: body.accessToken })).body;
+    await call("mutation", "notes:add", { text: email });
+    return { userId: body.userId, call };
+  }));
+  assert.ok(a && b);
+  for (const { userId, call } of [a, b]) {
+    const [who] = [(await call("query", "notes:who")).value];
+    assert.deepEqual(who.slice(0, 2), [userId, null]);
+    assert.match(who[2], /^[0-9a-z]{26}$/);
+  }
+  assert.deepEqual((await a.call("query", "notes:mine")).value, ["a@example.com"]);
+  assert.deepEqual((await b.call("query", "notes:mine")).value, ["b@example.com"]);
+  const anonymous = await server.post("/api/query", { path: "notes:who", args: {} });
+  assert.deepEqual(anonymous.body.value, [null, null, null]);
+  const wrong = await server.post("/api/query", { path: "notes:who", args: {} }, { bearer: "x.y.z" });
+  assert.deepEqual([wrong.status, wrong.body.errorData.code], [401, "invalid_token"]);
+});
+
+Deno.test("app code reads users, and neither reads nor writes nor calls what else accounts are made of", async () => {
+  await using server = await startTestServer({ functions, config: { dev: true } });
+  const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
+  const call = async (kind: string, path: string, args = {}) =>
+    (await server.post(`/api/${kind}`, { path, args })).body;
+  assert.deepEqual((await call("query", "notes:emails")).value, ["a@example.com"]);
+  for (const table of ["_passwords", "_sessions", "_refresh_tokens", "_codes", "_admins"]) {
+    const { status, errorMessage } = await call("query", "notes:read", { table });
+    assert.equal(status, "error");
+    assert.match(errorMessage, /belongs to the service/);
+  }
+  assert.match((await call("mutation", "notes:write", { id: tokens.userId })).errorMessage, /cannot write/);
+  const secret = { path: "_system/auth:findCredential", args: { kind: "user", email: "a@example.com" } };
+  const session = { path: "_system/auth:findSession", args: { sessionId: "x" } };
+  assert.match((await call("query", "notes:callQuery", session)).errorMessage, /There is no function/);
+  assert.match((await call("mutation", "notes:callMutation", secret)).errorMessage, /There is no function/);
+  for (const { path, args } of [secret, session]) {
+    for (const error of (await call("action", "notes:callFromAction", { path, args })).value) {
+      assert.match(error, /There is no function/);
+    }
+    for (const kind of ["query", "mutation", "action"]) {
+      assert.match((await call(kind, path, args)).errorMessage, /There is no function/);
+    }
+  }
+});
+
+Deno.test("deleting auth_secret.key signs everyone out, says what else it means, and loses no account", async () => {
+  await using server = await startTestServer({ functions });
+  const credential = { email: "a@example.com", password };
+  const { body: tokens } = await server.post("/api/auth/signup", credential);
+  await server.restart();
+  const call = (bearer: string) => server.post("/api/query", { path: "notes:who", args: {} }, { bearer });
+  assert.equal((await call(tokens.accessToken)).status, 200);
+  await server.restart(() => Deno.remove(join(server.dataDir, "auth_secret.key")));
+  assert.equal((await call(tokens.accessToken)).status, 401);
+  const refused = await server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken });
+  assert.equal(refused.body.errorData.code, "invalid_refresh_token");
+  const { status, body } = await server.post("/api/auth/signin", credential);
+  assert.deepEqual([status, body.userId], [200, tokens.userId]);
+  assert.match(server.logged.join("\n"), /warn .*everyone is signed out.*signed URLs.*settings/);
+});
+
+Deno.test("mails leave by the mail server; when it is down no request waits for it, and the mail comes later", async () => {
+  const smtp = await startSmtpServer();
+  await using server = await startTestServer({
+    accounts: {
+      smtp: { url: `smtp://127.0.0.1:${smtp.port}`, from: "App <no-reply@example.com>" },
+      appName: "App",
+    },
+  });
+  await server.post("/api/auth/signup", { email: "a@example.com", password });
+  const verify = await smtp.mailTo("a@example.com");
+  assert.match(verify.text ?? "", /account with App/);
+  await smtp[Symbol.asyncDispose]();
+  const { status, body } = await server.post("/api/auth/magic/request", { email: "b@example.com" });
+  assert.deepEqual([status, body], [200, {}]);
+  await server.logs("warn mail failed, will be tried again");
+  await using again = await startSmtpServer({ port: smtp.port });
+  const magic = await again.mailTo("b@example.com");
+  const code = /\b\d{6}\b/.exec((magic.text ?? "").replace(/https?:\S+/, ""))?.[0];
+  assert.equal((await server.post("/api/auth/magic/verify", { email: "b@example.com", code })).status, 200);
+});
+
+Deno.test("forwarded addresses count only behind a trusted proxy", async () => {
+  for (const trusted of [true, false]) {
+    await using server = await startTestServer({ config: { trustedProxies: trusted ? ["127.0.0.1"] : [] } });
+    const statuses = new Set<number>();
+    for (let i = 0; i < 40; i++) {
+      const headers = { "X-Forwarded-For": `198.51.100.${i}` };
+      const { status } = await server.post("/api/auth/magic/request", { email: `a${i}@example.com` }, {
+        headers,
+      });
+      statuses.add(status);
+    }
+    assert.deepEqual([...statuses], trusted ? [200] : [200, 429]);
+  }
+});
+
+Deno.test("many tabs that refresh one session at once are signed out by nothing", async () => {
+  await using server = await startTestServer({ config: { trustedProxies: ["127.0.0.1"] } });
+  let { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
+  for (let round = 0; round < 10; round++) {
+    const answers = await Promise.all(
+      Array.from(
+        { length: 10 },
+        () => server.post("/api/auth/refresh", { refreshToken: tokens.refreshToken }),
+      ),
+    );
+    const [winner, ...more] = answers.filter(({ status }) => status === 200);
+    assert.equal(more.length, 0);
+    assert.ok(
+      answers.every(({ status, body }) => status === 200 || body.errorData.code === "stale_refresh_token"),
+    );
+    assert.ok(winner);
+    tokens = winner.body;
+  }
+  assert.equal(
+    (await server.post("/api/query", { path: "_auth:account", args: {} }, { bearer: tokens.accessToken }))
+      .status,
+    200,
+  );
+});
+
+Deno.test("the setup link is there while there is no administrator", async () => {
+  await using server = await startTestServer();
+  const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
+  const page = await fetch(server.setupLink ?? "");
+  assert.match(await page.text(), /account\.js/);
+  const { status } = await server.post("/api/auth/admin/setup", {
+    token,
+    email: "admin@example.com",
+    password,
+  });
+  assert.equal(status, 200);
+  await server.restart();
+  assert.equal(server.setupLink, null);
+});

@@ -1,0 +1,178 @@
+/** A whole server in this process, with isolates of its own, and sockets that speak to it. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startBackend } from "../../../mod/server/backend.ts";
+import type { ServeConfig } from "../../../mod/server/config.ts";
+import { Server } from "../../../mod/server/server.ts";
+import { testConfig } from "../../server/support/fake_backend.ts";
+
+export interface TestServer extends AsyncDisposable {
+  readonly url: string;
+  readonly dataDir: string;
+  readonly logged: string[];
+  readonly setupLink: string | null;
+  post(
+    path: string,
+    body: unknown,
+    options?: { readonly bearer?: string; readonly headers?: HeadersInit },
+  ): Promise<{
+    readonly status: number;
+    // deno-lint-ignore no-explicit-any -- tests look into bodies of many shapes
+    readonly body: any;
+    readonly headers: Headers;
+  }>;
+  /** Resolves once a line has been logged. */
+  logs(line: string): Promise<void>;
+  /** A socket that has sent Connect and, with a token, Authenticate. */
+  socket(token?: string): Promise<TestSocket>;
+  /** Stops and starts again on the same folder. */
+  restart(between?: () => Promise<void>): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly config?: Partial<ServeConfig>;
+  readonly accounts?: Partial<ServeConfig["accounts"]>;
+  /** Files of the app. */
+  readonly functions?: Record<string, string>;
+}
+
+/** Starts a server on a free port with its data in a temporary folder. */
+export async function startTestServer(
+  { config = {}, accounts = {}, functions = {} }: StartOptions = {},
+): Promise<
+  TestServer
+> {
+  const folder = await Deno.makeTempDir();
+  const dataDir = join(folder, "data");
+  const functionsDir = join(folder, "functions");
+  await Deno.mkdir(functionsDir);
+  for (const [name, text] of Object.entries(functions)) {
+    await Deno.writeTextFile(join(functionsDir, name), text);
+  }
+  const logged: string[] = [];
+  const logging = new EventTarget();
+  const base = testConfig({ dataDir, functionsDir, ...config });
+  const start = () =>
+    Server.start({
+      config: { ...base, accounts: { ...base.accounts, ...accounts } },
+      log(level, message) {
+        logged.push(`${level} ${message}`);
+        logging.dispatchEvent(new Event("line"));
+      },
+      startBackend,
+    });
+  let server = await start();
+  return {
+    get url() {
+      return server.url;
+    },
+    get setupLink() {
+      return server.setupLink;
+    },
+    dataDir,
+    logged,
+    async post(path, body, { bearer, headers = {} } = {}) {
+      const response = await fetch(`${server.url}${path}`, {
+        method: "POST",
+        headers: {
+          "Content-Type": "application/json",
+          ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+          ...headers,
+        },
+        body: JSON.stringify(body),
+      });
+      return { status: response.status, body: await response.json(), headers: response.headers };
+    },
+    async logs(line) {
+      while (!logged.includes(line)) {
+        await new Promise((resolve) => logging.addEventListener("line", resolve, { once: true }));
+      }
+    },
+    async socket(token) {
+      const socket = await TestSocket.open(`${server.url}/api/sync`);
+      socket.send({
+        type: "Connect",
+        sessionId: crypto.randomUUID(),
+        connectionCount: 0,
+        lastCloseReason: null,
+        clientVersion: "test",
+      });
+      if (token !== undefined) socket.send({ type: "Authenticate", baseVersion: 0, token });
+      return socket;
+    },
+    async restart(between = () => Promise.resolve()) {
+      await server.stop();
+      await between();
+      server = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      await server.stop();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+/** A WebSocket whose messages are waited for by type. */
+export class TestSocket implements AsyncDisposable {
+  readonly #socket: WebSocket;
+  // deno-lint-ignore no-explicit-any -- messages of many shapes
+  readonly messages: any[] = [];
+  readonly #closed = Promise.withResolvers<void>();
+  readonly #arrivals = new EventTarget();
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket;
+    socket.onmessage = ({ data }) => {
+      this.messages.push({ ...JSON.parse(data), arrivedAt: performance.now() });
+      this.#arrivals.dispatchEvent(new Event("message"));
+    };
+    socket.onclose = () => {
+      this.#closed.resolve();
+      this.#arrivals.dispatchEvent(new Event("message"));
+    };
+  }
+
+  static async open(url: string): Promise<TestSocket> {
+    const socket = new WebSocket(url.replace(/^http/, "ws"));
+    const opened = new TestSocket(socket);
+    await new Promise((resolve, reject) => {
+      socket.onopen = resolve;
+      socket.onerror = () => reject(new Error("The socket did not open"));
+    });
+    socket.onerror = null;
+    return opened;
+  }
+
+  send(message: unknown): void {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  /** The first message that fits. Throws when the socket closes without one. */
+  // deno-lint-ignore no-explicit-any -- messages of many shapes
+  async message(fits: (message: any) => boolean): Promise<any> {
+    for (;;) {
+      const found = this.messages.find(fits);
+      if (found !== undefined) return found;
+      assert.notEqual(
+        this.#socket.readyState,
+        WebSocket.CLOSED,
+        `closed after ${JSON.stringify(this.messages)}`,
+      );
+      await new Promise((resolve) => this.#arrivals.addEventListener("message", resolve, { once: true }));
+    }
+  }
+
+  /** The identity version the server has confirmed. */
+  identityVersion(version: number) {
+    return this.message(({ type, endVersion }) => type === "Transition" && endVersion.identity >= version);
+  }
+
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#socket.readyState !== WebSocket.CLOSED) this.#socket.close();
+    await this.#closed.promise;
+  }
+}
