@@ -97,7 +97,11 @@ Deno.test("every module that the client loads in a browser is served", async () 
     const response = await modules.respond(get(), path);
     assert.equal(response.status, 200, path);
     const text = await response.text();
-    for (const [, specifier = ""] of text.matchAll(/^\s*(?:import|export)\b[^"']*?["']([^"']+)["']/gm)) {
+    for (
+      const [, specifier = ""] of text.matchAll(
+        /^\s*(?:(?:import|export)\b[^"';=]*?\bfrom\s*|import\s*)"([^"]+)"/gm,
+      )
+    ) {
       assert.ok(specifier.startsWith("."), `${path} imports ${specifier}, which a browser cannot find`);
       const next = new URL(specifier, `http://localhost/${path}`).pathname.slice(1);
       if (!seen.has(next)) waiting.push(next);

@@ -1,7 +1,8 @@
 /** The server as an operator meets it: a real process, its output, its answers, its exit code. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { Child } from "../bench/support/child.ts";
+import { Child, projectDir } from "../bench/support/child.ts";
+import { childrenOf } from "../bench/support/process_tree.ts";
 
 const START_MS = 60_000;
 const LINE_MS = 30_000;
@@ -82,10 +83,13 @@ async function app(files: Record<string, string> = { "schema.ts": SCHEMA, "notes
       }
     },
     async run(flags) {
-      const lines: string[] = [];
-      await using child = new Child({ args: args(flags), onLine: (line) => lines.push(line) });
-      const { code } = await child.exited;
-      return { code, output: lines.join("\n") };
+      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: args(flags),
+        cwd: projectDir,
+        env: { NO_COLOR: "1" },
+      }).output();
+      const decoder = new TextDecoder();
+      return { code, output: decoder.decode(stdout) + decoder.decode(stderr) };
     },
     [Symbol.asyncDispose]: () => Deno.remove(dir, { recursive: true }),
   };
@@ -157,6 +161,19 @@ Deno.test("SIGTERM closes sockets with 1012", async () => {
   await new Promise((resolve) => socket.addEventListener("open", resolve));
   assert.equal((await server.signal("SIGTERM")).code, 0);
   assert.equal((await closed).code, 1012);
+});
+
+Deno.test("isolates go on when a signal for the server reaches its whole process group", async () => {
+  await using a = await app();
+  await using server = await a.serve();
+  await server.call("action", "notes:secret");
+  const isolates = await childrenOf(server.child.pid);
+  assert.ok(isolates.length >= 3, "a writer, a reader and a runner");
+  for (const pid of isolates) {
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.kill(pid, signal);
+  }
+  assert.equal((await server.call("mutation", "notes:add", { text: "x" })).status, "success");
+  assert.deepEqual(await childrenOf(server.child.pid), isolates);
 });
 
 Deno.test("a second signal ends a server that waits for a running call at once", async () => {
