@@ -77,7 +77,9 @@ export class Workspace implements AsyncDisposable {
       stdout: "null",
       stderr: "piped",
     }).spawn();
-    const isolate = new TestIsolate(await listener.accept(), { child, progressPath });
+    const conn = await Promise.race([listener.accept(), child.status]);
+    if (!("read" in conn)) throw new Error(`The isolate has ended: ${await new Response(child.stderr).text()}`);
+    const isolate = new TestIsolate(conn, { child, progressPath });
     await isolate.boot({
       type: "Boot",
       role,

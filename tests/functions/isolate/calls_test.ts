@@ -1,0 +1,277 @@
+/** How calls end: results, errors, logs, and what a handler must not do. */
+import assert from "node:assert/strict";
+import { call, errorOf, user, Workspace } from "./support.ts";
+
+const app = {
+  "schema.ts": `
+    import { defineSchema, defineTable, id } from "syncline/server";
+    import { z } from "zod";
+    export default defineSchema({
+      notes: defineTable({ text: z.string(), of: id("notes").optional() }).index("by_text", ["text"]),
+    });
+  `,
+  "index.ts": `
+    import { query } from "syncline/server";
+    export const ping = query(() => "pong");
+    export default query(() => "default");
+  `,
+  "deep/er/notes.ts": `
+    import { internalQuery, mutation, query, UserError } from "syncline/server";
+    import { z } from "zod";
+    export const add = mutation({
+      args: { text: z.string().min(1), of: z.string().optional() },
+      handler: (ctx, args) => ctx.db.insert("notes", args),
+    });
+    export const list = query((ctx) => ctx.db.query("notes").collect());
+    export const hidden = internalQuery(() => 1);
+    export const strict = query({
+      args: { items: z.array(z.object({ n: z.number() })), kind: z.union([z.literal("a"), z.literal("b")]).optional() },
+      handler: () => null,
+    });
+    export const shouting = query({
+      args: { text: z.string().transform((t) => t.toUpperCase()), times: z.number().default(2) },
+      handler: (_ctx, args) => args,
+    });
+    export const returns = query({
+      args: { ok: z.boolean() },
+      returns: z.object({ n: z.number() }),
+      handler: (_ctx, { ok }) => (ok ? { n: 1 } : { n: "x" }) as { n: number },
+    });
+    export const userError = mutation(() => {
+      throw new UserError("full", "The box is full", { size: 3 });
+    });
+    export const foreignUserError = mutation(() => {
+      // Another copy of the class, as a bundler makes it.
+      throw Object.assign(new Error("Full"), { [Symbol.for("syncline.userError")]: true, code: "full", data: undefined });
+    });
+    export const badUserError = query(() => {
+      throw new UserError("full", "x", { when: new Date() });
+    });
+    export const notAnError = query(() => {
+      throw { status: 3 };
+    });
+    export const thrownNothing = query(() => {
+      throw undefined;
+    });
+    export const hostile = query(() => {
+      throw new Proxy(new Error("x"), { get() { throw new Error("inner"); } });
+    });
+    export function fails(): never {
+      throw new RangeError("deep inside");
+    }
+    export const stack = query(async () => {
+      await null;
+      fails();
+    });
+    export const unrun = query((ctx) => ctx.db.query("notes").order("desc"));
+    export const unawaited = query((ctx) => ({ note: ctx.db.query("notes").first() }));
+    export const nan = query(() => ({ a: [1, NaN] }));
+    export const big = query(() => "x".repeat(17 * 1024 * 1024));
+    export const nothing = query(() => undefined);
+    export const never = query(() => new Promise(() => {}));
+    export const slowDigest = query(async () => {
+      const bytes = await crypto.subtle.digest("SHA-256", new Uint8Array(3));
+      return bytes.byteLength;
+    });
+    export const timer = query(() => new Promise((done) => setTimeout(done, 1)));
+    export const fetches = mutation(async () => await (await fetch("http://localhost")).text());
+    export const writes = query((ctx) => (ctx as any).db.insert("notes", { text: "x" }));
+    export const logs = query((ctx) => {
+      ctx.log.info("seen", { count: 2 });
+      console.warn("careful", [1]);
+      console.log("plain");
+      ctx.log.error("bad", { why: "two words" });
+      return null;
+    });
+    export const flood = query(() => {
+      for (let i = 0; i < 100_000; i++) console.log("line", i);
+      return null;
+    });
+    export const who = query((ctx) => ({ user: ctx.auth.userId(), identity: ctx.auth.identity() }));
+    export const session = query((ctx) => ctx.auth.sessionId());
+    export const spread = query(({ db, ...rest }) => ({ ...rest }.auth.userId()));
+  `,
+};
+
+Deno.test("queries answer with their value, or with an error that says what is wrong", async (t) => {
+  await using workspace = new Workspace(app);
+  await using writer = await workspace.start("writer");
+  await using reader = await workspace.start("reader");
+  const notes = (name: string) => `deep/er/notes:${name}`;
+
+  await t.step("functions of index.ts have bare names, default exports are called default", async () => {
+    assert.equal((await reader.query("ping")).value, "pong");
+    assert.equal((await reader.query("default")).value, "default");
+    assert.deepEqual(
+      writer.booted?.type === "Ready" && writer.booted.functions.find(([path]) => path === notes("hidden")),
+      [notes("hidden"), { kind: "query", visibility: "internal" }],
+    );
+  });
+
+  await t.step("a mutation's write is seen by the next query", async () => {
+    const { value, ts } = await writer.mutate(notes("add"), { text: "one" });
+    const { value: rows } = await reader.query(notes("list"));
+    assert.deepEqual((rows as { _id: string; text: string }[]).map(({ _id, text }) => [_id, text]), [[
+      value,
+      "one",
+    ]]);
+    assert.equal(ts, 1);
+  });
+
+  await t.step("arguments that do not fit are refused with zod's message and the path", async () => {
+    const cases = [
+      [notes("add"), { text: 3 }, "args.text: Invalid input: expected string, received number"],
+      [notes("add"), { text: "x", extra: 1 }, 'args: Unrecognized key: "extra"'],
+      [notes("add"), {}, "args.text: Invalid input: expected string, received undefined"],
+    ] as const;
+    for (const [path, args, message] of cases) {
+      const error = errorOf(await writer.mutate(path, args));
+      assert.deepEqual([error.kind, error.message], ["args", message]);
+    }
+    const nested = errorOf(await reader.query(notes("strict"), { items: [{ n: 1 }, { n: "x" }] }));
+    assert.equal(nested.message, "args.items[1].n: Invalid input: expected number, received string");
+    const union = errorOf(await reader.query(notes("strict"), { items: [], kind: "c" }));
+    assert.equal(union.message, 'args.kind: Invalid input: expected "a", or: Invalid input: expected "b"');
+  });
+
+  await t.step("handlers get what the validators made of the arguments", async () => {
+    assert.deepEqual((await reader.query(notes("shouting"), { text: "hey" })).value, {
+      text: "HEY",
+      times: 2,
+    });
+  });
+
+  await t.step("returns checks the result", async () => {
+    assert.deepEqual((await reader.query(notes("returns"), { ok: true })).value, { n: 1 });
+    const error = errorOf(await reader.query(notes("returns"), { ok: false }));
+    assert.equal(error.kind, "internal");
+    assert.match(error.message, /returns\.n: Invalid input: expected number, received string/);
+  });
+
+  await t.step(
+    "unknown, internal and misused functions are told apart only as far as the caller may know",
+    async () => {
+      const missing = errorOf(await reader.query("no:such"));
+      assert.deepEqual([missing.kind, missing.message], [
+        "unknown_function",
+        'There is no function "no:such"',
+      ]);
+      const hidden = errorOf(await reader.query(notes("hidden")));
+      assert.equal(hidden.message, `There is no function "${notes("hidden")}"`);
+      assert.equal((await reader.query(notes("hidden"), {}, { origin: "server" })).value, 1);
+      const kind = errorOf(await writer.mutate(notes("list")));
+      assert.deepEqual([kind.kind, kind.message], [
+        "unknown_function",
+        `"${notes("list")}" is a query, not a mutation`,
+      ]);
+      assert.equal(errorOf(await reader.query("__proto__")).kind, "unknown_function");
+    },
+  );
+
+  await t.step("user errors carry code and data, also when the class is another copy", async () => {
+    const error = errorOf(await writer.mutate(notes("userError")));
+    assert.deepEqual(
+      [error.kind, error.message, error.data],
+      ["user", "The box is full", { code: "full", data: { size: 3 } }],
+    );
+    const foreign = errorOf(await writer.mutate(notes("foreignUserError")));
+    assert.deepEqual([foreign.kind, foreign.data], ["user", { code: "full", data: null }]);
+    const bad = errorOf(await reader.query(notes("badUserError")));
+    assert.equal(bad.kind, "internal");
+    assert.match(bad.message, /data of a UserError at when is a Date/);
+  });
+
+  await t.step("whatever is thrown becomes an error", async () => {
+    assert.match(errorOf(await reader.query(notes("notAnError"))).message, /not an Error: \{ status: 3 \}/);
+    assert.match(errorOf(await reader.query(notes("thrownNothing"))).message, /not an Error: undefined/);
+    assert.match(errorOf(await reader.query(notes("hostile"))).message, /cannot be read/);
+  });
+
+  await t.step("stack traces name the author's file and line, and nothing of ours", async () => {
+    const { message, stack } = errorOf(await reader.query(notes("stack")));
+    assert.equal(message, "deep inside");
+    const source = app["deep/er/notes.ts"].split("\n");
+    const line = source.findIndex((text) => text.includes("RangeError")) + 1;
+    const caller = source.findIndex((text) => text.trim() === "fails();") + 1;
+    assert.deepEqual(stack?.split("\n").map((frame) => frame.trim().replace(/:\d+\)?$/, "")), [
+      `at fails (deep/er/notes.ts:${line}`,
+      `at Object.handler (deep/er/notes.ts:${caller}`,
+    ]);
+  });
+
+  await t.step("results that are not JSON are errors that say what to do", async () => {
+    const messages: Record<string, RegExp> = {
+      unrun: /is a query that was not run: end it with \.collect\(\)/,
+      unawaited: /at note is a promise: await it/,
+      nan: /at a\[1\] is NaN/,
+      big: /more than the limit of 16777216/,
+    };
+    for (const [name, message] of Object.entries(messages)) {
+      const error = errorOf(await reader.query(notes(name)));
+      assert.equal(error.kind, "internal");
+      assert.match(error.message, message);
+    }
+    assert.equal((await reader.query(notes("nothing"))).value, null);
+  });
+
+  await t.step(
+    "a handler that waits for ever fails at once, one that waits for the platform does not",
+    async () => {
+      const before = performance.now();
+      assert.match(
+        errorOf(await reader.query(notes("never"))).message,
+        /awaits something that never happens/,
+      );
+      assert.ok(performance.now() - before < 1000);
+      assert.equal((await reader.query(notes("slowDigest"))).value, 32);
+    },
+  );
+
+  await t.step("timers, fetch and writes in the wrong place say where they belong", async () => {
+    assert.match(
+      errorOf(await reader.query(notes("timer"))).message,
+      /setTimeout is not available in queries/,
+    );
+    assert.match(
+      errorOf(await writer.mutate(notes("fetches"))).message,
+      /fetch is not available .* use it in an action/,
+    );
+    assert.match(
+      errorOf(await reader.query(notes("writes"))).message,
+      /A query cannot write .* make the function a mutation/,
+    );
+  });
+
+  await t.step("log lines have levels and fields, and a flood is cut", async () => {
+    const { logLines } = await reader.query(notes("logs"));
+    assert.deepEqual(logLines, [
+      "[INFO] seen count=2",
+      "[WARN] careful [ 1 ]",
+      "[INFO] plain",
+      '[ERROR] bad why="two words"',
+    ]);
+    const flood = await reader.query(notes("flood"));
+    assert.equal(flood.logLines.length, 257);
+  });
+
+  await t.step("what was read of the identity is reported", async () => {
+    const identity = user("u1", "s1");
+    const [ping, who, session, spread] = (await reader.wave(
+      [["ping"], [notes("who")], [notes("session")], [notes("spread")]].map(([path = ""]) =>
+        call(path, {}, { identity })
+      ),
+    )).answers;
+    assert.equal(ping?.details.scope, "nothing");
+    assert.deepEqual([who?.details.scope, who?.value], ["principal", {
+      user: "u1",
+      identity: { userId: "u1", adminId: null, claims: {} },
+    }]);
+    assert.deepEqual([session?.details.scope, session?.value], ["session", "s1"]);
+    assert.deepEqual([spread?.details.scope, spread?.value], ["principal", "u1"]);
+    const anonymous = await reader.query(notes("who"));
+    assert.deepEqual([anonymous.details.scope, anonymous.value], ["principal", {
+      user: null,
+      identity: null,
+    }]);
+  });
+});

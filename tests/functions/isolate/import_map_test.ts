@@ -1,0 +1,22 @@
+/** The import maps of isolates fit this runtime. */
+import assert from "node:assert/strict";
+import { builtinModules } from "node:module";
+import { importMap } from "../../../mod/functions/isolate/make_import_maps.ts";
+import { isOpenModule } from "../../../mod/functions/isolate/refused_modules.ts";
+
+for (const [file, role] of [["import_map.json", "reader"], ["import_map_runner.json", "runner"]] as const) {
+  const url = new URL(`../../../mod/functions/isolate/${file}`, import.meta.url);
+  const stored = JSON.parse(Deno.readTextFileSync(url)) as { imports: Record<string, string> };
+
+  Deno.test(`${file} is what make_import_maps.ts makes for this runtime`, async () => {
+    assert.deepEqual(stored, await importMap(role), "run make_import_maps.ts again");
+  });
+
+  Deno.test(`${file} leaves no module of the runtime to chance`, () => {
+    for (const listed of builtinModules) {
+      const name = listed.replace(/^node:/, "");
+      const mapped = stored.imports[`node:${name}`] !== undefined && stored.imports[name] !== undefined;
+      assert.equal(mapped, !isOpenModule(name, role), name);
+    }
+  });
+}

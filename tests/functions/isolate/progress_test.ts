@@ -1,0 +1,20 @@
+/** The progress file says which call runs. */
+import assert from "node:assert/strict";
+import { parseProgress, ProgressFile } from "../../../mod/functions/isolate/progress.ts";
+
+Deno.test("the file names the call that has begun, and none when idle", () => {
+  const path = Deno.makeTempFileSync();
+  try {
+    using progress = new ProgressFile(path);
+    assert.equal(parseProgress(Deno.readFileSync(path)), null);
+    const at = progress.begin(7);
+    assert.deepEqual(parseProgress(Deno.readFileSync(path)), { position: 7, startedAt: at });
+    progress.begin(8);
+    assert.equal(parseProgress(Deno.readFileSync(path))?.position, 8);
+    progress.idle();
+    assert.equal(parseProgress(Deno.readFileSync(path)), null);
+    assert.equal(parseProgress(new Uint8Array(3)), null);
+  } finally {
+    Deno.removeSync(path);
+  }
+});
