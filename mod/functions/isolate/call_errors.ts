@@ -7,7 +7,7 @@ import { inspected } from "./log_lines.ts";
 
 const { parse } = JSON;
 
-/** A failure of ours that is not the app's bug: an unknown function, or arguments that do not fit. */
+/** A call that a client may not make: of an unknown function, or with arguments that do not fit. */
 export class RefusedCallError extends Error {
   readonly kind: Exclude<CallErrorKind, "user" | "internal">;
 
@@ -18,9 +18,9 @@ export class RefusedCallError extends Error {
   }
 }
 
-/** An error that a function called from an action ended with, for the caller to catch or to pass on. */
+/** What a function called by another one ended with, for the caller to catch or to pass on. */
 export class CalledFunctionError extends Error {
-  constructor(error: CallError) {
+  constructor(error: Pick<CallError, "message" | "stack">) {
     super(error.message);
     this.name = "CalledFunctionError";
     if (error.stack !== undefined) this.stack = error.stack;
@@ -34,27 +34,24 @@ export function setFunctionsUrl(url: string): void {
   functionsUrl = url.endsWith("/") ? url : `${url}/`;
 }
 
-/**
- * The error of a call. `entry` says that it left the function a client named: only then do refused arguments and
- * unknown functions show as such; inside other functions they are bugs of the caller.
- */
-export function callError(thrown: unknown, options: { readonly entry: boolean }): CallError {
+/** The error of a call that ended with something thrown. */
+export function callError(thrown: unknown): CallError {
   try {
-    return convert(thrown, options.entry);
+    return convert(thrown);
   } catch {
     // Reading the thrown object ran code of the app, which threw again.
     return { kind: "internal", message: "An error was thrown that cannot be read", data: null };
   }
 }
 
-function convert(thrown: unknown, entry: boolean): CallError {
+function convert(thrown: unknown): CallError {
   if (
     typeof thrown === "object" && thrown !== null &&
     (thrown as Record<symbol, unknown>)[userErrorKey] === true
   ) {
     return userError(thrown as { code?: unknown; message?: unknown; data?: unknown; stack?: unknown });
   }
-  if (thrown instanceof RefusedCallError && entry) {
+  if (thrown instanceof RefusedCallError) {
     return { kind: thrown.kind, message: cut(thrown.message), data: null };
   }
   if (!(thrown instanceof Error)) {

@@ -10,7 +10,7 @@ export type Ending =
 
 /** The ending of a call whose own function threw. */
 export function endingOfError(thrown: unknown): Ending {
-  return { ok: false, error: callError(thrown, { entry: true }) };
+  return { ok: false, error: callError(thrown) };
 }
 
 /** The ending as it goes on the wire; a result becomes the next of the frame's segments. */

@@ -4,6 +4,7 @@ import { type FunctionName, functionPath } from "../../protocol/function_referen
 import { type App, findFunction, type LoadedFunction } from "./app.ts";
 import { AuthApi } from "./auth_api.ts";
 import { Frame } from "./call.ts";
+import { CalledFunctionError, RefusedCallError } from "./call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
@@ -37,7 +38,7 @@ export class MutationContext extends QueryContext {
   }
 }
 
-/** Runs a function inside the caller's transaction. A mutation that throws leaves no writes behind. */
+/** Calls a function from another one; what a client would be told of a refusal, the caller gets as an ordinary error. */
 async function runNested(
   app: App,
   caller: Frame,
@@ -47,30 +48,39 @@ async function runNested(
     readonly args: Args | undefined;
   },
 ): Promise<unknown> {
-  const origin = caller.system ? "system" : "server";
-  const callee = findFunction(app, functionPath(name), { kind, origin });
+  const path = functionPath(name);
   // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
-  const ownArgs = parse(jsonText(args, `The arguments of "${callee.udfPath}"`)) as Args;
-  return await caller.nest(async () => {
-    const writes = kind === "mutation" ? caller.writes : null;
-    const savepoint = writes?.savepoint();
-    const frame = new Frame(caller.call, {
-      reads: caller.reads,
-      writes,
-      caller,
-      system: callee.system,
+  const ownArgs = parse(jsonText(args, `The arguments of "${path}"`)) as Args;
+  try {
+    const callee = findFunction(app, path, { kind, origin: caller.system ? "system" : "server" });
+    return parse(await caller.nest(() => runInside(app, caller, { callee, args: ownArgs })));
+  } catch (error) {
+    if (!(error instanceof RefusedCallError)) throw error;
+    throw new CalledFunctionError({
+      message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
     });
-    let text: string;
-    try {
-      text = await runFrame(app, frame, { callee, args: ownArgs, settle: asIs });
-    } catch (error) {
-      // When the whole call has ended, so has its transaction: the savepoint is gone with it.
-      if (caller.open) savepoint?.rollback();
-      throw error;
-    }
-    savepoint?.release();
-    return parse(text);
-  });
+  }
+}
+
+/** Runs a function inside the caller's transaction. A mutation that throws leaves no writes behind. */
+async function runInside(
+  app: App,
+  caller: Frame,
+  { callee, args }: { readonly callee: LoadedFunction; readonly args: Args },
+): Promise<string> {
+  const writes = callee.spec.kind === "mutation" ? caller.writes : null;
+  const savepoint = writes?.savepoint();
+  const frame = new Frame(caller.call, { reads: caller.reads, writes, caller, system: callee.system });
+  let text: string;
+  try {
+    text = await runFrame(app, frame, { callee, args, settle: asIs });
+  } catch (error) {
+    // When the whole call has ended, so has its transaction: the savepoint is gone with it.
+    if (caller.open) savepoint?.rollback();
+    throw error;
+  }
+  if (caller.open) savepoint?.release();
+  return text;
 }
 
 /** Runs a function in its frame and gives its result as JSON text; the frame is closed when this settles. */

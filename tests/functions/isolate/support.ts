@@ -78,7 +78,9 @@ export class Workspace implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     const conn = await Promise.race([listener.accept(), child.status]);
-    if (!("read" in conn)) throw new Error(`The isolate has ended: ${await new Response(child.stderr).text()}`);
+    if (!("read" in conn)) {
+      throw new Error(`The isolate has ended: ${await new Response(child.stderr).text()}`);
+    }
     const isolate = new TestIsolate(conn, { child, progressPath });
     await isolate.boot({
       type: "Boot",
