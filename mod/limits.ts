@@ -122,6 +122,22 @@ export const engineLimits = {
   scanCharsAimed: 1 * MiB,
   /** Documents a schema change holds in memory at once. */
   migrationRows: 256,
+  /** Words of a search that count; the rest is left out. */
+  searchWordsMax: 32,
+  /** Characters of a word that count. */
+  searchWordCharsMax: 128,
+  /** Documents a search looks up at first; it goes on when more are asked for. */
+  searchRowsFirst: 64,
+  /** Changes to search indexes that wait for the end of the group, as characters of text. */
+  searchCharsPending: 4 * MiB,
+  /** Numbers in a vector. */
+  vectorDimensionsMax: 4_096,
+  /** Documents one vector search may give back. */
+  vectorResultsMax: 256,
+  /** Vectors kept in memory by one connection; larger indexes are read from disk at each search. */
+  vectorBytesMax: 384 * MiB,
+  /** Changes of a vector index kept for connections to catch up with; older ones load the index again. */
+  vectorChangesKept: 16_384,
 } as const;
 
 /** Limits of the isolates and of the queues in front of them. */
@@ -263,6 +279,12 @@ export const authLimits = {
   sweepRowsMax: 500,
   /** Time between two sweeps of expired rows. */
   sweepIntervalMs: 600_000,
+  /** Commands for administrators that come in at once over the local socket. */
+  adminConnectionsMax: 8,
+  /** Time one such command has. */
+  adminCommandMs: 30_000,
+  /** Longest such command or answer. */
+  adminLineCharsMax: 1 * MiB,
   /** Sessions one account has at once; one more ends the oldest. */
   sessionsPerOwnerMax: 1_000,
   /** Description of a session's device that is kept, cut from its `User-Agent`. */

@@ -42,12 +42,14 @@ function checkBounds(
         `${index.boundFields.join(", ")}, in this order, and ${used} are used`,
     );
   }
-  for (const value of bounds.eq) checkBoundValue(value, index);
-  if (bounds.lower !== undefined) checkBoundValue(bounds.lower.value, index);
-  if (bounds.upper !== undefined) checkBoundValue(bounds.upper.value, index);
+  const where = `index "${index.name}"`;
+  for (const value of bounds.eq) checkComparable(value, where);
+  if (bounds.lower !== undefined) checkComparable(bounds.lower.value, where);
+  if (bounds.upper !== undefined) checkComparable(bounds.upper.value, where);
 }
 
-function checkBoundValue(value: Value | undefined, index: ScanIndex): void {
+/** Throws an `EngineError` for what has no place in the order of values. */
+export function checkComparable(value: Value | undefined, where: string): void {
   switch (typeof value) {
     case "string":
     case "boolean":
@@ -64,9 +66,7 @@ function checkBoundValue(value: Value | undefined, index: ScanIndex): void {
   }
   throw new EngineError(
     "bad_bounds",
-    `Cannot compare with ${
-      String(value)
-    } in index "${index.name}": use a string, a number, a boolean, null, ` +
+    `Cannot compare with ${String(value)} in ${where}: use a string, a number, a boolean, null, ` +
       "undefined for a missing field, an array or a plain object",
   );
 }

@@ -2,8 +2,11 @@
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { tableNumberOf } from "./ids.ts";
-import { BY_CREATION_TIME, BY_ID, fieldIndex, type ScanIndex, type Table, table } from "./table.ts";
+import { indexSet } from "./index_set.ts";
+import type { SearchIndex } from "./search_index.ts";
+import { BY_CREATION_TIME, BY_ID, documentsTable, type ScanIndex, type Table, table } from "./table.ts";
 import type { SchemaDefinition, TableDefinition } from "./types.ts";
+import type { VectorIndex } from "./vector_index.ts";
 
 /** SQL that makes the catalog of a new database. */
 export const CREATE_CATALOG_SQL = `
@@ -117,7 +120,7 @@ export class Tables {
 
   /** An index to scan. Throws an `EngineError` that lists the table's indexes. */
   index(table: Table, name: string): ScanIndex {
-    const index = table.indexByName.get(name);
+    const index = table.scans.get(name);
     if (index !== undefined) return index;
     const { searchIndexes, vectorIndexes } = table.definition;
     if (searchIndexes.some((search) => search.name === name)) {
@@ -132,14 +135,41 @@ export class Tables {
         `"${name}" of table "${table.name}" is a vector index: search in it`,
       );
     }
-    const known = [...table.indexByName.values()].map((index) =>
+    const scans = [...table.scans.values()].map((index) =>
       index.name === BY_ID ? BY_ID : `${index.name} (${index.boundFields.join(", ")})`
     );
     throw new EngineError(
       "unknown_index",
-      `Table "${table.name}" has no index "${name}"; its indexes are ${listed(known)}`,
+      `Table "${table.name}" has no index "${name}"; its indexes are ${listed(scans)}`,
     );
   }
+
+  /** A search index. Throws an `EngineError` that lists those of the table. */
+  searchIndex(table: Table, name: string): SearchIndex {
+    const { searches } = table.indexes;
+    const index = searches.find((search) => search.name === name);
+    if (index !== undefined) return index;
+    throw unknownSearch(table, { kind: "search", name, known: searches.map((search) => search.name) });
+  }
+
+  /** A vector index. Throws an `EngineError` that lists those of the table. */
+  vectorIndex(table: Table, name: string): VectorIndex {
+    const { vectors } = table.indexes;
+    const index = vectors.find((vector) => vector.name === name);
+    if (index !== undefined) return index;
+    throw unknownSearch(table, { kind: "vector", name, known: vectors.map((vector) => vector.name) });
+  }
+}
+
+function unknownSearch(
+  table: Table,
+  asked: { readonly kind: string; readonly name: string; readonly known: readonly string[] },
+): EngineError {
+  const { kind, name, known } = asked;
+  return new EngineError(
+    "unknown_index",
+    `Table "${table.name}" has no ${kind} index "${name}"; its ${kind} indexes are ${listed(known)}`,
+  );
 }
 
 /** Names for a message, not too many. */
@@ -164,14 +194,7 @@ export function loadTables(connection: Connection, schema: SchemaDefinition): Ta
       if (number === undefined) throw notApplied(name);
       return { ...wanted, number };
     });
-    const indexes = numbered.filter(({ kind }) => kind === "fields").map((index, position) =>
-      fieldIndex(known.number, {
-        name: index.name,
-        number: index.number,
-        position,
-        fields: JSON.parse(index.definition) as string[],
-      })
-    );
+    const indexes = indexSet(documentsTable(known.number), numbered);
     tables.push(table(name, { number: known.number, definition, indexes }));
   }
   return new Tables(tables);

@@ -2,12 +2,15 @@
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { DocumentWriter, type StoredDocument } from "./document_writer.ts";
+import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { endedError, scanOf } from "./reads.ts";
-import type { Scan, ScanOwner, StoredRow } from "./scan.ts";
-import { documentKeys, fieldsOf, type StoredFields, type Table } from "./table.ts";
+import { indexEntries, keyChanges } from "./index_set.ts";
+import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
+import type { Scan, StoredRow } from "./scan.ts";
+import type { SearchOwner } from "./search.ts";
+import { fieldsOf, type StoredFields } from "./stored_fields.ts";
+import type { Table } from "./table.ts";
 import type {
   IndexBounds,
   Savepoint,
@@ -20,6 +23,7 @@ import type {
 import type { Doc, DocumentChange, KeyChange, ReadSet, Value } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import { storableFields } from "./values.ts";
+import type { VectorSearcher } from "./vector_search.ts";
 import type { WriteGroup } from "./write_group.ts";
 
 const { parse, stringify } = JSON;
@@ -35,17 +39,20 @@ export interface MutationSetup {
   readonly connection: Connection;
   readonly tables: Tables;
   readonly group: WriteGroup;
+  readonly writer: DocumentWriter;
+  readonly vectors: VectorSearcher;
   /** Frozen clock of the mutation, ms since the epoch. */
   readonly at: number;
 }
 
-export class MutationTransaction implements WriteTransaction, ScanOwner {
+export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly connection: Connection;
   readonly recorder = null;
   readonly usage = new UsageMeter();
   readonly #tables: Tables;
   readonly #group: WriteGroup;
   readonly #writer: DocumentWriter;
+  readonly #vectors: VectorSearcher;
   readonly #at: number;
   readonly #creationTimeBefore: number;
   /** Documents met or written, as they are now; `null` for deleted ones. */
@@ -58,11 +65,12 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
   #serial = 0;
   #ended = false;
 
-  constructor({ connection, tables, group, at }: MutationSetup) {
+  constructor({ connection, tables, group, writer, vectors, at }: MutationSetup) {
     this.connection = connection;
     this.#tables = tables;
     this.#group = group;
-    this.#writer = new DocumentWriter(connection);
+    this.#writer = writer;
+    this.#vectors = vectors;
     this.#at = at;
     this.#creationTimeBefore = group.lastCreationTime;
   }
@@ -86,16 +94,15 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
   }
 
-  search(_table: string, _index: string, _options: SearchOptions): IterableIterator<Doc> {
-    throw new EngineError("bad_search", "Search indexes are not available");
+  search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {
+    this.check();
+    return searchOf(this, { tables: this.#tables, table, index, options });
   }
 
-  vectorSearch(
-    _table: string,
-    _index: string,
-    _options: VectorSearchOptions,
-  ): { id: string; score: number }[] {
-    throw new EngineError("bad_search", "Vector indexes are not available");
+  vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[] {
+    this.check();
+    const { recorder } = this;
+    return vectorSearchOf({ tables: this.#tables, vectors: this.#vectors, recorder, table, index, options });
   }
 
   readSet(): ReadSet {
@@ -192,7 +199,11 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
   delivered(table: Table, { key, rid, text }: StoredRow): void {
     this.usage.read(text.length);
     const id = key.slice(-26);
-    if (!this.#known.has(id)) this.#known.set(id, { table, id, rid, text, keys: null });
+    if (!this.#known.has(id)) this.#known.set(id, { table, id, rid, text, entries: null });
+  }
+
+  beforeSearch(): void {
+    this.#guarded(() => this.#writer.searches.write());
   }
 
   opened(scan: Scan): void {
@@ -213,7 +224,13 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
     if (known !== undefined) return known;
     const row = this.connection.statement(table.sql.get).get(id);
     if (row === undefined) return null;
-    const stored: StoredDocument = { table, id, rid: row[0] as number, text: row[1] as string, keys: null };
+    const stored: StoredDocument = {
+      table,
+      id,
+      rid: row[0] as number,
+      text: row[1] as string,
+      entries: null,
+    };
     this.#known.set(id, stored);
     return stored;
   }
@@ -237,7 +254,7 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
     }
     if (!met) this.usage.read(before.text.length);
     const doc = parse(before.text) as StoredFields;
-    before.keys ??= documentKeys(table, doc);
+    before.entries ??= indexEntries(table.indexes, doc);
     return { table, before, doc };
   }
 
@@ -271,7 +288,7 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
       );
     }
     this.usage.write(text.length);
-    return { table, id: doc._id, rid: 0, text, keys: documentKeys(table, doc) };
+    return { table, id: doc._id, rid: 0, text, entries: indexEntries(table.indexes, doc) };
   }
 
   /** Writes, unless nothing changes: storing a document's own text again is no write. */
@@ -303,10 +320,15 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
     }
   }
 
-  /** The only place that writes documents. An error of SQLite leaves the group fit for rollback only. */
+  /** The only place that writes documents. */
   #apply(before: StoredDocument | null, after: StoredDocument | null): void {
+    this.#guarded(() => this.#writer.write(before, after));
+  }
+
+  /** An error of SQLite in a write leaves the group fit for rollback only. */
+  #guarded(write: () => void): void {
     try {
-      this.#writer.write(before, after);
+      write();
     } catch (error) {
       this.#group.fail(error);
       throw error;
@@ -318,7 +340,7 @@ export class MutationTransaction implements WriteTransaction, ScanOwner {
 function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   if (stored === null) return null;
   const { position } = scan.index;
-  const key = position < 0 ? stored.id : stored.keys?.[position] ?? "";
+  const key = position < 0 ? stored.id : stored.entries?.keys[position] ?? "";
   return { key, rid: stored.rid, text: stored.text };
 }
 
@@ -341,9 +363,9 @@ function changeOf(
   const { before, after } = states;
   const table = (after ?? before)?.table;
   if (table === undefined || before?.text === after?.text) return null;
-  const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
-  for (const { space, position } of table.indexes) {
-    keys.push([space, before?.keys?.[position] ?? null, after?.keys?.[position] ?? null]);
-  }
+  const keys: KeyChange[] = [
+    [table.space, before === null ? null : id, after === null ? null : id],
+    ...keyChanges(table.indexes, { before: before?.entries ?? null, after: after?.entries ?? null }),
+  ];
   return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
 }

@@ -4,6 +4,7 @@ import { Connection } from "./connection.ts";
 import { QueryTransaction, type Snapshot } from "./reads.ts";
 import type { ReaderDatabase, ReadTransaction } from "./transaction.ts";
 import type { SchemaDefinition } from "./types.ts";
+import { VectorSearcher } from "./vector_search.ts";
 
 /** Opens an existing database for reading. Throws an `EngineError` when the file is damaged, foreign or newer. */
 export function openReaderDatabase(path: string): ReaderDatabase {
@@ -12,11 +13,13 @@ export function openReaderDatabase(path: string): ReaderDatabase {
 
 class SqliteReaderDatabase implements ReaderDatabase {
   readonly #connection: Connection;
+  readonly #vectors: VectorSearcher;
   #tables = new Tables([]);
   #snapshot: Snapshot | null = null;
 
   constructor(connection: Connection) {
     this.#connection = connection;
+    this.#vectors = new VectorSearcher(connection);
   }
 
   useSchema(schema: SchemaDefinition): void {
@@ -50,6 +53,7 @@ class SqliteReaderDatabase implements ReaderDatabase {
       connection: this.#connection,
       tables: this.#tables,
       snapshot: this.#snapshot,
+      vectors: this.#vectors,
     });
   }
 

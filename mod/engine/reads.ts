@@ -1,10 +1,11 @@
 /** The reading half of every run: documents by id, scans and searches, with what they read recorded and counted. */
-import { rangeOfScan } from "./bounds.ts";
+import { checkComparable, rangeOfScan } from "./bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { ReadSetRecorder } from "./read_set.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./scan.ts";
+import { searchDocuments, type SearchOwner } from "./search.ts";
 import type { Table } from "./table.ts";
 import type {
   IndexBounds,
@@ -16,6 +17,7 @@ import type {
 } from "./transaction.ts";
 import type { Doc, ReadSet } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
+import type { VectorSearcher } from "./vector_search.ts";
 
 const { parse } = JSON;
 
@@ -28,18 +30,22 @@ export interface QuerySetup {
   readonly connection: Connection;
   readonly tables: Tables;
   readonly snapshot: Snapshot;
+  /** Vector indexes of the connection. */
+  readonly vectors: VectorSearcher;
 }
 
 /** The view of one query run inside the open snapshot of a connection. */
-export class QueryTransaction implements ReadTransaction, ScanOwner {
+export class QueryTransaction implements ReadTransaction, SearchOwner {
   readonly connection: Connection;
   readonly recorder = new ReadSetRecorder();
   readonly usage = new UsageMeter();
+  readonly vectors: VectorSearcher;
   readonly #tables: Tables;
   readonly #snapshot: Snapshot;
 
-  constructor({ connection, tables, snapshot }: QuerySetup) {
+  constructor({ connection, tables, snapshot, vectors }: QuerySetup) {
     this.connection = connection;
+    this.vectors = vectors;
     this.#tables = tables;
     this.#snapshot = snapshot;
   }
@@ -65,16 +71,15 @@ export class QueryTransaction implements ReadTransaction, ScanOwner {
     return scanOf(this, { tables: this.#tables, table, index, bounds, options });
   }
 
-  search(_table: string, _index: string, _options: SearchOptions): IterableIterator<Doc> {
-    throw new EngineError("bad_search", "Search indexes are not available");
+  search(table: string, index: string, options: SearchOptions): IterableIterator<Doc> {
+    this.check();
+    return searchOf(this, { tables: this.#tables, table, index, options });
   }
 
-  vectorSearch(
-    _table: string,
-    _index: string,
-    _options: VectorSearchOptions,
-  ): { id: string; score: number }[] {
-    throw new EngineError("bad_search", "Vector indexes are not available");
+  vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[] {
+    this.check();
+    const { vectors, recorder } = this;
+    return vectorSearchOf({ tables: this.#tables, vectors, recorder, table, index, options });
   }
 
   readSet(): ReadSet {
@@ -88,6 +93,8 @@ export class QueryTransaction implements ReadTransaction, ScanOwner {
   delivered(_table: Table, row: StoredRow): void {
     this.usage.read(row.text.length);
   }
+
+  beforeSearch(): void {}
 
   opened(): void {}
 
@@ -110,6 +117,42 @@ export function scanOf(
   const index = tables.index(table, asked.index);
   const range = rangeOfScan(table, { index, bounds, options });
   return new Scan(owner, { table, index, range, order: options.order, expected: options.expected });
+}
+
+/** A search of a run, its table, index and filters checked. */
+export function searchOf(
+  owner: SearchOwner,
+  asked: {
+    readonly tables: Tables;
+    readonly table: string;
+    readonly index: string;
+    readonly options: SearchOptions;
+  },
+): IterableIterator<Doc> {
+  const table = asked.tables.named(asked.table);
+  const index = asked.tables.searchIndex(table, asked.index);
+  for (const [field, value] of asked.options.filters) checkComparable(value, `filter field "${field}"`);
+  return searchDocuments(owner, { table, index, options: asked.options });
+}
+
+/** A vector search of a run, its table, index and filters checked. */
+export function vectorSearchOf(
+  asked: {
+    readonly tables: Tables;
+    readonly vectors: VectorSearcher;
+    readonly recorder: ReadSetRecorder | null;
+    readonly table: string;
+    readonly index: string;
+    readonly options: VectorSearchOptions;
+  },
+): { id: string; score: number }[] {
+  const table = asked.tables.named(asked.table);
+  const index = asked.tables.vectorIndex(table, asked.index);
+  for (const [field, values] of asked.options.filters) {
+    for (const value of values) checkComparable(value, `filter field "${field}"`);
+  }
+  asked.recorder?.point(index.space, "");
+  return asked.vectors.search(table, { index, options: asked.options });
 }
 
 /** For views used after their run. */

@@ -5,20 +5,18 @@ import type { Connection } from "./connection.ts";
 import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./ids.ts";
 import {
-  BY_CREATION_TIME,
-  BY_ID,
-  createDocumentsSql,
-  createEntriesSql,
-  documentKeys,
-  documentsTable,
-  entriesTable,
-  type FieldIndex,
-  fieldIndex,
-  fieldsOf,
-  type StoredFields,
-} from "./table.ts";
+  createIndexSql,
+  dropIndexSql,
+  type IndexEntries,
+  indexEntries,
+  type IndexSet,
+  indexSet,
+} from "./index_set.ts";
+import { fieldsOf, type StoredFields } from "./stored_fields.ts";
+import { BY_CREATION_TIME, BY_ID, createDocumentsSql, documentsTable } from "./table.ts";
 import type { SchemaReport } from "./transaction.ts";
 import type { SchemaDefinition, TableDefinition } from "./types.ts";
+import { checkVectorDefinition } from "./vector_index.ts";
 
 /**
  * Makes the database fit the schema, inside the open transaction. Documents are checked where the definition of their
@@ -75,7 +73,7 @@ function changeIndexes(
   const wanted = wantedIndexes(definition);
   const dropped = table.indexes.filter((index) => !wanted.some((other) => isSame(index, other)));
   for (const index of dropped) {
-    connection.execute(`DROP TABLE ${entriesTable(index.number)}`);
+    connection.execute(dropIndexSql(index));
     connection.statement("DELETE FROM syncline_indexes WHERE number = ?").run(index.number);
   }
   const created: CatalogIndex[] = [];
@@ -84,8 +82,9 @@ function changeIndexes(
     const number = connection.statement(
       "INSERT INTO syncline_indexes (tableNumber, name, kind, definition) VALUES (?, ?, ?, ?)",
     ).run(table.number, index.name, index.kind, index.definition).lastInsertRowid;
-    connection.execute(createEntriesSql(number));
-    created.push({ ...index, number });
+    const made = { ...index, number };
+    connection.execute(createIndexSql(made));
+    created.push(made);
   }
   return { created, dropped };
 }
@@ -105,15 +104,9 @@ function walkTable(
   },
 ): void {
   const { table, definition, check } = work;
-  const indexes: FieldIndex[] = work.created.map((index, position) =>
-    fieldIndex(table.number, {
-      name: index.name,
-      number: index.number,
-      position,
-      fields: JSON.parse(index.definition) as string[],
-    })
-  );
-  const select = `SELECT rid, doc FROM ${documentsTable(table.number)} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
+  const documents = documentsTable(table.number);
+  const indexes = indexSet(documents, work.created);
+  const select = `SELECT rid, doc FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
   let last = Number.MIN_SAFE_INTEGER;
   let wanted = 1;
   for (;;) {
@@ -125,9 +118,7 @@ function walkTable(
       const doc = JSON.parse(text) as StoredFields;
       try {
         if (check) definition.validate(fieldsOf(doc));
-        documentKeys({ name: table.name, indexes }, doc).forEach((key, position) => {
-          connection.statement(indexes[position]?.writeSql.insert ?? "").run(key, rid);
-        });
+        enter(connection, { indexes, rid, entries: indexEntries(indexes, doc) });
       } catch (cause) {
         throw new SchemaError(table.name, doc._id, {
           reason: cause instanceof Error ? cause.message : String(cause),
@@ -139,6 +130,27 @@ function walkTable(
     const fitting = Math.floor(engineLimits.scanCharsAimed / (chars / rows.length));
     wanted = Math.max(1, Math.min(engineLimits.migrationRows, fitting));
   }
+}
+
+/** Puts a document into indexes that do not have it yet. */
+function enter(
+  connection: Connection,
+  row: { readonly indexes: IndexSet; readonly rid: number; readonly entries: IndexEntries },
+): void {
+  const { indexes, rid, entries } = row;
+  indexes.fields.forEach(({ writeSql }, position) => {
+    connection.statement(writeSql.insert).run(entries.keys[position] ?? "", rid);
+  });
+  indexes.searches.forEach(({ sql }, position) => {
+    const entry = entries.searches[position] ?? null;
+    if (entry !== null) connection.statement(sql.insert).run(rid, entry.text, entry.filters);
+  });
+  indexes.vectors.forEach(({ sql }, position) => {
+    const entry = entries.vectors[position] ?? null;
+    if (entry !== null) {
+      connection.statement(sql.insert).run(rid, new Uint8Array(entry.vector.buffer), entry.filters);
+    }
+  });
 }
 
 /** Throws for what no database could fit. */
@@ -169,6 +181,7 @@ function checkTable(table: string, { indexes, searchIndexes, vectorIndexes }: Ta
       `Table "${table}" has ${names.size - 2} indexes and the limit is ${documentLimits.indexesPerTableMax}`,
     );
   }
+  for (const definition of vectorIndexes) checkVectorDefinition(table, definition);
   for (const { name, fields } of indexes) {
     if (fields.length === 0 || fields.length > documentLimits.indexFieldsMax) {
       throw new EngineError(

@@ -1,12 +1,14 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
 import { CREATE_CATALOG_SQL, loadTables, Tables } from "./catalog.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
+import { DocumentWriter } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { MutationTransaction } from "./mutation.ts";
 import { CREATE_RECORDS_SQL, Records } from "./records.ts";
 import { changeSchema } from "./schema_change.ts";
 import type { RecordKey, SchemaReport, WriterDatabase, WriteTransaction } from "./transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "./types.ts";
+import { VectorSearcher } from "./vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
 
 const CREATE_STATE_SQL = `
@@ -58,6 +60,8 @@ function createIfEmpty(connection: Connection): void {
 class SqliteWriterDatabase implements WriterDatabase {
   readonly #connection: Connection;
   readonly #records: Records;
+  readonly #writer: DocumentWriter;
+  readonly #vectors: VectorSearcher;
   #tables = new Tables([]);
   #ts: number;
   /** Creation time of the newest document of committed groups. */
@@ -74,6 +78,8 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#ts = ts;
     this.#lastCreationTime = lastCreationTime;
     this.#records = new Records(connection, now);
+    this.#writer = new DocumentWriter(connection);
+    this.#vectors = new VectorSearcher(connection);
   }
 
   get ts(): number {
@@ -112,6 +118,8 @@ class SqliteWriterDatabase implements WriterDatabase {
       connection: this.#connection,
       tables: this.#tables,
       group: writes,
+      writer: this.#writer,
+      vectors: this.#vectors,
       at,
     });
     return this.#mutation;
@@ -153,6 +161,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     writes.check();
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     try {
+      this.#writer.searches.write();
       this.#records.tend();
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
         .run(this.#ts, writes.lastCreationTime, text);
@@ -174,6 +183,8 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#ts = tsBefore;
     this.#group = null;
     this.#records.forget();
+    this.#writer.searches.forget();
+    this.#vectors.forget();
   }
 
   lastGroup(): string | null {

@@ -364,6 +364,6 @@ Deno.test("each limit of a call has its error, with the limit and what was used"
   db.writer.commitGroup("");
   assert.throws(
     () => db.commit((tx) => tx.insert("items", { n: "k".repeat(20_000) })),
-    engineError("not_storable", /index "by_n" of table "items" and the limit is 16384/),
+    engineError("not_storable", /index "by_n" and the limit is 16384/),
   );
 });

@@ -1,0 +1,259 @@
+/** Full-text search: what is found, in which order, by whom and when; and when a change concerns it. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { EngineError, openReaderDatabase, openWriterDatabase, readSetTouches } from "../../mod/engine/mod.ts";
+import type { Doc, ReadTransaction, Value, WriteTransaction } from "../../mod/engine/mod.ts";
+import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
+
+const by_body = { name: "by_body", searchField: "body", filterFields: ["channel", "author.name"] };
+const tables = { notes: anyTable({ searchIndexes: [by_body] }) };
+
+function find(
+  tx: Pick<ReadTransaction, "search">,
+  query: string,
+  filters: readonly (readonly [string, Value | undefined])[] = [],
+): Doc[] {
+  return [...tx.search("notes", "by_body", { query, filters })];
+}
+
+function bodies(
+  db: TestDatabase,
+  query: string,
+  filters: readonly (readonly [string, Value | undefined])[] = [],
+): unknown[] {
+  return db.query((tx) => find(tx, query, filters).map((doc) => doc["body"]));
+}
+
+Deno.test("documents with more of the rarer words come first", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (
+      const body of ["the cat sat", "the dog sat", "the cat and the dog", "a bird flew far away over the sea"]
+    ) {
+      tx.insert("notes", { body });
+    }
+  });
+  assert.deepEqual(bodies(db, "bird"), ["a bird flew far away over the sea"]);
+  assert.equal(bodies(db, "cat dog")[0], "the cat and the dog");
+  assert.equal(bodies(db, "cat dog").length, 3);
+  assert.equal(bodies(db, "the bird")[0], "a bird flew far away over the sea");
+});
+
+Deno.test("the last word matches as a prefix, the others as wholes, case and accents aside", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (const body of ["Straße nach Köln", "kolner dom", "日本語 テキスト", "Ελληνικά", "naïve café"]) {
+      tx.insert("notes", { body });
+    }
+  });
+  assert.deepEqual(bodies(db, "KÖLN"), ["kolner dom", "Straße nach Köln"]);
+  assert.deepEqual(bodies(db, "kol xyz"), []);
+  assert.deepEqual(bodies(db, "cafe"), ["naïve café"]);
+  assert.deepEqual(bodies(db, "日本"), ["日本語 テキスト"]);
+  assert.deepEqual(bodies(db, "ελλ"), ["Ελληνικά"]);
+});
+
+Deno.test("a query is words and nothing else: operators and quotes of the search engine mean nothing", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => tx.insert("notes", { body: "text filters near or and not x" }));
+  const hostile = [
+    '"',
+    "*",
+    "text:",
+    "filters : f0x1",
+    "a AND",
+    "NEAR(",
+    "NOT",
+    "-x",
+    "^x",
+    "{x}",
+    'x"*',
+    "(",
+    "\u0000",
+    "\ud800",
+    "x'",
+    "--",
+    ";",
+    "",
+    " ",
+    "🎉",
+    "x ".repeat(5_000),
+    "y".repeat(100_000),
+  ];
+  for (const query of hostile) {
+    assert.doesNotThrow(() => bodies(db, query), JSON.stringify(query.slice(0, 20)));
+  }
+  assert.equal(bodies(db, "NOT").length, 1);
+  assert.equal(bodies(db, "").length, 0);
+  fc.assert(fc.property(fc.string({ unit: "binary" }), (query) => void bodies(db, query)));
+});
+
+Deno.test("filters keep documents whose fields have exactly these values", () => {
+  using db = new TestDatabase(tables);
+  const values: (Value | undefined)[] = [undefined, null, 0, 1, "1", "a", "A", true, [1], { x: 1 }];
+  db.commit((tx) => {
+    values.forEach((channel, n) =>
+      tx.insert("notes", { body: `word ${n}`, channel, author: { name: n % 2 } })
+    );
+  });
+  values.forEach((channel, n) => {
+    assert.deepEqual(bodies(db, "word", [["channel", channel]]), [`word ${n}`]);
+    assert.deepEqual(bodies(db, "word", [["channel", channel], ["author.name", (n + 1) % 2]]), []);
+  });
+  assert.equal(bodies(db, "word", [["author.name", 1]]).length, 5);
+});
+
+Deno.test("mistakes get errors that say what to do", () => {
+  using db = new TestDatabase(tables);
+  db.query((tx) => {
+    const attempts: [() => unknown, RegExp][] = [
+      [() => find(tx, "x", [["color", 1]]), /Cannot filter by "color".*channel, author\.name/],
+      [
+        () => tx.search("notes", "by_text", { query: "x", filters: [] }),
+        /no search index "by_text"; its search indexes are by_body/,
+      ],
+      [() => find(tx, 5 as never), /query must be a string/],
+      [() => find(tx, "x", [["channel", NaN]]), /Cannot compare with NaN/],
+    ];
+    for (const [attempt, message] of attempts) {
+      assert.throws(attempt, (error) => error instanceof EngineError && message.test(error.message));
+    }
+  });
+});
+
+const vocabulary = ["ant", "antler", "bee", "cow", "cowbell", "dog"];
+const phrase = fc.array(fc.constantFrom(...vocabulary), { minLength: 0, maxLength: 4 }).map((words) =>
+  words.join(" ")
+);
+const change = fc.oneof(
+  fc.record({ do: fc.constant("insert" as const), body: phrase, channel: fc.nat(2) }),
+  fc.record({ do: fc.constant("patch" as const), pick: fc.nat(), body: phrase, channel: fc.nat(2) }),
+  fc.record({ do: fc.constant("hide" as const), pick: fc.nat() }),
+  fc.record({ do: fc.constant("delete" as const), pick: fc.nat() }),
+  fc.record({ do: fc.constant("search" as const), query: phrase }),
+);
+
+function expected(docs: readonly Doc[], query: string, channel: number | null): string[] {
+  const words = query.split(" ").filter((word) => word !== "");
+  const last = words.at(-1);
+  return docs.filter((doc) => {
+    if (typeof doc["body"] !== "string" || (channel !== null && doc["channel"] !== channel)) return false;
+    return doc["body"].split(" ").some((word) =>
+      words.includes(word) || (last !== undefined && word.startsWith(last))
+    );
+  }).map((doc) => doc._id).sort();
+}
+
+Deno.test("a search finds exactly the documents that match, through writes, undoing and commits", () => {
+  const history = fc.array(
+    fc.record({
+      mutations: fc.array(
+        fc.record({
+          changes: fc.array(change, { maxLength: 8 }),
+          undoFrom: fc.option(fc.nat(8), { nil: null }),
+          release: fc.boolean(),
+        }),
+        { maxLength: 4 },
+      ),
+      commit: fc.boolean(),
+      query: phrase,
+      channel: fc.option(fc.nat(2), { nil: null }),
+    }),
+    { maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(history, (groups) => {
+      using db = new TestDatabase(tables);
+      const all = (tx: ReadTransaction) =>
+        [...tx.scan("notes", "by_creation_time", { eq: [] }, { order: "asc" })].map(({ doc }) => doc);
+      const check = (tx: ReadTransaction, query: string, channel: number | null) => {
+        const found = find(tx, query, channel === null ? [] : [["channel", channel]]);
+        assert.deepEqual(found.map((doc) => doc._id).sort(), expected(all(tx), query, channel));
+      };
+      const apply = (tx: WriteTransaction, step: typeof change extends fc.Arbitrary<infer T> ? T : never) => {
+        if (step.do === "insert") return void tx.insert("notes", { body: step.body, channel: step.channel });
+        if (step.do === "search") return check(tx, step.query, null);
+        const docs = all(tx);
+        const id = docs[step.pick % Math.max(1, docs.length)]?._id;
+        if (id === undefined) return;
+        if (step.do === "patch") tx.patch(id, { body: step.body, channel: step.channel });
+        else if (step.do === "hide") tx.patch(id, { body: undefined });
+        else tx.delete(id);
+      };
+      for (const { mutations, commit, query, channel } of groups) {
+        db.writer.openGroup();
+        for (const { changes, undoFrom, release } of mutations) {
+          const tx = db.writer.beginMutation({ at: db.now++ });
+          let savepoint = null;
+          for (const [index, step] of changes.entries()) {
+            if (index === undoFrom) savepoint = tx.savepoint();
+            apply(tx, step);
+          }
+          savepoint?.rollback();
+          if (release) db.writer.releaseMutation();
+          else db.writer.rollbackMutation();
+        }
+        if (commit) db.writer.commitGroup("");
+        else db.writer.rollbackGroup();
+        db.query((tx) => check(tx, query, channel));
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+Deno.test("a search is concerned by changes to indexed fields, and to documents it found, and by no other", () => {
+  using db = new TestDatabase(tables);
+  const { result: [found = "", other = ""] } = db.commit((tx) => [
+    tx.insert("notes", { body: "needle", extra: 0 }),
+    tx.insert("notes", { body: "hay", extra: 0 }),
+  ]);
+  const touched = (run: (tx: WriteTransaction) => unknown) => {
+    const readSet = db.query((tx) => (find(tx, "needle").length, tx.readSet()));
+    const { entry } = db.commit(run);
+    assert.ok(entry !== null);
+    return readSetTouches(readSet, entry);
+  };
+  assert.equal(touched((tx) => tx.patch(other, { extra: 1 })), false);
+  assert.equal(touched((tx) => tx.insert("notes", { extra: 1 })), false);
+  assert.equal(touched((tx) => tx.patch(found, { extra: 1 })), true);
+  assert.equal(touched((tx) => tx.patch(other, { channel: "x" })), true);
+  assert.equal(touched((tx) => tx.patch(other, { body: "a needle" })), true);
+  assert.equal(touched((tx) => tx.insert("notes", { body: "straw" })), true);
+  assert.equal(touched((tx) => tx.delete(other)), true);
+});
+
+Deno.test("a loop that rewrites what it finds meets each document once", () => {
+  using db = new TestDatabase(tables);
+  db.commit((tx) => {
+    for (let n = 0; n < 300; n++) tx.insert("notes", { body: `word ${n}` });
+    const seen: string[] = [];
+    for (const doc of tx.search("notes", "by_body", { query: "word", filters: [] })) {
+      seen.push(doc._id);
+      tx.patch(doc._id, { body: "word word word" });
+      if (seen.length < 50) tx.insert("notes", { body: "word" });
+      if (seen.length > 1_000) break;
+    }
+    assert.equal(new Set(seen).size, seen.length);
+    assert.ok(seen.length >= 300 && seen.length <= 350);
+  });
+});
+
+Deno.test("an index added to a table with documents finds them, also after reopening", () => {
+  using folder = new TemporaryDatabase();
+  {
+    using db = openWriterDatabase(folder.path);
+    db.applySchema(schemaOf({ notes: anyTable() }));
+    db.openGroup();
+    const tx = db.beginMutation({ at: 1 });
+    for (let n = 0; n < 600; n++) tx.insert("notes", { body: `note ${n}` });
+    db.releaseMutation();
+    db.commitGroup("");
+    assert.deepEqual(db.applySchema(schemaOf(tables)).createdIndexes, ["notes.by_body"]);
+  }
+  using reader = openReaderDatabase(folder.path);
+  reader.useSchema(schemaOf(tables));
+  reader.openSnapshot();
+  assert.deepEqual(find(reader.beginQuery(), "599").map((doc) => doc["body"]), ["note 599"]);
+  assert.equal(find(reader.beginQuery(), "note").length, 600);
+});
