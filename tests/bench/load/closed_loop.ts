@@ -15,6 +15,8 @@ export interface ClosedLoop {
 
 export interface ClosedLoopResult {
   readonly perSecond: number;
+  /** All that were answered with success, those after the time included. */
+  readonly answered: number;
   /** Of the calls that were sent and answered within the time; milliseconds. */
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -27,6 +29,7 @@ class Tally {
   readonly #endAt: number;
   readonly #durationMs: number;
   readonly #latencies: number[] = [];
+  #answered = 0;
   #failed = 0;
   #failure: string | null = null;
 
@@ -41,8 +44,9 @@ class Tally {
     if (failure !== null) {
       this.#failed++;
       this.#failure ??= failure;
-    } else if (now < this.#endAt) {
-      this.#latencies.push(now - sentAt);
+    } else {
+      this.#answered++;
+      if (now < this.#endAt) this.#latencies.push(now - sentAt);
     }
     return now < this.#endAt;
   }
@@ -50,6 +54,7 @@ class Tally {
   result(): ClosedLoopResult {
     if (this.#latencies.length === 0) throw new Error(`No call was answered: ${this.#failure ?? "silence"}`);
     return {
+      answered: this.#answered,
       perSecond: this.#latencies.length / (this.#durationMs / 1000),
       p50Ms: percentile(this.#latencies, 0.5),
       p99Ms: percentile(this.#latencies, 0.99),

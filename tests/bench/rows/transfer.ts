@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import type { ClosedLoopResult } from "../load/closed_loop.ts";
+import { processorTimeUs, processTree, writerOf } from "../support/process_tree.ts";
 import { WORKLOAD_SEED } from "../support/random.ts";
 import type { ServerProcess } from "../support/server_process.ts";
 import { median } from "../support/statistics.ts";
@@ -42,6 +43,23 @@ function perSecond(results: readonly ClosedLoopResult[]): number {
   return median(results.map((result) => result.perSecond));
 }
 
+/** Processor time of the server's processes, microseconds. */
+interface Effort {
+  readonly main: number;
+  readonly writer: number;
+  readonly others: number;
+}
+
+async function effortOf({ pid }: ServerProcess): Promise<Effort> {
+  const writer = await writerOf(pid);
+  const others = (await processTree(pid)).filter((other) => other !== pid && other !== writer);
+  return {
+    main: await processorTimeUs(pid),
+    writer: await processorTimeUs(writer),
+    others: (await Promise.all(others.map(processorTimeUs))).reduce((sum, time) => sum + time, 0),
+  };
+}
+
 export async function transferRows(context: BenchContext): Promise<Row[]> {
   const accounts = 100_000;
   const rounds = context.full ? 7 : 3;
@@ -72,12 +90,22 @@ export async function transferRows(context: BenchContext): Promise<Row[]> {
     Phase,
     ClosedLoopResult[]
   >;
+  const effort: Effort[] = [];
   for (let round = -1; round < rounds; round++) {
     for (const name of names) {
+      const before = await effortOf(server);
       const result = await phases[name]();
+      const after = await effortOf(server);
       assert.equal(result.failed, 0, `${name}: ${result.failure}`);
       // The first round warms up and does not count.
-      if (round >= 0) results[name].push(result);
+      if (round < 0) continue;
+      results[name].push(result);
+      if (name !== "webSocket40") continue;
+      effort.push({
+        main: (after.main - before.main) / result.answered,
+        writer: (after.writer - before.writer) / result.answered,
+        others: (after.others - before.others) / result.answered,
+      });
     }
   }
   await assertConserved(server, accounts);
@@ -91,10 +119,20 @@ export async function transferRows(context: BenchContext): Promise<Row[]> {
     target,
     details: { measured: results[measured], control: results[control] },
   });
+  const main = median(effort.map((each) => each.main));
+  const writer = median(effort.map((each) => each.writer));
   return [
     row("transfer, WebSocket, 64 clients x 40", "webSocket40", "echo40", { atLeast: 0.08 }),
     row("transfer, WebSocket, 64 clients x 1", "webSocket1", "echo1", null),
     row("transfer, HTTP, 64 clients", "http", "sqlite", { atLeast: 2 }),
     row("transfer, Zipf 1.5 beside uniform", "zipf40", "webSocket40", { atLeast: 0.9 }),
+    {
+      name: "transfer, WebSocket x 40: processor time each, us",
+      measured: `main ${main.toFixed(1)} + writer ${writer.toFixed(1)} us`,
+      control: "",
+      ratio: main + writer,
+      target: null,
+      details: { effort },
+    },
   ];
 }

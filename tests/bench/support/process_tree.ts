@@ -26,6 +26,13 @@ export async function proportionalSetSize(pid: number): Promise<number> {
   return Number(/^Pss: *(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
 }
 
+/** Processor time a process has used so far, in microseconds; counted in steps of ten milliseconds. 0 when it is gone. */
+export async function processorTimeUs(pid: number): Promise<number> {
+  // The name, in parentheses, may hold spaces; user and system time are the 12th and 13th fields behind it.
+  const fields = (await read(`/proc/${pid}/stat`))?.replace(/^.*\) /, "").split(" ");
+  return (Number(fields?.[11] ?? 0) + Number(fields?.[12] ?? 0)) * 10_000;
+}
+
 /** A process's command line, or `null` when it is gone or only waits for its parent to take note. */
 export async function commandLine(pid: number): Promise<string | null> {
   return (await read(`/proc/${pid}/cmdline`))?.replaceAll("\0", " ").trim() || null;
