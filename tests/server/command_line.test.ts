@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { runCommandLine } from "../../mod/server/command_line.ts";
-import { options, type ServeOptions } from "../../mod/server/options.ts";
+import { optionsOf, type ServeOptions } from "../../mod/server/options.ts";
 
 /** Runs the command line with a `serve` that only takes down what it was given. */
 async function run(args: readonly string[], env: Record<string, string> = {}) {
@@ -28,7 +28,7 @@ Deno.test("serve without options gets the defaults of the table, and its exit co
   assert.equal(code, 7);
   assert.deepEqual(
     served,
-    Object.fromEntries(Object.entries(options).map(([name, spec]) => [name, spec.default])),
+    Object.fromEntries(optionsOf("serve").map(([name, spec]) => [name, spec.default])),
   );
 });
 
@@ -114,7 +114,7 @@ Deno.test("--help names every flag, its default and its environment variable", a
   assert.equal(code, 0);
   assert.equal(served, null);
   const text = out.replace(/\s+/g, " ");
-  for (const spec of Object.values(options)) {
+  for (const [, spec] of optionsOf("serve")) {
     assert.ok(text.includes(spec.flag), spec.flag);
     assert.ok(text.includes(spec.env), spec.env);
     if (spec.defaultText !== null) assert.ok(text.includes(`default: ${spec.defaultText}`), spec.flag);

@@ -230,6 +230,33 @@ Deno.test("--dev waits for an edit when the app is broken from the beginning", a
   assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
 });
 
+Deno.test("the first function of the README works, with curl's request and in a page", async () => {
+  const readme = await Deno.readTextFile(join(projectDir, "README.md"));
+  const files = [...readme.matchAll(/```ts\n\/\/ functions\/(\S+)\n(.*?)```/gs)];
+  assert.equal(files.length, 2);
+  await using a = await app(Object.fromEntries(files.map(([, name = "", text = ""]) => [name, text])));
+  await using server = await a.serve();
+  const body = readme.match(/-d '(.*?)'/)?.[1] ?? "";
+  const response = await fetch(`${server.url}/api/mutation`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body,
+  });
+  assert.equal((await response.json()).status, "success");
+  // The page's script, with the client read from the disk: Deno imports nothing over plain HTTP without a permission.
+  const page = readme.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
+  const client = new URL("../../mod/client/mod.ts", import.meta.url).href;
+  const script = join(a.dir, "page.ts");
+  await Deno.writeTextFile(
+    script,
+    page.replace("http://127.0.0.1:3210/_/client.js", client).replace("http://127.0.0.1:3210", server.url),
+  );
+  await using reader = new Child({
+    args: ["run", "--quiet", "--no-prompt", "--allow-net=127.0.0.1", script],
+  });
+  await reader.line(/text: "hello"/, LINE_MS);
+});
+
 Deno.test("the example is served when there is no app, page and client included", async () => {
   const dataDir = await Deno.makeTempDir();
   try {
