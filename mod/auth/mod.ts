@@ -26,6 +26,8 @@ import { type CallPort, SystemCalls } from "./system_calls.ts";
 import { TokenHasher } from "./token_hash.ts";
 
 export type { AccountPolicy } from "./accounts.ts";
+export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin_channel.ts";
+export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin_commands.ts";
 export { AdminAccounts } from "./admin_accounts.ts";
 export { authModules } from "./functions.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";

@@ -1,5 +1,6 @@
 /** The part of a server behind its HTTP face: the isolates and the sockets' hub, wired together. */
 import { Hono } from "hono";
+import { AdminChannel, runAdminCommand } from "../auth/mod.ts";
 import { ServiceError } from "../errors.ts";
 import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
@@ -78,6 +79,11 @@ async function connect(
   const callable = new HostWithMainActions(host, accounts.actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   host.serveQueries((call) => hub.query(call));
+  const adminChannel = await AdminChannel.open({
+    dataDir: config.dataDir,
+    run: (command) => runAdminCommand(accounts.admins, command),
+    log,
+  });
   const setupLink = await accounts.setupLink();
   return {
     setupLink,
@@ -95,6 +101,7 @@ async function connect(
     closeSockets: () => hub.shutdown(),
     reload: () => host.reload(),
     async [Symbol.asyncDispose]() {
+      await adminChannel[Symbol.asyncDispose]();
       await accounts[Symbol.asyncDispose]();
       await host[Symbol.asyncDispose]();
     },

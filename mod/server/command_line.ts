@@ -6,7 +6,7 @@ import {
   type OptionName,
   optionsOf,
   type OptionSpec,
-  type ServeOptions,
+  type OptionValues,
 } from "./options.ts";
 import { VERSION } from "./version.ts";
 
@@ -18,9 +18,13 @@ export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
 
 /** One command of the program. `run` gives the exit code. */
 export interface CommandSpec {
+  /** Two words for a command of a group. */
   readonly name: CommandName;
   readonly description: string;
-  readonly run: (options: ServeOptions) => Promise<number>;
+  /** The one argument of a command that has one. */
+  readonly argument?: { readonly name: string; readonly description: string };
+  /** `argument` is empty for a command without one. */
+  readonly run: (options: OptionValues, argument: string) => Promise<number>;
 }
 
 export interface Surroundings {
@@ -43,14 +47,18 @@ export async function runCommandLine(
   const output = { writeOut: around.out, writeErr: around.err };
   program.exitOverride().configureOutput(output);
   for (const spec of commands) {
-    const command = program.command(spec.name).description(spec.description).exitOverride()
+    const [first = "", second] = spec.name.split(" ");
+    const parent = second === undefined ? program : group(program, first);
+    const command = parent.command(second ?? first).description(spec.description).exitOverride()
       .configureOutput(output)
       .configureHelp({ optionDescription: (option) => option.description })
       .showHelpAfterError(`See "syncline ${spec.name} --help".`);
     const table = optionsOf(spec.name);
     for (const [name, option] of table) command.addOption(commanderOption(name, option));
-    command.action(async () => {
-      exitCode = await spec.run(optionValues(command, { table, env: around.env }) as unknown as ServeOptions);
+    if (spec.argument) command.argument(`<${spec.argument.name}>`, spec.argument.description);
+    command.action(async (argument: unknown) => {
+      const values = optionValues(command, { table, env: around.env }) as unknown as OptionValues;
+      exitCode = await spec.run(values, spec.argument ? String(argument) : "");
     });
   }
   try {
@@ -60,6 +68,13 @@ export async function runCommandLine(
     return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   }
   return exitCode;
+}
+
+/** The command under which those of a group stand. */
+function group(program: Command, name: string): Command {
+  return program.commands.find((command) => command.name() === name) ??
+    program.command(name).description("Look after administrators, while the server runs or not")
+      .exitOverride();
 }
 
 /** The long form, the description with default and environment name, and the check of one option. */

@@ -2,6 +2,9 @@
 import { join } from "node:path";
 import { StartError } from "./start_error.ts";
 
+/** Another process holds the data folder. */
+export class DataLockedError extends StartError {}
+
 /** Holds a data folder until it is disposed of. */
 export class DataLock implements Disposable {
   readonly #file: Deno.FsFile;
@@ -29,7 +32,7 @@ export class DataLock implements Disposable {
     try {
       if (!await file.tryLock(true)) {
         const holder = await readText(file);
-        throw new StartError(
+        throw new DataLockedError(
           `Another server ${
             /^\d+$/.test(holder) ? `(process ${holder}) ` : ""
           }is using the data folder "${dataDir}". ` +

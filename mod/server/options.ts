@@ -17,7 +17,21 @@ import {
   parseText,
 } from "./option_types.ts";
 
-export type CommandName = "serve";
+export type CommandName =
+  | "serve"
+  | "admin create"
+  | "admin list"
+  | "admin reset-password"
+  | "admin revoke-sessions";
+
+/** Commands that look after a data folder. */
+const everywhere = [
+  "serve",
+  "admin create",
+  "admin list",
+  "admin reset-password",
+  "admin revoke-sessions",
+] as const;
 
 export interface OptionSpec<Value = unknown, Default = unknown> {
   /** Long form, with two dashes. */
@@ -73,7 +87,7 @@ export const options = {
     default: "./data",
     defaultText: "./data",
     description: "Folder of the database and everything else that is kept; created when missing",
-    commands: ["serve"],
+    commands: everywhere,
   }),
   functions: option({
     flag: "--functions",
@@ -238,6 +252,16 @@ export const options = {
     description: "Name of the app in mails",
     commands: ["serve"],
   }),
+  passwordStdin: option({
+    flag: "--password-stdin",
+    placeholder: null,
+    env: "SYNCLINE_PASSWORD_STDIN",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off: one is generated and printed",
+    description: "Read the password from the first line of standard input",
+    commands: ["admin create", "admin reset-password"],
+  }),
 } as const;
 
 export type OptionName = keyof typeof options;
@@ -245,8 +269,11 @@ export type OptionName = keyof typeof options;
 type ValueOf<Spec> = Spec extends OptionSpec<infer Value, infer Default> ? Value | Widened<Default> : never;
 type Widened<Value> = Value extends boolean ? boolean : Value;
 
-/** What `serve` was asked to do, checked but not yet looked up on the disk. */
-export type ServeOptions = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
+/** What a command was asked to do, checked but not yet looked up on the disk. Only the command's own options are there. */
+export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
+
+/** The options of `serve`. */
+export type ServeOptions = Omit<OptionValues, "passwordStdin">;
 
 /** The options of one command, by name, in the order of the table. */
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {

@@ -1,0 +1,112 @@
+/** The commands `admin ...` as an operator types them, beside a server and without one. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer } from "./test_server.ts";
+
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function admin(dataDir: string, args: readonly string[], stdin = ""): Promise<Ran> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [..."run --quiet --no-prompt -P=serve cli.ts admin".split(" "), ...args, "--data", dataDir],
+    cwd: new URL("../../..", import.meta.url),
+    env: { NO_COLOR: "1" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(stdin));
+  await writer.close();
+  const { code, stdout, stderr } = await child.output();
+  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+  return { code, out: text(stdout), err: text(stderr) };
+}
+
+const email = "admin@example.com";
+const passwordIn = ({ out }: Ran) => /Password: (\S+)/.exec(out)?.[1] ?? "";
+
+Deno.test("administrators are looked after while the server runs and while it does not", async () => {
+  await using server = await startTestServer({
+    functions: {
+      "schema.ts": `import { defineSchema, defineTable } from "syncline/server";
+        import { z } from "zod";
+        export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });`,
+      "notes.ts": `import { mutation, query } from "syncline/server";
+        export const add = mutation((ctx) => ctx.db.insert("notes", { text: "kept" }));
+        export const find = query((ctx) => ctx.db.query("notes").withIndex("by_text", (q) => q.eq("text", "kept")).take(1));`,
+    },
+  });
+  const signIn = (password: string) => server.post("/api/auth/admin/signin", { email, password });
+
+  const created = await admin(server.dataDir, ["create", email]);
+  assert.equal(created.code, 0, created.err);
+  const first = passwordIn(created);
+  const session = await signIn(first);
+  assert.equal(session.status, 200);
+  assert.match((await admin(server.dataDir, ["list"])).out, /^admin@example\.com +created .* sessions 1\n$/);
+  assert.deepEqual(await admin(server.dataDir, ["create", email]), {
+    code: 1,
+    out: "An account with this email address already exists\n",
+    err: "",
+  });
+
+  await using socket = await server.socket(session.body.accessToken);
+  await socket.identityVersion(1);
+  const revoked = await admin(server.dataDir, ["revoke-sessions", email]);
+  assert.match(revoked.out, /Ended 1 session of/);
+  await socket.closed;
+  assert.equal(socket.messages.at(-1).error, "session has ended");
+
+  await server.post("/api/mutation", { path: "notes:add", args: {} });
+  let offline = created;
+  await server.restart(async () => {
+    offline = await admin(
+      server.dataDir,
+      ["reset-password", email, "--password-stdin"],
+      "a new password\nmore",
+    );
+  });
+  assert.equal(offline.code, 0, offline.err);
+  assert.equal(passwordIn(offline), "");
+  assert.equal((await signIn(first)).status, 401);
+  assert.equal((await signIn("a new password")).status, 200);
+  const { body } = await server.post("/api/query", { path: "notes:find", args: {} });
+  assert.equal(body.value[0].text, "kept");
+});
+
+Deno.test("what a command cannot do it says, with exit code 1", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const nowhere = await admin(join(folder, "nowhere"), ["list"]);
+    assert.equal(nowhere.code, 1);
+    assert.match(nowhere.err, /There is no data folder/);
+    const empty = await admin(folder, ["list"]);
+    assert.deepEqual([empty.code, empty.out], [0, "There is no administrator.\n"]);
+    for (const command of ["reset-password", "revoke-sessions"]) {
+      const missing = await admin(folder, [command, "nobody@example.com"]);
+      assert.deepEqual([missing.code, missing.out], [1, "There is no account of nobody@example.com.\n"]);
+    }
+    const weak = await admin(folder, ["create", email, "--password-stdin"], "short\n");
+    assert.equal(weak.code, 1);
+    assert.match(weak.out, /at least 8 characters/);
+    assert.equal((await admin(folder, ["create"])).code, 2);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("the local socket is its owner's alone, also where the path of the folder is long", async () => {
+  await using server = await startTestServer();
+  const { mode } = await Deno.stat(join(server.dataDir, "admin.sock"));
+  assert.equal((mode ?? 0) & 0o777, 0o600);
+  const long = join(await Deno.makeTempDir(), "x".repeat(120), "y".repeat(120));
+  await using deep = await startTestServer({ config: { dataDir: long } });
+  const socket = await Deno.realPath(join(long, "admin.sock"));
+  assert.equal(((await Deno.stat(socket)).mode ?? 0) & 0o777, 0o600);
+  assert.equal((await admin(long, ["create", email])).code, 0);
+  assert.equal(deep.setupLink?.includes("svc_setup_token"), true);
+});
