@@ -11,11 +11,14 @@ import { type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
 const RUNTIME_MIB = 640;
 
 /**
- * Signals meant for the server reach its whole process group (Ctrl-C, a service manager's stop): isolates do not hear
- * them, they end when main closes their socket. No core dumps: they would hold the app's data. `ulimit -d` has no effect
- * on macOS, where only the heap limit holds.
+ * Signals meant for the server reach its whole process group (Ctrl-C, a service manager's stop): until an isolate ignores
+ * them itself, the shell does. No core dumps: they would hold the app's data. `ulimit -d` has no effect on macOS, where
+ * only the heap limit holds. Where `setpriv` can do it (Linux), the kernel ends the isolate with main: one that runs an
+ * endless loop does not notice that its socket has closed, and a writer would hold the database for ever.
  */
-const SHELL_SCRIPT = `trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$0"; exec "$@"`;
+const SHELL_SCRIPT = `trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$0"
+if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL "$@"; fi
+exec "$@"`;
 
 /** Variables the runtime needs to find its caches. None of them is visible to app code. */
 const PASSED_ON = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH"] as const;
