@@ -153,7 +153,7 @@ export const isolateLimits = {
   /** Characters of arguments waiting for the writer. */
   queuedMutationCharsMax: 256 * MiB,
   /** Mutations handed to the writer at once. */
-  batchCallsMax: 256,
+  batchCallsMax: 1024,
   /** Characters of arguments handed to the writer at once. */
   batchCharsMax: 4 * MiB,
   /** A batch that has run this long commits what it has done and goes on in a new transaction. */

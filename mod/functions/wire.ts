@@ -1,8 +1,9 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
-import type { CommitEntry, ReadSet } from "../engine/types.ts";
+import type { ReadSet } from "../engine/types.ts";
 import type { CallOrigin, FunctionInfo, ReplayKey } from "./host_port.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
+import type { WireEntry } from "./wire_entry.ts";
 
 /** What an isolate is for. */
 export type IsolateRole = "writer" | "reader" | "runner";
@@ -70,7 +71,7 @@ export interface Group {
     readonly ts: number;
     readonly replayed: boolean;
   }[];
-  readonly entries: readonly CommitEntry[];
+  readonly entries: readonly WireEntry[];
   /** Current ts after the group. */
   readonly ts: number;
 }

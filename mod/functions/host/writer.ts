@@ -12,6 +12,7 @@ import { type Frame, frameTextOfJson, parseFrameText } from "../frames.ts";
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { Group } from "../wire.ts";
+import { unpackEntry } from "../wire_entry.ts";
 import { Batch } from "./batch.ts";
 import type { HostClock, Timer } from "./clock.ts";
 import type { Gate } from "./gate.ts";
@@ -216,7 +217,7 @@ export class Writer {
     if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
-    this.#options.onGroup(group.entries, group.ts);
+    this.#options.onGroup(group.entries.map(unpackEntry), group.ts);
     for (const { call, answer } of answered) call.resolve(answer);
   }
 

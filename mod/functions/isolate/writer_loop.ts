@@ -1,9 +1,9 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import type { WriterDatabase } from "../../engine/mod.ts";
-import type { CommitEntry } from "../../engine/types.ts";
 import { isolateLimits } from "../../limits.ts";
 import { type FrameSender, frameText } from "../frames.ts";
 import type { Batch, Group } from "../wire.ts";
+import { packEntry, type WireEntry } from "../wire_entry.ts";
 import type { App } from "./app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "./progress.ts";
@@ -38,7 +38,7 @@ async function runGroup(
   { batch, from }: { readonly batch: Batch; readonly from: number },
 ): Promise<{ readonly text: string; readonly answers: number }> {
   const answers: Answer[] = [];
-  const entries: CommitEntry[] = [];
+  const entries: WireEntry[] = [];
   const segments: string[] = [];
   let begun = 0;
   const until = monotonic() + isolateLimits.batchSliceMs;
@@ -49,7 +49,7 @@ async function runGroup(
       const run = await runMutation(app, database, { mutation, at });
       const outcome = wireOutcome(run.ending, { logLines: run.logLines, segments });
       answers.push({ outcome, ts: run.ts, replayed: run.replayed });
-      if (run.entry !== null) entries.push(towardsMain(run.entry));
+      if (run.entry !== null) entries.push(packEntry(run.entry));
       if (monotonic() >= until) break;
     }
     progress.idle();
@@ -90,16 +90,4 @@ function failedGroup(
   };
   const answers = new Array<Answer>(calls).fill(answer);
   return { text: groupText(batch, { from, answers, entries: [], segments: [], ts }), answers: calls };
-}
-
-/** An entry without the contents of app documents, which nobody in main reads. */
-function towardsMain(entry: CommitEntry): CommitEntry {
-  return {
-    ...entry,
-    changes: entry.changes.map((change) => {
-      if (change.table.startsWith("_")) return change;
-      const { doc: _doc, ...rest } = change;
-      return rest;
-    }),
-  };
 }
