@@ -114,6 +114,31 @@ export class Hub {
     return this.#shared.size;
   }
 
+  /** Subscriptions of all sockets. */
+  get subscriptionCount(): number {
+    return this.#shared.subscriptionCount;
+  }
+
+  /** Whether anything is left to do that does not wait for somebody else. */
+  get working(): boolean {
+    return this.#flushing || this.#touched.size > 0 || this.#slow.size > 0 || this.#shared.working;
+  }
+
+  /** Throws when the state of the hub contradicts itself. For tests. */
+  validate(): void {
+    let subscriptions = 0;
+    for (const { state } of this.#connections) {
+      state.validate();
+      for (const query of state.queries) if (query.refusal === null) subscriptions++;
+    }
+    if (subscriptions !== this.#shared.subscriptionCount) {
+      throw new Error(
+        `Sockets show ${subscriptions} queries, ${this.#shared.subscriptionCount} are subscribed`,
+      );
+    }
+    this.#shared.validate();
+  }
+
   /** Serves an upgraded WebSocket, open or about to open. */
   accept(socket: WebSocket): void {
     acceptSocket(socket, (channel) => this.connect(channel));

@@ -67,6 +67,38 @@ export class SharedQueries {
     return this.#table.size;
   }
 
+  /** Subscribers of all queries. */
+  get subscriptionCount(): number {
+    let count = 0;
+    for (const { subscribers } of this.#table.values()) count += subscribers.size;
+    return count;
+  }
+
+  /** Whether queries run or want to. */
+  get working(): boolean {
+    return this.#waves.size > 0 || this.#dirty.size > 0;
+  }
+
+  /** Throws when the state contradicts itself. For tests. */
+  validate(): void {
+    let waiters = 0;
+    for (const query of this.#table.values()) {
+      waiters += query.waiters.length;
+      query.validate();
+      const wantsRun = query.run === null && query.wanted && (!query.current || query.waiters.length > 0);
+      if (wantsRun !== this.#dirty.has(query)) throw new Error(`Wrongly among those to run: ${query.key}`);
+      if (query.versions.length > 1 && !this.#layered.has(query)) {
+        throw new Error(`Not layered: ${query.key}`);
+      }
+      if (!query.wanted && query.run === null && query.cacheChars === 0) {
+        throw new Error(`Left over: ${query.key}`);
+      }
+    }
+    if (waiters !== this.#waiterCount) {
+      throw new Error(`${waiters} calls wait, ${this.#waiterCount} are counted`);
+    }
+  }
+
   /** Last ts at which a version holds, as far as is known. */
   upper(version: Version): number {
     return version.through === Infinity ? Math.max(version.from, this.#ts) : version.through;

@@ -6,6 +6,7 @@ import type { ReadSet } from "../engine/types.ts";
 import type { CallOrigin } from "../functions/host_port.ts";
 import type { AuthScope, Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
+import { scopeKey } from "./scope.ts";
 
 /** An outcome and the commits over which it holds, both ends included. */
 export interface Version {
@@ -171,5 +172,21 @@ export class SharedQuery {
       )
     );
     if (kept.length < this.versions.length) this.versions.splice(0, this.versions.length, ...kept);
+  }
+
+  /** Throws when the state contradicts itself. For tests. */
+  validate(): void {
+    for (const subscriber of this.subscribers) {
+      if (subscriber.shared !== this) throw new Error(`A subscriber of ${this.key} shows another query`);
+      if (scopeKey(this.scope, subscriber.identity) !== scopeKey(this.scope, this.identity)) {
+        throw new Error(`A subscriber of ${this.key} may not see its results`);
+      }
+    }
+    for (const [i, { from, through }] of this.versions.entries()) {
+      const next = this.versions[i + 1];
+      if (through < from || (next !== undefined && through >= next.from)) {
+        throw new Error(`The versions of ${this.key} overlap`);
+      }
+    }
   }
 }

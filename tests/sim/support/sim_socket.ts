@@ -1,0 +1,68 @@
+/** One connection of a model client: two queues of frames moved on by the simulation, bytes that leave when it says so. */
+import type { Channel } from "../../../mod/sync/channel.ts";
+import type { Hub, SocketHandle } from "../../../mod/sync/hub.ts";
+
+/** Each character counts as this many bytes, so that short frames fill a buffer. */
+const BYTES_PER_CHAR = 400;
+
+export class SimSocket implements Channel {
+  readonly #toServer: string[] = [];
+  readonly #toClient: string[] = [];
+  readonly #handle: SocketHandle | null;
+  #charsWaiting = 0;
+  /** Set when the server has closed: what it sent before still arrives. */
+  closedWith: number | null = null;
+  /** The client has gone: nothing arrives anywhere any more. */
+  dropped = false;
+  /** While set the client does not read. */
+  stalled = false;
+
+  constructor(hub: Hub) {
+    this.#handle = hub.connect(this);
+  }
+
+  get bufferedAmount(): number {
+    return this.#charsWaiting * BYTES_PER_CHAR;
+  }
+
+  send(text: string): void {
+    if (this.closedWith !== null) throw new Error("The server sends on a socket it has closed");
+    this.#toClient.push(text);
+    this.#charsWaiting += text.length;
+  }
+
+  close(code: number): void {
+    this.closedWith ??= code;
+    this.#handle?.closed();
+  }
+
+  drop(): void {
+    this.dropped = true;
+    this.#toServer.length = 0;
+    this.#toClient.length = 0;
+    this.#handle?.closed();
+  }
+
+  push(text: string): void {
+    this.#toServer.push(text);
+  }
+
+  get busy(): boolean {
+    return !this.dropped && (this.#toServer.length > 0 || this.#toClient.length > 0);
+  }
+
+  /** Moves up to `count` frames to the server. */
+  deliverToServer(count: number): void {
+    for (const text of this.#toServer.splice(0, count)) {
+      if (this.closedWith === null) this.#handle?.receive(text);
+    }
+  }
+
+  /** Takes up to `count` frames that have come to the client. */
+  takeAtClient(count: number): string[] {
+    if (this.dropped) return [];
+    const taken = this.#toClient.splice(0, count);
+    for (const text of taken) this.#charsWaiting -= text.length;
+    return taken;
+  }
+}
