@@ -118,6 +118,29 @@ Deno.test("what was written is there after a restart, also after kill -9", async
   assert.deepEqual((await server.call("query", "notes:list")).value, ["SIGTERM", "SIGKILL"]);
 });
 
+Deno.test({
+  name: "kill -9 in the middle of a mutation that never ends leaves the database to the next server",
+  // Elsewhere nothing ends a process with its parent.
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    await using a = await app();
+    await Deno.writeTextFile(
+      join(a.functionsDir, "loop.ts"),
+      'import { mutation } from "syncline/server";\n' +
+        "export const run = mutation({ args: {}, handler: () => { for (;;); } });\n",
+    );
+    const killed = await a.serve();
+    const looping = killed.call("mutation", "loop:run").catch(() => "cut off");
+    // A runner has to start for this, which takes longer than the other call's way to the writer.
+    assert.equal((await killed.call("action", "notes:secret")).status, "success");
+    await killed.signal("SIGKILL");
+    assert.equal(await looping, "cut off");
+    await killed[Symbol.asyncDispose]();
+    await using server = await a.serve();
+    assert.equal((await server.call("mutation", "notes:add", { text: "y" })).status, "success");
+  },
+});
+
 Deno.test("a second server on the same data folder ends with exit code 1 and names the first", async () => {
   await using a = await app();
   await using server = await a.serve();
