@@ -20,19 +20,19 @@ function forged(header: unknown, payload: unknown, signingKey: Uint8Array = key)
 const goodHeader = { alg: "HS256", typ: "JWT" };
 const goodPayload = { iss: "svc", typ: "access", ...claims };
 
-Deno.test("an access token verifies to the claims it was signed with", () => {
+Deno.test("AT2 an access token verifies to the claims it was signed with", () => {
   assert.deepEqual(tokens.verify(tokens.sign(claims), now), { ok: true, claims });
   const admin: AccessClaims = { ...claims, adm: true };
   assert.deepEqual(tokens.verify(tokens.sign(admin), now), { ok: true, claims: admin });
 });
 
-Deno.test("an access token has the header and claims the contract names, and no others", () => {
+Deno.test("AT1 an access token has the header and claims the contract names, and no others", () => {
   const [header = "", payload = ""] = tokens.sign({ ...claims, adm: true }).split(".");
   assert.deepEqual(JSON.parse(Buffer.from(header, "base64url").toString()), goodHeader);
   assert.deepEqual(JSON.parse(Buffer.from(payload, "base64url").toString()), { ...goodPayload, adm: true });
 });
 
-Deno.test("an access token ends with the second it names", () => {
+Deno.test("AT2 an access token ends with the second it names", () => {
   const token = tokens.sign(claims);
   assert.equal(tokens.verify(token, claims.exp * 1000 - 1).ok, true);
   assert.deepEqual(tokens.verify(token, claims.exp * 1000), { ok: false, error: "access token expired" });
@@ -79,18 +79,18 @@ const refusals: [name: string, token: string, error: string][] = [
   ],
 ];
 for (const [name, bad, error] of refusals) {
-  Deno.test(`an access token with ${name} is refused as ${error}`, () => {
+  Deno.test(`AT2 an access token with ${name} is refused as ${error}`, () => {
     assert.deepEqual(tokens.verify(bad, now), { ok: false, error });
   });
 }
 
-Deno.test("no other spelling of a signature is accepted", () => {
+Deno.test("AT2 no other spelling of a signature is accepted", () => {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   const others = [...alphabet].map((char) => token.slice(0, -1) + char).filter((other) => other !== token);
   assert.equal(others.filter((other) => tokens.verify(other, now).ok).length, 0);
 });
 
-Deno.test("a token's algorithm tells own tokens from those of external issuers", () => {
+Deno.test("AT5 a token's algorithm tells own tokens from those of external issuers", () => {
   assert.equal(tokenAlgorithm(token), "HS256");
   assert.equal(tokenAlgorithm(forged({ alg: "RS256", typ: "JWT", kid: "1" }, {})), "RS256");
   assert.equal(tokenAlgorithm("not a token"), null);

@@ -13,7 +13,7 @@ async function setupToken(accounts: TestAccounts): Promise<string> {
   return token;
 }
 
-Deno.test("the setup link creates the first administrator, once", async () => {
+Deno.test("AE14 the setup link creates the first administrator, once", async () => {
   await using accounts = await startTestAccounts();
   assert.deepEqual((await accounts.get("/admin/setup")).body, { needsSetup: true });
   const token = await setupToken(accounts);
@@ -34,7 +34,7 @@ Deno.test("the setup link creates the first administrator, once", async () => {
   assert.equal(codeOf(await accounts.post("/admin/signin", { email, password })), "ok");
 });
 
-Deno.test("a wrong setup token creates nobody, and mistakes in the account leave the token usable", async () => {
+Deno.test("AE14 a wrong setup token creates nobody, and mistakes in the account leave the token usable", async () => {
   await using accounts = await startTestAccounts();
   const token = await setupToken(accounts);
   for (const bad of ["", "x", `${token}x`, token.slice(1)]) {
@@ -52,7 +52,7 @@ Deno.test("a wrong setup token creates nobody, and mistakes in the account leave
   assert.equal(codeOf(await accounts.post("/admin/setup", { token, email, password })), "ok");
 });
 
-Deno.test("of two setups at once with the right token one wins", async () => {
+Deno.test("AE14 of two setups at once with the right token one wins", async () => {
   await using accounts = await startTestAccounts();
   const token = await setupToken(accounts);
   const answers = await Promise.all(

@@ -10,7 +10,7 @@ import { startTestAccounts } from "./support/test_accounts.ts";
 
 const ended = { ok: false, error: "session has ended" };
 
-Deno.test("a token's identity names its user, session and principal, and ends when the token does", async () => {
+Deno.test("AR1 a token's identity names its user, session and principal, and ends when the token does", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken, userId } = await accounts.signUp("a@example.com");
   const [session] = accounts.port.rows("_sessions");
@@ -26,7 +26,7 @@ Deno.test("a token's identity names its user, session and principal, and ends wh
   });
 });
 
-Deno.test("whoever deletes a session's row ends it in the turn of the commit", async () => {
+Deno.test("RT8 AR2 whoever deletes a session's row ends it in the turn of the commit", async () => {
   await using accounts = await startTestAccounts();
   const ends: EndedSession[] = [];
   accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
@@ -41,7 +41,7 @@ Deno.test("whoever deletes a session's row ends it in the turn of the commit", a
   );
 });
 
-Deno.test("a deleted user's sessions end, by the function and by hand", async () => {
+Deno.test("AR5 a deleted user's sessions end, by the function and by hand", async () => {
   for (const byHand of [true, false]) {
     await using accounts = await startTestAccounts();
     const ends: EndedSession[] = [];
@@ -68,7 +68,7 @@ Deno.test("a deleted user's sessions end, by the function and by hand", async ()
   }
 });
 
-Deno.test("a refresh ends no session", async () => {
+Deno.test("AR4 a refresh ends no session", async () => {
   await using accounts = await startTestAccounts();
   const ends: EndedSession[] = [];
   accounts.service.authenticator.onSessionEnd((end) => ends.push(end));
@@ -78,7 +78,7 @@ Deno.test("a refresh ends no session", async () => {
   assert.equal((await accounts.service.authenticator.verify(accessToken)).ok, true);
 });
 
-Deno.test("the claims of a token must be those of its session", async () => {
+Deno.test("AR1 the claims of a token must be those of its session", async () => {
   const secret = randomBytes(32);
   await using accounts = await startTestAccounts({ secret });
   const { userId = "" } = await accounts.signUp("a@example.com");
@@ -99,7 +99,7 @@ Deno.test("the claims of a token must be those of its session", async () => {
   }
 });
 
-Deno.test("a token of another algorithm belongs to an issuer nobody configured", async () => {
+Deno.test("AT5 a token of another algorithm belongs to an issuer nobody configured", async () => {
   await using accounts = await startTestAccounts();
   const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const token = `${part({ alg: "RS256", typ: "JWT" })}.${part({ iss: "https://issuer.example.com" })}.c2ln`;

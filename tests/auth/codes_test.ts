@@ -62,7 +62,7 @@ async function asked(request: string) {
 }
 
 for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
-  Deno.test(`${name}: the mail has a link into the app with the token in its fragment, and a code`, async () => {
+  Deno.test(`CO5 ${name}: the mail has a link into the app with the token in its fragment, and a code`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     assert.match(mail.link, new RegExp(`^https://app\\.example\\.com/auth#${fragment}=[A-Za-z0-9_-]{43}$`));
@@ -71,7 +71,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
   });
 
   for (const by of ["token", "code"] as const) {
-    Deno.test(`${name}: the ${by} works once`, async () => {
+    Deno.test(`CO2 ${name}: the ${by} works once`, async () => {
       const { accounts, mail } = await asked(request);
       await using _accounts = accounts;
       const proof = by === "token" ? { token: mail.token } : { email: " A@example.com", code: mail.code };
@@ -81,7 +81,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
       assert.equal(accounts.port.rows("_users")[0]?.["emailVerified"], true);
     });
 
-    Deno.test(`${name}: the ${by} is valid until its lifetime is over`, async () => {
+    Deno.test(`CO3 ${name}: the ${by} is valid until its lifetime is over`, async () => {
       const { accounts, mail } = await asked(request);
       await using _accounts = accounts;
       const proof = by === "token" ? { token: mail.token } : { email, code: mail.code };
@@ -92,7 +92,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     });
   }
 
-  Deno.test(`${name}: 5 wrong attempts burn the code, from wherever they come`, async () => {
+  Deno.test(`CO4 ${name}: 5 wrong attempts burn the code, from wherever they come`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     for (let i = 0; i < 5; i++) {
@@ -110,7 +110,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     assert.equal(codeOf(await accounts.post(confirm, { token: mail.token, ...extra })), "ok");
   });
 
-  Deno.test(`${name}: a thousand addresses guessing at once try five codes`, async () => {
+  Deno.test(`CO4 ${name}: a thousand addresses guessing at once try five codes`, async () => {
     const { accounts, mail } = await asked(request);
     await using _accounts = accounts;
     const guesses = Array.from({ length: 1_000 }, (_, i) => ((Number(mail.code) + i + 1) % 1_000_000));
@@ -158,7 +158,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     assert.equal(codeOf(await accounts.post(confirm, { token: mail.token, ...extra })), "ok");
   });
 
-  Deno.test(`${name}: a redirect is used when it is allowed and refused when it is not, for known and unknown alike`, async () => {
+  Deno.test(`RD2 ${name}: a redirect is used when it is allowed and refused when it is not, for known and unknown alike`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp(email);
     const redirectTo = "https://app.example.com/auth/done?x=1#y";
@@ -173,7 +173,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     }
   });
 
-  Deno.test(`${name}: the request answers {} whatever the address, and mails only who may have it`, async () => {
+  Deno.test(`AE9 ${name}: the request answers {} whatever the address, and mails only who may have it`, async () => {
     await using accounts = await startTestAccounts({ signups: false });
     for (const address of ["unknown@example.com", "not an address", ""]) {
       const answer = await accounts.post(request, { email: address });
@@ -184,7 +184,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
     assert.deepEqual(accounts.port.rows("_codes"), []);
   });
 
-  Deno.test(`${name}: five mails to one address, then 429 with Retry-After, whether it has an account or not`, async () => {
+  Deno.test(`AE3 ${name}: five mails to one address, then 429 with Retry-After, whether it has an account or not`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp("other@example.com");
     for (const address of ["other@example.com", "unknown@example.com"]) {
@@ -211,7 +211,7 @@ for (const { name, request, confirm, fragment, lifetimeMs, extra } of kinds) {
   }
 }
 
-Deno.test("a verified address is not asked to be verified again", async () => {
+Deno.test("AE10 a verified address is not asked to be verified again", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp(email);
   const { token } = await mailed(accounts);
@@ -221,7 +221,7 @@ Deno.test("a verified address is not asked to be verified again", async () => {
   assert.equal(await accounts.mailTo(email), null);
 });
 
-Deno.test("a reset sets the password, ends all other sessions and answers with tokens of a new one", async () => {
+Deno.test("AE11 a reset sets the password, ends all other sessions and answers with tokens of a new one", async () => {
   await using accounts = await startTestAccounts();
   const before = [await accounts.signUp(email), (await accounts.post("/signin", { email, password })).body];
   const bystander = await accounts.signUp("b@example.com");
@@ -242,7 +242,7 @@ Deno.test("a reset sets the password, ends all other sessions and answers with t
   assert.equal(codeOf(await accounts.post("/signin", { email, password: "new password" })), "ok");
 });
 
-Deno.test("a sign-in by mail creates a verified user on first sight when sign-ups are allowed", async () => {
+Deno.test("AE12 a sign-in by mail creates a verified user on first sight when sign-ups are allowed", async () => {
   await using accounts = await startTestAccounts();
   await accounts.post("/magic/request", { email: "New@example.com" });
   const { token } = await mailed(accounts, "new@example.com");

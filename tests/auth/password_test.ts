@@ -70,7 +70,7 @@ Deno.test("hashes beyond the bound wait, and beyond the queue are refused", asyn
   assert.match(await busy.hash("password"), /^\$argon2id/);
 });
 
-Deno.test("a password has 8 to 256 characters, counted as people count", () => {
+Deno.test("AE15 a password has 8 to 256 characters, counted as people count", () => {
   const code = (password: string) => {
     try {
       checkedPassword(password);

@@ -28,7 +28,7 @@ for (
     ["myapp://callback/a", "myapp://callback/a"],
   ] as const
 ) {
-  Deno.test(`redirect ${url} is allowed`, () => assert.equal(resolved(live, url), result));
+  Deno.test(`RD1 redirect ${url} is allowed`, () => assert.equal(resolved(live, url), result));
 }
 
 for (
@@ -77,11 +77,11 @@ for (
     `https://other.example.com/${"a".repeat(3_000)}`,
   ]
 ) {
-  Deno.test(`redirect ${JSON.stringify(url.slice(0, 70))} is refused`, () =>
+  Deno.test(`RD2 redirect ${JSON.stringify(url.slice(0, 70))} is refused`, () =>
     assert.equal(resolved(live, url), null));
 }
 
-Deno.test("in development http on this machine is allowed too, and nothing else", () => {
+Deno.test("RD3 in development http on this machine is allowed too, and nothing else", () => {
   for (
     const url of [
       "http://localhost:5173/",
@@ -104,7 +104,7 @@ Deno.test("in development http on this machine is allowed too, and nothing else"
   ) assert.equal(resolved(dev, url), null);
 });
 
-Deno.test("without redirectTo the first entry is used, without entries the fallback", () => {
+Deno.test("RD4 without redirectTo the first entry is used, without entries the fallback", () => {
   assert.equal(live.resolve(undefined), "https://app.example.com/auth");
   const none = new Redirects({ allowed: [], dev: false, fallback: () => "https://self.example.com/" });
   assert.equal(none.resolve(undefined), "https://self.example.com/");

@@ -10,7 +10,7 @@ const refresh = (accounts: TestAccounts, refreshToken: string, attemptId?: strin
 const codeOf = ({ status, body }: { status: number; body: { errorData?: { code: string } } }) =>
   status === 200 ? "ok" : `${status} ${body.errorData?.code}`;
 
-Deno.test("a refresh rotates the token and the session goes on", async () => {
+Deno.test("RT2 a refresh rotates the token and the session goes on", async () => {
   await using accounts = await startTestAccounts();
   let tokens = await accounts.signUp("a@example.com");
   const { sessionId } = await accounts.identityOf(tokens.accessToken);
@@ -27,7 +27,7 @@ Deno.test("a refresh rotates the token and the session goes on", async () => {
   assert.equal(accounts.port.rows("_refresh_tokens").length, 1);
 });
 
-Deno.test("a rotated token within 10 s is stale and the session survives; after that it is a theft", async () => {
+Deno.test("RT3 RT4 a rotated token within 10 s is stale and the session survives; after that it is a theft", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   const { body: { refreshToken: second, accessToken } } = await refresh(accounts, first);
@@ -46,7 +46,7 @@ Deno.test("a rotated token within 10 s is stale and the session survives; after 
   assert.equal(codeOf(await refresh(accounts, first)), "401 invalid_refresh_token");
 });
 
-Deno.test("the reuse of a token rotated long ago still ends the session", async () => {
+Deno.test("RT4 the reuse of a token rotated long ago still ends the session", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: stolen } = await accounts.signUp("a@example.com");
   let current = stolen;
@@ -58,7 +58,7 @@ Deno.test("the reuse of a token rotated long ago still ends the session", async 
   assert.equal(codeOf(await refresh(accounts, current)), "401 invalid_refresh_token");
 });
 
-Deno.test("tokens rotated in quick succession are each stale for 10 s of their own", async () => {
+Deno.test("RT3 RT4 tokens rotated in quick succession are each stale for 10 s of their own", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken: first } = await accounts.signUp("a@example.com");
   const { body: { refreshToken: second } } = await refresh(accounts, first);
@@ -73,7 +73,7 @@ Deno.test("tokens rotated in quick succession are each stale for 10 s of their o
   assert.equal(codeOf(await refresh(accounts, third)), "401 invalid_refresh_token");
 });
 
-Deno.test("a session slides 30 days with each refresh and expires without one", async () => {
+Deno.test("RT5 a session slides 30 days with each refresh and expires without one", async () => {
   await using accounts = await startTestAccounts();
   let { refreshToken } = await accounts.signUp("a@example.com");
   for (let i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ Deno.test("a session slides 30 days with each refresh and expires without one", 
   assert.equal(codeOf(await refresh(accounts, refreshToken)), "401 session_expired");
 });
 
-Deno.test("ten refreshes with one token at once: one succeeds, nine are stale, nobody is signed out", async () => {
+Deno.test("RT3 ten refreshes with one token at once: one succeeds, nine are stale, nobody is signed out", async () => {
   await using accounts = await startTestAccounts();
   let { refreshToken } = await accounts.signUp("a@example.com");
   for (let round = 0; round < 20; round++) {
@@ -132,13 +132,13 @@ for (
     ["random text", randomBytes(32).toString("base64url")],
   ] as const
 ) {
-  Deno.test(`${name} is no refresh token`, async () => {
+  Deno.test(`RT7 ${name} is no refresh token`, async () => {
     await using accounts = await startTestAccounts();
     assert.equal(codeOf(await refresh(accounts, token)), "401 invalid_refresh_token");
   });
 }
 
-Deno.test("a refresh token of another server is not valid here", async () => {
+Deno.test("RT7 a refresh token of another server is not valid here", async () => {
   await using here = await startTestAccounts();
   await using there = await startTestAccounts();
   await here.signUp("a@example.com");
@@ -146,7 +146,7 @@ Deno.test("a refresh token of another server is not valid here", async () => {
   assert.equal(codeOf(await refresh(here, refreshToken)), "401 invalid_refresh_token");
 });
 
-Deno.test("sign-out ends the session of the refresh token, of the access token, or of both", async () => {
+Deno.test("AE8 sign-out ends the session of the refresh token, of the access token, or of both", async () => {
   await using accounts = await startTestAccounts();
   for (const by of ["refreshToken", "accessToken", "both"]) {
     const tokens = await accounts.signUp(`${by}@example.com`.toLowerCase());
@@ -162,7 +162,7 @@ Deno.test("sign-out ends the session of the refresh token, of the access token, 
 });
 
 for (const text of ["", "{", "[]", "null", '{"refreshToken":5}', '{"refreshToken":"x"}']) {
-  Deno.test(`sign-out with ${JSON.stringify(text)} for a body answers {} and ends nothing`, async () => {
+  Deno.test(`AE8 sign-out with ${JSON.stringify(text)} for a body answers {} and ends nothing`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp("a@example.com");
     const answer = await accounts.post("/signout", undefined, { text, bearer: "no.such.token" });
@@ -179,7 +179,7 @@ Deno.test("sign-out with a rotated token ends the session too", async () => {
   assert.equal(accounts.port.rows("_sessions").length, 0);
 });
 
-Deno.test("an impersonation session keeps its expiry and caps its access tokens", async () => {
+Deno.test("AT3 RT6 an impersonation session keeps its expiry and caps its access tokens", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp("a@example.com");
   const admin = await accounts.signInAdmin("admin@example.com");

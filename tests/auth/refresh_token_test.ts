@@ -5,7 +5,7 @@ import { RefreshTokens } from "../../mod/auth/refresh_token.ts";
 
 const tokens = new RefreshTokens(randomBytes(32));
 
-Deno.test("a refresh token is 43 URL-safe characters and opens to its family and generation", () => {
+Deno.test("RT1 a refresh token is 43 URL-safe characters and opens to its family and generation", () => {
   const first = tokens.first();
   assert.match(first.token, /^[A-Za-z0-9_-]{43}$/);
   assert.deepEqual(tokens.open(first.token), { family: first.family, generation: 0 });

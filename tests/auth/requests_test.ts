@@ -16,7 +16,7 @@ const posts = [
 ];
 
 for (const path of posts) {
-  Deno.test(`POST ${path} takes JSON objects of a bounded size only`, async () => {
+  Deno.test(`AE1 POST ${path} takes JSON objects of a bounded size only`, async () => {
     await using accounts = await startTestAccounts();
     const refusals = [
       [{ text: "{" }, 400, "bad_request"],
@@ -43,7 +43,7 @@ Deno.test("unknown paths and methods are not found", async () => {
   assert.equal((await accounts.post("/providers")).status, 404);
 });
 
-Deno.test("a client that tries many passwords is told to wait, and others are not", async () => {
+Deno.test("AE2 a client that tries many passwords is told to wait, and others are not", async () => {
   await using accounts = await startTestAccounts();
   const attempt = (i: number, from: string) =>
     accounts.post("/signin", { email: `a${i}@example.com`, password }, { from });
@@ -59,7 +59,7 @@ Deno.test("a client that tries many passwords is told to wait, and others are no
   assert.equal((await attempt(0, "2001:db8::1")).status, 401);
 });
 
-Deno.test("who guesses one account's password is told to wait; its owner, elsewhere, is not locked out", async () => {
+Deno.test("AE2 who guesses one account's password is told to wait; its owner, elsewhere, is not locked out", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");
   const signIn = (chosen: string, from: string) =>

@@ -11,7 +11,7 @@ async function withFolder(run: (folder: string) => Promise<void>): Promise<void>
   }
 }
 
-Deno.test("the secret key is made once with mode 0600 and read again afterwards", () =>
+Deno.test("AT4 the secret key is made once with mode 0600 and read again afterwards", () =>
   withFolder(async (folder) => {
     const first = await loadSecretKeys(folder);
     const again = await loadSecretKeys(folder);
@@ -56,7 +56,7 @@ for (
     }));
 }
 
-Deno.test("each use of the secret has a key of its own, and equal secrets give equal keys", () => {
+Deno.test("AT4 each use of the secret has a key of its own, and equal secrets give equal keys", () => {
   const secret = crypto.getRandomValues(new Uint8Array(32));
   const keys = Object.values(deriveKeys(secret)).map((key) => key.join());
   assert.equal(new Set(keys).size, 5);

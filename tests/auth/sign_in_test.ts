@@ -6,7 +6,7 @@ import { password, startTestAccounts } from "./support/test_accounts.ts";
 const claimsOf = (token: string) =>
   JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
 
-Deno.test("sign-up answers with the tokens of a new user's session", async () => {
+Deno.test("AT3 AE5 sign-up answers with the tokens of a new user's session", async () => {
   await using accounts = await startTestAccounts();
   const { status, body } = await accounts.post("/signup", {
     email: " New@Example.com ",
@@ -34,7 +34,7 @@ Deno.test("sign-up answers with the tokens of a new user's session", async () =>
   });
 });
 
-Deno.test("no table holds a password or a token in the clear", async () => {
+Deno.test("RT1 CO1 no table holds a password or a token in the clear", async () => {
   await using accounts = await startTestAccounts();
   const tokens = await accounts.signUp("a@example.com");
   await accounts.post("/reset/request", { email: "a@example.com" });
@@ -61,7 +61,7 @@ const refusedSignUps: [name: string, body: unknown, status: number, code: string
   ["an array", [], 400, "bad_request"],
 ];
 for (const [name, body, status, code] of refusedSignUps) {
-  Deno.test(`sign-up with ${name} is refused with ${code} and creates nothing`, async () => {
+  Deno.test(`AE5 sign-up with ${name} is refused with ${code} and creates nothing`, async () => {
     await using accounts = await startTestAccounts();
     await accounts.signUp("taken@example.com");
     const answer = await accounts.post("/signup", body);
@@ -72,7 +72,7 @@ for (const [name, body, status, code] of refusedSignUps) {
   });
 }
 
-Deno.test("sign-ups can be disabled, and /providers says so", async () => {
+Deno.test("AE4 AE5 sign-ups can be disabled, and /providers says so", async () => {
   await using accounts = await startTestAccounts({ signups: false, magicLink: false });
   const { status, body } = await accounts.post("/signup", { email: "a@example.com", password });
   assert.equal(status, 403);
@@ -93,7 +93,7 @@ Deno.test("two sign-ups with one address at once make one user", async () => {
   assert.equal(accounts.port.rows("_users").length, 1);
 });
 
-Deno.test("sign-in opens another session, in whatever spelling the address is typed", async () => {
+Deno.test("AE6 sign-in opens another session, in whatever spelling the address is typed", async () => {
   await using accounts = await startTestAccounts();
   const first = await accounts.signUp("a@example.com");
   const { status, body } = await accounts.post("/signin", { email: "A@EXAMPLE.com ", password });
@@ -104,7 +104,7 @@ Deno.test("sign-in opens another session, in whatever spelling the address is ty
   assert.equal(accounts.port.rows("_sessions").length, 2);
 });
 
-Deno.test("a wrong password, an unknown address and no address at all get the same answer", async () => {
+Deno.test("AE6 a wrong password, an unknown address and no address at all get the same answer", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");
   const attempts = [
@@ -121,7 +121,7 @@ Deno.test("a wrong password, an unknown address and no address at all get the sa
   assert.equal(answers[0]?.body.errorData.code, "invalid_credentials");
 });
 
-Deno.test("a password of another account, of an administrator or of a user at the wrong door opens nothing", async () => {
+Deno.test("AE13 a password of another account, of an administrator or of a user at the wrong door opens nothing", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("user@example.com", "password of user");
   await accounts.signInAdmin("admin@example.com", "password of admin");
@@ -137,7 +137,7 @@ Deno.test("a password of another account, of an administrator or of a user at th
   }
 });
 
-Deno.test("one address may belong to a user and to an administrator, who are two people", async () => {
+Deno.test("AE13 one address may belong to a user and to an administrator, who are two people", async () => {
   await using accounts = await startTestAccounts();
   const user = await accounts.signUp("both@example.com", "password of user");
   const admin = await accounts.signInAdmin("both@example.com", "password of admin");
@@ -150,7 +150,7 @@ Deno.test("one address may belong to a user and to an administrator, who are two
   assert.equal((await accounts.identityOf(user.accessToken)).principal, `user:${user.userId}`);
 });
 
-Deno.test("with verification required sign-up gives no tokens and sign-in waits for the address", async () => {
+Deno.test("AE5 AE7 with verification required sign-up gives no tokens and sign-in waits for the address", async () => {
   await using accounts = await startTestAccounts({ requireVerification: true });
   const signedUp = await accounts.post("/signup", { email: "a@example.com", password });
   assert.deepEqual(signedUp.body, { verificationRequired: true });

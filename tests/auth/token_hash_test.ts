@@ -7,7 +7,7 @@ import { sameSecret, TokenHasher } from "../../mod/auth/token_hash.ts";
 const key = new Uint8Array(32).fill(7);
 const hasher = await TokenHasher.create(key);
 
-Deno.test("stored hashes are keyed BLAKE3 of the use and the secret", async () => {
+Deno.test("CO1 stored hashes are keyed BLAKE3 of the use and the secret", async () => {
   const expected = Buffer.from(await blake3("refresh\0secret", 256, key), "hex").toString("base64url");
   assert.equal(hasher.hash("refresh", "secret"), expected);
   assert.equal(hasher.hash("refresh", "secret"), expected);
@@ -19,7 +19,7 @@ Deno.test("another key or another use gives another hash", async () => {
   assert.notEqual(hasher.hash("code", "secret"), hasher.hash("refresh", "secret"));
 });
 
-Deno.test("a code is 6 digits and its link token 256 bits, each of use for its kind and address only", () => {
+Deno.test("CO1 a code is 6 digits and its link token 256 bits, each of use for its kind and address only", () => {
   const owner = { kind: "magic", email: "a@example.com" } as const;
   const issued = issueCode(hasher, owner);
   assert.match(issued.code, /^\d{6}$/);

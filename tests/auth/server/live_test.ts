@@ -45,7 +45,7 @@ export const callFromAction = action({
 
 const functions = { "schema.ts": SCHEMA, "notes.ts": NOTES };
 
-Deno.test("signing out ends the sockets of the session, and no other, with session has ended", async () => {
+Deno.test("AR2 signing out ends the sockets of the session, and no other, with session has ended", async () => {
   await using server = await startTestServer({ functions });
   const { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   const { body: other } = await server.post("/api/auth/signin", { email: "a@example.com", password });
@@ -63,7 +63,7 @@ Deno.test("signing out ends the sockets of the session, and no other, with sessi
   assert.equal((await bystander.message(({ type }) => type === "MutationResponse")).success, true);
 });
 
-Deno.test("a token that expires ends its socket; a refresh in time does not disturb it", async () => {
+Deno.test("AR3 AR4 a token that expires ends its socket; a refresh in time does not disturb it", async () => {
   await using server = await startTestServer({ functions, accounts: { accessTokenMs: 3_000 } });
   const { body: first } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   await using lazy = await server.socket(first.accessToken);
@@ -129,7 +129,7 @@ Deno.test("app code reads users, and neither reads nor writes nor calls what els
   }
 });
 
-Deno.test("deleting auth_secret.key signs everyone out, says what else it means, and loses no account", async () => {
+Deno.test("AT4 deleting auth_secret.key signs everyone out, says what else it means, and loses no account", async () => {
   await using server = await startTestServer({ functions });
   const credential = { email: "a@example.com", password };
   const { body: tokens } = await server.post("/api/auth/signup", credential);
@@ -166,7 +166,7 @@ Deno.test("mails leave by the mail server; when it is down no request waits for 
   assert.equal((await server.post("/api/auth/magic/verify", { email: "b@example.com", code })).status, 200);
 });
 
-Deno.test("forwarded addresses count only behind a trusted proxy", async () => {
+Deno.test("AE2 forwarded addresses count only behind a trusted proxy", async () => {
   for (const trusted of [true, false]) {
     await using server = await startTestServer({ config: { trustedProxies: trusted ? ["127.0.0.1"] : [] } });
     const statuses = new Set<number>();
@@ -181,7 +181,7 @@ Deno.test("forwarded addresses count only behind a trusted proxy", async () => {
   }
 });
 
-Deno.test("many tabs that refresh one session at once are signed out by nothing", async () => {
+Deno.test("RT3 many tabs that refresh one session at once are signed out by nothing", async () => {
   await using server = await startTestServer({ config: { trustedProxies: ["127.0.0.1"] } });
   let { body: tokens } = await server.post("/api/auth/signup", { email: "a@example.com", password });
   for (let round = 0; round < 10; round++) {
