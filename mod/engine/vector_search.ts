@@ -81,14 +81,7 @@ export class VectorSearcher {
     },
   ): Scored[] {
     const { index, unit, limit } = query;
-    const [scores, margins, rids] = [0, 1, 2].map(() => new Float64Array(store.count));
-    if (scores === undefined || margins === undefined || rids === undefined) return [];
-    const count = store.compare(encodeQuery(unit), {
-      filters: query.filters.map(({ field, keys }) => [field, keys] as const),
-      scores,
-      margins,
-      rids,
-    });
+    const { count, scores, margins, rids } = store.compare(encodeQuery(unit), query.filters);
     const threshold = largestOf(limit, { count, at: (row) => (scores[row] ?? 0) - (margins[row] ?? 0) });
     const best: Scored[] = [];
     const get = this.#connection.statement(index.sql.get);

@@ -1,16 +1,23 @@
 /**
  * A vector index in memory, one byte for each number, with what is needed to say how far a product of bytes can be from
- * the true one. Rows stand in blocks, so growing copies nothing.
+ * the true one.
  */
 import type { VectorEntry, VectorIndex } from "./vector_index.ts";
+import { LANES, VectorKernel } from "./vector_kernel.ts";
 
-const BLOCK_ROWS = 1024;
 const CODE_MAX = 127;
+const QUERY_CODE_MAX = 32_767;
+/** Rows compared by one call of the kernel. */
+const BLOCK_ROWS = 1024;
+const PAGE_BYTES = 65_536;
+/** The kernel's memory: the sums of one block, the query, and from the second page on the rows. */
+const SUMS_AT = 0;
+const QUERY_AT = 4 * BLOCK_ROWS;
+const ROWS_AT = PAGE_BYTES;
 
-/** Some rows of an index, side by side. */
-interface Block {
-  /** The numbers of each row, divided by its scale and rounded. */
-  readonly codes: Int8Array<ArrayBuffer>;
+/** What is kept of each row beside its bytes. */
+interface Columns {
+  /** What a byte of the row stands for. */
   readonly scales: Float32Array<ArrayBuffer>;
   /** Upper bounds of the length of what rounding took from each row. */
   readonly errors: Float32Array<ArrayBuffer>;
@@ -21,21 +28,37 @@ interface Block {
 
 /** A query in the form rows are compared with. */
 export interface EncodedQuery {
-  readonly codes: Int32Array<ArrayBuffer>;
+  readonly codes: Int16Array<ArrayBuffer>;
   readonly scale: number;
   readonly error: number;
 }
 
+/** Rows found by a comparison: the product, how far from the true one it can be, and the row id of each. */
+export interface Comparison {
+  readonly count: number;
+  readonly scores: Float64Array<ArrayBuffer>;
+  readonly margins: Float64Array<ArrayBuffer>;
+  readonly rids: Float64Array<ArrayBuffer>;
+}
+
 export class VectorStore {
   readonly #dimensions: number;
-  readonly #blocks: Block[] = [];
+  readonly #stride: number;
+  readonly #kernel = new VectorKernel();
+  /** All of the kernel's memory; made anew when it grows. */
+  #bytes = new Int8Array(this.#kernel.memory.buffer);
+  #columns: Columns;
+  #capacity = BLOCK_ROWS;
   readonly #slots = new Map<number, number>();
   /** Numbers of the values met in each filter field. */
   readonly #values: readonly Map<string, number>[];
 
   constructor({ dimensions, filterFields }: VectorIndex) {
     this.#dimensions = dimensions;
+    this.#stride = Math.ceil(dimensions / LANES) * LANES;
     this.#values = filterFields.map(() => new Map());
+    this.#columns = columnsOf(this.#capacity, filterFields.length);
+    this.#growMemory();
   }
 
   get count(): number {
@@ -44,17 +67,18 @@ export class VectorStore {
 
   /** Memory the rows take. */
   get bytes(): number {
-    // Codes, scale, error, row id, filters, and about 50 bytes in the map of slots.
-    return this.#blocks.length * BLOCK_ROWS * (this.#dimensions + 16 + 4 * this.#values.length + 50);
+    // Scale, error, row id, filters, and about 50 bytes in the map of slots.
+    return this.#bytes.length + this.#capacity * (16 + 4 * this.#values.length + 50);
   }
 
   /** Adds a row, or replaces it. */
   put(rid: number, { vector, filters }: VectorEntry): void {
     const slot = this.#slots.get(rid) ?? this.#slots.size;
+    if (slot === this.#capacity) this.#grow();
     this.#slots.set(rid, slot);
-    const at = slot % BLOCK_ROWS;
-    const block = this.#blocks[(slot - at) / BLOCK_ROWS] ?? this.#addBlock();
+    const { scales, errors, rids } = this.#columns;
     const dimensions = this.#dimensions;
+    const at = ROWS_AT + slot * this.#stride;
     let largest = 0;
     for (let index = 0; index < dimensions; index++) {
       largest = Math.max(largest, Math.abs(vector[index] ?? 0));
@@ -63,18 +87,19 @@ export class VectorStore {
     let squares = 0;
     for (let index = 0; index < dimensions; index++) {
       const part = vector[index] ?? 0;
-      const code = scale === 0 ? 0 : Math.round(part / scale);
-      block.codes[at * dimensions + index] = code;
+      // Not beyond the largest code: the scale is rounded too.
+      const code = scale === 0 ? 0 : Math.max(-CODE_MAX, Math.min(CODE_MAX, Math.round(part / scale)));
+      this.#bytes[at + index] = code;
       squares += (part - code * scale) ** 2;
     }
-    block.scales[at] = scale;
+    scales[slot] = scale;
     // A little more than the root, for what float32 rounds away.
-    block.errors[at] = Math.sqrt(squares) * 1.000001 + 1e-12;
-    block.rids[at] = rid;
+    errors[slot] = Math.sqrt(squares) * 1.000001 + 1e-12;
+    rids[slot] = rid;
     const keys = JSON.parse(filters) as string[];
     this.#values.forEach((numbers, field) => {
-      const codes = block.filters[field];
-      if (codes !== undefined) codes[at] = numberOf(numbers, keys[field] ?? "");
+      const codes = this.#columns.filters[field];
+      if (codes !== undefined) codes[slot] = numberOf(numbers, keys[field] ?? "");
     });
   }
 
@@ -85,96 +110,110 @@ export class VectorStore {
     const last = this.#slots.size - 1;
     if (slot !== last) this.#move(last, slot);
     this.#slots.delete(rid);
-    if (last % BLOCK_ROWS === 0) this.#blocks.pop();
   }
 
-  /**
-   * Compares the rows that pass the filters with a query. `scores` and `margins` receive, for each of them, the product
-   * and how far from the true one it can be; `rids` their row ids. Gives back how many they are.
-   */
+  /** Compares the rows that pass the filters with a query. A filter names a field by its place, and the keys it allows. */
   compare(
     query: EncodedQuery,
-    out: {
-      readonly filters: readonly (readonly [field: number, keys: readonly string[]])[];
-      readonly scores: Float64Array<ArrayBuffer>;
-      readonly margins: Float64Array<ArrayBuffer>;
-      readonly rids: Float64Array<ArrayBuffer>;
-    },
-  ): number {
-    const { scores, margins, rids } = out;
-    const allowed = out.filters.map(([field, keys]) => ({ field, numbers: this.#numbersOf(field, keys) }));
-    const dimensions = this.#dimensions;
+    filters: readonly { readonly field: number; readonly keys: readonly string[] }[],
+  ): Comparison {
+    const allowed = filters.map(({ field, keys }) => this.#allowed(field, keys));
+    const { count } = this;
+    const { scales, errors } = this.#columns;
+    const scores = new Float64Array(count);
+    const margins = new Float64Array(count);
+    const rids = new Float64Array(count);
+    new Int16Array(this.#bytes.buffer, QUERY_AT, this.#stride).fill(0).set(query.codes);
+    const sums = new Int32Array(this.#bytes.buffer, SUMS_AT, BLOCK_ROWS);
     let found = 0;
-    let left = this.count;
-    for (const block of this.#blocks) {
-      const rows = Math.min(BLOCK_ROWS, left);
-      left -= rows;
+    for (let first = 0; first < count; first += BLOCK_ROWS) {
+      const rows = Math.min(BLOCK_ROWS, count - first);
+      const codes = ROWS_AT + first * this.#stride;
+      this.#kernel.products({ codes, query: QUERY_AT, out: SUMS_AT, rows, stride: this.#stride });
       for (let row = 0; row < rows; row++) {
-        if (
-          allowed.length > 0 &&
-          !allowed.every(({ field, numbers }) => numbers.has(block.filters[field]?.[row] ?? -1))
-        ) {
+        const slot = first + row;
+        if (allowed.length > 0 && !allowed.every(({ codes, numbers }) => numbers.has(codes?.[slot] ?? -1))) {
           continue;
         }
-        const scale = (block.scales[row] ?? 0) * query.scale;
-        const error = block.errors[row] ?? 0;
-        scores[found] = product(block.codes, { from: row * dimensions, query: query.codes }) * scale;
+        const error = errors[slot] ?? 0;
+        scores[found] = (sums[row] ?? 0) * (scales[slot] ?? 0) * query.scale;
         // |q·v - q'·v'| <= |q - q'| |v'| + |q| |v - v'|, with |q| = 1 and |v'| <= 1 + |v - v'|.
         margins[found] = query.error * (1 + error) + error + 1e-6;
-        rids[found++] = block.rids[row] ?? 0;
+        rids[found++] = this.#columns.rids[slot] ?? 0;
       }
     }
-    return found;
+    return { count: found, scores, margins, rids };
   }
 
-  #numbersOf(field: number, keys: readonly string[]): ReadonlySet<number> {
-    const numbers = new Set<number>();
+  #allowed(field: number, keys: readonly string[]): AllowedValues {
+    const numbers = this.#values[field];
+    const codes = this.#columns.filters[field];
+    if (numbers === undefined || codes === undefined) throw new RangeError(`No filter field ${field}`);
+    const flags = new Uint8Array(numbers.size);
     for (const key of keys) {
-      const number = this.#values[field]?.get(key);
-      if (number !== undefined) numbers.add(number);
+      const number = numbers.get(key);
+      if (number !== undefined) flags[number] = 1;
     }
-    return numbers;
+    return { codes, flags };
   }
 
-  #addBlock(): Block {
-    const block: Block = {
-      codes: new Int8Array(BLOCK_ROWS * this.#dimensions),
-      scales: new Float32Array(BLOCK_ROWS),
-      errors: new Float32Array(BLOCK_ROWS),
-      rids: new Float64Array(BLOCK_ROWS),
-      filters: this.#values.map(() => new Int32Array(BLOCK_ROWS)),
-    };
-    this.#blocks.push(block);
-    return block;
+  #grow(): void {
+    this.#capacity = Math.ceil(this.#capacity * 1.25 / BLOCK_ROWS) * BLOCK_ROWS;
+    const old = this.#columns;
+    const columns = columnsOf(this.#capacity, old.filters.length);
+    columns.scales.set(old.scales);
+    columns.errors.set(old.errors);
+    columns.rids.set(old.rids);
+    columns.filters.forEach((codes, field) => codes.set(old.filters[field] ?? []));
+    this.#columns = columns;
+    this.#growMemory();
+  }
+
+  #growMemory(): void {
+    const { memory } = this.#kernel;
+    const missing = ROWS_AT + this.#capacity * this.#stride - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / PAGE_BYTES));
+    this.#bytes = new Int8Array(memory.buffer);
   }
 
   #move(from: number, to: number): void {
-    const [fromAt, toAt] = [from % BLOCK_ROWS, to % BLOCK_ROWS];
-    const source = this.#blocks[(from - fromAt) / BLOCK_ROWS];
-    const target = this.#blocks[(to - toAt) / BLOCK_ROWS];
-    if (source === undefined || target === undefined) throw new RangeError("No such row in the vector store");
-    const dimensions = this.#dimensions;
-    target.codes.set(
-      source.codes.subarray(fromAt * dimensions, (fromAt + 1) * dimensions),
-      toAt * dimensions,
-    );
-    target.scales[toAt] = source.scales[fromAt] ?? 0;
-    target.errors[toAt] = source.errors[fromAt] ?? 0;
-    const rid = source.rids[fromAt] ?? 0;
-    target.rids[toAt] = rid;
-    target.filters.forEach((codes, field) => codes[toAt] = source.filters[field]?.[fromAt] ?? 0);
-    this.#slots.set(rid, to);
+    const stride = this.#stride;
+    const row = ROWS_AT + from * stride;
+    this.#bytes.copyWithin(ROWS_AT + to * stride, row, row + stride);
+    const { scales, errors, rids, filters } = this.#columns;
+    for (const column of [scales, errors, rids, ...filters]) column[to] = column[from] ?? 0;
+    this.#slots.set(rids[to] ?? 0, to);
   }
+}
+
+/** The values of one filter field: the number of each row's, and for each number whether it passes. */
+interface AllowedValues {
+  readonly codes: Int32Array<ArrayBuffer>;
+  readonly flags: Uint8Array<ArrayBuffer>;
+}
+
+function passes(allowed: readonly AllowedValues[], slot: number): boolean {
+  for (const { codes, flags } of allowed) if (flags[codes[slot] ?? -1] !== 1) return false;
+  return true;
+}
+
+function columnsOf(rows: number, filterFields: number): Columns {
+  return {
+    scales: new Float32Array(rows),
+    errors: new Float32Array(rows),
+    rids: new Float64Array(rows),
+    filters: Array.from({ length: filterFields }, () => new Int32Array(rows)),
+  };
 }
 
 /** A query for {@linkcode VectorStore.compare}. `unit` has length 1. */
 export function encodeQuery(unit: Float64Array<ArrayBuffer>): EncodedQuery {
   // As fine as sums of products of these and of bytes stay within 32 bits.
-  const codeMax = Math.min(32_767, Math.floor((2 ** 31 - 1) / (CODE_MAX * unit.length)) - 1);
+  const codeMax = Math.min(QUERY_CODE_MAX, Math.floor((2 ** 31 - 1) / (CODE_MAX * unit.length)) - 1);
   let largest = 0;
   for (const part of unit) largest = Math.max(largest, Math.abs(part));
   const scale = largest / codeMax;
-  const codes = new Int32Array(unit.length);
+  const codes = new Int16Array(unit.length);
   let squares = 0;
   unit.forEach((part, index) => {
     const code = scale === 0 ? 0 : Math.round(part / scale);
@@ -182,31 +221,6 @@ export function encodeQuery(unit: Float64Array<ArrayBuffer>): EncodedQuery {
     squares += (part - code * scale) ** 2;
   });
   return { codes, scale, error: Math.sqrt(squares) * 1.000001 + 1e-12 };
-}
-
-/** The product of a row's codes and a query's, four at a time. */
-function product(
-  codes: Int8Array<ArrayBuffer>,
-  { from, query }: { readonly from: number; readonly query: Int32Array<ArrayBuffer> },
-): number {
-  const { length } = query;
-  let a = 0;
-  let b = 0;
-  let c = 0;
-  let d = 0;
-  let index = 0;
-  // Positions are within both arrays, so the bitwise operators meet no undefined.
-  for (; index + 3 < length; index += 4) {
-    const at = from + index;
-    a = (a + Math.imul(codes[at] as number, query[index] as number)) | 0;
-    b = (b + Math.imul(codes[at + 1] as number, query[index + 1] as number)) | 0;
-    c = (c + Math.imul(codes[at + 2] as number, query[index + 2] as number)) | 0;
-    d = (d + Math.imul(codes[at + 3] as number, query[index + 3] as number)) | 0;
-  }
-  for (; index < length; index++) {
-    a = (a + Math.imul(codes[from + index] as number, query[index] as number)) | 0;
-  }
-  return a + b + c + d;
 }
 
 function numberOf(numbers: Map<string, number>, key: string): number {

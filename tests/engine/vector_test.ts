@@ -133,8 +133,8 @@ Deno.test("the bounds of the byte comparison hold for any vectors", () => {
         const row = new Float32Array(unitVector(make()));
         const store = new VectorStore(index);
         store.put(7, { vector: row, filters: "[]" });
-        const [scores, margins, rids] = [new Float64Array(1), new Float64Array(1), new Float64Array(1)];
-        assert.equal(store.compare(encodeQuery(unit), { filters: [], scores, margins, rids }), 1);
+        const { count, scores, margins } = store.compare(encodeQuery(unit), []);
+        assert.equal(count, 1);
         const exact = row.reduce((sum, part, at) => sum + part * (unit[at] ?? 0), 0);
         assert.ok(Math.abs((scores[0] ?? NaN) - exact) <= (margins[0] ?? NaN));
       }),
@@ -163,9 +163,10 @@ Deno.test("a store with many rows keeps them all through removals in any order",
   assert.equal(store.count, rows.size);
   const unit = unitVector([1, 2, 3]);
   for (const key of ["0", "1", "2"]) {
-    const [scores, margins, rids] = [0, 1, 2].map(() => new Float64Array(store.count));
-    assert.ok(scores !== undefined && margins !== undefined && rids !== undefined);
-    const found = store.compare(encodeQuery(unit), { filters: [[0, [key]]], scores, margins, rids });
+    const { count: found, scores, margins, rids } = store.compare(encodeQuery(unit), [{
+      field: 0,
+      keys: [key],
+    }]);
     const wanted = [...rows.keys()].filter((rid) => String(rid % 3) === key).sort((a, b) => a - b);
     assert.deepEqual([...rids.subarray(0, found)].sort((a, b) => a - b), wanted);
     for (let row = 0; row < found; row++) {
