@@ -103,6 +103,11 @@ Deno.test("a served app answers calls, and SIGTERM ends it with exit code 0", as
   assert.deepEqual((await server.call("query", "notes:list")).value, ["hello"]);
   const health = await (await fetch(`${server.url}/api/health`)).json();
   assert.deepEqual(health, { status: "ok", ts: added.ts });
+  // The folder may have been there before, open to others: the files are not.
+  for await (const { name, isFile } of Deno.readDir(a.dataDir)) {
+    const { mode } = await Deno.stat(join(a.dataDir, name));
+    if (isFile) assert.equal((mode ?? 0) & 0o077, 0, name);
+  }
   assert.equal((await server.signal("SIGTERM")).code, 0);
 });
 

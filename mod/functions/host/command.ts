@@ -11,12 +11,13 @@ import { type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
 const RUNTIME_MIB = 640;
 
 /**
- * Signals meant for the server reach its whole process group (Ctrl-C, a service manager's stop): until an isolate ignores
- * them itself, the shell does. No core dumps: they would hold the app's data. `ulimit -d` has no effect on macOS, where
- * only the heap limit holds. Where `setpriv` can do it (Linux), the kernel ends the isolate with main: one that runs an
- * endless loop does not notice that its socket has closed, and a writer would hold the database for ever.
+ * Files and core dumps hold the app's data: others may not read the one, and the other is not made. Signals meant for the
+ * server reach its whole process group (Ctrl-C, a service manager's stop): until an isolate ignores them itself, the shell
+ * does. `ulimit -d` has no effect on macOS, where only the heap limit holds. Where `setpriv` can do it (Linux), the kernel
+ * ends the isolate with main: one that runs an endless loop does not notice that its socket has closed, and a writer would
+ * hold the database for ever.
  */
-const SHELL_SCRIPT = `trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$0"
+const SHELL_SCRIPT = `umask 077; trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$0"
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL "$@"; fi
 exec "$@"`;
 
