@@ -151,7 +151,7 @@ export class SocketDriver {
       this.#owner.received(typeof event.data === "string" ? event.data : null);
     });
     socket.onclose = whileCurrent((event: { readonly code?: number; readonly reason?: string }) => {
-      this.#closed({ code: event.code ?? 1006, reason: event.reason ?? "" });
+      this.#closed({ code: event.code || 1006, reason: event.reason ?? "" });
     });
     // An error event is always followed by a close event, which says as much; without a handler Node would throw.
     socket.onerror = () => {};

@@ -21,7 +21,8 @@ class Link {
   #mode: "carry" | "loseAnswers" | "halve" | "silent" = "carry";
   #stalled: Promise<void> = Promise.resolve();
   #open = true;
-  readonly #timers = new Set<ReturnType<typeof setTimeout>>();
+  /** What is to happen later, run at once when the link closes. */
+  readonly #later = new Map<ReturnType<typeof setTimeout>, () => void>();
   readonly done: Promise<unknown>;
 
   constructor(client: Deno.TcpConn, server: Deno.TcpConn) {
@@ -59,8 +60,11 @@ class Link {
   close(): void {
     if (!this.#open) return;
     this.#open = false;
-    for (const timer of this.#timers) clearTimeout(timer);
-    this.#timers.clear();
+    for (const [timer, action] of this.#later) {
+      clearTimeout(timer);
+      action();
+    }
+    this.#later.clear();
     for (const end of [this.#client, this.#server]) {
       try {
         end.close();
@@ -72,10 +76,10 @@ class Link {
 
   #after(ms: number, action: () => void): void {
     const timer = setTimeout(() => {
-      this.#timers.delete(timer);
+      this.#later.delete(timer);
       action();
     }, ms);
-    this.#timers.add(timer);
+    this.#later.set(timer, action);
   }
 
   async #carryUp(): Promise<void> {
