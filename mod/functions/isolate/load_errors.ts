@@ -3,15 +3,16 @@ import { functionLimits } from "../../limits.ts";
 import { cleanStack, relativeToFunctions } from "./call_errors.ts";
 import { inspected } from "./log_lines.ts";
 
-/** One message for an error that importing `name` ended with. */
+/** One message for an error that importing `name` ended with: `messages.ts:3:7: what is wrong`, then where it came from. */
 export function loadErrorMessage(name: string, thrown: unknown): string {
   if (!(thrown instanceof Error)) return `${name} threw a value that is not an Error: ${inspected(thrown)}`;
-  const message = relativeToFunctions(plainMessage(thrown)).slice(0, functionLimits.errorCharsMax);
-  const stack = cleanStack(thrown.stack);
-  const place = /\(?([^\s()]+:\d+:\d+)\)?$/m.exec(stack)?.[1];
-  const start = place === undefined ? name : place;
-  const told = message.includes(start) ? message : `${start}: ${message}`;
-  return `${told}${hint(thrown)}${stack === "" ? "" : `\n${stack}`}`;
+  // The runtime ends its own messages with the places that imported the file: they are in the stack, too.
+  const lines = relativeToFunctions(plainMessage(thrown)).slice(0, functionLimits.errorCharsMax).split("\n");
+  const message = lines.filter((line) => !/^\s+(at|hint:) /.test(line)).join("\n");
+  const frames = [...new Set(cleanStack(thrown.stack).split("\n"))].filter((frame) => frame !== "");
+  const place = /\(?([^\s()]+:\d+:\d+)\)?$/.exec(frames[0] ?? "")?.[1] ?? name;
+  const trace = frames.length > 1 ? `\n${frames.join("\n")}` : "";
+  return `${place}: ${message}${hint(thrown)}${trace}`;
 }
 
 /** The runtime's answer to a package that the isolates' lock file does not have is a diff of that file. */

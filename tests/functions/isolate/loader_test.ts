@@ -1,0 +1,154 @@
+/** Loading an app: which files are modules, and what is told of an app that cannot be loaded. */
+import assert from "node:assert/strict";
+import { type AppFiles, Workspace } from "./support.ts";
+
+/** Loads an app in a writer; the paths of its functions, or the message that says why it is broken. */
+async function load(files: AppFiles, prepare?: (workspace: Workspace) => void): Promise<string[] | string> {
+  await using workspace = new Workspace(files);
+  prepare?.(workspace);
+  await using isolate = await workspace.start("writer");
+  const answer = isolate.booted;
+  if (answer?.type !== "Ready") return answer?.message ?? "";
+  return answer.functions.map(([path]) => path).sort();
+}
+
+const one = `import { query } from "syncline/server"; export const one = query(() => 1);`;
+
+Deno.test("modules are the TypeScript and JavaScript files below the folder", async () => {
+  const paths = await load({
+    "a.ts": one,
+    "b.js": one,
+    "c.mjs": one,
+    "d.tsx": `${one} const element = <T,>(value: T) => value; export const same = element(one);`,
+    "nested/deeper/e.ts": one,
+    "index.ts": `${one} export default one;`,
+    "nested/index.ts": one,
+    "_helper.ts": "throw new Error('not a module')",
+    "_private/f.ts": "throw new Error('not a module')",
+    ".hidden.ts": "throw new Error('not a module')",
+    "a.test.ts": "throw new Error('not a module')",
+    "a_test.ts": "throw new Error('not a module')",
+    "types.d.ts": "declare const x: number;",
+    "node_modules/g/g.ts": "throw new Error('not a module')",
+    "readme.md": "not a module",
+    "with space é.ts": one,
+    "http.ts": "export default 3;",
+    "crons.ts": "export default 3;",
+  }, (workspace) => Deno.symlinkSync("/etc", `${workspace.functionsDir}/link`));
+  assert.deepEqual(paths, [
+    "a:one",
+    "b:one",
+    "c:one",
+    "d:one",
+    "d:same",
+    "default",
+    "nested/deeper/e:one",
+    "nested/index:one",
+    "one",
+    "with space é:one",
+  ]);
+});
+
+Deno.test("what is exported beside functions is left alone", async () => {
+  const paths = await load({
+    "a.ts": `
+      import { createApi, query } from "syncline/server";
+      export const { api, internal } = createApi<Record<string, never>>();
+      export const limit = 3;
+      export class Helper {}
+      export function helper() {}
+      export const nothing = null;
+      export const one = query(() => 1);
+    `,
+  });
+  assert.deepEqual(paths, ["a:one"]);
+});
+
+Deno.test("an empty folder is an app without functions", async () => {
+  assert.deepEqual(await load({}), []);
+});
+
+const broken: readonly (readonly [name: string, files: AppFiles, message: RegExp])[] = [
+  ["a module that throws", { "a.ts": "\n\nthrow new Error('no luck');" }, /^a\.ts:3:7: no luck/],
+  ["a syntax error", { "a.ts": "export const = 3;" }, /^a\.ts:1:14: .*Expected .*identifier/s],
+  [
+    "an import of what is not there",
+    { "deep/a.ts": "import './b.ts';" },
+    /^deep\/a\.ts:1:8: Module not found "deep\/b\.ts"/,
+  ],
+  [
+    "a missing export",
+    { "a.ts": "import { x } from './b.ts'; x;", "b.ts": "" },
+    /^a\.ts: .*does not provide an export named 'x' at a\.ts:1:10/,
+  ],
+  [
+    "an unknown package",
+    { "a.ts": "import 'lodash';" },
+    /^a\.ts:1:8: Import "lodash" not .*functions can import "syncline\/server", "zod"/,
+  ],
+  [
+    "a package that is not ours",
+    { "a.ts": "import 'npm:nodemailer@10.6.0';" },
+    /a\.ts: cannot import npm:nodemailer.*"zod"/s,
+  ],
+  ["a remote module", { "a.ts": "import 'https://example.com/x.ts';" }, /^a\.ts:1:8: .*example\.com/],
+  [
+    "a circle of imports",
+    {
+      "a.ts":
+        `import { b } from "./b.ts"; import { query } from "syncline/server"; export const a = query(() => b);`,
+      "b.ts": `import { a } from "./a.ts"; export const b = [a];`,
+    },
+    /b\.ts:1:\d+: Cannot access 'a' before initialization \(modules that import each other in a circle/,
+  ],
+  [
+    "two files of one name",
+    { "a.ts": one, "a.js": one },
+    /a\.js and a\.ts would give their functions the same paths/,
+  ],
+  [
+    "a schema that is none",
+    { "schema.ts": "export default {};" },
+    /schema\.ts must export the schema as its default/,
+  ],
+  [
+    "an id of a table that is not there",
+    {
+      "schema.ts": `
+        import { defineSchema, defineTable, id } from "syncline/server";
+        export default defineSchema({ notes: defineTable({ of: id("nots") }) });`,
+    },
+    /id\("nots"\) names a table that schema\.ts does not have; its tables are notes/,
+  ],
+  [
+    "a validator that is none",
+    {
+      "a.ts":
+        `import { query } from "syncline/server"; export const q = query({ args: { x: "string" }, handler: () => 1 });`,
+    },
+    /a\.ts:1:\d+: args\.x is not a zod schema/,
+  ],
+  [
+    "a function without handler",
+    { "a.ts": `import { mutation } from "syncline/server"; export const m = mutation({ args: {} });` },
+    /mutation\(\) needs a handler/,
+  ],
+  [
+    "a table field of the system",
+    {
+      "schema.ts": `
+        import { defineSchema, defineTable } from "syncline/server"; import { z } from "zod";
+        export default defineSchema({ notes: defineTable({ _id: z.string() }) });`,
+    },
+    /Field "_id" cannot be defined/,
+  ],
+];
+
+for (const [name, files, message] of broken) {
+  Deno.test(`an app is refused with the place and the reason: ${name}`, async () => {
+    const told = await load(files);
+    assert.equal(typeof told, "string");
+    assert.match(told as string, message);
+    assert.ok(!(told as string).includes("/tmp/"), told as string);
+  });
+}
