@@ -132,9 +132,7 @@ export class VectorStore {
       this.#kernel.products({ codes, query: QUERY_AT, out: SUMS_AT, rows, stride: this.#stride });
       for (let row = 0; row < rows; row++) {
         const slot = first + row;
-        if (allowed.length > 0 && !allowed.every(({ codes, numbers }) => numbers.has(codes?.[slot] ?? -1))) {
-          continue;
-        }
+        if (!passes(allowed, slot)) continue;
         const error = errors[slot] ?? 0;
         scores[found] = (sums[row] ?? 0) * (scales[slot] ?? 0) * query.scale;
         // |q·v - q'·v'| <= |q - q'| |v'| + |q| |v - v'|, with |q| = 1 and |v'| <= 1 + |v - v'|.
