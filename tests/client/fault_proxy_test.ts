@@ -1,6 +1,6 @@
 /**
  * The client against the real server over a line that breaks in every way: each mutation is applied exactly once and in
- * order, each promise ends as the mutation did, each subscription ends equal to a fresh query. `FAULTS=full` runs it in
+ * order, each promise ends as the mutation did, each subscription ends equal to a fresh query. `SYNCLINE_FAULTS=full` runs it in
  * full size: 10,000 mutations and 500 faults.
  */
 import assert from "node:assert/strict";
@@ -9,7 +9,7 @@ import type { Clock } from "../../mod/client/mod.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy, FAULTS } from "./support/fault_proxy.ts";
 
-const size = Deno.env.get("FAULTS") === "full"
+const size = Deno.env.get("SYNCLINE_FAULTS") === "full"
   ? { mutations: 10_000, faults: 500 }
   : { mutations: 1000, faults: 50 };
 const CLIENTS = 4;

@@ -1,0 +1,103 @@
+/** The client against a real server: live results, errors, accounts. */
+import assert from "node:assert/strict";
+import { AccountError, FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
+import type { TokenStorage } from "../../mod/client/mod.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
+
+const WAIT_MS = 20_000;
+
+async function withServer(test: (url: string) => Promise<void>): Promise<void> {
+  const dataDir = await Deno.makeTempDir();
+  try {
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions" });
+    await test(`http://127.0.0.1:${server.port}`);
+  } finally {
+    await Deno.remove(dataDir, { recursive: true });
+  }
+}
+
+async function eventually(holds: () => boolean, what: string): Promise<void> {
+  const endAt = performance.now() + WAIT_MS;
+  while (!holds()) {
+    assert(performance.now() < endAt, `${what} did not come to be`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+function memoryStorage(): TokenStorage {
+  const items = new Map<string, string>();
+  return {
+    getItem: (key) => items.get(key) ?? null,
+    setItem: (key, value) => void items.set(key, value),
+    removeItem: (key) => void items.delete(key),
+  };
+}
+
+Deno.test("results are live, writes are visible when they resolve, errors carry what the app threw", async () => {
+  await withServer(async (url) => {
+    const [writer, reader] = [new SynclineClient(url), new SynclineClient(url)];
+    const http = new SynclineHttpClient(url);
+    try {
+      const seen: unknown[] = [];
+      reader.subscribe("entries:numbers", { author: "a" }, (numbers) => seen.push(numbers));
+      let own: unknown = null;
+      writer.subscribe("entries:numbers", { author: "a" }, (numbers) => own = numbers);
+      for (const n of [1, 2, 3]) {
+        assert.equal(await writer.mutation("entries:append", { author: "a", n }), n);
+        assert.equal((own as number[]).at(-1), n);
+      }
+      await eventually(() => JSON.stringify(seen.at(-1)) === "[1,2,3]", "the reader's result");
+      assert.deepEqual(await http.query("entries:numbers", { author: "a" }), [1, 2, 3]);
+      assert.equal(await http.mutation("entries:append", { author: "b", n: 4 }), 4);
+      assert.deepEqual(await reader.query("entries:numbers", { author: "b" }), [4]);
+      for (const client of [writer, http]) {
+        await assert.rejects(client.mutation("entries:append", { author: "a", n: 49 }), (error) => {
+          assert(error instanceof FunctionError);
+          assert.deepEqual([error.code, error.data, error.message], ["refused", 49, "This one is refused"]);
+          return true;
+        });
+        await assert.rejects(client.mutation("entries:append", { author: "a" }), /n/);
+        await assert.rejects(client.mutation("entries:nothing", {}), FunctionError);
+        await assert.rejects(client.query("entries:append", { author: "a", n: 1 }), FunctionError);
+      }
+      assert.deepEqual(
+        await reader.query("entries:numbers", { author: "a" }),
+        [1, 2, 3],
+        "nothing was left behind",
+      );
+    } finally {
+      writer.close();
+      reader.close();
+    }
+  });
+});
+
+Deno.test("an account signs up, is known to the socket, and a sign-out ends it in every client at once", async () => {
+  await withServer(async (url) => {
+    const storage = memoryStorage();
+    const open = () => new SynclineClient(url, { accounts: { storage } });
+    const here = open();
+    try {
+      const account = { email: "ada@example.com", password: "correct horse" };
+      await assert.rejects(here.auth.signIn(account), (error) => {
+        assert(error instanceof AccountError);
+        assert.equal(error.code, "invalid_credentials");
+        return true;
+      });
+      assert.deepEqual(await here.auth.signUp(account), { verificationRequired: false });
+      await eventually(() => here.auth.state.status === "signedIn", "the sign-up");
+      const { state } = here.auth;
+      assert(state.status === "signedIn" && state.userId !== null);
+      // A client that starts later finds the tokens where both keep them.
+      const there = open();
+      await eventually(() => there.auth.state.status === "signedIn", "the stored session");
+      await here.auth.signOut();
+      await eventually(() => there.auth.state.status === "signedOut", "the end of the session");
+      await eventually(() => there.connectionState().isConnected, "the anonymous connection");
+      assert.deepEqual(await there.query("entries:numbers", { author: "nobody" }), []);
+      there.close();
+    } finally {
+      here.close();
+    }
+  });
+});
