@@ -1,5 +1,5 @@
 /**
- * Runs the simulation with fresh seeds for as long as asked: `deno task sim [seconds] [first seed]`. A seed that fails is
+ * Runs the simulation with fresh seeds for as long as asked: `deno task test:sim [seconds] [first seed]`. A seed that fails is
  * made as small as it gets and printed; the exit code is 1 then.
  */
 import { minimise } from "./support/minimise.ts";

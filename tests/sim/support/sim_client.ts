@@ -193,6 +193,20 @@ export class SimClient {
     if (socket.closedWith !== null && !socket.busy) this.drop();
   }
 
+  /** Whether the server has told it that it is in this session, and nothing else is on its way. */
+  knownIn(sessionId: string): boolean {
+    const connection = this.connection;
+    return connection !== null && connection.socket.closedWith === null && connection.steps.length === 0 &&
+      identityOf(connection.token).sessionId === sessionId;
+  }
+
+  /** Its session has just ended: the AuthError is the last it hears. */
+  checkSessionEnded(): void {
+    const { socket } = this.connection ?? {};
+    assert.equal(socket?.newestFrame, '{"type":"AuthError","error":"session has ended"}');
+    assert.notEqual(socket?.closedWith, null, "the socket of an ended session is open");
+  }
+
   /** Checks that nothing is missing once everything has come to rest. */
   checkAtRest(): void {
     const connection = this.connection;

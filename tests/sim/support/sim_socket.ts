@@ -51,6 +51,11 @@ export class SimSocket implements Channel {
     return !this.dropped && (this.#toServer.length > 0 || this.#toClient.length > 0);
   }
 
+  /** The newest frame that has not reached the client. */
+  get newestFrame(): string | undefined {
+    return this.#toClient.at(-1);
+  }
+
   /** Moves up to `count` frames to the server. */
   deliverToServer(count: number): void {
     for (const text of this.#toServer.splice(0, count)) {

@@ -23,7 +23,7 @@ const weights = {
   repeat: 1,
   act: 2,
   authenticate: 3,
-  endSession: 0.5,
+  endSession: 1,
   drop: 1,
   misbehave: 0.2,
   toServer: 22,
@@ -187,9 +187,13 @@ class Simulation implements Disposable {
         if (client.open) client.authenticate(random.pick([null, "rubbish", ...tokens, ...tokens]));
         return;
       case "endSession": {
-        const session = random.pick(["s1", "s2", "s3", "s4"]);
-        if (this.#authenticator.ended.has(session)) this.#authenticator.ended.delete(session);
-        else this.#authenticator.end(session);
+        const all = ["s1", "s2", "s3", "s4"];
+        const inUse = all.filter((known) => this.#clients.some((member) => member.knownIn(known)));
+        const session = random.pick(inUse.length > 0 && random.chance(0.7) ? inUse : all);
+        if (this.#authenticator.ended.delete(session)) return;
+        const members = this.#clients.filter((member) => member.knownIn(session));
+        this.#authenticator.end(session);
+        for (const member of members) member.checkSessionEnded();
         return;
       }
       case "drop":

@@ -1,0 +1,118 @@
+/**
+ * Bugs put into the hub on purpose, one at a time: what shows that the simulation would find them. Each is a change of one
+ * method for as long as the disposable lives.
+ */
+import { FrameMemo, type SingleUpdate } from "../../../mod/sync/frame_memo.ts";
+import { Invalidation } from "../../../mod/sync/invalidation.ts";
+import { QueryTable } from "../../../mod/sync/query_table.ts";
+import { SharedQueries } from "../../../mod/sync/shared_queries.ts";
+import { type Subscriber, type Version } from "../../../mod/sync/shared_query.ts";
+import { Connection } from "../../../mod/sync/connection.ts";
+
+/** Puts another method in the place of one, until disposed of. */
+function replaced<Owner extends object, Name extends keyof Owner>(
+  owner: Owner,
+  { name, by }: { readonly name: Name; readonly by: (original: Owner[Name]) => Owner[Name] },
+): Disposable {
+  const original = owner[name];
+  owner[name] = by(original);
+  return {
+    [Symbol.dispose]() {
+      owner[name] = original;
+    },
+  };
+}
+
+/** Every nth call, so that most goes right. */
+function every(n: number): () => boolean {
+  let calls = 0;
+  return () => ++calls % n === 0;
+}
+
+export const plantedBugs: Record<string, () => Disposable> = {
+  /** A commit now and then touches one query too few. */
+  "a lost invalidation": () =>
+    replaced(Invalidation.prototype as Invalidation<unknown>, {
+      name: "stab",
+      by: (stab) => {
+        const lost = every(40);
+        return function (this: Invalidation<unknown>, entry, touch) {
+          stab.call(this, entry, (owner) => {
+            if (!lost()) touch(owner);
+          });
+        };
+      },
+    }),
+  /** A diff is made from what was the newest result last time, not from what the socket holds. */
+  "a stale diff base": () =>
+    replaced(FrameMemo.prototype, {
+      name: "item",
+      by: (item) => {
+        const newest = new Map<number, SingleUpdate["outcome"]>();
+        return function (this: FrameMemo, queryId, { base, outcome }) {
+          const stale = newest.get(queryId);
+          newest.set(queryId, outcome);
+          return item.call(this, queryId, { base: base === null ? null : stale ?? base, outcome });
+        };
+      },
+    }),
+  /** A version that a commit has closed counts as holding on. */
+  "a Transition of mixed ts": () =>
+    replaced(SharedQueries.prototype, {
+      name: "upper",
+      by: (upper) => {
+        const wrong = every(30);
+        return function (this: SharedQueries, version: Version) {
+          return wrong() ? this.ts : upper.call(this, version);
+        };
+      },
+    }),
+  /** A socket that goes leaves a subscription behind. */
+  "a leaked reference": () =>
+    replaced(SharedQueries.prototype, {
+      name: "unsubscribe",
+      by: (unsubscribe) => {
+        const leaks = every(50);
+        return function (this: SharedQueries, subscriber: Subscriber) {
+          if (!leaks()) unsubscribe.call(this, subscriber);
+        };
+      },
+    }),
+  /** A result of a scope is found by callers it is not for. */
+  "a result for another caller": () =>
+    replaced(QueryTable.prototype, {
+      name: "at",
+      by: (at) => {
+        const wrong = every(20);
+        return function (this: QueryTable, spec, home) {
+          return at.call(
+            this,
+            spec,
+            wrong() ? { ...home, identity: { ...home.identity, principal: null } } : home,
+          );
+        };
+      },
+    }),
+  /** A socket is not told that a result has come or that a Transition is owed. */
+  "a forgotten Transition": () =>
+    replaced(Connection.prototype, {
+      name: "touch",
+      by: (touch) => {
+        const forgets = every(50);
+        return function (this: Connection) {
+          if (!forgets()) touch.call(this);
+        };
+      },
+    }),
+  /** A session's end reaches one socket too few. */
+  "a session that lives on": () =>
+    replaced(Connection.prototype, {
+      name: "sessionEnded",
+      by: (sessionEnded) => {
+        const deaf = every(5);
+        return function (this: Connection, ended) {
+          if (!deaf()) sessionEnded.call(this, ended);
+        };
+      },
+    }),
+};
