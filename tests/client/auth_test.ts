@@ -33,7 +33,7 @@ function types(messages: readonly ClientMessage[]): string[] {
   return messages.map(({ type }) => type);
 }
 
-Deno.test("the handshake waits for the token and sends Authenticate before queries and calls", async () => {
+Deno.test("CL1 the handshake waits for the token and sends Authenticate before queries and calls", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const answer = Promise.withResolvers<string>();
@@ -89,7 +89,7 @@ Deno.test("calls and queries after setAuth wait for its token, those before do n
   assert.deepEqual(types(socket.take()), ["Authenticate", "ModifyQuerySet", "Mutation"]);
 });
 
-Deno.test("a token is renewed 30 s before it expires, with forceRefresh, without a new socket", async () => {
+Deno.test("CL12 a token is renewed 30 s before it expires, with forceRefresh, without a new socket", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const socket = await test.open();
@@ -112,7 +112,7 @@ Deno.test("a token is renewed 30 s before it expires, with forceRefresh, without
   assert.equal(sockets.all.length, 1);
 });
 
-Deno.test("a token refused when it was new is renewed once by force, then the client goes on without", async () => {
+Deno.test("CL12 a token refused when it was new is renewed once by force, then the client goes on without", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;
   const changes: boolean[] = [];
@@ -142,7 +142,7 @@ Deno.test("a token refused when it was new is renewed once by force, then the cl
   assert.equal(sockets.all.length, 3);
 });
 
-Deno.test("a session that ends is renewed by force, also when the token had been renewed before", async () => {
+Deno.test("CL12 a session that ends is renewed by force, also when the token had been renewed before", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const changes: boolean[] = [];

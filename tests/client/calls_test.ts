@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { ConnectionLostError, FunctionError } from "../../mod/client/mod.ts";
 import { makeTestClient, stateOf, transition, updated } from "./support/test_client.ts";
 
-Deno.test("a mutation resolves when a Transition reaches its ts, not before", async () => {
+Deno.test("CL7 a mutation resolves when a Transition reaches its ts, not before", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: unknown[] = [];
@@ -35,7 +35,7 @@ Deno.test("a mutation whose ts is visible already resolves with its answer", asy
   assert.equal(await stateOf(done), "resolved");
 });
 
-Deno.test("after a reconnection unanswered mutations are sent again as they were, actions in flight fail", async () => {
+Deno.test("CL9 after a reconnection unanswered mutations are sent again as they were, actions in flight fail", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const first = await test.open();

@@ -51,7 +51,7 @@ Deno.test("a socket that does not open in time is dropped and tried again", () =
   assert.equal(machine.connectionCount, 1, "the attempt that never opened counts");
 });
 
-Deno.test("silence is measured from the last message", () => {
+Deno.test("CL10 silence is measured from the last message", () => {
   const machine = openMachine();
   machine.step({ type: "heard", now: 20_000, useful: false });
   assert.deepEqual(machine.step({ type: "timer", now: 30_000 }), [{ type: "setTimer", delayMs: 20_000 }]);
@@ -61,7 +61,7 @@ Deno.test("silence is measured from the last message", () => {
   assert.match(machine.lastCloseReason ?? "", /silent/);
 });
 
-Deno.test("close code 1012 is answered within 250 ms and forgets failures", () => {
+Deno.test("CL11 close code 1012 is answered within 250 ms and forgets failures", () => {
   for (const [random, delayMs] of [[0, 0], [0.5, 125], [0.999, 249.75]] as const) {
     const machine = new ConnectionMachine(() => random);
     machine.step({ type: "start" });

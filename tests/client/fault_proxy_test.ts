@@ -80,7 +80,7 @@ async function eventually(holds: () => boolean, what: string): Promise<void> {
   }
 }
 
-Deno.test("over a line that breaks in every way each mutation is applied once, in order, and seen", async () => {
+Deno.test("CL9 over a line that breaks in every way each mutation is applied once, in order, and seen", async () => {
   const dataDir = await Deno.makeTempDir();
   const struck = new Map<string, number>();
   const startedAt = performance.now();

@@ -29,7 +29,7 @@ function ids(rows: readonly Row[] | undefined): string {
   return rows?.map(({ _id }) => _id).join("") ?? "";
 }
 
-Deno.test("an update shows at once and goes in the moment the real result comes, without a moment between", async () => {
+Deno.test("CL7 an update shows at once and goes in the moment the real result comes, without a moment between", async () => {
   using test = await listening();
   const { client, seen, socket } = test;
   const done = client.mutation("m", {}, { optimisticUpdate: add({ _id: "?", n: 0 }) });

@@ -4,7 +4,7 @@ import { ClientClosedError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, stateOf, transition, updated } from "./support/test_client.ts";
 
-Deno.test("a new socket gets Connect, then one ModifyQuerySet with every query, then the calls in order", async () => {
+Deno.test("CL1 a new socket gets Connect, then one ModifyQuerySet with every query, then the calls in order", async () => {
   using test = makeTestClient();
   const { client, sockets } = test;
   assert.equal(sockets.last.url, "ws://server.test/base/api/sync");
@@ -39,7 +39,7 @@ Deno.test("a new socket gets Connect, then one ModifyQuerySet with every query, 
   ]);
 });
 
-Deno.test("a Transition that starts elsewhere is not applied: the client drops the socket and starts over", async () => {
+Deno.test("CL3 a Transition that starts elsewhere is not applied: the client drops the socket and starts over", async () => {
   using test = makeTestClient();
   const { client, sockets } = test;
   const seen: unknown[] = [];
@@ -75,7 +75,7 @@ Deno.test("a Transition that ends where it cannot is a fault", async () => {
   }
 });
 
-Deno.test("after a reconnection Transitions count for mutations once the queries are back", async () => {
+Deno.test("CL8 after a reconnection Transitions count for mutations once the queries are back", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   client.subscribe("q", {}, () => {});
@@ -105,7 +105,7 @@ Deno.test("without queries an answered mutation is done at the next handshake", 
   assert.equal(await stateOf(done), "resolved");
 });
 
-Deno.test("the session stays the same over reconnections and the counts rise", async () => {
+Deno.test("CL2 the session stays the same over reconnections and the counts rise", async () => {
   using test = makeTestClient();
   const { clock, sockets } = test;
   const ids = new Set<string>();
@@ -128,7 +128,7 @@ Deno.test("the session stays the same over reconnections and the counts rise", a
   assert.match(connect.lastCloseReason ?? "", /1006/);
 });
 
-Deno.test("a Ping is answered with a Pong, 30 s of silence with a new socket", async () => {
+Deno.test("CL10 a Ping is answered with a Pong, 30 s of silence with a new socket", async () => {
   using test = makeTestClient();
   const { clock, sockets } = test;
   const socket = await test.open();

@@ -4,7 +4,7 @@ import { FunctionError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, patched, stateOf, transition, updated } from "./support/test_client.ts";
 
-Deno.test("equal queries share one queryId, whatever the order of keys, and ids are never used again", async () => {
+Deno.test("CL5 equal queries share one queryId, whatever the order of keys, and ids are never used again", async () => {
   using test = makeTestClient();
   const { client } = test;
   const socket = await test.open();
@@ -92,7 +92,7 @@ Deno.test("a diff builds on the last result and keeps what it does not touch", a
   assert.equal(seen[0]?.rows[0], seen[1]?.rows[0]);
 });
 
-Deno.test("a diff that does not fit drops the whole Transition", async () => {
+Deno.test("CL4 a diff that does not fit drops the whole Transition", async () => {
   using test = makeTestClient();
   const { client, clock } = test;
   const seen: unknown[] = [];
@@ -121,7 +121,7 @@ Deno.test("a diff on a new socket has nothing to build on", async () => {
   assert(again.dropped);
 });
 
-Deno.test("a diff builds on the server's result, not on what optimistic updates show", async () => {
+Deno.test("CL13 a diff builds on the server's result, not on what optimistic updates show", async () => {
   using test = makeTestClient();
   const { client } = test;
   const seen: unknown[] = [];
@@ -136,7 +136,7 @@ Deno.test("a diff builds on the server's result, not on what optimistic updates 
   assert.deepEqual(seen, [[1], [1, 99], [1, 2, 99]]);
 });
 
-Deno.test("results of unknown queries are ignored and the version advances", async () => {
+Deno.test("CL6 results of unknown queries are ignored and the version advances", async () => {
   using test = makeTestClient();
   const socket = await test.open();
   socket.receive(transition([[0, 0, 0], [0, 0, 4]], [updated(77, 1), patched(78, { $a: [5] })]));
