@@ -19,6 +19,7 @@ import {
   query,
 } from "./registration.ts";
 import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
+import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
 
 /** What `defineTable` accepts: a zod schema for each field, a zod object, or a union of zod objects. */
@@ -122,6 +123,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       indexes: table.#indexes,
       searchIndexes: table.#searchIndexes,
       vectorIndexes: table.#vectorIndexes,
+      ...schemaFingerprint(schema),
       validate(fields) {
         const parsed = schema.safeParse(fields);
         if (!parsed.success) throw new TypeError(issueText(parsed.error, ""));
@@ -267,7 +269,7 @@ export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Tab
   }
   referencedTables.add(table);
   const tableOf = (value: unknown) => typeof value === "string" ? resolveTable(value) : null;
-  return z.custom<Id<Table>>(
+  const schema = z.custom<Id<Table>>(
     (value) => {
       const found = tableOf(value);
       return found === table || found === undefined;
@@ -281,4 +283,6 @@ export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Tab
       },
     },
   );
+  markIdSchema(schema, table);
+  return schema;
 }
