@@ -1,5 +1,5 @@
 /** The chat page: joins the client with the parts of the page. */
-import { SynclineClient } from "/_/client.js";
+import { SynclineClient } from "syncline/client";
 import { showConnection } from "./connection.js";
 import { MessageList, paintAvatar } from "./message_list.js";
 
