@@ -50,7 +50,7 @@ export class Connection implements Disposable {
       const cacheKiB = (options.readOnly ? engineLimits.readerCacheBytes : engineLimits.writerCacheBytes) /
         1024;
       db.exec(`PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -${cacheKiB}`);
-      checkFormat(db, path);
+      checkFormat(db, { path, readOnly: options.readOnly });
       if (!options.readOnly) {
         db.exec(
           `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -103,8 +103,11 @@ function prepareArrays(db: DatabaseSync, sql: string): Statement {
   return statement;
 }
 
-/** Throws unless the file is empty, or ours and of a version we know. */
-function checkFormat(db: DatabaseSync, path: string): void {
+/** Throws unless the file is ours and of a version we know, or empty and about to be written. */
+function checkFormat(
+  db: DatabaseSync,
+  { path, readOnly }: { readonly path: string; readonly readOnly: boolean },
+): void {
   const [version] = first(db, "PRAGMA user_version");
   const [application] = first(db, "PRAGMA application_id");
   const [objects] = first(db, "SELECT count(*) FROM sqlite_schema");
@@ -112,6 +115,12 @@ function checkFormat(db: DatabaseSync, path: string): void {
     throw new EngineError(
       "unusable_database",
       `Cannot open "${path}": it is an SQLite database of another program`,
+    );
+  }
+  if (readOnly && version === 0) {
+    throw new EngineError(
+      "unusable_database",
+      `Cannot read "${path}": it is empty, no writer has opened it yet`,
     );
   }
   if (Number(version) > FORMAT_VERSION) {

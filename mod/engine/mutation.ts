@@ -112,6 +112,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   insert(tableName: string, fields: Record<string, unknown>): string {
     this.#checkWritable();
     const table = this.#tables.named(tableName);
+    checkFields(fields);
     for (const name of ["_id", "_creationTime"]) {
       if (Object.hasOwn(fields, name)) {
         throw new EngineError("not_storable", `Cannot store field "${name}": the service sets it on insert`);
@@ -344,8 +345,14 @@ function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   return { key, rid: stored.rid, text: stored.text };
 }
 
+function checkFields(fields: Record<string, unknown>): void {
+  if (typeof fields === "object" && fields !== null && !Array.isArray(fields)) return;
+  throw new EngineError("not_storable", "Cannot store this document: its fields must be a plain object");
+}
+
 /** The fields without `_id` and `_creationTime`, which may be named only as they are. */
 function withoutSystemFields(doc: StoredFields, fields: Record<string, unknown>): Record<string, unknown> {
+  checkFields(fields);
   for (const name of ["_id", "_creationTime"] as const) {
     if (Object.hasOwn(fields, name) && fields[name] !== doc[name]) {
       throw new EngineError("not_storable", `Cannot change field "${name}" of a document`);

@@ -95,6 +95,12 @@ Deno.test("a full disk met by the record or by the commit fails the group too", 
   assert.equal(entry?.ts, 1);
 });
 
+Deno.test("a reader refuses a database that no writer has set up", () => {
+  using folder = new TemporaryDatabase();
+  new DatabaseSync(folder.path).close();
+  assert.throws(() => openReaderDatabase(folder.path), /no writer has opened it yet/);
+});
+
 function refusal(path: string): string {
   let message = "";
   for (const open of [openWriterDatabase, openReaderDatabase]) {

@@ -303,6 +303,10 @@ Deno.test("mistakes of newcomers get errors that say what to do", () => {
       () => tx.scan("items", "by_n", { eq: [] }, { order: "asc", after: "\u0000" }),
       engineError("bad_bounds", /not a cursor/),
     );
+    for (const fields of [null, undefined, "x", [1]]) {
+      assert.throws(() => tx.insert("items", fields as never), engineError("not_storable", /plain object/));
+      assert.throws(() => tx.patch(id, fields as never), engineError("not_storable", /plain object/));
+    }
     tx.delete(id);
     assert.throws(() => tx.patch(id, {}), engineError("missing_document", /may have been deleted/));
     assert.throws(
