@@ -88,7 +88,7 @@ export class Transitions {
       state.holdForStep = true;
       return false;
     }
-    this.#send(live, { step, end: { ...end, ts } });
+    this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
     return true;
   }
 
@@ -101,7 +101,8 @@ export class Transitions {
     if (state.steps.length === 0) this.reach = ts;
     if (ts !== null && ts >= version.ts) {
       const owed = owedTs !== null && ts >= owedTs;
-      if (owed || this.#updates(live, ts).length > 0) this.#send(live, { end: { ...version, ts } });
+      const updates = this.#updates(live, ts);
+      if (owed || updates.length > 0) this.#send(updates, { end: { ...version, ts } });
     } else if (owedTs !== null && version.ts >= owedTs) {
       // The client has seen that commit already: an empty Transition says so.
       this.#deliver(transitionFrame(version, { end: version, items: [] }), { end: version });
@@ -109,12 +110,11 @@ export class Transitions {
   }
 
   #send(
-    live: readonly LiveQuery[],
+    updates: readonly Update[],
     { step, end }: { readonly step?: Step; readonly end: StateVersion },
   ): void {
     const { state, memo } = this.#options;
     const start = state.version;
-    const updates = this.#updates(live, end.ts);
     const removed = step?.kind === "querySet"
       ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
       : [];
@@ -157,11 +157,7 @@ export class Transitions {
   }
 
   #commonTs(live: readonly LiveQuery[]): number | null {
-    const { shared } = this.#options;
-    return newestCommonTs(live.map((query) => query.shared), {
-      ts: shared.ts,
-      upper: (version) => shared.upper(version),
-    });
+    return newestCommonTs(live, this.#options.shared);
   }
 
   #subscribe(query: LiveQuery): void {
