@@ -11,7 +11,7 @@ import type { VectorSearchOptions } from "./transaction.ts";
 import { unitVector, type VectorIndex } from "./vector_index.ts";
 import { encodeQuery, VectorStore } from "./vector_store.ts";
 
-const { vectorBytesMax, vectorResultsMax } = engineLimits;
+const { vectorResultsMax } = engineLimits;
 const PAGE_ROWS = 512;
 
 /** An index as one connection has it in memory; `seq` is the newest change it has seen. */
@@ -36,9 +36,17 @@ export class VectorSearcher {
   readonly #connection: Connection;
   /** Loaded indexes by number, the one used longest ago first. */
   readonly #loaded = new Map<number, LoadedIndex>();
+  readonly #bytesMax: number;
 
-  constructor(connection: Connection) {
+  /** `bytesMax`: memory for all indexes together. */
+  constructor(connection: Connection, options: { readonly bytesMax?: number } = {}) {
     this.#connection = connection;
+    this.#bytesMax = options.bytesMax ?? engineLimits.vectorBytesMax;
+  }
+
+  /** Numbers of the indexes in memory. */
+  get inMemory(): number[] {
+    return [...this.#loaded].filter(([, { store }]) => store !== null).map(([number]) => number);
   }
 
   /** Drops what is in memory: the group in which changes were seen was undone. */
@@ -145,7 +153,7 @@ export class VectorSearcher {
     const store = new VectorStore(index);
     for (const [rid, vector, filters] of this.#pages(index)) {
       store.put(rid, { vector: floatsOf(vector), filters });
-      if (store.bytes > vectorBytesMax) return null;
+      if (store.bytes > this.#bytesMax) return null;
     }
     return store;
   }
@@ -170,7 +178,7 @@ export class VectorSearcher {
     let bytes = 0;
     for (const { store } of this.#loaded.values()) bytes += store?.bytes ?? 0;
     for (const [number, { store }] of this.#loaded) {
-      if (bytes <= vectorBytesMax || number === keep) return;
+      if (bytes <= this.#bytesMax || number === keep) return;
       this.#loaded.delete(number);
       bytes -= store?.bytes ?? 0;
     }

@@ -4,6 +4,9 @@ import fc from "fast-check";
 import { engineLimits } from "../../mod/limits.ts";
 import { EngineError, openWriterDatabase, readSetTouches } from "../../mod/engine/mod.ts";
 import type { Doc, ReadTransaction, Value, WriteTransaction } from "../../mod/engine/mod.ts";
+import { loadTables } from "../../mod/engine/catalog.ts";
+import { Connection } from "../../mod/engine/connection.ts";
+import { VectorSearcher } from "../../mod/engine/vector_search.ts";
 import { encodeQuery, VectorStore } from "../../mod/engine/vector_store.ts";
 import { unitVector, vectorIndex } from "../../mod/engine/vector_index.ts";
 import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
@@ -192,6 +195,39 @@ Deno.test("a reader that has missed more changes than are kept sees the newest s
     check(tx, { vector: [0, 0, 1, 0, 0], limit: 3 });
     assert.equal(near(tx, { vector: [1, 1, 1, 1, 1], limit: 9 }).length, 2);
   });
+});
+
+Deno.test("an index too large for memory is read from disk with the same answers, others make room for one another", () => {
+  const other = { ...by_place, name: "by_other", vectorField: "other" };
+  const schema = { things: anyTable({ vectorIndexes: [by_place, other] }) };
+  using db = new TestDatabase(schema);
+  db.commit((tx) => {
+    for (let n = 0; n < 1_500; n++) {
+      const place = [Math.sin(n), Math.cos(n), Math.sin(n * 3), n % 7, 1];
+      tx.insert("things", { place, other: [...place].reverse(), kind: n % 3 });
+    }
+  });
+  using connection = Connection.openReader(db.path);
+  const tables = loadTables(connection, schemaOf(schema));
+  const table = tables.named("things");
+  const search = (searcher: VectorSearcher, name: string) =>
+    searcher.search(table, {
+      index: tables.vectorIndex(table, name),
+      options: { vector: [1, 2, 3, 4, 5], limit: 20, filters: [["kind", [1, 2]]] },
+    });
+  const large = new VectorSearcher(connection);
+  const small = new VectorSearcher(connection, { bytesMax: 1 });
+  for (const name of ["by_place", "by_other"]) {
+    assert.equal(search(large, name).length, 20);
+    assert.deepEqual(search(small, name), search(large, name));
+  }
+  assert.equal(large.inMemory.length, 2);
+  assert.equal(small.inMemory.length, 0);
+  const one = new VectorSearcher(connection, { bytesMax: 400_000 });
+  for (const name of ["by_place", "by_other", "by_place"]) {
+    assert.deepEqual(search(one, name), search(large, name));
+    assert.deepEqual(one.inMemory, [tables.vectorIndex(table, name).number]);
+  }
 });
 
 Deno.test("a search is concerned by changes to vectors and filter fields, and by no other", () => {
