@@ -125,18 +125,14 @@ function appDeno(env: Readonly<Record<string, string>>, open: ReadonlySet<string
 }
 
 /**
- * Makes what our code uses unchangeable, where that costs nothing. `Array.prototype`, `Map.prototype`,
- * `Promise.prototype` and the iterators stay open, because the engine of JavaScript gives up its shortcuts for them
- * when they are locked: iteration becomes ten times slower. Patching those shows app code values that pass through its
- * own process, and no way out of it.
+ * Makes what our code uses unchangeable, where that costs little: `Map` and `WeakMap` above all, through which our
+ * handles pass. `Array.prototype`, `Promise.prototype` and the iterators stay open, because the engine of JavaScript
+ * gives up its shortcuts for them when they are locked: iteration becomes ten times slower. Patching those shows app
+ * code values that pass through its own process, and no way out of it.
  */
 function lockIntrinsics(): void {
   for (const object of [JSON, Math, Reflect, Atomics]) lockMethods(object);
-  for (
-    const owner of [String, Number, Symbol, BigInt, TextEncoder, TextDecoder, DataView, ArrayBuffer, Date]
-  ) {
-    lockMethods(owner.prototype);
-  }
+  for (const { prototype } of lockedClasses) lockMethods(prototype);
   const typedArray = Object.getPrototypeOf(Uint8Array) as { prototype: object };
   lockMethods(typedArray.prototype);
   lockMethods(Object);
@@ -147,6 +143,22 @@ function lockIntrinsics(): void {
     }
   }
 }
+
+const lockedClasses: readonly { readonly prototype: object }[] = [
+  ArrayBuffer,
+  BigInt,
+  DataView,
+  Date,
+  Map,
+  Number,
+  Set,
+  String,
+  Symbol,
+  TextDecoder,
+  TextEncoder,
+  WeakMap,
+  WeakSet,
+];
 
 /** Methods become constant. `constructor` and `toString` stay: assigning them on an heir must go on working. */
 function lockMethods(object: object): void {
