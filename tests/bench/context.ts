@@ -34,6 +34,11 @@ export class BenchContext implements AsyncDisposable {
     return this.#opened.use(await ServerProcess.start({ dataDir, functions }));
   }
 
+  /** Starts a server with further flags that ends with the row. */
+  async serverWith(flags: readonly string[], functions: string): Promise<ServerProcess> {
+    return this.#opened.use(await ServerProcess.start({ dataDir: this.folder(), functions, flags }));
+  }
+
   /** A context whose processes end before this one's. */
   inner(): BenchContext {
     return this.#opened.use(new BenchContext({ full: this.full, dir: this.folder() }));

@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { BenchContext } from "./context.ts";
+import { accountRows } from "./rows/accounts.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
@@ -15,6 +16,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   "fan-out": fanOutRows,
   subscriptions: subscriptionRows,
   memory: memoryRows,
+  accounts: accountRows,
 };
 
 const encoder = new TextEncoder();

@@ -27,6 +27,10 @@ export const findCredential = internalMutation({
     const admin = kind === "admin" ? await adminByEmail(ctx, email) : null;
     const owner = user?._id ?? admin?._id ?? null;
     const hash = await passwordHashOf(ctx, owner ?? "none");
+    if (owner === null) {
+      await ctx.db.query(kind === "user" ? "_users" : "_admins").first();
+      await ctx.db.query("_passwords").first();
+    }
     return { owner, hash, emailVerified: user?.emailVerified ?? admin !== null };
   },
 });

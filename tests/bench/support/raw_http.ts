@@ -29,11 +29,16 @@ export class RawHttp implements Disposable {
   }
 
   /** Sends a JSON body and waits for the answer. Throws when the connection is lost or the answer has no length. */
-  async post(path: string, body: string): Promise<RawResponse> {
+  async post(
+    path: string,
+    body: string,
+    { headers = {} }: { readonly headers?: Readonly<Record<string, string>> } = {},
+  ): Promise<RawResponse> {
     const payload = encoder.encode(body);
+    const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
     const head = encoder.encode(
       `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${this.#port}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${payload.length}\r\n\r\n`,
+        `${more}Content-Length: ${payload.length}\r\n\r\n`,
     );
     const request = new Uint8Array(head.length + payload.length);
     request.set(head);

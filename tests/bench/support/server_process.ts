@@ -10,6 +10,8 @@ export interface ServerOptions {
   readonly functions: string;
   /** Port to listen on; any free one when left out. */
   readonly port?: number;
+  /** Further flags of `serve`. */
+  readonly flags?: readonly string[];
   /** Flags for `deno run`, for profiling. */
   readonly runtimeFlags?: readonly string[];
 }
@@ -52,6 +54,7 @@ export class ServerProcess implements AsyncDisposable {
         options.dataDir,
         "--functions",
         join(projectDir, options.functions),
+        ...options.flags ?? [],
       ],
     });
     try {
