@@ -183,7 +183,7 @@ Deno.test("filter comparisons order values as indexes do", async () => {
         });
       },
     ),
-    { numRuns: 40 },
+    { numRuns: 20 },
   );
 });
 
@@ -238,7 +238,7 @@ Deno.test("pages follow one another without gap or repetition, whatever is writt
         assert.deepEqual(shown, all.map(({ _id }) => _id));
       },
     ),
-    { numRuns: 60 },
+    { numRuns: 30 },
   );
 });
 

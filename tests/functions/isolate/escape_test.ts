@@ -9,7 +9,7 @@ interface Attempt {
   readonly code: string;
   /** Roles for which it is allowed. */
   readonly allowed?: readonly IsolateRole[];
-  /** At load it makes the app broken, because the runtime remembers the package that it could not add. */
+  /** At load it is allowed, or makes the app broken: the runtime remembers a package that it could not add. */
   readonly handlerOnly?: true;
 }
 
@@ -92,6 +92,21 @@ const attempts: readonly Attempt[] = [
   {
     name: "make a require",
     code: `return (await import("node:module")).createRequire("file:///x.js")("fs")`,
+  },
+  {
+    name: "import a file at call time",
+    code: `return (await import("./_later" + ".js")).later`,
+    handlerOnly: true,
+  },
+  { name: "require by a CommonJS file", code: `return (await import("./_common" + ".cjs")).default` },
+  {
+    name: "watch other code's resources",
+    code: `(await import("node:async_hooks")).createHook({}).enable(); return 1`,
+  },
+  {
+    name: "listen to the runtime's own channels",
+    code: `(await import("node:diagnostics_channel")).subscribe("net.client.socket", () => {}); return 1`,
+    allowed: runner,
   },
   {
     name: "go round by a data module",
@@ -183,7 +198,10 @@ function appFiles(workspace: { readonly dir: string }, port: number): Record<str
       export const inMutation = mutation({ handler });
       export const inAction = action({ handler });
     `,
-    "later.js": `export const later = 1;`,
+    "_later.js": `export const later = 1;`,
+    "_common.cjs": `module.exports = require("node:fs").readFileSync(${
+      JSON.stringify(`${workspace.dir}/data/secret.json`)
+    }, "utf8");`,
   };
 }
 
