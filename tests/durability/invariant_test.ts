@@ -7,7 +7,10 @@ import { SyncClient } from "./support/sync_client.ts";
 const SUM = 1_000_000;
 const WRITERS = 8;
 const READERS = 16;
+/** Readers that are also subscribed to a slow query over both amounts, which makes the server use several reader isolates. */
+const SLOW_READERS = 2;
 const TRANSITIONS_PER_ROUND = 2000;
+const TRANSITIONS_PER_ROUND_SLOW = 100;
 /** One Transition in so many makes a reader drop one of its queries and add it again. */
 const RESUBSCRIBE_ONE_IN = 50;
 const TRANSITIONS_MS = 600_000;
@@ -19,8 +22,11 @@ interface Reader {
 }
 
 /** A client that is subscribed to both amounts and compares them after each Transition. */
-async function compare(port: number, onDifference: (text: string) => void): Promise<Reader> {
-  const queries = { a: -1, b: -1 };
+async function compare(
+  port: number,
+  options: { readonly slow: boolean; readonly onDifference: (text: string) => void },
+): Promise<Reader> {
+  const queries = { a: -1, b: -1, slow: -1 };
   let count = 0;
   const client = await SyncClient.connect({
     port,
@@ -31,7 +37,11 @@ async function compare(port: number, onDifference: (text: string) => void): Prom
       const b = client.results.get(queries.b);
       if (a === undefined || b === undefined) return;
       count++;
-      if (Number(a) + Number(b) !== SUM) onDifference(`${a} + ${b} at ts ${client.version.ts}`);
+      if (Number(a) + Number(b) !== SUM) options.onDifference(`${a} + ${b} at ts ${client.version.ts}`);
+      const both = client.results.get(queries.slow) as { readonly a: number; readonly b: number } | undefined;
+      if (both !== undefined && (both.a !== a || both.b !== b)) {
+        options.onDifference(`${JSON.stringify(both)} is not ${a} and ${b} at ts ${client.version.ts}`);
+      }
       if (random() * RESUBSCRIBE_ONE_IN > 1) return;
       const name = random() < 0.5 ? "a" : "b";
       client.unsubscribe(queries[name]);
@@ -40,6 +50,7 @@ async function compare(port: number, onDifference: (text: string) => void): Prom
   });
   queries.a = client.subscribe("amounts:get", { name: "a" });
   queries.b = client.subscribe("amounts:get", { name: "b" });
+  if (options.slow) queries.slow = client.subscribe("amounts:slowly", {});
   return { client, compared: () => count };
 }
 
@@ -63,8 +74,8 @@ async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
   return client;
 }
 
-Deno.test("two queries over a + b never differ in a Transition under concurrent writers", async () => {
-  const wanted = rounds * TRANSITIONS_PER_ROUND;
+/** Lets writers and readers work until so many Transitions were compared. */
+async function compareTransitions(wanted: number, options: { readonly slowReaders: number }): Promise<void> {
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-invariant-" });
   const readers: Reader[] = [];
   const writers: SyncClient[] = [];
@@ -78,7 +89,8 @@ Deno.test("two queries over a + b never differ in a Transition under concurrent 
     await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
     await server.call("mutation", "amounts:create", { sum: SUM });
     for (let i = 0; i < READERS; i++) {
-      readers.push(await compare(server.port, (difference) => differences.push(difference)));
+      const onDifference = (difference: string) => differences.push(difference);
+      readers.push(await compare(server.port, { slow: i < options.slowReaders, onDifference }));
     }
     const goesOn = () => compared() < wanted && problems().length === 0;
     for (let i = 0; i < WRITERS; i++) writers.push(await move(server.port, goesOn));
@@ -91,4 +103,12 @@ Deno.test("two queries over a + b never differ in a Transition under concurrent 
     for (const client of [...writers, ...readers.map(({ client }) => client)]) client.cut();
     await Deno.remove(dataDir, { recursive: true });
   }
+}
+
+Deno.test("two queries over a + b never differ in a Transition under concurrent writers", async () => {
+  await compareTransitions(rounds * TRANSITIONS_PER_ROUND, { slowReaders: 0 });
+});
+
+Deno.test("two queries over a + b never differ in a Transition beside a slow query over both", async () => {
+  await compareTransitions(rounds * TRANSITIONS_PER_ROUND_SLOW, { slowReaders: SLOW_READERS });
 });

@@ -74,7 +74,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
     for (const appender of appenders) appender.append();
     for (let round = 0; round < rounds; round++) {
       await pause(random() * BETWEEN_MS_MAX);
-      await killNow(await writerOf(server.pid));
+      await killNow([await writerOf(server.pid)]);
       const before = answered();
       await until(() => answered() > before + WRITERS * 3, {
         what: `answers after the writer was killed in round ${round}`,

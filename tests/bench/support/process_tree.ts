@@ -51,7 +51,7 @@ export async function writerOf(serverPid: number): Promise<number> {
   throw new Error(`Process ${serverPid} has no writer`);
 }
 
-/** Sends SIGKILL. Nothing happens when the process is gone. */
-export async function killNow(pid: number): Promise<void> {
-  await new Deno.Command("kill", { args: ["-9", String(pid)], stderr: "null" }).output();
+/** Sends SIGKILL to all of them at once. Nothing happens to those that are gone. */
+export async function killNow(pids: readonly number[]): Promise<void> {
+  await new Deno.Command("kill", { args: ["-9", ...pids.map(String)], stderr: "null" }).output();
 }

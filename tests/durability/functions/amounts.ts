@@ -33,3 +33,17 @@ export const get = query({
   handler: async (ctx, { name }) =>
     (await ctx.db.query("amounts").withIndex("by_name", (q) => q.eq("name", name)).unique())?.amount ?? null,
 });
+
+/** Turns of a loop that take several times as long as a query may before others are run beside it. */
+const SLOW_TURNS = 30_000_000;
+
+/** Both, slowly: what waits behind it is run by other readers. */
+export const slowly = query({
+  args: {},
+  handler: async (ctx) => {
+    const [a, b] = await ctx.db.query("amounts").withIndex("by_name").collect();
+    let turned = 0;
+    for (let turn = 0; turn < SLOW_TURNS; turn++) turned = (turned + turn) % 7;
+    return { a: a?.amount, b: b?.amount, turned };
+  },
+});
