@@ -40,10 +40,12 @@ async function runGroup(
   const answers: Answer[] = [];
   const entries: WireEntry[] = [];
   const segments: string[] = [];
+  let opened = false;
   let begun = 0;
   const until = monotonic() + isolateLimits.batchSliceMs;
   try {
     database.openGroup();
+    opened = true;
     for (const mutation of batch.calls.slice(from)) {
       const at = progress.begin(from + begun++);
       const run = await runMutation(app, database, { mutation, at });
@@ -58,7 +60,11 @@ async function runGroup(
     return { text, answers: answers.length };
   } catch (error) {
     progress.idle();
-    return failedGroup(database, { batch, from, calls: Math.max(1, begun), error });
+    // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+    if (opened) database.rollbackGroup();
+    // A transaction that cannot be begun cannot be begun for the calls behind it either.
+    const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
+    return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
   }
 }
 
@@ -70,24 +76,26 @@ function groupText(
 }
 
 /** The database failed: nothing of the group was committed, and none of its calls is acknowledged. */
-function failedGroup(
-  database: WriterDatabase,
-  { batch, from, calls, error }: {
-    readonly batch: Batch;
+function failedGroupText(
+  batch: Batch,
+  { from, calls, error, ts }: {
     readonly from: number;
     readonly calls: number;
     readonly error: unknown;
+    readonly ts: number;
   },
-): { readonly text: string; readonly answers: number } {
-  // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
-  database.rollbackGroup();
-  const { ts } = database;
+): string {
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
   const answer: Answer = {
     outcome: { error: { kind: "internal", message, data: null }, logLines: [] },
     ts,
     replayed: false,
   };
-  const answers = new Array<Answer>(calls).fill(answer);
-  return { text: groupText(batch, { from, answers, entries: [], segments: [], ts }), answers: calls };
+  return groupText(batch, {
+    from,
+    answers: new Array<Answer>(calls).fill(answer),
+    entries: [],
+    segments: [],
+    ts,
+  });
 }

@@ -1,0 +1,106 @@
+/** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it go on. */
+import assert from "node:assert/strict";
+import { openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
+import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
+import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
+import { FrameSender, parseFrameText } from "../../../mod/functions/frames.ts";
+import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
+import { Tables } from "../../../mod/functions/isolate/tables.ts";
+import { runBatch } from "../../../mod/functions/isolate/writer_loop.ts";
+import { defineSchema, defineTable } from "../../../mod/functions/server_api.ts";
+import type { Group } from "../../../mod/functions/wire.ts";
+import { z } from "zod";
+import { call } from "./support.ts";
+
+/** A sender that keeps what is sent. */
+class KeptFrames extends FrameSender {
+  readonly groups: Group[] = [];
+
+  constructor() {
+    super({} as Deno.Conn);
+  }
+
+  override sendText(text: string): Promise<void> {
+    this.groups.push(parseFrameText<Group>(text).message);
+    return Promise.resolve();
+  }
+}
+
+const schema = schemaDefinition(defineSchema({ notes: defineTable({ text: z.string() }) })) ?? assert.fail();
+const add = functionSpec(mutation({
+  handler: (ctx, { text }) => ctx.db.insert("notes", { text }),
+})) ?? assert.fail();
+
+/** The database with one method replaced. */
+function failing(
+  database: WriterDatabase,
+  method: "commitGroup" | "openGroup" | "saveRecord",
+  times: number,
+): WriterDatabase {
+  return new Proxy(database, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (key === method && times-- > 0) {
+        return () => {
+          throw new Error("database or disk is full");
+        };
+      }
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
+  Deno.test(`when ${method} fails, the group's calls fail and the next ones are served`, async () => {
+    const dir = Deno.makeTempDirSync();
+    try {
+      using database = openWriterDatabase(`${dir}/data.db`);
+      database.applySchema(schema);
+      using progress = new ProgressFile(`${dir}/progress`);
+      const sender = new KeptFrames();
+      const parts = {
+        app: {
+          functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
+          tables: new Tables({ app: schema, system: new Map() }),
+        },
+        progress,
+        sender,
+      };
+      const mutations = (count: number) =>
+        Array.from({ length: count }, (_, requestId) => ({
+          ...call("add", { text: "x" }),
+          replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
+        }));
+      await runBatch({ ...parts, database: failing(database, method, 1) }, {
+        type: "Batch",
+        batch: "b1",
+        calls: mutations(3),
+      });
+      const [failed, ...rest] = sender.groups;
+      const answers = failed?.answers ?? [];
+      assert.ok(answers.length >= 1);
+      for (const { outcome, replayed } of answers) {
+        assert.deepEqual([
+          "error" in outcome && outcome.error.kind,
+          "error" in outcome && outcome.error.message,
+          replayed,
+        ], ["internal", "The database could not commit: database or disk is full", false]);
+      }
+      assert.deepEqual([failed?.entries, failed?.ts], [[], 0]);
+      const served = rest.flatMap(({ answers }) => answers);
+      assert.equal(answers.length + served.length, 3);
+      assert.ok(served.every(({ outcome }) => "value" in outcome));
+      assert.equal(database.ts, served.length);
+      // The failed calls left no record: sent again they run.
+      sender.groups.length = 0;
+      await runBatch({ ...parts, database }, { type: "Batch", batch: "b2", calls: mutations(3) });
+      const again = sender.groups.flatMap(({ answers }) => answers);
+      assert.deepEqual(again.map(({ replayed }) => replayed), [
+        ...answers.map(() => false),
+        ...served.map(() => true),
+      ]);
+    } finally {
+      Deno.removeSync(dir, { recursive: true });
+    }
+  });
+}
