@@ -158,6 +158,8 @@ export const isolateLimits = {
   batchCharsMax: 4 * MiB,
   /** A batch that has run this long commits what it has done and goes on in a new transaction. */
   batchSliceMs: 20,
+  /** A group whose answers have this many characters is committed, and its batch goes on in a new one. */
+  groupCharsMax: 16 * MiB,
   /** How often main looks whether a running call is over its time. */
   watchIntervalMs: 100,
   /** Readers running at once. The first starts with the server, the others when work waits. */

@@ -7,7 +7,7 @@ import { packEntry, type WireEntry } from "../wire_entry.ts";
 import type { App } from "./app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "./progress.ts";
-import { runMutation } from "./run_mutation.ts";
+import { type MutationRun, runMutation } from "./run_mutation.ts";
 
 const monotonic = performance.now.bind(performance);
 
@@ -31,6 +31,9 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
   }
 }
 
+/** Characters of one changed document in an entry, more or less. */
+const CHANGE_CHARS = 256;
+
 type Answer = Group["answers"][number];
 
 async function runGroup(
@@ -42,6 +45,7 @@ async function runGroup(
   const segments: string[] = [];
   let opened = false;
   let begun = 0;
+  let chars = 0;
   const until = monotonic() + isolateLimits.batchSliceMs;
   try {
     database.openGroup();
@@ -52,7 +56,8 @@ async function runGroup(
       const outcome = wireOutcome(run.ending, { logLines: run.logLines, segments });
       answers.push({ outcome, ts: run.ts, replayed: run.replayed });
       if (run.entry !== null) entries.push(packEntry(run.entry));
-      if (monotonic() >= until) break;
+      chars += answerChars(run);
+      if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
     }
     progress.idle();
     const text = groupText(batch, { from, answers, entries, segments, ts: database.ts });
@@ -66,6 +71,13 @@ async function runGroup(
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
   }
+}
+
+/** About how much an answer adds to the text of its group. */
+function answerChars({ ending, logLines, entry }: MutationRun): number {
+  const changes = entry?.changes.length ?? 0;
+  const outcome = ending.ok ? ending.text.length : JSON.stringify(ending.error).length;
+  return logLines.reduce((sum, line) => sum + line.length, outcome + changes * CHANGE_CHARS);
 }
 
 function groupText(

@@ -47,6 +47,7 @@ const app = {
         return sum;
       },
     });
+    export const large = mutation({ args: { size: z.number() }, handler: (_ctx, { size }) => "x".repeat(size) });
     export const nested = mutation({
       args: { name, fail: z.boolean(), catchIt: z.boolean() },
       handler: async (ctx, { name, fail, catchIt }) => {
@@ -168,6 +169,19 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
       groups.map(({ from }) => from),
       groups.map((_, index) => groups.slice(0, index).reduce((sum, { answers }) => sum + answers.length, 0)),
     );
+  });
+
+  await t.step("large answers are spread over groups", async () => {
+    const { answers, groups } = await writer.batch(
+      Array.from({ length: 4 }, () => mutation("large", { size: 9 << 20 })),
+    );
+    assert.deepEqual(answers.map(({ value }) => (value as string).length), [
+      9 << 20,
+      9 << 20,
+      9 << 20,
+      9 << 20,
+    ]);
+    assert.ok(groups.length >= 2, `${groups.length} groups`);
   });
 
   await t.step("a nested mutation that throws takes back its own writes only", async () => {
