@@ -82,6 +82,7 @@ export class Accounts {
     });
     if (signedUp === null) throw new ServiceError("email_in_use");
     if (mail.enabled && limits.mayMail(email)) {
+      // When it cannot be sent now, the user can ask for it again: the account exists all the same.
       mail.start({
         kind: "verify",
         email,
@@ -193,10 +194,8 @@ export class Accounts {
       readonly refreshToken?: string | null;
       readonly sessionId?: string | null;
     },
-    requester: Requester,
   ): Promise<void> {
-    const { calls, limits, refreshTokens } = this.#parts;
-    limits.tryRefresh(requester.client);
+    const { calls, refreshTokens } = this.#parts;
     const family = refreshToken === null ? undefined : refreshTokens.open(refreshToken)?.family;
     if (family === undefined && sessionId === null) return;
     await calls.mutate(system.endSessionBy, {

@@ -25,6 +25,9 @@ export interface AccountAuthenticatorOptions {
   readonly now: () => number;
 }
 
+/** Sessions looked up again at once. */
+const RECHECKED_AT_ONCE = 256;
+
 /** A look-up under way; `outdated` when the session may have changed since it began. */
 interface Lookup {
   readonly session: Promise<OpenedSession | null>;
@@ -84,8 +87,12 @@ export class AccountAuthenticator {
     const known = [...this.#sessions.keys()];
     this.#sessions.clear();
     for (const sessionId of [...this.#lookups.keys()]) this.#outdate(sessionId);
-    for (const sessionId of known) {
-      if (await this.#session(sessionId) === null) this.#tell({ sessionId });
+    for (let from = 0; from < known.length; from += RECHECKED_AT_ONCE) {
+      await Promise.all(
+        known.slice(from, from + RECHECKED_AT_ONCE).map(async (sessionId) => {
+          if (await this.#session(sessionId) === null) this.#tell({ sessionId });
+        }),
+      );
     }
   }
 

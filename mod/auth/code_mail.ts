@@ -1,7 +1,6 @@
 /** Mails with codes and links: made, stored as hashes, and posted. */
 import type { Log } from "../kit/log.ts";
 import { authLimits } from "../limits.ts";
-import { ServiceError } from "../errors.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "./codes.ts";
 import type { NewCode } from "./functions/code_rows.ts";
 import type { Outbox } from "./mail/outbox.ts";
@@ -47,14 +46,15 @@ export class CodeMail {
 
   /**
    * Starts sending a code and returns at once: how long it takes, which depends on whether there is such an account, is
-   * nothing a requester sees. Throws `overloaded` when too many are under way.
+   * nothing a requester sees. Returns false when too many are under way.
    */
-  start(request: CodeMailRequest): void {
-    if (this.#working.size >= authLimits.mailRequestsMax) throw new ServiceError("overloaded");
+  start(request: CodeMailRequest): boolean {
+    if (this.#working.size >= authLimits.mailRequestsMax) return false;
     const working = this.send(request).then(() => {}, (error) => {
       this.#options.log("error", "A mail could not be prepared", { kind: request.kind, error });
     }).finally(() => this.#working.delete(working));
     this.#working.add(working);
+    return true;
   }
 
   /** Sends a code. Resolves to whether there was reason to, once it is stored and the mail is on its way. */

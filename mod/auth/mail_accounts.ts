@@ -83,11 +83,11 @@ export class MailAccounts {
     const { calls, limits, mail, policy, redirects } = this.#parts;
     const redirect = redirects.resolve(redirectTo);
     const email = normalizedEmail(given);
-    limits.tryMail(client, email ?? given);
+    limits.tryMail(client, email ?? "none");
     // An address nobody can have gets the same answer as one nobody has.
     if (email === null) return;
     const store = (code: NewCode) => calls.mutate(system.requestCode, { code, signups: policy.signups });
-    mail.start({ kind, email, redirect, store });
+    if (!mail.start({ kind, email, redirect, store })) throw new ServiceError("overloaded");
   }
 
   async #prove<Result>(

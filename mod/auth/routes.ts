@@ -52,7 +52,7 @@ export function authRoutes(
   app.post("/signout", async (c) => {
     const verified = await verifyBearer(c, verify);
     const sessionId = verified?.ok ? verified.identity.sessionId : null;
-    await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId }, requester(c));
+    await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId });
     return c.json({});
   });
 

@@ -53,7 +53,9 @@ function outcomeOf(error: unknown): Outcome {
     const data = { code: error.code, data: error instanceof UserError ? error.data : null };
     return { ok: false, error: { kind: "user", message: error.message, data }, logLines: [] };
   }
-  return failed("internal", error instanceof Error ? error.message : String(error));
+  const message = error instanceof Error ? error.message : String(error);
+  const stack = error instanceof Error && error.stack !== undefined ? { stack: error.stack } : {};
+  return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
 /** A host whose callers also find the actions that main runs. Everything else goes on to the host behind it. */

@@ -174,3 +174,20 @@ Deno.test("a session is looked up once for many, then remembered until its row c
   asked[1]?.resolve(session);
   assert.equal((await again).ok, true);
 });
+
+Deno.test("after commits may have been missed, sessions that are gone are told of", async () => {
+  const { asked, authenticator, token } = byHand();
+  const ends: EndedSession[] = [];
+  authenticator.onSessionEnd((end) => ends.push(end));
+  const verified = authenticator.verify(token);
+  await turn();
+  asked[0]?.resolve(session);
+  await verified;
+  for (const [i, answer] of [session, null].entries()) {
+    const rechecked = authenticator.recheck();
+    await turn();
+    asked[i + 1]?.resolve(answer);
+    await rechecked;
+    assert.deepEqual(ends, answer === null ? [{ sessionId: "s1" }] : []);
+  }
+});
