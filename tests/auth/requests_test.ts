@@ -94,3 +94,38 @@ Deno.test("guesses from everywhere at one account stop, too", async () => {
   assert.equal(answers.filter(({ status }) => status === 401).length, 100);
   assert.equal(answers.filter(({ status }) => status === 429).length, 200);
 });
+
+/** Each endpoint with a body that is refused for a reason of its own. */
+const refusals: [path: string, body: Record<string, string>, code: string][] = [
+  ["/signup", { email: "taken@example.com", password }, "email_in_use"],
+  ["/signin", { email: "taken@example.com", password: "wrong horse" }, "invalid_credentials"],
+  ["/refresh", { refreshToken: "x" }, "invalid_refresh_token"],
+  [
+    "/verify-email/request",
+    { email: "a@example.com", redirectTo: "https://evil.example.com" },
+    "invalid_redirect",
+  ],
+  ["/verify-email/confirm", { token: "x" }, "invalid_code"],
+  ["/reset/request", { email: "a@example.com", redirectTo: "https://evil.example.com" }, "invalid_redirect"],
+  ["/reset/confirm", { token: "x", password }, "invalid_code"],
+  ["/magic/request", { email: "a@example.com", redirectTo: "https://evil.example.com" }, "invalid_redirect"],
+  ["/magic/verify", { email: "a@example.com", code: "123456" }, "invalid_code"],
+  ["/admin/signin", { email: "taken@example.com", password }, "invalid_credentials"],
+  ["/admin/setup", { token: "x", email: "a@example.com", password }, "setup_done"],
+];
+for (const [path, body, code] of refusals) {
+  Deno.test(`POST ${path} asks for what is in its body: who is signed in changes nothing`, async () => {
+    await using accounts = await startTestAccounts();
+    const user = await accounts.signUp("taken@example.com");
+    const admin = await accounts.signInAdmin("admin@example.com");
+    const ended = await accounts.signUp("ended@example.com");
+    await accounts.post("/signout", {}, { bearer: ended.accessToken });
+    for (
+      const bearer of [undefined, user.accessToken, admin.accessToken, ended.accessToken, "no.such.token"]
+    ) {
+      const answer = await accounts.post(path, body, bearer === undefined ? {} : { bearer });
+      assert.equal(answer.body.errorData?.code, code);
+    }
+    assert.equal((await accounts.service.authenticator.verify(user.accessToken)).ok, true);
+  });
+}
