@@ -30,8 +30,7 @@ async function compare(
   let count = 0;
   const client = await SyncClient.connect({
     port,
-    sessionId: crypto.randomUUID(),
-    connectionCount: 0,
+    session: null,
     onTransition: (client) => {
       const a = client.results.get(queries.a);
       const b = client.results.get(queries.b);
@@ -63,8 +62,7 @@ async function move(port: number, goesOn: () => boolean): Promise<SyncClient> {
   };
   const client: SyncClient = await SyncClient.connect({
     port,
-    sessionId: crypto.randomUUID(),
-    connectionCount: 0,
+    session: null,
     onResponse: (response) => {
       if (!response.success) client.violations.push(response.errorMessage);
       else if (goesOn()) next();

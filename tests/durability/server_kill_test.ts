@@ -58,7 +58,7 @@ async function checkComplete(server: ServerProcess, appenders: Appender[], from:
 
 Deno.test("acknowledged mutations survive kill -9 of the server, whole and once, and are replayed from the record", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
-  const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer));
+  const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer, { session: true }));
   const violations = () => appenders.flatMap((appender) => appender.violations);
   let checkedUpTo: number[] = [];
   let acknowledged = 0;

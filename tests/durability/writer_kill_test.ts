@@ -1,6 +1,8 @@
 /** `kill -9` of the writer alone at random moments: clients notice nothing but a pause. */
 import assert from "node:assert/strict";
-import { killNow, writerOf } from "../bench/support/process_tree.ts";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { killNow, resume, suspend, writerOf } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { pause, random, rounds, seed, until } from "./support/rounds.ts";
@@ -10,6 +12,11 @@ const WRITERS = 64;
 const OBSERVERS = 4;
 const ANSWER_MS = 30_000;
 const BETWEEN_MS_MAX = 300;
+/** How often the writer is looked at before it is killed wherever it is. */
+const LOOKS_MAX = 40;
+const BETWEEN_LOOKS_MS_MAX = 10;
+/** Time main gets to pass on every answer it was given, while the writer stands still. */
+const SETTLE_MS = 40;
 
 interface Newest {
   readonly count: number;
@@ -43,14 +50,36 @@ function watchOwnAppends(appender: Appender): void {
   };
 }
 
+/**
+ * Kills the writer, if it can be met there between a commit and the sending of its answers: what is then in the database
+ * nobody has been told of. Gives whether that was so.
+ */
+async function killInTheMiddle(
+  server: ServerProcess,
+  options: { readonly dataDir: string; readonly answeredTs: () => number },
+): Promise<boolean> {
+  using database = new DatabaseSync(join(options.dataDir, "data.db"), { readOnly: true });
+  const newest = database.prepare("SELECT ts FROM syncline_state");
+  const writer = await writerOf(server.pid);
+  let between = false;
+  for (let look = 0; look < LOOKS_MAX && !between; look++) {
+    await pause(random() * BETWEEN_LOOKS_MS_MAX);
+    await suspend(writer);
+    await pause(SETTLE_MS);
+    between = Number(newest.get()?.ts) > options.answeredTs();
+    if (!between) await resume(writer);
+  }
+  await killNow([writer]);
+  return between;
+}
+
 /** A client that notes what the total was at which ts. */
 async function observe(port: number, seen: Map<number, number>[]): Promise<SyncClient> {
   const totals = new Map<number, number>();
   seen.push(totals);
   const client = await SyncClient.connect({
     port,
-    sessionId: crypto.randomUUID(),
-    connectionCount: 0,
+    session: null,
     onTransition: ({ version, results }) => totals.set(version.ts, Number(results.get(0))),
   });
   client.subscribe("log:total", {});
@@ -59,10 +88,15 @@ async function observe(port: number, seen: Map<number, number>[]): Promise<SyncC
 
 Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit and closes no socket", async () => {
   const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
-  const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer));
+  const appenders = Array.from(
+    { length: WRITERS },
+    (_, writer) => new Appender(writer, { session: writer % 2 === 0 }),
+  );
   const observers: SyncClient[] = [];
+  let between = 0;
   const seen: Map<number, number>[] = [];
   const problems = () => [...appenders, ...observers].flatMap(({ violations }) => violations);
+  const answeredTs = () => Math.max(...appenders.map(({ newestTs }) => newestTs));
   const answered = () => appenders.reduce((sum, appender) => sum + appender.acknowledged.size, 0);
   try {
     await using server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions" });
@@ -74,7 +108,8 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
     for (const appender of appenders) appender.append();
     for (let round = 0; round < rounds; round++) {
       await pause(random() * BETWEEN_MS_MAX);
-      await killNow([await writerOf(server.pid)]);
+      if (round % 2 === 0) await killNow([await writerOf(server.pid)]);
+      else if (await killInTheMiddle(server, { dataDir, answeredTs })) between++;
       const before = answered();
       await until(() => answered() > before + WRITERS * 3, {
         what: `answers after the writer was killed in round ${round}`,
@@ -82,6 +117,7 @@ Deno.test("kill -9 of the writer loses no call, repeats none, hides no commit an
       });
       assert.deepEqual(problems(), [], `seed ${seed}, round ${round}`);
     }
+    assert(between > 0 || rounds < 10, "the writer was never met between a commit and its answers");
     for (const appender of appenders) appender.rest();
     await until(() => appenders.every(({ awaited, client }) => awaited === 0 && client.settled), {
       what: "the last answers and their effects",

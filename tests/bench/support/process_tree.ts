@@ -53,5 +53,18 @@ export async function writerOf(serverPid: number): Promise<number> {
 
 /** Sends SIGKILL to all of them at once. Nothing happens to those that are gone. */
 export async function killNow(pids: readonly number[]): Promise<void> {
-  await new Deno.Command("kill", { args: ["-9", ...pids.map(String)], stderr: "null" }).output();
+  await send("KILL", pids);
+}
+
+/** Stops a process in its tracks, until {@linkcode resume}. */
+export async function suspend(pid: number): Promise<void> {
+  await send("STOP", [pid]);
+}
+
+export async function resume(pid: number): Promise<void> {
+  await send("CONT", [pid]);
+}
+
+async function send(signal: string, pids: readonly number[]): Promise<void> {
+  await new Deno.Command("kill", { args: [`-${signal}`, ...pids.map(String)], stderr: "null" }).output();
 }

@@ -19,18 +19,22 @@ export class Appender {
   readonly acknowledged = new Map<number, Acknowledged>();
   /** Sequence numbers sent so far: 0 up to here. */
   sent = 0;
+  /** Newest ts in an answer. */
+  newestTs = 0;
   /** Closed sockets that nobody here closed. */
   closes = 0;
   /** Called after each Transition of the open socket, and after each first answer. */
   onChange: (change: { readonly sequence: number; readonly ts: number } | null) => void = () => {};
-  readonly #sessionId = crypto.randomUUID();
+  readonly #sessionId: string | null;
   readonly #awaited = new Set<number>();
   #connections = 0;
   #client: SyncClient | null = null;
   #appending = false;
 
-  constructor(writer: number) {
+  /** Without a session nothing of it is de-duplicated, so nothing can be sent again. */
+  constructor(writer: number, options: { readonly session: boolean }) {
     this.writer = writer;
+    this.#sessionId = options.session ? crypto.randomUUID() : null;
   }
 
   /** Sent and not answered. */
@@ -54,8 +58,9 @@ export class Appender {
     this.#awaited.clear();
     const client = this.#client = await SyncClient.connect({
       port,
-      sessionId: this.#sessionId,
-      connectionCount: this.#connections++,
+      session: this.#sessionId === null
+        ? null
+        : { sessionId: this.#sessionId, connectionCount: this.#connections++ },
       onResponse: (response) => this.#onResponse(response),
       onTransition: () => this.onChange(null),
       onClose: () => {
@@ -103,6 +108,7 @@ export class Appender {
       return;
     }
     const answer = { result: JSON.stringify(response.result), ts: response.ts };
+    this.newestTs = Math.max(this.newestTs, response.ts);
     const before = this.acknowledged.get(sequence);
     if (before !== undefined && (before.result !== answer.result || before.ts !== answer.ts)) {
       this.violations.push(

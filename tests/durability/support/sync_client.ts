@@ -8,8 +8,8 @@ import type { MutationResponse, ServerMessage, Transition } from "../../../mod/p
 
 export interface SyncClientOptions {
   readonly port: number;
-  readonly sessionId: string;
-  readonly connectionCount: number;
+  /** `null` for a client that never sends Connect: its mutations are not de-duplicated. */
+  readonly session: { readonly sessionId: string; readonly connectionCount: number } | null;
   readonly onResponse?: (response: MutationResponse) => void;
   /** Called after each Transition was applied. */
   readonly onTransition?: (client: SyncClient, transition: Transition) => void;
@@ -42,13 +42,11 @@ export class SyncClient implements AsyncDisposable {
       onText: (text) => client.#onMessage(JSON.parse(text)),
       onClose: (code) => options.onClose?.(code),
     });
-    socket.send(JSON.stringify({
-      type: "Connect",
-      sessionId: options.sessionId,
-      connectionCount: options.connectionCount,
-      lastCloseReason: null,
-      clientVersion: "test",
-    }));
+    if (options.session !== null) {
+      socket.send(
+        JSON.stringify({ type: "Connect", ...options.session, lastCloseReason: null, clientVersion: "test" }),
+      );
+    }
     return client;
   }
 
