@@ -38,3 +38,10 @@ export function settleOrIdle(result: PromiseLike<unknown>): Promise<unknown> {
     );
   });
 }
+
+/** Fails the handler that is waited for, if there is one. For hosts that cannot see an event loop run dry. */
+export function giveUpWaiting(error: Error): void {
+  const reject = giveUp;
+  giveUp = null;
+  reject?.(error);
+}

@@ -21,33 +21,59 @@ export interface LoadedApp extends App {
   readonly schema: SchemaDefinition;
 }
 
+/** A module of an app and what it exports. */
+export interface AppModule {
+  /** What it is called in errors. */
+  readonly name: string;
+  /** What the paths of its functions begin with; empty for the root. */
+  readonly modulePath: string;
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
 /** Loads the app of a folder beside the modules of the service. Throws {@linkcode BrokenAppError}. */
 export async function loadApp(
   functionsDir: string,
   systemModules: readonly SystemModule[],
 ): Promise<LoadedApp> {
-  let modules: ModuleFile[];
+  let files: ModuleFile[];
   try {
-    modules = findModules(functionsDir);
+    files = findModules(functionsDir);
   } catch (error) {
     throw new BrokenAppError(
       `Cannot read the functions folder: ${error instanceof Error ? error.message : error}`,
     );
   }
+  // Ids that other apps in this process have named are not this app's affair.
+  const namedBefore = new Set(tablesNamedByIds());
+  const modules: AppModule[] = [];
+  for (const file of files) {
+    modules.push({ name: file.name, modulePath: file.modulePath, exports: await importModule(file) });
+  }
+  const named = [...tablesNamedByIds()].filter((table) => !namedBefore.has(table));
+  return assembleApp(modules, { systemModules, named });
+}
+
+/** Makes an app of modules that are loaded. `named` are the tables that `id()` named in them. */
+export function assembleApp(
+  modules: readonly AppModule[],
+  { systemModules, named }: {
+    readonly systemModules: readonly SystemModule[];
+    readonly named: readonly string[];
+  },
+): LoadedApp {
   const functions = new Map<string, LoadedFunction>();
   for (const { path, functions: exports } of systemModules) {
     register(functions, { modulePath: path, name: path, exports, system: true });
   }
   let schema: SchemaDefinition | null = null;
   for (const module of modules) {
-    const exports = await importModule(module);
-    if (module.modulePath === "schema") schema = schemaOf(module, exports);
+    if (module.modulePath === "schema") schema = schemaOf(module);
     if (module.modulePath === "schema" || module.modulePath === "http" || module.modulePath === "crons") {
       continue;
     }
-    register(functions, { modulePath: module.modulePath, name: module.name, exports, system: false });
+    register(functions, { ...module, system: false });
   }
-  if (schema !== null) checkNamedTables(schema);
+  if (schema !== null) checkNamedTables(schema, named);
   const system = systemTables(systemModules);
   return {
     functions,
@@ -69,7 +95,7 @@ async function importModule({ file, name }: ModuleFile): Promise<Record<string, 
   }
 }
 
-function schemaOf({ name }: ModuleFile, exports: Record<string, unknown>): SchemaDefinition {
+function schemaOf({ name, exports }: AppModule): SchemaDefinition {
   const schema = schemaDefinition(exports["default"]);
   if (schema !== null) return schema;
   throw new BrokenAppError(
@@ -114,8 +140,8 @@ function valueOf(
   }
 }
 
-function checkNamedTables(schema: SchemaDefinition): void {
-  for (const table of tablesNamedByIds()) {
+function checkNamedTables(schema: SchemaDefinition, named: readonly string[]): void {
+  for (const table of named) {
     if (!schema.has(table) && !table.startsWith("_")) {
       throw new BrokenAppError(
         `id("${table}") names a table that schema.ts does not have; its tables are ${
