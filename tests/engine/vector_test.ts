@@ -184,7 +184,7 @@ Deno.test("a reader that has missed more changes than are kept sees the newest s
   using db = new TestDatabase(tables);
   const { result: [id = "", early = ""] } = db.commit((tx) => [
     tx.insert("things", { place: [1, 0, 0, 0, 0] }),
-    tx.insert("things", { place: [0, 1, 0, 0, 0] }),
+    tx.insert("things", { place: [-1, 0, 0, 0, 0] }),
   ]);
   db.query((tx) => check(tx, { vector: [1, 0, 0, 0, 0], limit: 3 }));
   db.commit((tx) => tx.patch(early, { place: [0, 0, 0, 0, 1] }));
@@ -196,6 +196,7 @@ Deno.test("a reader that has missed more changes than are kept sees the newest s
   assert.ok(3 * 6_500 > engineLimits.vectorChangesKept);
   db.commit((tx) => tx.insert("things", { place: [0, 0, 1, 0, 0] }));
   db.query((tx) => {
+    check(tx, { vector: [1, 1, 0, 0, 3], limit: 1 });
     check(tx, { vector: [0, 0, 1, 0, 0], limit: 3 });
     assert.equal(near(tx, { vector: [1, 1, 1, 1, 1], limit: 9 }).length, 3);
   });
