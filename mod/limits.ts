@@ -195,7 +195,7 @@ export const sharedQueryLimits = {
   /** A diff is sent only when its length is at most this share of the value's. */
   diffShareMax: 0.7,
   /** A socket that had to wait this long, with no run under way that can help it, gets a wave of its own queries. */
-  stuckSocketMs: 1_000,
+  stuckSocketMs: 250,
 } as const;
 
 /** Limits of replay records (contract: guarantee 7). */
@@ -207,6 +207,68 @@ export const replayLimits = {
   /** Records removed from the oldest table with each group, and for each record the group saves. */
   recordsRemovedPerGroup: 64,
   recordsRemovedPerRecord: 4,
+} as const;
+
+/** Limits of scheduled functions and crons. */
+export const schedulerLimits = {
+  /** Arguments of a scheduled function, as JSON text: they stand in its document, beside what became of it. */
+  argsCharsMax: 1 * MiB - 16 * KiB,
+  /** How far ahead a function may be scheduled. */
+  aheadMsMax: 5 * 366 * 86_400_000,
+  /** What became of a scheduled function is kept for this long after its end. */
+  resultKeptMs: 7 * 86_400_000,
+  /** Error of a failed function that is kept; the rest is cut. */
+  errorCharsMax: 2 * KiB,
+  /** Waiting functions of one kind that main remembers, those due first; the others are looked up when it is their turn. */
+  jobsKnownMax: 10_000,
+  /** Waiting functions that are looked up at once. */
+  jobsLoadedMax: 1_000,
+  /** Characters of their arguments: the look-up reads whole documents. */
+  jobsLoadedCharsMax: 4 * MiB,
+  /** Scheduled mutations that are with the writer at once. */
+  mutationsAtOnceMax: 32,
+  /** Fewer are when they take longer than this together, so that calls of clients never wait long behind them. */
+  mutationsAimedMs: 10,
+  /** Scheduled actions running at once. */
+  actionsAtOnceMax: 64,
+  /** Pause before something is tried again that the server could not do, such as writing to a full disk; then twice as long. */
+  retryMs: 500,
+  /** Longest such pause. */
+  retryMsMax: 60_000,
+  /** Longest wait without a look at the clock, which may have been set. */
+  clockLookMs: 30_000,
+  /** Interrupted actions that are marked as failed in one step after a start. */
+  interruptedAtOnce: 100,
+  /** Rows of old results that one step deletes. */
+  rowsCleanedMax: 250,
+  /** Time between two deletions of old results. */
+  cleanIntervalMs: 600_000,
+  /** Time running functions get to end when the server stops. */
+  closeMs: 5_000,
+  /** Crons of one app. */
+  cronsMax: 1_000,
+  /** Longest name of a cron. */
+  cronNameCharsMax: 200,
+  /** Shortest interval of a cron. */
+  cronIntervalMsMin: 1_000,
+} as const;
+
+/** Limits of the app's own HTTP routes. */
+export const routeLimits = {
+  /** Routes of one app. */
+  routesMax: 1_000,
+  /** Longest path or path prefix of a route. */
+  pathCharsMax: 1_024,
+  /** Requests being answered by app code at once; actions find room beside them. */
+  requestsMax: 128,
+  /** Requests that wait for their turn; one more is refused. */
+  requestsWaitingMax: 1_000,
+  /** Bytes of a body in one frame. */
+  chunkBytesMax: 64 * KiB,
+  /** Bytes of a body that may be on their way to a side that has not taken them yet. */
+  windowBytes: 256 * KiB,
+  /** Headers of a request or response, names and values together. */
+  headerCharsMax: 64 * KiB,
 } as const;
 
 /** Limits of HTTP requests outside storage. */

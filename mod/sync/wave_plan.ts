@@ -18,13 +18,33 @@ export interface WavePlan {
 /** The queries to run now, all in one wave. The others wait for a run under way and are asked about again after it. */
 export function planWave({ dirty, waves, stuck }: WavePlan): SharedQuery[] {
   if (waves.size === 0) return [...dirty];
-  const waiting = new Set<SharedQuery>();
-  for (const query of dirty) if (wouldMiss(query, waves)) waiting.add(query);
+  const { together, held } = helpStuck(stuck, dirty);
+  return [...dirty].filter((query) => together.has(query) || (!held.has(query) && !wouldMiss(query, waves)));
+}
+
+/** Which queries have to go together, and which have to wait so that they can: the view stuck longest comes first. */
+function helpStuck(
+  stuck: Iterable<View>,
+  dirty: ReadonlySet<SharedQuery>,
+): { readonly together: ReadonlySet<SharedQuery>; readonly held: ReadonlySet<SharedQuery> } {
+  const together = new Set<SharedQuery>();
+  const held = new Set<SharedQuery>();
   for (const view of stuck) {
-    if (hopeful(view)) continue;
-    for (const { shared } of view.subscribers) if (shared !== null && dirty.has(shared)) waiting.add(shared);
+    const waiting: SharedQuery[] = [];
+    const runs: Run[] = [];
+    for (const { shared } of view.subscribers) {
+      if (shared === null) continue;
+      if (shared.run !== null) runs.push(shared.run);
+      else if (dirty.has(shared)) waiting.push(shared);
+    }
+    if (runs.some((run) => mayHelp(run, view))) continue;
+    const taken = runs.length > 0 || waiting.some((query) => held.has(query));
+    for (const query of waiting) {
+      if (!taken) together.add(query);
+      else if (!together.has(query)) held.add(query);
+    }
   }
-  return waiting.size === 0 ? [...dirty] : [...dirty].filter((query) => !waiting.has(query));
+  return { together, held };
 }
 
 /**
@@ -51,17 +71,8 @@ function meets(query: SharedQuery, { snapshot }: WaveRecord): boolean {
 }
 
 /** Whether a run under way can let the view move when it ends. */
-function hopeful(view: View): boolean {
-  const runs: Run[] = [];
-  for (const { shared } of view.subscribers) {
-    if (shared !== null && shared.run !== null) runs.push(shared.run);
-  }
-  if (runs.length === 0) return true;
-  return runs.some((run) => !run.touched || allMeet(view, run));
-}
-
-function allMeet(view: View, { wave }: Run): boolean {
-  if (wave.snapshot === null) return true;
+function mayHelp({ touched, wave }: Run, view: View): boolean {
+  if (!touched || wave.snapshot === null) return true;
   for (const { shared } of view.subscribers) {
     if (shared === null || shared.run?.wave === wave || shared.holdsAt(wave.snapshot)) continue;
     return false;

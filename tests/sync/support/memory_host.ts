@@ -69,6 +69,8 @@ export class MemoryHost implements FunctionHost {
   auto: boolean;
   /** Queries whose runs cannot tell what they read. */
   readonly unknownReads = new Set<string>();
+  /** How long runs claim to have taken, 1 ms for others. */
+  readonly durationsMs = new Map<string, number>();
   /** While set, the listeners hear of commits late. */
   muted = false;
   #untold: CommitEntry[] = [];
@@ -255,7 +257,7 @@ export class MemoryHost implements FunctionHost {
       readSet: this.unknownReads.has(udfPath) ? unknownReads : run.readSet,
       scope: run.scope,
       nondeterministic: run.nondeterministic,
-      durationMs: 1,
+      durationMs: this.durationsMs.get(udfPath) ?? 1,
     };
   }
 

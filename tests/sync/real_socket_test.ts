@@ -1,0 +1,138 @@
+/** The hub behind real WebSockets: the few things that only they can show. */
+import assert from "node:assert/strict";
+import { noAccounts } from "../../mod/sync/authenticator.ts";
+import { Hub } from "../../mod/sync/hub.ts";
+import { socketLimits } from "../../mod/limits.ts";
+import { MemoryHost } from "./support/memory_host.ts";
+
+interface Received {
+  readonly frames: Record<string, unknown>[];
+  readonly closed: Promise<CloseEvent>;
+}
+
+class RealServer implements AsyncDisposable {
+  readonly host = new MemoryHost({
+    queries: { get: (ctx, { key }) => ctx.get(String(key)) ?? null },
+    mutations: {
+      set: (ctx, { key, value }) => {
+        ctx.set(String(key), value);
+      },
+    },
+  });
+  readonly hub = new Hub({ host: this.host, authenticator: noAccounts, dev: false });
+  /** The server's ends, in the order accepted. */
+  readonly sockets: WebSocket[] = [];
+  readonly #server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, (request) => {
+    const { socket, response } = Deno.upgradeWebSocket(request, { idleTimeout: 0 });
+    this.hub.accept(socket);
+    this.sockets.push(socket);
+    return response;
+  });
+
+  get port(): number {
+    return this.#server.addr.port;
+  }
+
+  async open(): Promise<WebSocket & { readonly received: Received }> {
+    const socket = new WebSocket(`ws://127.0.0.1:${this.port}/`);
+    const closed = Promise.withResolvers<CloseEvent>();
+    const received: Received = { frames: [], closed: closed.promise };
+    socket.onmessage = ({ data }) => received.frames.push(JSON.parse(data));
+    socket.onclose = closed.resolve;
+    await new Promise((resolve) => socket.onopen = resolve);
+    return Object.assign(socket, { received });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.hub.shutdown();
+    await this.#server.shutdown();
+  }
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let i = 0; !holds(); i++) {
+    assert.ok(i < 1000, "not within 10 s");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const addGet = (key: string) =>
+  JSON.stringify({
+    type: "ModifyQuerySet",
+    baseVersion: 0,
+    newVersion: 1,
+    modifications: [{ type: "Add", queryId: 0, udfPath: "get", args: { key } }],
+  });
+
+Deno.test("SQ1 MU1 a subscription and a mutation over a real socket", async () => {
+  await using server = new RealServer();
+  const socket = await server.open();
+  socket.send(addGet("a"));
+  socket.send('{"type":"Mutation","requestId":1,"udfPath":"set","args":{"key":"a","value":"\u2028ü😀"}}');
+  await until(() => socket.received.frames.length === 3);
+  assert.deepEqual(socket.received.frames.map(({ type }) => type), [
+    "Transition",
+    "MutationResponse",
+    "Transition",
+  ]);
+  assert.deepEqual(
+    (socket.received.frames[2]?.modifications as { value: unknown }[])[0]?.value,
+    "\u2028ü😀",
+  );
+});
+
+Deno.test("WS15 a binary frame and a frame that is too long get their FatalError before the close", async () => {
+  await using server = new RealServer();
+  const binary = await server.open();
+  binary.send(new Uint8Array([1, 2, 3]));
+  assert.equal((await binary.received.closed).code, 1003);
+  assert.deepEqual(binary.received.frames, [{
+    type: "FatalError",
+    error: "binary frame: every frame is JSON text",
+  }]);
+  const long = await server.open();
+  long.send("x".repeat(socketLimits.frameCharsMax + 1));
+  assert.equal((await long.received.closed).code, 1009);
+  assert.equal(long.received.frames[0]?.type, "FatalError");
+});
+
+Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", async () => {
+  const server = new RealServer();
+  const sockets = await Promise.all(Array.from({ length: 20 }, () => server.open()));
+  server.host.write({ a: "x".repeat(100_000) });
+  for (const socket of sockets) socket.send(addGet("a"));
+  await until(() => server.hub.subscriptionCount === 20);
+  await server[Symbol.asyncDispose]();
+  for (const { received } of sockets) {
+    assert.equal((await received.closed).code, 1012);
+    assert.equal(received.frames[0]?.type, "Transition");
+  }
+});
+
+Deno.test("SH7 a real socket that stops reading holds up nobody and costs no more than its buffer", async () => {
+  await using server = new RealServer();
+  const stuck = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+  await stuck.write(
+    new TextEncoder().encode(
+      "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ),
+  );
+  // One masked text frame; its mask is zero.
+  const payload = new TextEncoder().encode(addGet("a"));
+  const head = new Uint8Array([0x81, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]);
+  await stuck.write(new Uint8Array([...head, ...payload]));
+  const reading = await server.open();
+  reading.send(addGet("a"));
+  await until(() => server.hub.subscriptionCount === 2);
+  for (let i = 0; i < 100; i++) {
+    server.host.write({ a: `${i} ${"x".repeat(200_000)}` });
+    await until(() => JSON.stringify(reading.received.frames.at(-1) ?? null).includes(`"${i} x`));
+    reading.received.frames.length = 0;
+  }
+  // 20 MB were sent to the one that reads.
+  assert.ok(Number(server.sockets[0]?.bufferedAmount) > 0);
+  assert.ok(Number(server.sockets[0]?.bufferedAmount) <= socketLimits.bufferedBytesMax + 250_000);
+  stuck.close();
+  await until(() => server.hub.socketCount === 1);
+});
