@@ -23,5 +23,6 @@ export {
   query,
 } from "./api/registration.ts";
 export type { DataModelOf, Doc, Schema } from "./api/schema.ts";
+export type { ScheduledFunction, ScheduledFunctionState, Scheduler } from "./api/scheduler.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./api/schema.ts";
 export type { AnyDataModel, DataModel, Id } from "./api/values.ts";

@@ -16,3 +16,8 @@ export function systemTables(modules: readonly SystemModule[]): SchemaDefinition
 export function isSystemPath(udfPath: string): boolean {
   return /^_[^:]*:/.test(udfPath);
 }
+
+/** Whether a function of the service stands behind `ctx` of the app's functions, who may call it: `_ctx/<feature>:<name>`. */
+export function isCtxPath(udfPath: string): boolean {
+  return udfPath.startsWith("_ctx/");
+}

@@ -10,7 +10,8 @@ import type { TableBuilder } from "./api/schema.ts";
 export interface SystemModule {
   /**
    * Module path of the functions. Internal functions, which only the server calls, stand under `_system/<feature>`;
-   * those that clients may call under `_<feature>`.
+   * those behind `ctx`, which functions of the app may call too, under `_ctx/<feature>`; those that clients may call
+   * under `_<feature>`.
    */
   readonly path: `_${string}`;
   /** By table name, which begins with `_`. */

@@ -1,6 +1,7 @@
 /** The `ctx` of queries, mutations and actions as authors see it. Types only. */
 import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
+import type { Scheduler } from "./scheduler.ts";
 import type { DataModel, Id } from "./values.ts";
 
 /** Arguments may be left out when none is required. */
@@ -52,6 +53,7 @@ export interface QueryCtx<Model extends DataModel> extends FunctionCtx {
 /** Reads and writes in one transaction, which is undone when the handler throws. */
 export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseWriter<Model>;
+  readonly scheduler: Scheduler;
   /** Runs a mutation inside this transaction; when it throws, its own writes are undone and the error is thrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
@@ -63,6 +65,7 @@ export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
 export interface ActionCtx extends FunctionCtx {
   /** The app's environment variables. */
   readonly env: Readonly<Record<string, string>>;
+  readonly scheduler: Scheduler;
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
     ...args: ArgsRest<Name>

@@ -2,6 +2,7 @@
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { FunctionSpec } from "../api/registration.ts";
 import type { CallOrigin } from "../host_port.ts";
+import { isCtxPath } from "../system_functions.ts";
 import { RefusedCallError } from "./call_errors.ts";
 import type { Tables } from "./tables.ts";
 
@@ -39,9 +40,12 @@ export function findFunction(
   return found;
 }
 
-/** Internal functions of the app are for its other functions, those of the service for the service alone. */
-function reachesInternal({ system }: LoadedFunction, origin: CallOrigin): boolean {
-  return system ? origin === "system" : origin !== "client";
+/**
+ * Internal functions of the app are for its other functions, those of the service for the service alone, but for what
+ * stands behind `ctx`: that, app code may call.
+ */
+function reachesInternal({ system, udfPath }: LoadedFunction, origin: CallOrigin): boolean {
+  return system && !isCtxPath(udfPath) ? origin === "system" : origin !== "client";
 }
 
 function withArticle(kind: FunctionKind): string {

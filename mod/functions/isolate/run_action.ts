@@ -13,6 +13,7 @@ import { type Ending, endingOfError } from "./ending.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
+import { SchedulerApi } from "./scheduler_api.ts";
 
 const { parse } = JSON;
 const realNow = Date.now;
@@ -36,14 +37,23 @@ class ActionContext {
   readonly auth: AuthApi;
   readonly log: LogApi;
   readonly env: Readonly<Record<string, string>>;
+  readonly scheduler: SchedulerApi;
   readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
 
-  constructor(call: Call, env: Readonly<Record<string, string>>, run: (kind: FunctionKind) => Caller) {
+  constructor(
+    call: Call,
+    { app, env, run }: {
+      readonly app: App;
+      readonly env: Readonly<Record<string, string>>;
+      readonly run: (kind: FunctionKind) => Caller;
+    },
+  ) {
     this.auth = new AuthApi(call);
     this.log = new LogApi(call.logLines);
     this.env = env;
+    this.scheduler = new SchedulerApi({ app, now: realNow, mutate: run("mutation") });
     this.runQuery = run("query");
     this.runMutation = run("mutation");
     this.runAction = run("action");
@@ -79,7 +89,7 @@ export async function runAction(
   };
   try {
     const callee = findFunction(app, udfPath, { kind: "action", origin });
-    const ctx = new ActionContext(call, env, caller);
+    const ctx = new ActionContext(call, { app, env, run: caller });
     const text = await running.run(
       call,
       () => invoke(callee, ctx, { args, settle: async (result) => await result }),

@@ -3,7 +3,7 @@ import type { SchemaDefinition, TableDefinition } from "../../engine/types.ts";
 import type { Frame } from "./call.ts";
 
 /** Tables of the service that app code may read. It may write none of them. */
-const readableSystemTables: ReadonlySet<string> = new Set(["_users"]);
+const readableSystemTables: ReadonlySet<string> = new Set(["_users", "_scheduled_functions"]);
 
 const NO_SCHEMA =
   "The app has no tables: add a schema.ts that says `export default defineSchema({ messages: defineTable({ body: z.string() }) })`";

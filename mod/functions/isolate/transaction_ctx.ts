@@ -9,6 +9,7 @@ import { DatabaseApi } from "./database_api.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
+import { SchedulerApi } from "./scheduler_api.ts";
 
 const { parse } = JSON;
 
@@ -30,10 +31,16 @@ export class QueryContext {
 }
 
 export class MutationContext extends QueryContext {
+  readonly scheduler: SchedulerApi;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
 
   constructor(app: App, frame: Frame) {
     super(app, frame);
+    this.scheduler = new SchedulerApi({
+      app,
+      now: () => frame.call.at,
+      mutate: (name, args) => runNested(app, frame, { kind: "mutation", name, args }),
+    });
     this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
   }
 }

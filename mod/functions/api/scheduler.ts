@@ -1,0 +1,57 @@
+/** `ctx.scheduler` as authors see it. Types only. */
+import type { ArgsOf, FunctionName } from "../../protocol/function_reference.ts";
+import type { Id } from "./values.ts";
+
+/** Arguments may be left out when none is required. */
+type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
+  : [args: ArgsOf<Name>];
+
+/** What can be scheduled. */
+export type SchedulableName = FunctionName<"mutation" | "action">;
+
+/**
+ * Runs mutations and actions later, as nobody: `ctx.auth` of a scheduled function is empty. In a mutation, scheduling and
+ * canceling are part of its transaction; in an action, each is a transaction of its own.
+ *
+ * A scheduled mutation runs exactly once: its writes and its end are one commit. A scheduled action runs at most once: one
+ * that was running when the server ended is not run again. Neither is run again after an error of its own.
+ */
+export interface Scheduler {
+  /** Runs a function `delayMs` milliseconds from now. Gives back the id of its document in `_scheduled_functions`. */
+  runAfter<Name extends SchedulableName>(
+    delayMs: number,
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): Promise<Id<"_scheduled_functions">>;
+  /** Runs a function at a time, in milliseconds since the epoch; at once when it is over. */
+  runAt<Name extends SchedulableName>(
+    time: number | Date,
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): Promise<Id<"_scheduled_functions">>;
+  /** A function that waits will not run. An action that runs goes on; what has ended stays as it is. */
+  cancel(id: Id<"_scheduled_functions">): Promise<void>;
+}
+
+/** What became of a scheduled function. */
+export type ScheduledFunctionState =
+  | { readonly kind: "pending" }
+  | { readonly kind: "inProgress" }
+  | { readonly kind: "success" }
+  | { readonly kind: "failed"; readonly error: string }
+  | { readonly kind: "canceled" };
+
+/** A document of `_scheduled_functions`, which app code may read. Kept for a week after the function has ended. */
+export interface ScheduledFunction {
+  readonly _id: Id<"_scheduled_functions">;
+  readonly _creationTime: number;
+  /** Path of the function. */
+  readonly name: string;
+  readonly args: Record<string, unknown>;
+  /** When it is to run, in milliseconds since the epoch. */
+  readonly scheduledTime: number;
+  /** When it ended or was canceled. */
+  readonly completedTime?: number;
+  readonly state: ScheduledFunctionState;
+  readonly functionKind: "mutation" | "action";
+}
