@@ -102,6 +102,16 @@ Deno.test("SH6 every socket gets on, whatever its queries cost and whoever share
   );
 });
 
+Deno.test("SH6 a query whose neighbours take turns being under way is not starved", async () => {
+  const { standstillMs } = await run({
+    durationsMs: [10, 30, 100],
+    sockets: [[1, 2], [2, 0]],
+    readers: 2,
+    timeMs: 12_000,
+  });
+  for (const ms of standstillMs) assert.ok(ms <= 1_000, `stood still for ${ms} ms`);
+});
+
 Deno.test("SH6 a slow query shared with others does not slow down those who do not show it", async () => {
   const { standstillMs } = await run({
     durationsMs: [10, 2_000, 10],
