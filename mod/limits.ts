@@ -355,6 +355,70 @@ export const authLimits = {
   userAgentCharsMax: 200,
 } as const;
 
+/** Limits of stored files (contract: Limits; bounds the contract leaves open are chosen here). */
+export const storageLimits = {
+  /** Largest upload unless the operator sets another. */
+  uploadBytesMax: 100 * MiB,
+  /** An upload URL can be used this long after it was made. */
+  uploadUrlMs: 3_600_000,
+  /** A used upload URL is remembered this long, to be told from one that has expired. */
+  usedUploadKeptMs: 86_400_000,
+  /** An upload that sends nothing for this long has failed. */
+  uploadStallMs: 60_000,
+  /** Uploads under way at once; one more is refused. */
+  uploadsAtOnceMax: 1_000,
+  /** Bytes of a refused upload that are still read, so that its client comes to read the answer. */
+  refusedBytesRead: 1 * MiB,
+  /** Uploads from one client address: `burst` at once, then `perMinute`. */
+  uploadsPerClient: { burst: 60, perMinute: 120 },
+  /** Clients whose uploads are counted; the one unused for longest gives way. */
+  rateLimitKeysMax: 50_000,
+  /** Longest file name; the rest is cut off. */
+  nameCharsMax: 255,
+  /** Longest content type; a longer one is refused. */
+  contentTypeCharsMax: 255,
+  /** Ranges in one request; with more the header is ignored. */
+  rangesMax: 16,
+  /** How long a browser may keep a file. */
+  cacheSeconds: 2_592_000,
+  /** Bytes of a file read from disk at once. */
+  readChunkBytes: 256 * KiB,
+  /** Files whose facts are kept in memory to answer reads without a look-up. */
+  cachedFilesMax: 20_000,
+  /** Longest lifetime of a signed URL. */
+  signedUrlSecondsMax: 10 * 365 * 86_400,
+  /** Files whose contents are removed between two commits that forget them. */
+  removedAtOnceMax: 100,
+  /** Blobs looked up in one query of the orphan sweep. */
+  sweptAtOnceMax: 500,
+  /** A blob without a document is an orphan once it is this old. */
+  orphanAgeMs: 3_600_000,
+  /** Time between two sweeps of orphans. */
+  sweepIntervalMs: 6 * 3_600_000,
+  /** Bytes of a file in one message between main and an action. */
+  actionChunkBytes: 512 * KiB,
+  /** Files that actions are storing at once; one more is refused. */
+  actionUploadsMax: 256,
+  /** Largest file an action reads whole. */
+  actionReadBytesMax: 512 * MiB,
+  /** Longest edge of a thumbnail, in pixels. */
+  thumbnailEdgeMax: 1_024,
+  /** Largest image a thumbnail is made of, in bytes. */
+  thumbnailSourceBytesMax: 32 * MiB,
+  /** Largest image a thumbnail is made of, in pixels. */
+  thumbnailSourcePixelsMax: 40_000_000,
+  /** Thumbnails being made at once: each may hold a decoded image. */
+  thumbnailsAtOnceMax: 2,
+  /** Thumbnails waiting to be made; one more is refused. */
+  thumbnailsQueuedMax: 256,
+  /** A thumbnail that takes longer ends the process that makes it. */
+  thumbnailMs: 30_000,
+  /** The process that makes thumbnails ends when it had nothing to do for this long. */
+  thumbnailIdleMs: 60_000,
+  /** Private writable memory of that process, above what the runtime itself reserves. */
+  thumbnailDataMiB: 1_024,
+} as const;
+
 /** Rate limits: `burst` calls at once, then `perMinute`. */
 export const rateLimits = {
   /** Passwords, codes and setup tokens tried from one client address. */

@@ -1,58 +1,8 @@
-/** How accounts call their system functions from main: typed, and with failures as errors. */
-import { UserError } from "../errors.ts";
+/** References to the system functions of accounts, and what calls them. */
 import { createApi } from "../functions/api/reference.ts";
-import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
-import { anonymous, type Identity } from "../functions/identity.ts";
-import type { Outcome } from "../functions/outcome.ts";
-import { functionPath, type FunctionReference } from "../protocol/function_reference.ts";
 import type { systemFunctions } from "./functions.ts";
+
+export { type CallOptions, type CallPort, SystemCalls } from "../functions/system_calls.ts";
 
 /** References to the system functions of accounts. */
 export const system = createApi<{ "_system/auth": typeof systemFunctions }>().internal._system.auth;
-
-/** What calls go through: the writer for mutations, the shared queries for queries. */
-export interface CallPort {
-  mutate(call: MutationCall): Promise<MutationAnswer>;
-  query(call: FunctionCall): Promise<Outcome>;
-}
-
-export interface CallOptions {
-  /** Who `ctx.auth` says is calling; nobody unless told. */
-  readonly identity?: Identity;
-}
-
-/** Calls system functions. A `UserError` thrown there is thrown here; any other failure is an `Error`. */
-export class SystemCalls {
-  readonly #port: CallPort;
-
-  constructor(port: CallPort) {
-    this.#port = port;
-  }
-
-  async query<Args extends Record<string, unknown>, Result>(
-    reference: FunctionReference<"query", Args, Result>,
-    args: Args,
-    { identity = anonymous }: CallOptions = {},
-  ): Promise<Result> {
-    const udfPath = functionPath(reference);
-    return resultOf(await this.#port.query({ udfPath, args, identity, origin: "system" }), udfPath);
-  }
-
-  async mutate<Args extends Record<string, unknown>, Result>(
-    reference: FunctionReference<"mutation", Args, Result>,
-    args: Args,
-    { identity = anonymous }: CallOptions = {},
-  ): Promise<Result> {
-    const udfPath = functionPath(reference);
-    const { outcome } = await this.#port.mutate({ udfPath, args, identity, origin: "system" });
-    return resultOf(outcome, udfPath);
-  }
-}
-
-function resultOf<Result>(outcome: Outcome, udfPath: string): Result {
-  // The function was found by its reference, whose type says what it returns.
-  if (outcome.ok) return JSON.parse(outcome.value) as Result;
-  const { kind, message, data } = outcome.error;
-  if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
-  throw new Error(`${udfPath} failed: ${message}`);
-}
