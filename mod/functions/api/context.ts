@@ -2,7 +2,7 @@
 import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { Scheduler } from "./scheduler.ts";
-import type { DataModel, Id } from "./values.ts";
+import type { DataModel, Id, Readable } from "./values.ts";
 
 /** Arguments may be left out when none is required. */
 export type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
@@ -47,7 +47,7 @@ interface FunctionCtx {
 
 /** Reads the database at one moment. The clock stands still, chance repeats, nothing outside can be reached. */
 export interface QueryCtx<Model extends DataModel> extends FunctionCtx {
-  readonly db: DatabaseReader<Model>;
+  readonly db: DatabaseReader<Readable<Model>>;
 }
 
 /** Reads and writes in one transaction, which is undone when the handler throws. */

@@ -6,6 +6,7 @@ import type {
   FieldPath,
   FieldValue,
   Id,
+  Readable,
   SystemFields,
   TableNames,
   TableTypes,
@@ -208,7 +209,7 @@ type Writable<Input> = Input extends unknown ? Input & Partial<SystemFields<stri
 type PatchOf<Input> = Input extends unknown ? { [Field in keyof Input]?: Input[Field] | undefined } : never;
 
 /** Reading and writing, all in one transaction. Reads see the writes before them. */
-export interface DatabaseWriter<Model extends DataModel> extends DatabaseReader<Model> {
+export interface DatabaseWriter<Model extends DataModel> extends DatabaseReader<Readable<Model>> {
   /** Stores a new document and gives back its id. */
   insert<Table extends TableNames<Model>>(table: Table, fields: Model[Table]["input"]): Promise<Id<Table>>;
   /** Sets the named fields; `undefined` removes one. */

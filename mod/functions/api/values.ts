@@ -39,6 +39,26 @@ export type AnyDataModel = Record<string, {
   readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
 }>;
 
+/** Tables of the service that app code reads and cannot write. */
+export interface ReadableSystemTables {
+  readonly _users: {
+    readonly fields: {
+      /** Normalized; users of external issuers may have none. */
+      email?: string | undefined;
+      emailVerified: boolean;
+      name?: string | undefined;
+    };
+    readonly input: never;
+    readonly indexes: { readonly by_email: readonly ["email"] };
+    readonly searchIndexes: Record<never, never>;
+    readonly vectorIndexes: Record<never, never>;
+  };
+}
+
+/** A data model with the tables of the service that can be read beside it. */
+export type Readable<Model extends DataModel> = "_users" extends keyof Model ? Model
+  : Model & ReadableSystemTables;
+
 /** Names of the tables of a data model. */
 export type TableNames<Model extends DataModel> = keyof Model & string;
 
