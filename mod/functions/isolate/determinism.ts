@@ -12,17 +12,19 @@ const realRandom = Math.random;
 const { construct } = Reflect;
 
 /** The call under way, marked as one that read the clock or the generator. */
-function marked(): Call | null {
+export function marked(): Call | null {
   const call = currentCall();
   if (call !== null) call.nondeterministic = true;
   return call;
 }
 
-function frozenNow(): number {
+/** The clock of the call under way, which is marked as one that read it. */
+export function frozenNow(): number {
   return marked()?.at ?? realNow();
 }
 
-function seededRandom(): number {
+/** The next number of the call under way, which is marked as one that drew it. */
+export function seededRandom(): number {
   const call = marked();
   if (call === null || call.seed === null) return realRandom();
   call.random ??= generator(call.seed());
