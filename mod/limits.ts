@@ -241,8 +241,6 @@ export const schedulerLimits = {
   interruptedAtOnce: 100,
   /** Rows of old results that one step deletes. */
   rowsCleanedMax: 250,
-  /** Time between two deletions of old results. */
-  cleanIntervalMs: 600_000,
   /** Time running functions get to end when the server stops. */
   closeMs: 5_000,
   /** Crons of one app. */

@@ -16,12 +16,11 @@ import { failed, type Outcome } from "./outcome.ts";
 
 /** An action that main runs. */
 export interface MainAction {
+  /** `internal`: only the server itself calls it. Public when absent. */
+  readonly visibility?: FunctionInfo["visibility"];
   /** Runs with the caller's arguments, checked by {@linkcode mainAction}. The result is JSON. */
   run(args: Record<string, unknown>, identity: Identity): Promise<Outcome>;
 }
-
-/** A function's place among the app's: what clients see is the same. */
-const PUBLIC_ACTION: FunctionInfo = { kind: "action", visibility: "public" };
 
 /** Makes an action of a schema for its arguments and a handler. `ServiceError` and `UserError` reach the caller. */
 export function mainAction<Args extends z.ZodType>(
@@ -77,11 +76,19 @@ export class HostWithMainActions implements FunctionHost {
   }
 
   info(udfPath: string): FunctionInfo | undefined {
-    return this.#actions.has(udfPath) ? PUBLIC_ACTION : this.#host.info(udfPath);
+    const action = this.#actions.get(udfPath);
+    // A function's place among the app's: what clients see is the same.
+    if (action !== undefined) return { kind: "action", visibility: action.visibility ?? "public" };
+    return this.#host.info(udfPath);
   }
 
   act(call: FunctionCall): Promise<Outcome> {
-    return this.#actions.get(call.udfPath)?.run(call.args, call.identity) ?? this.#host.act(call);
+    const action = this.#actions.get(call.udfPath);
+    if (action === undefined) return this.#host.act(call);
+    if (action.visibility === "internal" && call.origin !== "system") {
+      return Promise.resolve(failed("unknown_function", `There is no function "${call.udfPath}"`));
+    }
+    return action.run(call.args, call.identity);
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {

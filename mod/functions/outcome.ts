@@ -10,6 +10,8 @@ export interface CallError {
   readonly message: string;
   /** Code and data of a user error; `null` for the other kinds. */
   readonly data: ErrorData;
+  /** Set when nothing of the call has happened and its function is not to blame: the same call may succeed later. */
+  readonly retryable?: true;
   /** Stack trace that names the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
 }
@@ -48,6 +50,10 @@ export function errorStatus(error: CallError): 400 | 404 | 500 {
 }
 
 /** An outcome for a call that failed before or outside any app code. */
-export function failed(kind: CallErrorKind, message: string): Outcome {
-  return { ok: false, error: { kind, message, data: null }, logLines: [] };
+export function failed(
+  kind: CallErrorKind,
+  message: string,
+  options: Pick<CallError, "retryable"> = {},
+): Outcome {
+  return { ok: false, error: { kind, message, data: null, ...options }, logLines: [] };
 }

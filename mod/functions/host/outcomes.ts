@@ -28,7 +28,7 @@ export function callText(call: FunctionCall | MutationCall): string {
 
 /** The outcome of a call that a full queue refused. */
 export function overloaded(what: string): Outcome {
-  return failed("internal", `The server is overloaded: ${what}`);
+  return failed("internal", `The server is overloaded: ${what}`, { retryable: true });
 }
 
 /** The outcome of calls that are left when the host ends. */

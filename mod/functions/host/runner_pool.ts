@@ -145,7 +145,9 @@ export class RunnerPool {
       this.#failures++;
       log("error", "Cannot start an action runner", { message: started.message });
       if (this.#failures >= FAILED_STARTS_MAX && this.#takers().length === 0) {
-        const outcome = failed("internal", `The app cannot be started: ${started.message}`);
+        const outcome = failed("internal", `The app cannot be started: ${started.message}`, {
+          retryable: true,
+        });
         for (const { resolve } of this.#waiting.splice(0)) resolve(outcome);
       }
     } else if (this.#closing) {

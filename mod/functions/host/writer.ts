@@ -286,7 +286,7 @@ export class Writer {
   /** Answers the calls that have waited too long for a writer. */
   #giveUpOld(message: string): void {
     const since = this.#options.clock.now() - isolateLimits.startMs;
-    const reason = failed("internal", `The app cannot be started: ${message}`);
+    const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
     const unknown = failed("internal", `It is not known whether the mutation was committed: ${message}`);
     this.#answer((this.#out?.unanswered ?? []).filter(({ queuedAt }) => queuedAt < since), unknown);

@@ -99,7 +99,7 @@ function failedGroupText(
 ): string {
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
   const answer: Answer = {
-    outcome: { error: { kind: "internal", message, data: null }, logLines: [] },
+    outcome: { error: { kind: "internal", message, data: null, retryable: true }, logLines: [] },
     ts,
     replayed: false,
   };
