@@ -1,0 +1,156 @@
+/**
+ * What functions see of the world in a test server: the clock of the test, chance that repeats, a console whose lines
+ * belong to the call, and no network or timers in queries and mutations. The rest of the process keeps its own: who asks
+ * is told apart by the asynchronous context, and with the last server everything is put back.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { frozenNow, marked, seededRandom } from "../functions/isolate/determinism.ts";
+import { currentCall } from "../functions/isolate/call.ts";
+import { captureConsole } from "../functions/isolate/log_api.ts";
+import { runningAction } from "../functions/isolate/run_action.ts";
+
+/** Where code runs: in a query or mutation, or in an action whose clock this is. */
+type Place = { readonly in: "transaction" } | { readonly in: "action"; readonly now: () => number };
+
+const places = new AsyncLocalStorage<Place>();
+
+/** Runs a query or a mutation. */
+export function inTransaction<T>(run: () => T): T {
+  return places.run({ in: "transaction" }, run);
+}
+
+/** Runs an action. */
+export function inAction<T>(now: () => number, run: () => T): T {
+  return places.run({ in: "action", now }, run);
+}
+
+/** The time for the code that asks, `null` outside functions. */
+function functionNow(): number | null {
+  const place = places.getStore();
+  if (place === undefined) return null;
+  return place.in === "transaction" ? frozenNow() : place.now();
+}
+
+const transacting = () => places.getStore()?.in === "transaction";
+
+let users = 0;
+let restore: (() => void) | null = null;
+
+/** Puts the surroundings in place; they stay until each who asked for them has released them. */
+export function useFunctionSurroundings(): { release(): void } {
+  users++;
+  restore ??= install();
+  return {
+    release() {
+      users--;
+      if (users > 0) return;
+      restore?.();
+      restore = null;
+    },
+  };
+}
+
+const refused = [
+  "fetch",
+  "WebSocket",
+  "EventSource",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+] as const;
+
+function install(): () => void {
+  const undo: (() => void)[] = [];
+  const replace = (target: object, { name, value }: { readonly name: string; readonly value: unknown }) => {
+    const before = Object.getOwnPropertyDescriptor(target, name);
+    if (before === undefined) return;
+    Object.defineProperty(target, name, { value, writable: true, configurable: true, enumerable: false });
+    undo.push(() => Object.defineProperty(target, name, before));
+  };
+  const RealDate = Date;
+  replace(globalThis, {
+    name: "Date",
+    value: new Proxy(RealDate, {
+      construct(target, args: unknown[], newTarget) {
+        const now = args.length === 0 ? functionNow() : null;
+        return Reflect.construct(target, now === null ? args : [now], newTarget) as Date;
+      },
+      apply(target) {
+        const now = functionNow();
+        return now === null ? target() : new target(now).toString();
+      },
+      get(target, property, receiver) {
+        if (property === "now") return () => functionNow() ?? RealDate.now();
+        return Reflect.get(target, property, receiver);
+      },
+    }),
+  });
+  const realRandom = Math.random;
+  replace(Math, { name: "random", value: () => transacting() ? seededRandom() : realRandom() });
+  const realPerformanceNow = performance.now.bind(performance);
+  replace(Performance.prototype, {
+    name: "now",
+    value: () => {
+      const now = functionNow();
+      return now === null ? realPerformanceNow() : now - performance.timeOrigin;
+    },
+  });
+  for (const name of ["getRandomValues", "randomUUID"] as const) {
+    const real = Crypto.prototype[name] as (...args: unknown[]) => unknown;
+    replace(Crypto.prototype, {
+      name,
+      value(this: Crypto, ...args: unknown[]): unknown {
+        if (transacting()) marked();
+        return Reflect.apply(real, this, args);
+      },
+    });
+  }
+  for (const name of refused) {
+    const real: unknown = Reflect.get(globalThis, name);
+    if (typeof real !== "function") continue;
+    replace(globalThis, { name, value: refusedInTransactions(name, real) });
+  }
+  replace(globalThis, { name: "console", value: functionConsole(console) });
+  return () => {
+    for (const step of undo.reverse()) step();
+  };
+}
+
+/** The same function or class, but for queries and mutations. */
+function refusedInTransactions(name: string, real: object): unknown {
+  const check = () => {
+    if (!transacting()) return;
+    throw new TypeError(`${name} is not available in queries and mutations: use it in an action`);
+  };
+  return new Proxy(real as (...args: unknown[]) => unknown, {
+    apply(target, receiver: unknown, args) {
+      check();
+      return Reflect.apply(target, receiver, args);
+    },
+    construct(target, args, newTarget) {
+      check();
+      return Reflect.construct(target, args, newTarget) as object;
+    },
+  });
+}
+
+/** Prints as before; what functions print becomes log lines of their call, too. */
+function functionConsole(real: Console): Console {
+  const captured = captureConsole(real, (level, values) => {
+    const call = transacting() ? currentCall() : runningAction();
+    call?.logLines.addConsole(level, values);
+  });
+  return new Proxy(real, {
+    get(target, property) {
+      const own: unknown = Reflect.get(target, property);
+      const capturing: unknown = Reflect.get(captured, property);
+      if (places.getStore() === undefined || typeof own !== "function" || typeof capturing !== "function") {
+        return own;
+      }
+      return (...values: unknown[]) => {
+        Reflect.apply(capturing, captured, values);
+        Reflect.apply(own, target, values);
+      };
+    },
+  });
+}

@@ -1,0 +1,273 @@
+/**
+ * The functions of an app on the real engine in this process: what isolates do in the server, without processes. The same
+ * loader and the same runs; what only a process can give is missing: a memory limit, and an end for endless loops.
+ */
+import { decodeId, openReaderDatabase, openWriterDatabase } from "../engine/mod.ts";
+import type { CommitEntry, ReaderDatabase, ReadTransaction, WriterDatabase } from "../engine/mod.ts";
+import { setTableResolver } from "../functions/api/schema.ts";
+import type {
+  FunctionCall,
+  FunctionHost,
+  FunctionInfo,
+  MutationAnswer,
+  MutationCall,
+  QueryAnswer,
+  Wave,
+} from "../functions/host_port.ts";
+import { currentCall } from "../functions/isolate/call.ts";
+import { setFunctionsUrl } from "../functions/isolate/call_errors.ts";
+import type { Ending } from "../functions/isolate/ending.ts";
+import { giveUpWaiting } from "../functions/isolate/idle.ts";
+import type { LoadedApp } from "../functions/isolate/loader.ts";
+import { runAction, type SubCaller } from "../functions/isolate/run_action.ts";
+import { runMutation } from "../functions/isolate/run_mutation.ts";
+import { runQuery } from "../functions/isolate/run_query.ts";
+import { failed, type Outcome } from "../functions/outcome.ts";
+import { functionLimits } from "../limits.ts";
+import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
+import { inTurn } from "./turns.ts";
+
+export interface InProcessHostOptions {
+  readonly app: LoadedApp;
+  /** URL of the functions folder, which stack traces leave out; empty for modules from anywhere. */
+  readonly functionsUrl: string;
+  readonly databasePath: string;
+  /** The clock of functions, milliseconds since the epoch. */
+  readonly now: () => number;
+  /** What actions see as `ctx.env`. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export class InProcessHost implements FunctionHost, Disposable {
+  readonly #options: InProcessHostOptions;
+  readonly #writer: WriterDatabase;
+  readonly #reader: ReaderDatabase;
+  readonly #surroundings = useFunctionSurroundings();
+  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #freeListeners: (() => void)[] = [];
+  /** Advanced with each commit, before the listeners are told of it. */
+  #ts: number;
+  #waveRunning = false;
+  #actionCount = 0;
+  #callsUnderWay = 0;
+  #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
+  #closed = false;
+
+  /** Opens the database and makes it fit the app's schema. Throws `SchemaError` when its documents do not. */
+  constructor(options: InProcessHostOptions) {
+    this.#options = options;
+    const { app, databasePath, functionsUrl } = options;
+    try {
+      setFunctionsUrl(functionsUrl);
+      setTableResolver(tableOfId);
+      this.#writer = openWriterDatabase(databasePath);
+    } catch (error) {
+      this.#surroundings.release();
+      throw error;
+    }
+    try {
+      this.#writer.applySchema(app.schema);
+      this.#reader = openReaderDatabase(databasePath);
+      this.#reader.useSchema(app.schema);
+    } catch (error) {
+      this.#writer[Symbol.dispose]();
+      this.#surroundings.release();
+      throw error;
+    }
+    this.#ts = this.#writer.ts;
+  }
+
+  /** To be called when no call is under way: see {@linkcode settled}. */
+  [Symbol.dispose](): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#reader[Symbol.dispose]();
+    this.#writer[Symbol.dispose]();
+    this.#surroundings.release();
+  }
+
+  get ts(): number {
+    return this.#ts;
+  }
+
+  /** Queries, mutations and actions that have not ended. */
+  get callsUnderWay(): number {
+    return this.#callsUnderWay;
+  }
+
+  info(udfPath: string): FunctionInfo | undefined {
+    return this.#options.app.functions.get(udfPath)?.spec;
+  }
+
+  get readerFree(): boolean {
+    return !this.#waveRunning;
+  }
+
+  onReaderFree(listener: () => void): void {
+    this.#freeListeners.push(listener);
+  }
+
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
+    this.#commitListeners.push(listener);
+  }
+
+  /** Code is loaded once. */
+  onReload(): void {}
+
+  serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void {
+    this.#serveQuery = run;
+  }
+
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return this.#counted(() =>
+      inTurn(async () => {
+        if (this.#closed) return { outcome: closedOutcome, ts: this.#ts, replayed: false };
+        try {
+          return await this.#mutate(call);
+        } catch (error) {
+          this.#writer.rollbackGroup();
+          return { outcome: failed("internal", messageOf(error)), ts: this.#ts, replayed: false };
+        }
+      })
+    );
+  }
+
+  startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+  ): Wave {
+    this.#waveRunning = true;
+    const pinned = Promise.withResolvers<number>();
+    const done = this.#counted(() =>
+      inTurn(async () => {
+        if (!this.#closed) await this.#runWave(queries, { onAnswer, onPinned: pinned.resolve });
+      })
+    ).then(() => {
+      this.#waveRunning = false;
+      for (const listener of this.#freeListeners) listener();
+    });
+    return { pinned: pinned.promise, done };
+  }
+
+  act(call: FunctionCall): Promise<Outcome> {
+    return this.#counted(() => this.#act(call, 0));
+  }
+
+  async #act(call: FunctionCall, depth: number): Promise<Outcome> {
+    if (this.#closed) return closedOutcome;
+    const { app, env, now } = this.#options;
+    const subCall: SubCaller = ({ kind, udfPath, args }) =>
+      this.#serve({ udfPath, args, identity: call.identity, origin: "server" }, { kind, depth });
+    const message = { type: "RunAction", call: ++this.#actionCount, ...call } as const;
+    const timeout = Promise.withResolvers<Outcome>();
+    const { actionTimeoutMs } = functionLimits;
+    const timer = setTimeout(
+      () => timeout.resolve(failed("internal", timeoutText("action", actionTimeoutMs))),
+      actionTimeoutMs,
+    );
+    const run = inAction(now, () => runAction(app, message, { env: Object.freeze({ ...env }), subCall }));
+    const answer = run.then(({ ending, logLines }) => outcomeOf(ending, logLines));
+    try {
+      return await Promise.race([answer, timeout.promise]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #serve(
+    call: FunctionCall,
+    { kind, depth }: { readonly kind: "query" | "mutation" | "action"; readonly depth: number },
+  ): Promise<Outcome> {
+    if (kind === "mutation") return (await this.mutate(call)).outcome;
+    if (kind === "query") {
+      return await this.#serveQuery?.(call) ?? failed("internal", "No one serves queries");
+    }
+    if (depth + 1 < functionLimits.nestingMax) return await this.#act(call, depth + 1);
+    return failed("internal", `Actions are nested more than ${functionLimits.nestingMax} deep`);
+  }
+
+  async #mutate(call: MutationCall): Promise<MutationAnswer> {
+    setFunctionsUrl(this.#options.functionsUrl);
+    this.#writer.openGroup();
+    const { ending, logLines, ts, replayed, entry } = await patiently(
+      "mutation",
+      () => runMutation(this.#options.app, this.#writer, { mutation: call, at: this.#options.now() }),
+    );
+    this.#writer.commitGroup("");
+    this.#ts = this.#writer.ts;
+    if (entry !== null) { for (const listener of this.#commitListeners) listener([entry]); }
+    return { outcome: outcomeOf(ending, logLines), ts, replayed };
+  }
+
+  async #runWave(
+    queries: readonly FunctionCall[],
+    { onAnswer, onPinned }: {
+      readonly onAnswer: (index: number, answer: QueryAnswer) => void;
+      readonly onPinned: (ts: number) => void;
+    },
+  ): Promise<void> {
+    setFunctionsUrl(this.#options.functionsUrl);
+    const ts = this.#reader.openSnapshot();
+    try {
+      onPinned(ts);
+      for (const [index, call] of queries.entries()) {
+        onAnswer(index, { ...await this.#query(call, this.#reader.beginQuery()), ts });
+      }
+    } finally {
+      this.#reader.closeSnapshot();
+    }
+  }
+
+  async #query(call: FunctionCall, reads: ReadTransaction): Promise<Omit<QueryAnswer, "ts">> {
+    const startedAt = performance.now();
+    const { ending, logLines, readSet, scope, nondeterministic } = await patiently(
+      "query",
+      () => runQuery(this.#options.app, call, { reads, at: this.#options.now() }),
+    );
+    const durationMs = performance.now() - startedAt;
+    return { outcome: outcomeOf(ending, logLines), readSet, scope, nondeterministic, durationMs };
+  }
+
+  async #counted<T>(run: () => Promise<T>): Promise<T> {
+    this.#callsUnderWay++;
+    try {
+      return await run();
+    } finally {
+      this.#callsUnderWay--;
+    }
+  }
+}
+
+const closedOutcome = failed("internal", "The test server is closed");
+
+/** Runs a function and fails it when it awaits something that does not happen in its time. */
+async function patiently<T>(kind: "query" | "mutation", run: () => Promise<T>): Promise<T> {
+  const timeoutMs = kind === "query" ? functionLimits.queryTimeoutMs : functionLimits.mutationTimeoutMs;
+  const timer = setTimeout(() => giveUpWaiting(new Error(timeoutText(kind, timeoutMs))), timeoutMs);
+  try {
+    return await inTransaction(run);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function timeoutText(kind: string, timeoutMs: number): string {
+  return `The ${kind} ran longer than its limit of ${timeoutMs / 1000} seconds`;
+}
+
+/** Outside a run only the form of an id can be judged. */
+function tableOfId(id: string): string | null | undefined {
+  const reads = currentCall()?.reads;
+  if (reads !== undefined) return reads.tableOf(id);
+  return decodeId(id) === null ? null : undefined;
+}
+
+function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {
+  return ending.ok
+    ? { ok: true, value: ending.text, logLines }
+    : { ok: false, error: ending.error, logLines };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

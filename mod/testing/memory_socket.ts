@@ -1,0 +1,49 @@
+/** Sockets without a network: the client's end and the hub's end in one process, frames in order, each in a turn of its own. */
+import type { WebSocketFactory, WebSocketLike } from "../client/mod.ts";
+import type { Hub, SocketHandle } from "../sync/hub.ts";
+
+/** A `WebSocket` class whose sockets lead to a hub. */
+export function memorySockets(hub: Hub): WebSocketFactory {
+  return class MemorySocket implements WebSocketLike {
+    onopen: ((event: never) => void) | null = null;
+    onmessage: ((event: never) => void) | null = null;
+    onclose: ((event: never) => void) | null = null;
+    onerror: ((event: never) => void) | null = null;
+    /** The hub's end, from opening to closing. */
+    #handle: SocketHandle | null = null;
+    #closed = false;
+
+    constructor(_url: string) {
+      queueMicrotask(() => {
+        if (this.#closed) return;
+        this.#handle = hub.connect({
+          bufferedAmount: 0,
+          send: (text) => this.#later(() => this.onmessage?.({ data: text } as never)),
+          close: (code, reason) => this.#later(() => this.#end(code, reason)),
+        });
+        if (this.#handle !== null) this.onopen?.({} as never);
+      });
+    }
+
+    send(text: string): void {
+      this.#later(() => this.#handle?.receive(text));
+    }
+
+    close(code = 1000, reason = ""): void {
+      this.#end(code, reason);
+    }
+
+    #later(run: () => void): void {
+      queueMicrotask(() => {
+        if (!this.#closed) run();
+      });
+    }
+
+    #end(code: number, reason: string): void {
+      if (this.#closed) return;
+      this.#closed = true;
+      this.#handle?.closed();
+      queueMicrotask(() => this.onclose?.({ code, reason } as never));
+    }
+  };
+}

@@ -1,0 +1,10 @@
+/**
+ * `syncline/test`: an app's functions in the app's own tests, on the real engine.
+ *
+ * @module
+ */
+export { createTestServer } from "./test_server.ts";
+export type { ModelOf, TestModules, TestServer, TestServerOptions, TestUser } from "./test_server.ts";
+export type { TestCaller } from "./test_caller.ts";
+export type { TestSubscription } from "./test_subscription.ts";
+export { FunctionError } from "../client/mod.ts";

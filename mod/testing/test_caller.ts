@@ -1,0 +1,111 @@
+/** Somebody who calls the functions of a test server: a user, an administrator, or nobody in particular. */
+import { FunctionError, SynclineClient } from "../client/mod.ts";
+import { jsonArgs } from "../client/json_args.ts";
+import type { ArgsRest } from "../functions/api/context.ts";
+import type { FunctionCall } from "../functions/host_port.ts";
+import type { Identity } from "../functions/identity.ts";
+import { type Outcome, publicError } from "../functions/outcome.ts";
+import {
+  type FunctionKind,
+  type FunctionName,
+  functionPath,
+  type ResultOf,
+} from "../protocol/function_reference.ts";
+import { refuseCall } from "../sync/refuse_call.ts";
+import { TestSubscription } from "./test_subscription.ts";
+
+/** What a caller needs of its server. */
+export interface CallerPort {
+  /** Runs a call, waits until everybody who is connected has seen its effects. */
+  run(kind: FunctionKind, call: FunctionCall): Promise<Outcome>;
+  /** A client over a socket in memory, signed in with the token unless it is `null`. Closed with the server. */
+  connect(token: string | null): SynclineClient;
+  /** Whether callers are shown real error messages. */
+  readonly dev: boolean;
+}
+
+/**
+ * Calls functions as one identity. Calls reject with the `FunctionError` of `syncline/client`: `code` and `data` are those
+ * of the app's `UserError`, other errors have the real message.
+ */
+export class TestCaller {
+  readonly #port: CallerPort;
+  readonly #identity: Identity;
+  readonly #token: string | null;
+  #client: SynclineClient | null = null;
+
+  constructor(port: CallerPort, options: { readonly identity: Identity; readonly token: string | null }) {
+    this.#port = port;
+    this.#identity = options.identity;
+    this.#token = options.token;
+  }
+
+  /** Id of the user, `null` for others. */
+  get userId(): string | null {
+    return this.#identity.userId;
+  }
+
+  get sessionId(): string | null {
+    return this.#identity.sessionId;
+  }
+
+  /** A real client, connected through memory and signed in as this caller. Closed with the server. */
+  get client(): SynclineClient {
+    return this.#client ??= this.#port.connect(this.#token);
+  }
+
+  /** Another client of the same caller, as a second tab is. Closed with the server. */
+  connect(): SynclineClient {
+    return this.#port.connect(this.#token);
+  }
+
+  query<Name extends FunctionName<"query">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+    return this.#call("query", name, args[0]) as Promise<ResultOf<Name>>;
+  }
+
+  /** Resolves when the mutation is committed and every live query shows it. */
+  mutation<Name extends FunctionName<"mutation">>(
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): Promise<ResultOf<Name>> {
+    return this.#call("mutation", name, args[0]) as Promise<ResultOf<Name>>;
+  }
+
+  action<Name extends FunctionName<"action">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+    return this.#call("action", name, args[0]) as Promise<ResultOf<Name>>;
+  }
+
+  /** Subscribes through {@linkcode client}. Ends with the server at the latest. */
+  subscribe<Name extends FunctionName<"query">>(
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): TestSubscription<ResultOf<Name>> {
+    return new TestSubscription(
+      `"${functionPath(name)}"`,
+      (onResult, onError) => this.client.subscribe(name, (args[0] ?? {}) as never, onResult, onError),
+    );
+  }
+
+  async #call(kind: FunctionKind, name: FunctionName, args: unknown): Promise<unknown> {
+    const udfPath = functionPath(name);
+    const call = { udfPath, args: jsonArgs(args ?? {}), identity: this.#identity, origin: "client" } as const;
+    return resultOf(udfPath, refuseCall(call) ?? await this.#port.run(kind, call), this.#port);
+  }
+}
+
+/** The value of an outcome. Throws its error as a client does, with the stack in the author's files. */
+export function resultOf(
+  udfPath: string,
+  outcome: Outcome,
+  { dev }: { readonly dev: boolean },
+): unknown {
+  if (outcome.ok) return JSON.parse(outcome.value);
+  const { errorMessage, errorData } = publicError(outcome.error, { dev });
+  const error = new FunctionError(errorMessage, {
+    udfPath,
+    errorData,
+    logLines: dev ? outcome.logLines : [],
+  });
+  if (dev && outcome.error.stack) error.stack = `${error.name}: ${errorMessage}\n${outcome.error.stack}`;
+  throw error;
+}

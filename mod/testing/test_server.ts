@@ -1,0 +1,288 @@
+/** `createTestServer`: an app's functions on the real engine, in the test's own process. */
+import { authModules } from "../auth/functions.ts";
+import { SynclineClient } from "../client/mod.ts";
+import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
+import type { DataModelOf, Schema } from "../functions/api/schema.ts";
+import type { AnyDataModel, DataModel } from "../functions/api/values.ts";
+import type { FunctionCall } from "../functions/host_port.ts";
+import { anonymous, type Identity } from "../functions/identity.ts";
+import {
+  type AppModule,
+  assembleApp,
+  fileUrl,
+  loadApp,
+  type LoadedApp,
+} from "../functions/isolate/loader.ts";
+import type { Outcome } from "../functions/outcome.ts";
+import type { FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
+import { Hub } from "../sync/hub.ts";
+import { TestClock } from "./clock.ts";
+import { InProcessHost } from "./in_process_host.ts";
+import { memorySockets } from "./memory_socket.ts";
+import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
+import type { TestSubscription } from "./test_subscription.ts";
+import { keepWork, testFunctions, testPaths } from "./test_system.ts";
+import { TestTokens } from "./test_tokens.ts";
+
+/** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
+const START = Date.UTC(2030, 0, 1);
+
+/** Modules by path, as `import * as messages from "./functions/messages.ts"` gives them; `index` is the root. */
+export type TestModules<S extends Schema = Schema> = Readonly<Record<string, object>> & {
+  readonly schema?: { readonly default: S };
+};
+
+export interface TestServerOptions<S extends Schema = Schema> {
+  /** Folder of the app's functions: an absolute path or a `file:` URL. */
+  readonly functionsDir?: string | URL;
+  /** The app's modules instead of a folder; they type `run` by the schema among them. */
+  readonly modules?: TestModules<S>;
+  /** Where the clock starts, milliseconds since the epoch or a date; the first moment of 2030 unless told. */
+  readonly now?: number | Date;
+  /** What actions see as `ctx.env`; nothing of the process's own environment is there. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Whether callers are shown real error messages, as with `--dev`; they are unless told. */
+  readonly dev?: boolean;
+}
+
+export interface TestUser {
+  /** The same address is the same user. */
+  readonly email?: string;
+  readonly name?: string;
+  readonly emailVerified?: boolean;
+}
+
+/** The tables `run` knows: those of the schema among the modules, or any. */
+export type ModelOf<S extends Schema> = Schema extends S ? AnyDataModel : DataModelOf<S>;
+
+/**
+ * An app under test. Calls of the server itself are anonymous ones; {@linkcode asUser} gives callers who are signed in.
+ */
+export class TestServer<Model extends DataModel = AnyDataModel> implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #host: InProcessHost;
+  readonly #hub: Hub;
+  readonly #clock: TestClock;
+  readonly #tokens = new TestTokens();
+  readonly #clients = new Set<SynclineClient>();
+  readonly #dev: boolean;
+  readonly #port: CallerPort;
+  readonly #nobody: TestCaller;
+  #sessions = 0;
+  #closed = false;
+
+  private constructor(
+    app: LoadedApp,
+    { folder, functionsUrl, options }: {
+      readonly folder: string;
+      readonly functionsUrl: string;
+      readonly options: TestServerOptions;
+    },
+  ) {
+    this.#folder = folder;
+    this.#clock = new TestClock(Number(options.now ?? START));
+    this.#dev = options.dev ?? true;
+    this.#host = new InProcessHost({
+      app: withTestFunctions(app),
+      functionsUrl,
+      databasePath: `${folder}/data.db`,
+      now: () => this.#clock.now(),
+      env: options.env ?? {},
+    });
+    this.#hub = new Hub({ host: this.#host, authenticator: this.#tokens, dev: this.#dev });
+    this.#host.serveQueries((call) => this.#hub.query(call));
+    this.#port = {
+      dev: this.#dev,
+      run: (kind, call) => this.#run(kind, call),
+      connect: (token) => this.#connect(token),
+    };
+    this.#nobody = new TestCaller(this.#port, { identity: anonymous, token: null });
+  }
+
+  /** See {@linkcode createTestServer}. */
+  static async open<S extends Schema>(options: TestServerOptions<S>): Promise<TestServer<ModelOf<S>>> {
+    const { app, functionsUrl } = await load(options);
+    const folder = await Deno.makeTempDir({ prefix: "syncline-test-" });
+    try {
+      return new TestServer(app, { folder, functionsUrl, options });
+    } catch (error) {
+      await Deno.remove(folder, { recursive: true });
+      throw error;
+    }
+  }
+
+  /** The server's time, which stands still but for {@linkcode advance}; milliseconds since the epoch. */
+  now(): number {
+    return this.#clock.now();
+  }
+
+  /**
+   * Moves the clock forward, from one due timer to the next, and waits after each until what it started has ended.
+   * Throws `RangeError` for a negative time.
+   */
+  async advance(ms: number): Promise<void> {
+    if (!(ms >= 0)) throw new RangeError(`advance() needs milliseconds from 0 on, not ${ms}`);
+    const end = this.#clock.now() + ms;
+    for (let next = this.#clock.nextAt; next !== null && next <= end; next = this.#clock.nextAt) {
+      this.#clock.moveTo(next);
+      await this.settled();
+    }
+    this.#clock.moveTo(end);
+    await this.settled();
+  }
+
+  /** Resolves when no call is under way and every live query shows the newest commit. */
+  async settled(): Promise<void> {
+    do {
+      await turnOfEventLoop();
+    } while (this.#host.callsUnderWay > 0 || this.#hub.working);
+    await turnOfEventLoop();
+  }
+
+  /** A caller without credentials, the same as calling the server itself. */
+  asAnonymous(): TestCaller {
+    return new TestCaller(this.#port, { identity: anonymous, token: null });
+  }
+
+  /** A signed-in user in a session of their own; a text is short for the name. */
+  async asUser(user: TestUser | string = {}): Promise<TestCaller> {
+    const { emailVerified = true, ...rest } = typeof user === "string" ? { name: user } : user;
+    const userId = await this.#system(testPaths.createUser, { ...rest, emailVerified });
+    return this.#signedIn({ principal: `user:${userId}`, userId, adminId: null });
+  }
+
+  /** A signed-in administrator of the server. */
+  async asAdmin(email = "admin@example.com"): Promise<TestCaller> {
+    const adminId = await this.#system(testPaths.createAdmin, { email });
+    return this.#signedIn({ principal: `admin:${adminId}`, userId: null, adminId });
+  }
+
+  /** Ends a caller's session, as signing out elsewhere does: its clients become anonymous. */
+  endSession({ sessionId }: TestCaller): void {
+    if (sessionId !== null) this.#tokens.endSession(sessionId);
+  }
+
+  /** Runs work of the test as a mutation of the app, to look at the database or to fill it. The result is JSON. */
+  async run<Result>(work: (ctx: MutationCtx<Model>) => Result | Promise<Result>): Promise<Result> {
+    const args = { work: keepWork(work as (ctx: unknown) => unknown) };
+    const call = { udfPath: testPaths.run, args, identity: anonymous, origin: "server" } as const;
+    return resultOf("run()", await this.#run("mutation", call), { dev: true }) as Result;
+  }
+
+  query<Name extends FunctionName<"query">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+    return this.#nobody.query(name, ...args);
+  }
+
+  mutation<Name extends FunctionName<"mutation">>(
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): Promise<ResultOf<Name>> {
+    return this.#nobody.mutation(name, ...args);
+  }
+
+  action<Name extends FunctionName<"action">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+    return this.#nobody.action(name, ...args);
+  }
+
+  subscribe<Name extends FunctionName<"query">>(
+    name: Name,
+    ...args: ArgsRest<Name>
+  ): TestSubscription<ResultOf<Name>> {
+    return this.#nobody.subscribe(name, ...args);
+  }
+
+  /** Closes clients and database and removes the folder. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const client of this.#clients) client.close();
+    await this.#hub.shutdown();
+    await this.settled();
+    this.#host[Symbol.dispose]();
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #run(kind: FunctionKind, call: FunctionCall): Promise<Outcome> {
+    const outcome = kind === "query"
+      ? await this.#hub.query(call)
+      : kind === "mutation"
+      ? (await this.#host.mutate(call)).outcome
+      : await this.#host.act(call);
+    if (kind !== "query" && this.#hub.socketCount > 0) await this.settled();
+    return outcome;
+  }
+
+  #connect(token: string | null): SynclineClient {
+    const client = new SynclineClient("http://test.invalid", { webSocket: memorySockets(this.#hub) });
+    this.#clients.add(client);
+    if (token !== null) client.setAuth(() => Promise.resolve(token));
+    return client;
+  }
+
+  async #system(udfPath: string, args: Record<string, unknown>): Promise<string> {
+    const call = { udfPath, args, identity: anonymous, origin: "system" } as const;
+    return resultOf(udfPath, await this.#run("mutation", call), { dev: true }) as string;
+  }
+
+  #signedIn(who: Omit<Identity, "sessionId">): TestCaller {
+    const identity = { ...who, sessionId: `session-${++this.#sessions}` };
+    return new TestCaller(this.#port, { identity, token: this.#tokens.issue(identity) });
+  }
+}
+
+/**
+ * Starts an app's functions on the real engine and a temporary folder, without ports or other processes.
+ *
+ * @example
+ * ```ts
+ * import { createTestServer } from "syncline/test";
+ *
+ * Deno.test("a message appears", async () => {
+ *   await using server = await createTestServer({ functionsDir: new URL("../functions", import.meta.url) });
+ *   const ada = await server.asUser("Ada");
+ *   using messages = ada.subscribe("messages:list", { channel: "general" });
+ *   await ada.mutation("messages:send", { channel: "general", body: "Hello" });
+ *   await messages.until((list) => (list as unknown[]).length === 1);
+ * });
+ * ```
+ */
+export function createTestServer<S extends Schema = Schema>(
+  options: TestServerOptions<S>,
+): Promise<TestServer<ModelOf<S>>> {
+  return TestServer.open(options);
+}
+
+async function load(
+  { functionsDir, modules }: TestServerOptions,
+): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
+  if (modules !== undefined) {
+    const list: AppModule[] = Object.entries(modules).map(([path, exports]) => ({
+      name: `${path}.ts`,
+      modulePath: path === "index" ? "" : path,
+      exports: { ...exports },
+    }));
+    return { app: assembleApp(list, { systemModules: authModules, named: [] }), functionsUrl: "" };
+  }
+  if (functionsDir === undefined) {
+    throw new TypeError(
+      "createTestServer() needs functionsDir, the folder of the app's functions, or modules",
+    );
+  }
+  const path = await Deno.realPath(functionsDir);
+  return { app: await loadApp(path, authModules), functionsUrl: fileUrl(path) };
+}
+
+function withTestFunctions(app: LoadedApp): LoadedApp {
+  const functions = new Map(app.functions);
+  for (const added of testFunctions()) functions.set(added.udfPath, added);
+  return { ...app, functions };
+}
+
+/** Lets everything that is ready run. */
+function turnOfEventLoop(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}

@@ -1,0 +1,72 @@
+/** The functions a test server adds to the app: work written in a test, and accounts made without passwords. */
+import { z } from "zod";
+import { internalMutation as accountMutation } from "../auth/tables.ts";
+import { functionSpec, internalMutation } from "../functions/api/registration.ts";
+import type { LoadedFunction } from "../functions/isolate/app.ts";
+
+/** Paths of these functions. */
+export const testPaths = {
+  run: "_testing:run",
+  createUser: "_testing:createUser",
+  createAdmin: "_testing:createAdmin",
+};
+
+type Work = (ctx: unknown) => unknown;
+
+/** Work waiting for its run, by number. */
+const works = new Map<number, Work>();
+let workCount = 0;
+
+/** Keeps work for one run of {@linkcode testPaths.run}; gives back the number to name it by. */
+export function keepWork(work: Work): number {
+  works.set(++workCount, work);
+  return workCount;
+}
+
+const run = internalMutation({
+  args: { work: z.number() },
+  handler: async (ctx, { work }) => {
+    const found = works.get(work);
+    works.delete(work);
+    return await found?.(ctx);
+  },
+});
+
+/** The user with this address, made if there is none; without an address a new one. */
+const createUser = accountMutation({
+  args: { email: z.string().optional(), name: z.string().optional(), emailVerified: z.boolean() },
+  handler: async (ctx, args) => {
+    if (args.email !== undefined) {
+      const { email } = args;
+      const known = await ctx.db.query("_users").withIndex("by_email", (q) => q.eq("email", email)).first();
+      if (known !== null) return known._id;
+    }
+    return await ctx.db.insert("_users", args);
+  },
+});
+
+const createAdmin = accountMutation({
+  args: { email: z.string() },
+  handler: async (ctx, { email }) => {
+    const known = await ctx.db.query("_admins").withIndex("by_email", (q) => q.eq("email", email)).first();
+    return known?._id ?? await ctx.db.insert("_admins", { email });
+  },
+});
+
+/** As the loader registers them. Work of a test has the rights of the app, no more. */
+export function testFunctions(): LoadedFunction[] {
+  return [
+    loaded(testPaths.run, { declared: run, system: false }),
+    loaded(testPaths.createUser, { declared: createUser, system: true }),
+    loaded(testPaths.createAdmin, { declared: createAdmin, system: true }),
+  ];
+}
+
+function loaded(
+  udfPath: string,
+  { declared, system }: { readonly declared: unknown; readonly system: boolean },
+): LoadedFunction {
+  const spec = functionSpec(declared);
+  if (spec === undefined) throw new TypeError(`${udfPath} is not a function`);
+  return { udfPath, spec, system };
+}

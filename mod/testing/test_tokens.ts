@@ -1,0 +1,31 @@
+/** Who is signed in to a test server: tokens that name an identity, without passwords and signatures. */
+import type { Identity } from "../functions/identity.ts";
+import type { Authenticator, SessionEnd, Verification } from "../sync/authenticator.ts";
+
+export class TestTokens implements Authenticator {
+  readonly #identities = new Map<string, Identity>();
+  readonly #listeners: ((ended: SessionEnd) => void)[] = [];
+
+  /** A token that signs in as this identity until its session ends. */
+  issue(identity: Identity): string {
+    const token = `test.${identity.sessionId}.token`;
+    this.#identities.set(token, identity);
+    return token;
+  }
+
+  /** Ends a session, as signing out does. */
+  endSession(sessionId: string): void {
+    this.#identities.delete(`test.${sessionId}.token`);
+    for (const listener of this.#listeners) listener({ sessionId });
+  }
+
+  verify(token: string): Promise<Verification> {
+    const identity = this.#identities.get(token);
+    if (identity === undefined) return Promise.resolve({ ok: false, error: "session has ended" });
+    return Promise.resolve({ ok: true, identity, expiresAt: null });
+  }
+
+  onSessionEnd(listener: (ended: SessionEnd) => void): void {
+    this.#listeners.push(listener);
+  }
+}
