@@ -92,7 +92,7 @@ async function compareTransitions(wanted: number, options: { readonly slowReader
     }
     const goesOn = () => compared() < wanted && problems().length === 0;
     for (let i = 0; i < WRITERS; i++) writers.push(await move(server.port, goesOn));
-    await until(() => !goesOn(), { what: `${wanted} Transitions`, timeoutMs: TRANSITIONS_MS });
+    await until(() => !goesOn(), { what: `${wanted} Transitions`, timeoutMs: TRANSITIONS_MS, server });
     assert.deepEqual(problems(), [], `seed ${seed}`);
     await Promise.all(
       [...writers, ...readers.map(({ client }) => client)].map((client) => client[Symbol.asyncDispose]()),

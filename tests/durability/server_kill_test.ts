@@ -82,6 +82,7 @@ Deno.test("acknowledged mutations survive kill -9 of the server, whole and once,
       await until(() => appenders.every(({ awaited }) => awaited === 0), {
         what: "answers to what was sent again",
         timeoutMs: ANSWER_MS,
+        server,
       });
       assert.deepEqual(violations(), [], `seed ${seed}, round ${round}`);
       for (const pid of orphans) assert(!await runs(pid), `isolate ${pid} outlived its server`);

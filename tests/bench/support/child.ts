@@ -55,11 +55,16 @@ export class Child implements AsyncDisposable {
     this.#reading = Promise.all([read(this.#process.stdout), read(this.#process.stderr)]);
   }
 
+  /** What it printed last. */
+  get lastOutput(): string {
+    return this.#tail.join("\n");
+  }
+
   /** The next line that matches. Throws with the last output when the process ends or the time passes before. */
   async line(pattern: RegExp, timeoutMs: number): Promise<RegExpExecArray> {
     const { promise, resolve, reject } = Promise.withResolvers<RegExpExecArray>();
     this.#waiting.push({ pattern, found: resolve });
-    const fail = (why: string) => reject(new Error(`${why}; last output:\n${this.#tail.join("\n")}`));
+    const fail = (why: string) => reject(new Error(`${why}; last output:\n${this.lastOutput}`));
     const timer = setTimeout(() => fail(`No line like ${pattern} within ${timeoutMs} ms`), timeoutMs);
     this.#reading.then(() => fail(`The process ended before a line like ${pattern}`));
     try {

@@ -79,6 +79,11 @@ export class ServerProcess implements AsyncDisposable {
     return answer.value;
   }
 
+  /** What it printed last: its log. */
+  get lastOutput(): string {
+    return this.#child.lastOutput;
+  }
+
   stop(): Promise<Deno.CommandStatus> {
     return this.#child.stop();
   }

@@ -7,6 +7,13 @@ import { SyncClient } from "./sync_client.ts";
 
 const IN_FLIGHT = 3;
 
+export interface AppenderOptions {
+  /** Without a session nothing of it is de-duplicated, so nothing can be sent again. */
+  readonly session: boolean;
+  /** Gives how long it waits after an answer; then it has one append under way at most. Does not wait when left out. */
+  readonly pauseMs?: () => number;
+}
+
 interface Acknowledged {
   readonly result: string;
   readonly ts: number;
@@ -26,14 +33,16 @@ export class Appender {
   /** Called after each Transition of the open socket, and after each first answer. */
   onChange: (change: { readonly sequence: number; readonly ts: number } | null) => void = () => {};
   readonly #sessionId: string | null;
+  readonly #pauseMs: (() => number) | null;
   readonly #awaited = new Set<number>();
+  #pausing: ReturnType<typeof setTimeout> | undefined;
   #connections = 0;
   #client: SyncClient | null = null;
   #appending = false;
 
-  /** Without a session nothing of it is de-duplicated, so nothing can be sent again. */
-  constructor(writer: number, options: { readonly session: boolean }) {
+  constructor(writer: number, options: AppenderOptions) {
     this.writer = writer;
+    this.#pauseMs = options.pauseMs ?? null;
     this.#sessionId = options.session ? crypto.randomUUID() : null;
   }
 
@@ -77,16 +86,18 @@ export class Appender {
   /** Appends until {@linkcode rest}. */
   append(): void {
     this.#appending = true;
-    while (this.#awaited.size < IN_FLIGHT) this.#send(this.sent++);
+    const inFlight = this.#pauseMs === null ? IN_FLIGHT : 1;
+    while (this.#awaited.size < inFlight) this.#send(this.sent++);
   }
 
   /** Sends nothing new; what is under way goes on. */
   rest(): void {
     this.#appending = false;
+    clearTimeout(this.#pausing);
   }
 
   async disconnect(): Promise<void> {
-    this.#appending = false;
+    this.rest();
     const client = this.#client;
     this.#client = null;
     if (client === null) return;
@@ -117,6 +128,8 @@ export class Appender {
     }
     this.acknowledged.set(sequence, answer);
     if (before === undefined) this.onChange({ sequence, ts: response.ts });
-    if (this.#appending) this.#send(this.sent++);
+    if (!this.#appending) return;
+    if (this.#pauseMs === null) this.#send(this.sent++);
+    else this.#pausing = setTimeout(() => this.#send(this.sent++), this.#pauseMs());
   }
 }
