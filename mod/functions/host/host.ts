@@ -91,6 +91,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       env,
       actionNet,
       command: (paths) => isolateCommand(paths, entry),
+      log,
     });
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;

@@ -1,5 +1,6 @@
 /** Isolates as child processes: start, socket, progress file, end. */
 import { join } from "node:path";
+import type { Log } from "../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../frames.ts";
 import { parseProgress, type Progress } from "../isolate/progress.ts";
@@ -24,6 +25,7 @@ export interface ProcessStarterOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
   readonly command: (paths: IsolatePaths) => IsolateCommand;
+  readonly log: Log;
 }
 
 /** Starts isolates; disposing of it ends all of them and removes their files. */
@@ -59,7 +61,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       const listener = Deno.listen({ transport: "unix", path: socketPath });
       resources = { listener, progress };
-      const { dataDir, functionsDir, actionNet, env } = this.#options;
+      const { dataDir, functionsDir, actionNet, env, log } = this.#options;
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
@@ -78,7 +80,12 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         progressPath,
         env: role === "runner" ? { ...env } : {},
       };
-      const process = new IsolateProcess({ child, progress, progressPath });
+      const process = new IsolateProcess({
+        child,
+        progress,
+        progressPath,
+        tell: (text) => log("warn", "An isolate says", { isolate: name, text }),
+      });
       resources = { listener };
       this.#running.add(process);
       process.ended.then(() => this.#running.delete(process));
@@ -131,11 +138,16 @@ class IsolateProcess implements Isolate {
   /** What it did that no isolate does, if the host ends it for that. */
   #nonsense: string | null = null;
 
-  constructor(options: { child: Deno.ChildProcess; progress: Deno.FsFile; progressPath: string }) {
+  constructor(options: {
+    readonly child: Deno.ChildProcess;
+    readonly progress: Deno.FsFile;
+    readonly progressPath: string;
+    readonly tell: (text: string) => void;
+  }) {
     this.#child = options.child;
     this.#progressFile = options.progress;
     this.#progressPath = options.progressPath;
-    this.#stderr = new StderrText(options.child.stderr);
+    this.#stderr = new StderrText(options.child.stderr, { now: () => performance.now(), tell: options.tell });
   }
 
   get ready(): Ready {

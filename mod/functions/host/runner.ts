@@ -10,11 +10,16 @@ import { endedIsolate, fromWire, tookTooLong, toWire } from "./outcomes.ts";
 /** A busy runner that has not answered a beat for this long is stuck in a loop. */
 export const BEAT_ANSWER_MS_MAX = 5_000;
 
+/** Runners an action may lose before it has begun. */
+const RUNNERS_LOST_MAX = 3;
+
 export interface PendingAction {
   readonly call: FunctionCall;
   /** Calls of runAction it is nested in; 0 for one from outside. */
   readonly depth: number;
   readonly resolve: (outcome: Outcome) => void;
+  /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
+  runnersLost: number;
 }
 
 /** An action in a runner. */
@@ -133,12 +138,12 @@ export class Runner {
     });
   }
 
-  /** Actions whose frame the isolate never came to run again; the others cannot, nobody knows what they did. */
+  /** Actions the isolate never came to run again elsewhere; the others cannot, nobody knows what they did. */
   #onEnded(death: Death): void {
-    const entered = death.progress?.position ?? null;
+    const entered = death.progress?.position ?? 0;
     const unbegun: PendingAction[] = [];
     for (const [call, { action, called }] of this.#running) {
-      if (entered !== null && call > entered && !called) unbegun.push(action);
+      if (call > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
       else action.resolve(endedIsolate("action, or another one beside it,", death.detail));
     }
     this.#running.clear();

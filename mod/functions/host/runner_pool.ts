@@ -72,7 +72,7 @@ export class RunnerPool {
   #act(call: FunctionCall, depth: number): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    const action = { call, depth, resolve };
+    const action = { call, depth, resolve, runnersLost: 0 };
     const least = this.#leastLoaded();
     // A nested action never waits for room: what holds the room may be waiting for it.
     if (depth > 0 && least !== null && this.#size >= isolateLimits.runnersMax) {

@@ -1,48 +1,79 @@
-/** What an isolate wrote to standard error, within bounds: all that is left of why the runtime gave up. */
+/** What an isolate writes to standard error: told to the log while it lives, and kept to say why it ended. */
 
-const TEXT_CHARS_MAX = 8_192;
+/** Characters kept. The first say why, stack traces come after them. */
+const KEPT_CHARS_MAX = 8_192;
 const SUMMARY_CHARS_MAX = 500;
+/** Longest text handed on at once. */
+const TOLD_CHARS_MAX = 4_096;
+/** Texts handed on within a window; what comes beyond is counted. */
+const TOLD_MAX = 20;
+const WINDOW_MS = 10_000;
 
-/** Lines that say why, best first: V8's, the runtime's, the shell's. */
+/** The runtime giving up: pages of addresses follow, which tell nobody anything. */
+const GIVING_UP = /FATAL ERROR|^# Fatal|^Fatal |<--- Last few GCs|panicked at |^# Check failed/m;
+/** Lines that say why, best first. */
 const TELLING = [
-  /^\[?[^\]]*\]?.*FATAL ERROR: .*/,
-  /^# Fatal .*/,
-  /^Fatal .*/i,
-  /panicked at .*/,
-  /^error: .*/i,
+  /out of memory/i,
+  /FATAL ERROR/,
+  /^# (?:Fatal|Check failed)/,
+  /^Fatal /,
+  /panicked at /,
+  /^error: /i,
 ];
 
+export interface StderrTextOptions {
+  readonly now: () => number;
+  /** Takes what was written at once, without line ends around it. */
+  readonly tell: (text: string) => void;
+}
+
 export class StderrText {
+  readonly #options: StderrTextOptions;
   #text = "";
-  /** Settles when the stream has ended. */
+  #givenUp = false;
+  #windowAt = -Infinity;
+  #told = 0;
+  /** Settles when the stream has ended. Never rejects. */
   readonly ended: Promise<void>;
 
-  constructor(stream: ReadableStream<Uint8Array>) {
+  constructor(stream: ReadableStream<Uint8Array>, options: StderrTextOptions) {
+    this.#options = options;
     this.ended = this.#read(stream);
   }
 
-  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
-    const decoder = new TextDecoder();
-    try {
-      for await (const bytes of stream) {
-        // The first lines say why, stack traces come after them: the beginning is what is kept.
-        const room = TEXT_CHARS_MAX - this.#text.length;
-        if (room > 0) this.#text += decoder.decode(bytes, { stream: true }).slice(0, room);
-      }
-    } catch {
-      // The process is gone in the middle of a write: what was read stays.
-    }
+  /** Everything kept. */
+  get text(): string {
+    return this.#text;
   }
 
   /** One line that says why the process ended, or `""`. */
   get summary(): string {
     const lines = this.#text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
     const telling = TELLING.map((pattern) => lines.find((line) => pattern.test(line))).find(Boolean);
-    return (telling ?? lines.at(0) ?? "").slice(0, SUMMARY_CHARS_MAX);
+    return (telling ?? lines.at(-1) ?? "").slice(0, SUMMARY_CHARS_MAX);
   }
 
-  /** Everything kept, for failures nobody foresaw. */
-  get text(): string {
-    return this.#text;
+  async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
+    const decoder = new TextDecoder();
+    try {
+      for await (const bytes of stream) this.#take(decoder.decode(bytes, { stream: true }));
+    } catch {
+      // The process is gone in the middle of a write: what was read stays.
+    }
+  }
+
+  #take(text: string): void {
+    const room = KEPT_CHARS_MAX - this.#text.length;
+    if (room > 0) this.#text += text.slice(0, room);
+    this.#givenUp ||= GIVING_UP.test(text);
+    if (this.#givenUp || text.trim() === "") return;
+    const now = this.#options.now();
+    if (now - this.#windowAt > WINDOW_MS) {
+      this.#windowAt = now;
+      this.#told = 0;
+    }
+    this.#told++;
+    if (this.#told <= TOLD_MAX) this.#options.tell(text.trim().slice(0, TOLD_CHARS_MAX));
+    else if (this.#told === TOLD_MAX + 1) this.#options.tell("More follows; it is left out for a while");
   }
 }

@@ -169,16 +169,20 @@ export class Writer {
     this.#next();
   }
 
-  /** Takes the next step that is possible now, within this turn of the event loop. */
+  /** Takes the next step that is possible, within this turn of the event loop. */
   #next(): void {
     if (this.#turn !== "none" || this.#out !== null || this.#closing) return;
     if (this.#replacement === null && (this.#isolate === null || this.#queue.size === 0)) return;
     this.#turn = "asked";
-    this.#options.gate.takeTurn(() => {
-      this.#turn = "held";
-      if (this.#replacement !== null) this.#runReplacement(this.#replacement);
-      else this.#sendBatch();
-    });
+    // At the end of what runs now, so that calls which arrive together share a batch; without a timer, so that a lone one
+    // waits for nothing.
+    queueMicrotask(() => this.#options.gate.takeTurn(() => this.#takeTurn()));
+  }
+
+  #takeTurn(): void {
+    this.#turn = "held";
+    if (this.#replacement !== null) this.#runReplacement(this.#replacement);
+    else this.#sendBatch();
   }
 
   async #runReplacement(replacement: () => Promise<void>): Promise<void> {

@@ -133,7 +133,7 @@ interface Parts {
 
 /** Serves until main closes the socket. */
 async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
-  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender });
+  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress });
   for await (const frame of frames) {
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {

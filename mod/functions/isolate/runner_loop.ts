@@ -4,23 +4,31 @@ import type { Outcome } from "../outcome.ts";
 import type { ActionDone, Beat, RunAction, SubAnswer, SubCall } from "../wire.ts";
 import type { App } from "./app.ts";
 import { wireOutcome } from "./ending.ts";
+import type { ProgressFile } from "./progress.ts";
 import { runAction, type SubCaller } from "./run_action.ts";
 
 export class RunnerLoop {
   readonly #app: App;
   readonly #env: Readonly<Record<string, string>>;
   readonly #sender: FrameSender;
+  /** Holds the number of the newest action begun: main runs later ones elsewhere when the runner is lost. */
+  readonly #progress: ProgressFile;
   /** Calls of running actions that main has not answered, by their number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
   #subCount = 0;
 
   constructor(
     app: App,
-    options: { readonly env: Readonly<Record<string, string>>; readonly sender: FrameSender },
+    options: {
+      readonly env: Readonly<Record<string, string>>;
+      readonly sender: FrameSender;
+      readonly progress: ProgressFile;
+    },
   ) {
     this.#app = app;
     this.#env = options.env;
     this.#sender = options.sender;
+    this.#progress = options.progress;
   }
 
   /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
@@ -41,6 +49,7 @@ export class RunnerLoop {
   }
 
   async #run(message: RunAction): Promise<void> {
+    this.#progress.begin(message.call);
     const { ending, logLines } = await runAction(this.#app, message, {
       env: this.#env,
       subCall: this.#subCall,

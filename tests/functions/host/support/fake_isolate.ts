@@ -1,0 +1,132 @@
+/** Isolates in memory that say and do what a test tells them. */
+import type {
+  Death,
+  DeathCause,
+  Isolate,
+  IsolateFrame,
+  IsolateStarter,
+  Ready,
+  StartResult,
+} from "../../../../mod/functions/host/isolate.ts";
+import { frameText, parseFrameText } from "../../../../mod/functions/frames.ts";
+import type { Progress } from "../../../../mod/functions/isolate/progress.ts";
+import type { FromIsolate, IsolateRole, ToIsolate } from "../../../../mod/functions/wire.ts";
+
+export class FakeIsolate implements Isolate {
+  readonly role: IsolateRole;
+  readonly ready: Ready;
+  /** What the host has sent, oldest first. */
+  readonly sent: Exclude<ToIsolate, { type: "Boot" }>[] = [];
+  /** What its progress file says. */
+  noted: Progress | null = null;
+  /** Called with each message of the host, for fakes that live by themselves. */
+  onSent: ((message: FakeIsolate["sent"][number]) => void) | null = null;
+  dead = false;
+  readonly #ended = Promise.withResolvers<Death>();
+  #onFrame: ((frame: IsolateFrame) => void) | null = null;
+
+  constructor(role: IsolateRole, ready: Ready) {
+    this.role = role;
+    this.ready = ready;
+  }
+
+  get ended(): Promise<Death> {
+    return this.#ended.promise;
+  }
+
+  /** The newest message of the host of this type. */
+  last<Type extends FakeIsolate["sent"][number]["type"]>(type: Type) {
+    const message = this.sent.findLast((message) => message.type === type);
+    if (message === undefined) throw new Error(`No ${type} was sent`);
+    return message as Extract<FakeIsolate["sent"][number], { type: Type }>;
+  }
+
+  receive(onFrame: (frame: IsolateFrame) => void): void {
+    this.#onFrame = onFrame;
+  }
+
+  send(message: ToIsolate, segments: readonly string[] = []): void {
+    this.sendText(frameText(message, segments));
+  }
+
+  sendText(text: string): void {
+    const { message } = parseFrameText<FakeIsolate["sent"][number]>(text);
+    this.sent.push(message);
+    if (!this.dead) this.onSent?.(message);
+  }
+
+  /** Sends the host a message. As in a real one, what the host cannot make sense of ends it. */
+  says(message: FromIsolate, segments: readonly string[] = []): void {
+    if (this.dead) return;
+    try {
+      this.#onFrame?.({ message: message as IsolateFrame["message"], segments });
+    } catch (error) {
+      this.dies("crashed", error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  progress(): Progress | null {
+    return this.noted;
+  }
+
+  dies(cause: DeathCause, detail: string = cause): void {
+    this.dead = true;
+    this.#ended.resolve({ cause, detail, progress: this.noted });
+  }
+
+  kill(): void {
+    this.dies("asked");
+  }
+
+  async close(): Promise<void> {
+    this.kill();
+    await this.ended;
+  }
+}
+
+export class FakeStarter implements IsolateStarter, AsyncDisposable {
+  /** All that were started, oldest first. */
+  readonly isolates: FakeIsolate[] = [];
+  /** What the next ones find in the database. */
+  ts = 0;
+  lastGroup: string | null = null;
+  functions: Ready["functions"] = [];
+  /** Why the next ones are broken, if they are. */
+  broken: string | null = null;
+  /** The next ones are not ready before this has settled. */
+  delay: Promise<void> = Promise.resolve();
+  /** Called with each new isolate before the host gets it. */
+  onStart: ((isolate: FakeIsolate) => void) | null = null;
+  /** Starts asked for, successful or not. */
+  starts = 0;
+  disposed = false;
+
+  async start(role: IsolateRole): Promise<StartResult> {
+    this.starts++;
+    await this.delay;
+    if (this.broken !== null) return { ok: false, broken: true, message: this.broken };
+    const lastGroup = role === "writer" ? this.lastGroup : null;
+    const ready: Ready = { type: "Ready", functions: this.functions, ts: this.ts, lastGroup };
+    const isolate = new FakeIsolate(role, ready);
+    this.isolates.push(isolate);
+    this.onStart?.(isolate);
+    return { ok: true, isolate };
+  }
+
+  /** The newest isolate of a role. */
+  newest(role: IsolateRole): FakeIsolate {
+    const isolate = this.isolates.findLast((isolate) => isolate.role === role);
+    if (isolate === undefined) throw new Error(`No ${role} was started`);
+    return isolate;
+  }
+
+  of(role: IsolateRole): FakeIsolate[] {
+    return this.isolates.filter((isolate) => isolate.role === role);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.disposed = true;
+    for (const isolate of this.isolates) isolate.kill();
+    return Promise.resolve();
+  }
+}
