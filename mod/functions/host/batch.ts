@@ -89,19 +89,19 @@ export class Batch {
   afterLoss(
     death: Death,
   ): { again: PendingMutation[]; blamed: { call: PendingMutation; outcome: Outcome } | null } {
-    const again = [...this.unanswered];
     const position = this.verdict?.position ?? death.progress?.position;
-    const index = position === undefined ? 0 : position - this.#answered;
-    const running = again[index];
     // A call that has been answered since it was noted cannot be the cause of anything that is still open.
-    if (running === undefined) return { again, blamed: null };
+    const running = position === undefined || position >= this.#answered
+      ? this.calls[position ?? this.#answered]
+      : undefined;
+    const again = this.unanswered.filter(({ givenUp }) => !givenUp);
+    if (running === undefined || running.givenUp) return { again, blamed: null };
     running.runsLost++;
     const outcome = this.verdict?.outcome ??
       (position !== undefined && death.cause === "crashed" || running.runsLost >= RUNS_LOST_MAX
         ? endedIsolate("mutation", death.detail)
         : null);
     if (outcome === null) return { again, blamed: null };
-    again.splice(index, 1);
-    return { again, blamed: { call: running, outcome } };
+    return { again: again.filter((call) => call !== running), blamed: { call: running, outcome } };
   }
 }

@@ -3,13 +3,14 @@ import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer } from "../host_port.ts";
 
 export interface PendingMutation {
-  readonly udfPath: string;
   /** Its JSON text on the wire. */
   readonly text: string;
   readonly queuedAt: number;
   readonly resolve: (answer: MutationAnswer) => void;
   /** Times its isolate was lost while it ran. The writer counts; past a bound it is to blame itself. */
   runsLost: number;
+  /** Set when its caller was told that its fate is not known: it must not run again. */
+  givenUp: boolean;
 }
 
 export class MutationQueue {

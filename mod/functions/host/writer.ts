@@ -99,7 +99,7 @@ export class Writer {
       return promise;
     }
     const queuedAt = this.#options.clock.now();
-    if (this.#queue.push({ text, queuedAt, resolve, udfPath: call.udfPath, runsLost: 0 })) this.#next();
+    if (this.#queue.push({ text, queuedAt, resolve, runsLost: 0, givenUp: false })) this.#next();
     else refuse(overloaded(`${this.#queue.size} mutations are waiting`));
     return promise;
   }
@@ -293,7 +293,9 @@ export class Writer {
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
     const unknown = failed("internal", `It is not known whether the mutation was committed: ${message}`);
-    this.#answer((this.#out?.unanswered ?? []).filter(({ queuedAt }) => queuedAt < since), unknown);
+    const old = (this.#out?.unanswered ?? []).filter(({ queuedAt }) => queuedAt < since);
+    for (const call of old) call.givenUp = true;
+    this.#answer(old, unknown);
   }
 
   /** Decides the fate of the batch a lost writer had, by what its successor found in the database. */

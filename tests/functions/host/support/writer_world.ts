@@ -1,0 +1,85 @@
+/** A writer over fake isolates, with everything it tells. */
+import { frameText } from "../../../../mod/functions/frames.ts";
+import { Gate } from "../../../../mod/functions/host/gate.ts";
+import { Writer } from "../../../../mod/functions/host/writer.ts";
+import type { FunctionCall, MutationAnswer, MutationCall } from "../../../../mod/functions/host_port.ts";
+import { anonymous } from "../../../../mod/functions/identity.ts";
+import type { Group } from "../../../../mod/functions/wire.ts";
+import { FakeClock } from "./fake_clock.ts";
+import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
+
+export function call(udfPath: string, args: Record<string, unknown> = {}): FunctionCall {
+  return { udfPath, args, identity: anonymous, origin: "client" };
+}
+
+export class WriterWorld {
+  readonly clock = new FakeClock();
+  readonly starter = new FakeStarter();
+  readonly gate = new Gate();
+  /** What was told, in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
+  readonly told: string[] = [];
+  readonly warnings: string[] = [];
+  readonly writer = new Writer({
+    starter: this.starter,
+    gate: this.gate,
+    clock: this.clock,
+    log: (_level, message) => this.warnings.push(message),
+    batchPrefix: "b",
+    onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
+    onGap: (ts) => this.told.push(`gap ${ts}`),
+  });
+
+  get isolate(): FakeIsolate {
+    return this.starter.newest("writer");
+  }
+
+  /** Paths of the calls of the newest batch. */
+  get batch(): string[] {
+    return this.isolate.last("Batch").calls.map(({ udfPath }) => udfPath);
+  }
+
+  get batches(): number {
+    return this.isolate.sent.length;
+  }
+
+  mutate(udfPath: string, options: Partial<MutationCall> = {}): Promise<MutationAnswer> {
+    const answer = this.writer.mutate({ ...call(udfPath), ...options });
+    answer.then(() => this.told.push(`answer ${udfPath}`));
+    return answer;
+  }
+
+  /** A group of the newest batch in which every call committed something. */
+  group(from: number, answers: number, ts: number): { readonly message: Group; readonly segments: string[] } {
+    const { batch, calls } = this.isolate.last("Batch");
+    const segments = calls.slice(from, from + answers).map(({ udfPath }) => JSON.stringify(`did ${udfPath}`));
+    const each = segments.map((_, i) => ts - answers + 1 + i);
+    const message: Group = {
+      type: "Group",
+      batch,
+      from,
+      answers: each.map((ts, value) => ({ outcome: { value, logLines: [] }, ts, replayed: false })),
+      entries: each.map((ts) => [ts, 0, []]),
+      ts,
+    };
+    return { message, segments };
+  }
+
+  /** The writer commits and tells. */
+  commits(from: number, answers: number, ts: number): void {
+    const { message, segments } = this.group(from, answers, ts);
+    this.starter.ts = ts;
+    this.isolate.says(message, segments);
+  }
+
+  /** The writer commits and is lost before it can tell: its successor finds the group. */
+  commitsUntold(from: number, answers: number, ts: number): void {
+    const { message, segments } = this.group(from, answers, ts);
+    this.starter.ts = ts;
+    this.starter.lastGroup = frameText(message, segments);
+  }
+}
+
+/** The result of a successful mutation, or what went wrong. */
+export function resultOf({ outcome }: Pick<MutationAnswer, "outcome">): unknown {
+  return outcome.ok ? JSON.parse(outcome.value) : `${outcome.error.kind}: ${outcome.error.message}`;
+}

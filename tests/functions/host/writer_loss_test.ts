@@ -1,0 +1,318 @@
+import assert from "node:assert/strict";
+import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import type { Group } from "../../../mod/functions/wire.ts";
+import { settled } from "./support/fake_clock.ts";
+import { resultOf, WriterWorld } from "./support/writer_world.ts";
+
+/** A world whose writer has a batch of these calls; the answers stand by path. */
+async function withBatch(...paths: string[]) {
+  const world = new WriterWorld();
+  await world.writer.start();
+  const answers = Object.fromEntries(paths.map((path) => [path, world.mutate(path)]));
+  const results: Record<string, unknown> = {};
+  for (const [path, answer] of Object.entries(answers)) {
+    answer.then((answer) => results[path] = resultOf(answer));
+  }
+  await settled();
+  return { world, results };
+}
+
+Deno.test("a batch that was not committed runs again on a new writer, in order, ahead of what waits", async () => {
+  const { world, results } = await withBatch("a", "b");
+  world.mutate("c");
+  world.isolate.dies("killed");
+  await settled();
+  assert.equal(world.starter.of("writer").length, 2);
+  assert.deepEqual(world.batch, ["a", "b", "c"]);
+  world.commits(0, 3, 3);
+  await settled();
+  assert.deepEqual(results, { a: "did a", b: "did b" });
+});
+
+Deno.test("a group that was committed and not told is told by the next writer, and does not run again", async () => {
+  const { world, results } = await withBatch("a", "b");
+  world.commitsUntold(0, 2, 2);
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(results, { a: "did a", b: "did b" });
+  assert.deepEqual(world.told, ["commit 1", "commit 2", "answer a", "answer b"]);
+  assert.equal(world.batches, 0);
+});
+
+Deno.test("of a batch in groups the told ones stand, the untold one is found, the rest runs again", async () => {
+  const { world, results } = await withBatch("a", "b", "c");
+  world.commits(0, 1, 1);
+  world.commitsUntold(1, 1, 2);
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(results, { a: "did a", b: "did b" });
+  assert.deepEqual(world.batch, ["c"]);
+  assert.deepEqual(world.told.filter((told) => told.startsWith("commit")), ["commit 1", "commit 2"]);
+});
+
+Deno.test("a group that has been told already is not told again by the next writer", async () => {
+  const { world } = await withBatch("a", "b");
+  world.commitsUntold(0, 1, 1);
+  world.commits(0, 1, 1);
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(world.told.filter((told) => told.startsWith("commit")), ["commit 1"]);
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+Deno.test("the last group of an earlier batch says nothing about this one", async () => {
+  const { world } = await withBatch("a");
+  world.commitsUntold(0, 1, 1);
+  world.commits(0, 1, 1);
+  world.mutate("b");
+  await settled();
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(world.batch, ["b"]);
+  assert.deepEqual(world.told, ["commit 1", "answer a"]);
+});
+
+Deno.test("a crash costs the call that was running its answer; the others run again without it", async () => {
+  const { world, results } = await withBatch("a", "b", "c");
+  world.isolate.noted = { position: 1, startedAt: 0 };
+  world.isolate.dies("crashed", "out of memory");
+  await settled();
+  assert.deepEqual(results, { b: "internal: The mutation ended its isolate (out of memory)" });
+  assert.deepEqual(world.batch, ["a", "c"]);
+});
+
+Deno.test("a crash while no call ran is blamed on none", async () => {
+  const { world, results } = await withBatch("a", "b");
+  world.isolate.dies("crashed");
+  await settled();
+  assert.deepEqual(results, {});
+  assert.deepEqual(world.batch, ["a", "b"]);
+});
+
+Deno.test("a call that was answered before the crash is not blamed", async () => {
+  const { world, results } = await withBatch("a", "b");
+  world.isolate.noted = { position: 0, startedAt: 0 };
+  world.commits(0, 1, 1);
+  world.isolate.dies("crashed");
+  await settled();
+  assert.deepEqual(results, { a: "did a" });
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+Deno.test("a call that ran each of three times when its writer was killed is given up", async () => {
+  const { world, results } = await withBatch("a", "b");
+  for (let i = 0; i < 3; i++) {
+    assert.deepEqual(results, {});
+    world.isolate.noted = { position: 0, startedAt: i };
+    world.isolate.dies("killed", "killed from outside");
+    await settled();
+  }
+  assert.deepEqual(results, { a: "internal: The mutation ended its isolate (killed from outside)" });
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+const group = { type: "Group", from: 0, entries: [], ts: 2 } as const;
+const answer = { outcome: { value: 0, logLines: [] }, ts: 2, replayed: false };
+
+for (
+  const [what, nonsense] of Object.entries<Partial<Group>>({
+    "a group from the middle": { from: 1, answers: [answer] },
+    "a group of another batch": { batch: "other", answers: [answer, answer] },
+    "an empty group": { answers: [] },
+    "more answers than calls": { answers: [answer, answer, answer] },
+    "an answer without its value": { answers: [{ ...answer, outcome: { value: 1, logLines: [] } }] },
+  })
+) {
+  Deno.test(`${what} is nonsense: the writer is ended and its batch runs again`, async () => {
+    const { world } = await withBatch("a", "b");
+    const { isolate } = world;
+    isolate.says({ ...group, batch: isolate.last("Batch").batch, answers: [], ...nonsense }, ["null"]);
+    assert.ok(isolate.dead);
+    await settled();
+    assert.deepEqual(world.batch, ["a", "b"]);
+    assert.deepEqual(world.told, []);
+  });
+}
+
+Deno.test("a call over its time ends the writer, gets the error, and the others run again", async () => {
+  const { world, results } = await withBatch("a", "b", "c");
+  world.isolate.noted = { position: 1, startedAt: 0 };
+  await world.clock.advance(functionLimits.mutationTimeoutMs);
+  assert.deepEqual(results, {});
+  await world.clock.advance(2 * isolateLimits.watchIntervalMs);
+  assert.deepEqual(results, { b: "internal: The mutation took longer than 5 s" });
+  assert.equal(world.starter.of("writer").length, 2);
+  assert.deepEqual(world.batch, ["a", "c"]);
+});
+
+Deno.test("time is measured from the call's own start, not from its batch's", async () => {
+  const { world, results } = await withBatch("a", "b", "c");
+  for (let position = 0; position < 3; position++) {
+    world.isolate.noted = { position, startedAt: position };
+    await world.clock.advance(functionLimits.mutationTimeoutMs - isolateLimits.watchIntervalMs);
+  }
+  world.commits(0, 3, 3);
+  await settled();
+  assert.deepEqual(results, { a: "did a", b: "did b", c: "did c" });
+  assert.equal(world.starter.starts, 1);
+});
+
+Deno.test("a writer that is silent between calls gets the time of a slow disk, and blames nobody", async () => {
+  const { world, results } = await withBatch("a");
+  await world.clock.advance(2 * functionLimits.mutationTimeoutMs);
+  assert.equal(world.starter.starts, 1);
+  await world.clock.advance(2 * functionLimits.mutationTimeoutMs);
+  assert.equal(world.starter.starts, 2);
+  assert.deepEqual(results, {});
+  assert.deepEqual(world.batch, ["a"]);
+});
+
+Deno.test("the watch has no timer while no batch is out", async () => {
+  const { world } = await withBatch("a");
+  assert.equal(world.clock.timers, 1);
+  world.commits(0, 1, 1);
+  assert.equal(world.clock.timers, 0);
+});
+
+Deno.test("no reader is pinned between the loss of a batch and its settlement", async () => {
+  const { world } = await withBatch("a");
+  const ready = Promise.withResolvers<void>();
+  world.starter.delay = ready.promise;
+  world.commitsUntold(0, 1, 1);
+  world.isolate.dies("killed");
+  let told: string[] | null = null;
+  world.gate.pin(() => told = [...world.told]);
+  await settled();
+  assert.equal(told, null);
+  ready.resolve();
+  await settled();
+  assert.deepEqual(told, ["commit 1"]);
+});
+
+Deno.test("while no writer can be started, readers go on and tries become rare", async () => {
+  const { world, results } = await withBatch("a");
+  world.starter.broken = "schema.ts:1: nonsense";
+  world.isolate.dies("killed");
+  await settled();
+  let pinned = false;
+  world.gate.pin(() => pinned = true);
+  assert.ok(pinned);
+  world.gate.unpin();
+  await world.clock.advance(20_000);
+  assert.ok(world.starter.starts > 3 && world.starter.starts < 15, `${world.starter.starts} starts`);
+  assert.deepEqual(results, {});
+  world.starter.broken = null;
+  await world.clock.advance(5_000);
+  assert.deepEqual(world.batch, ["a"]);
+});
+
+Deno.test("calls do not wait for a writer for ever", async () => {
+  const { world, results } = await withBatch("a");
+  world.starter.broken = "schema.ts:1: nonsense";
+  world.isolate.dies("killed");
+  const late = world.mutate("late");
+  await world.clock.advance(isolateLimits.startMs + 10_000);
+  assert.match(String(resultOf(await late)), /^internal: The app cannot be started: schema.ts:1: nonsense/);
+  assert.match(String(results["a"]), /^internal: It is not known whether the mutation was committed/);
+});
+
+Deno.test("a call whose fate was open is not run again when it turns out to be committed", async () => {
+  const { world } = await withBatch("a");
+  world.starter.broken = "nonsense";
+  world.commitsUntold(0, 1, 1);
+  world.isolate.dies("killed");
+  await world.clock.advance(isolateLimits.startMs + 10_000);
+  world.starter.broken = null;
+  await world.clock.advance(5_000);
+  assert.deepEqual(world.told, ["answer a", "commit 1"]);
+  assert.equal(world.batches, 0);
+});
+
+Deno.test("a call that was given up is not run when a writer is there again", async () => {
+  const { world } = await withBatch("a", "b");
+  world.starter.broken = "nonsense";
+  world.isolate.dies("killed");
+  await world.clock.advance(isolateLimits.startMs + 10_000);
+  world.starter.broken = null;
+  await world.clock.advance(5_000);
+  assert.equal(world.batches, 0, "a mutation whose caller had been told that it failed was run");
+});
+
+Deno.test("a crash loop slows down", async () => {
+  const { world } = await withBatch("a");
+  world.starter.onStart = (isolate) => isolate.onSent = () => isolate.dies("crashed");
+  for (let i = 0; i < 300; i++) world.mutate("b");
+  world.isolate.dies("crashed");
+  await world.clock.advance(60_000);
+  assert.ok(world.starter.starts <= 3 * isolateLimits.restartsPerMinuteMax, `${world.starter.starts} starts`);
+});
+
+Deno.test("commits nobody was told of make every query run again", async () => {
+  const { world } = await withBatch("a", "b");
+  world.commitsUntold(1, 1, 2);
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(world.told, ["gap 2", "commit 2", "answer a", "answer b"]);
+});
+
+Deno.test("a last group that cannot be read leaves the batch unknown, not run twice", async () => {
+  const { world, results } = await withBatch("a");
+  world.starter.lastGroup = "{";
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(results, { a: "internal: It is not known whether the mutation was committed" });
+  assert.equal(world.batches, 0);
+});
+
+Deno.test("replace swaps the writer between two batches and goes on with what waits", async () => {
+  const { world, results } = await withBatch("a");
+  const old = world.isolate;
+  let meanwhile = 0;
+  const replaced = world.writer.replace(() => {
+    meanwhile++;
+    let pinned = false;
+    world.gate.pin(() => pinned = true);
+    assert.equal(pinned, false, "a reader was pinned during the replacement");
+    return Promise.resolve();
+  });
+  const waits = world.mutate("b");
+  await settled();
+  assert.equal(world.starter.starts, 1, "the new writer was started beside a batch");
+  world.commits(0, 1, 1);
+  assert.deepEqual(await replaced, { ok: true });
+  assert.deepEqual([meanwhile, old.dead, results["a"]], [1, true, "did a"]);
+  world.gate.unpin();
+  await settled();
+  assert.deepEqual(world.batch, ["b"]);
+  world.commits(0, 1, 2);
+  assert.equal(resultOf(await waits), "did b");
+});
+
+Deno.test("replace with broken code leaves the old writer serving", async () => {
+  const { world } = await withBatch("a");
+  world.commits(0, 1, 1);
+  world.starter.broken = "messages.ts:3: nonsense";
+  const replaced = await world.writer.replace(() => assert.fail("it was not replaced"));
+  assert.deepEqual(replaced, { ok: false, message: "messages.ts:3: nonsense" });
+  world.mutate("b");
+  await settled();
+  assert.deepEqual(world.batch, ["b"]);
+  assert.equal(world.isolate.dead, false);
+});
+
+Deno.test("a writer lost while its replacement fails is started again", async () => {
+  const { world } = await withBatch("a");
+  world.commits(0, 1, 1);
+  const ready = Promise.withResolvers<void>();
+  world.starter.delay = ready.promise;
+  world.starter.broken = "nonsense";
+  const replaced = world.writer.replace(() => Promise.resolve());
+  await settled();
+  world.isolate.dies("killed");
+  ready.resolve();
+  assert.equal((await replaced).ok, false);
+  world.starter.broken = null;
+  world.mutate("b");
+  await world.clock.advance(1_000);
+  assert.deepEqual(world.batch, ["b"]);
+});

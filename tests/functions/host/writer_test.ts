@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { isolateLimits } from "../../../mod/limits.ts";
+import { settled } from "./support/fake_clock.ts";
+import { resultOf, WriterWorld } from "./support/writer_world.ts";
+
+async function started(): Promise<WriterWorld> {
+  const world = new WriterWorld();
+  await world.writer.start();
+  return world;
+}
+
+Deno.test("calls made in one turn share a batch, in the order they were made", async () => {
+  const world = await started();
+  for (const path of ["a", "b", "c"]) world.mutate(path);
+  await settled();
+  assert.deepEqual(world.batch, ["a", "b", "c"]);
+});
+
+Deno.test("a lone call leaves in the turn it was made in, without a timer", async () => {
+  const world = await started();
+  world.mutate("a");
+  assert.equal(world.clock.timers, 0);
+  await Promise.resolve();
+  assert.deepEqual(world.batch, ["a"]);
+  world.commits(0, 1, 1);
+  assert.equal(world.clock.timers, 0, "a timer was left behind");
+});
+
+Deno.test("what arrives while a batch is out waits for its end and then leaves together", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  for (const path of ["b", "c"]) world.mutate(path);
+  await settled();
+  assert.equal(world.batches, 1);
+  world.commits(0, 1, 1);
+  await settled();
+  assert.deepEqual(world.batch, ["b", "c"]);
+});
+
+Deno.test("commits are told before their answers resolve, group by group", async () => {
+  const world = await started();
+  for (const path of ["a", "b", "c"]) world.mutate(path);
+  await settled();
+  world.commits(0, 2, 2);
+  await settled();
+  assert.deepEqual(world.told, ["commit 1", "commit 2", "answer a", "answer b"]);
+  world.commits(2, 1, 3);
+  await settled();
+  assert.deepEqual(world.told.slice(4), ["commit 3", "answer c"]);
+});
+
+Deno.test("an answer has the result, the ts and the log lines the writer gave", async () => {
+  const world = await started();
+  const answer = world.mutate("a");
+  await settled();
+  const { batch } = world.isolate.last("Batch");
+  const outcome = { value: 0, logLines: ["[INFO] hello"] };
+  world.isolate.says({
+    type: "Group",
+    batch,
+    from: 0,
+    answers: [{ outcome, ts: 7, replayed: true }],
+    entries: [],
+    ts: 9,
+  }, ['{"n":1}']);
+  assert.deepEqual(await answer, {
+    outcome: { ok: true, value: '{"n":1}', logLines: ["[INFO] hello"] },
+    ts: 7,
+    replayed: true,
+  });
+});
+
+Deno.test("the call's own text is sent, replay key included, as it was when it was made", async () => {
+  const world = await started();
+  const args = { n: 1 };
+  world.mutate("a", { args, replay: { sessionId: "s", requestId: 3 } });
+  args.n = 2;
+  await settled();
+  const [sent] = world.isolate.last("Batch").calls;
+  assert.deepEqual(sent?.args, { n: 1 });
+  assert.deepEqual(sent?.replay, { sessionId: "s", requestId: 3 });
+});
+
+Deno.test("arguments that are not JSON are an args error of that call alone", async () => {
+  const world = await started();
+  assert.match(String(resultOf(await world.mutate("a", { args: { n: 1n } }))), /^args: .*not JSON/);
+  world.mutate("b");
+  await settled();
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+Deno.test("a full queue refuses further calls at once and takes calls again when it has room", async () => {
+  const world = await started();
+  world.mutate("first");
+  await settled();
+  for (let i = 0; i < isolateLimits.queuedMutationsMax; i++) world.mutate("waiting");
+  assert.match(String(resultOf(await world.mutate("late"))), /^internal: The server is overloaded/);
+  world.commits(0, 1, 1);
+  await settled();
+  assert.equal(world.batch.length, isolateLimits.batchCallsMax);
+  let refused = false;
+  world.mutate("again").then(() => refused = true);
+  await settled();
+  assert.equal(refused, false);
+});
+
+Deno.test("a queue full of characters refuses further calls", async () => {
+  const world = await started();
+  world.mutate("first");
+  await settled();
+  const args = { text: "x".repeat(isolateLimits.queuedMutationCharsMax / 16) };
+  for (let i = 0; i < 15; i++) world.mutate("large", { args });
+  assert.match(String(resultOf(await world.mutate("late", { args }))), /overloaded/);
+});
+
+Deno.test("a batch holds no more characters than the bound, and at least one call", async () => {
+  const world = await started();
+  const args = { text: "x".repeat(isolateLimits.batchCharsMax / 2) };
+  for (let i = 0; i < 3; i++) world.mutate("large", { args });
+  world.mutate("huge", { args: { text: "x".repeat(isolateLimits.batchCharsMax * 2) } });
+  await settled();
+  const sizes: number[] = [];
+  for (let ts = 0; ts < 4;) {
+    sizes.push(world.batch.length);
+    ts += world.batch.length;
+    world.commits(0, world.batch.length, ts);
+    await settled();
+  }
+  assert.deepEqual(sizes, [1, 1, 1, 1]);
+});
+
+Deno.test("slow calls make batches small, fast ones make them large again", async () => {
+  const world = await started();
+  let ts = 0;
+  const sizes: number[] = [];
+  for (let i = 0; i < 1_500; i++) world.mutate("a");
+  for (const ms of [10, 10, 10, 10, 10, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]) {
+    await settled();
+    const calls = world.batch.length;
+    sizes.push(calls);
+    await world.clock.advance(calls * ms);
+    world.commits(0, calls, ts += calls);
+  }
+  assert.equal(sizes[0], isolateLimits.batchCallsMax);
+  assert.ok((sizes[5] ?? Infinity) <= 4, `${sizes}`);
+  assert.ok((sizes.at(-1) ?? 0) >= 20, `${sizes}`);
+});
+
+Deno.test("a batch waits for readers that are being pinned, and the next pin waits for the batch", async () => {
+  const world = await started();
+  const order: string[] = [];
+  world.gate.pin(() => order.push("pin 1"));
+  world.mutate("a");
+  await settled();
+  assert.equal(world.batches, 0);
+  world.gate.pin(() => order.push("pin 2"));
+  assert.deepEqual(order, ["pin 1"]);
+  world.gate.unpin();
+  assert.equal(world.batches, 1);
+  world.mutate("b");
+  await settled();
+  world.commits(0, 1, 1);
+  assert.deepEqual(order, ["pin 1", "pin 2"]);
+  await settled();
+  assert.equal(world.batches, 1, "the next batch overtook a pin that waited");
+  world.gate.unpin();
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+Deno.test("a commit listener that starts a wave has it pinned before the next batch", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  world.mutate("b");
+  let pinned = false;
+  world.mutate("c");
+  world.gate.pin(() => pinned = true);
+  world.commits(0, 1, 1);
+  await settled();
+  assert.deepEqual([pinned, world.batches], [true, 1]);
+  world.gate.unpin();
+  assert.deepEqual(world.batch, ["b", "c"]);
+});
+
+Deno.test("close refuses what waits, answers what is out, and leaves no timer", async () => {
+  const world = await started();
+  const out = world.mutate("a");
+  await settled();
+  const waits = world.mutate("b");
+  const closing = world.writer.close();
+  assert.match(String(resultOf(await waits)), /stopping/);
+  world.commits(0, 1, 1);
+  assert.equal(resultOf(await out), "did a");
+  await closing;
+  assert.match(String(resultOf(await world.mutate("c"))), /stopping/);
+  assert.deepEqual([world.isolate.dead, world.clock.timers], [true, 0]);
+});
+
+Deno.test("close does not wait longer for a batch than a mutation may take", async () => {
+  const world = await started();
+  const out = world.mutate("a");
+  await settled();
+  const closing = world.writer.close();
+  await world.clock.advance(5_000);
+  await closing;
+  assert.match(String(resultOf(await out)), /stopping/);
+  assert.equal(world.clock.timers, 0);
+});
