@@ -1,0 +1,100 @@
+/** The items of a list: in pages, by words, and changed one by one. */
+import { id, UserError } from "syncline/server";
+import { z } from "zod";
+import { ownItem, ownList, requireUser } from "./access.ts";
+import { ITEMS_MAX } from "./lists.ts";
+import { mutation, query } from "./schema.ts";
+
+const text = z.string().max(500);
+
+/**
+ * A page of a list, newest first. `endCursor` pins the end of a page that is followed by another one, so that pages shown
+ * together neither lose nor repeat an item while items come and go.
+ */
+export const page = query({
+  args: {
+    list: id("lists"),
+    show: z.enum(["all", "open", "done"]),
+    cursor: z.string().nullable(),
+    endCursor: z.string().nullable().default(null),
+    numItems: z.int().min(1).max(100).default(20),
+  },
+  handler: async (ctx, { list, show, ...pagination }) => {
+    await ownList(ctx, list);
+    const items = ctx.db.query("items");
+    const chosen = show === "all"
+      ? items.withIndex("by_list", (q) => q.eq("list", list))
+      : items.withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", show));
+    return await chosen.order("desc").paginate(pagination);
+  },
+});
+
+/** My items with these words, the best match first; the last word may be the beginning of one. */
+export const search = query({
+  args: { text: z.string().max(200) },
+  handler: async (ctx, { text }) => {
+    const owner = ctx.auth.userId();
+    if (owner === null || text.trim() === "") return [];
+    return await ctx.db.query("items")
+      .withSearchIndex("by_text", (q) => q.search("text", text).eq("owner", owner))
+      .take(20);
+  },
+});
+
+/** Adds an item and gives back its id. */
+export const add = mutation({
+  args: { list: id("lists"), text, due: z.iso.date().optional() },
+  handler: async (ctx, { list, due, ...args }) => {
+    const { owner } = await ownList(ctx, list);
+    const text = args.text.trim();
+    if (text === "") throw new UserError("empty_item", "Write what there is to do", { field: "text" });
+    const items = await ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list)).take(ITEMS_MAX);
+    if (items.length === ITEMS_MAX) {
+      throw new UserError("too_many", `A list has at most ${ITEMS_MAX} items`);
+    }
+    return await ctx.db.insert("items", { list, owner, text, status: { kind: "open" }, due });
+  },
+});
+
+/** Marks an item done, or open again. */
+export const setDone = mutation({
+  args: { item: id("items"), done: z.boolean() },
+  handler: async (ctx, { item, done }) => {
+    const { status } = await ownItem(ctx, item);
+    if ((status.kind === "done") === done) return;
+    await ctx.db.patch(item, { status: done ? { kind: "done", at: Date.now() } : { kind: "open" } });
+  },
+});
+
+/** Changes the text of an item. */
+export const edit = mutation({
+  args: { item: id("items"), text },
+  handler: async (ctx, args) => {
+    await ownItem(ctx, args.item);
+    const text = args.text.trim();
+    if (text === "") throw new UserError("empty_item", "Write what there is to do", { field: "text" });
+    await ctx.db.patch(args.item, { text });
+  },
+});
+
+/** Removes an item. */
+export const remove = mutation({
+  args: { item: id("items") },
+  handler: async (ctx, { item }) => {
+    await ownItem(ctx, item);
+    await ctx.db.delete(item);
+  },
+});
+
+/** How many items of a list are open, up to 100: enough to show a number or "99+". */
+export const openCount = query({
+  args: { list: id("lists") },
+  handler: async (ctx, { list }) => {
+    if (ctx.auth.userId() === null) return 0;
+    const found = await ctx.db.get(list);
+    if (found?.owner !== requireUser(ctx)) return 0;
+    const open = await ctx.db.query("items")
+      .withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", "open")).take(100);
+    return open.length;
+  },
+});
