@@ -18,4 +18,6 @@ export interface SystemModule {
   readonly tables: Readonly<Record<`_${string}`, TableBuilder>>;
   /** By name; made with `query`, `mutation` and their siblings. */
   readonly functions: Readonly<Record<string, RegisteredFunction<FunctionKind, Visibility, never, unknown>>>;
+  /** How its functions learn what the server was started with: called with `Boot.settings[name]`, before the app is loaded. */
+  readonly settings?: { readonly name: string; readonly configure: (settings: unknown) => void };
 }

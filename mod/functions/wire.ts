@@ -20,6 +20,8 @@ export interface Boot {
   readonly progressPath: string;
   /** Environment of the app, for runners (`ctx.env`). */
   readonly env: Record<string, string>;
+  /** What functions of the service have to know of the server, by feature; JSON. */
+  readonly settings?: Readonly<Record<string, unknown>>;
 }
 
 /** An isolate's answer to Boot. */

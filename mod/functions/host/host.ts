@@ -31,6 +31,8 @@ export interface IsolateHostOptions {
   readonly actionNet?: readonly string[] | null;
   /** Module that runs an isolate; one without functions of the service when absent. */
   readonly entry?: URL;
+  /** What functions of the service have to know of the server, by feature; JSON. */
+  readonly settings?: Readonly<Record<string, unknown>>;
   readonly log: Log;
 }
 
@@ -84,12 +86,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
     const functionsDir = await Deno.realPath(options.functionsDir);
-    const { env, actionNet = null, entry, log } = options;
+    const { env, actionNet = null, entry, settings = {}, log } = options;
     const starter = await ProcessStarter.create({
       dataDir,
       functionsDir,
       env,
       actionNet,
+      settings,
       command: (paths) => isolateCommand(paths, entry),
       log,
     });

@@ -24,6 +24,7 @@ export interface ProcessStarterOptions {
   readonly functionsDir: string;
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
+  readonly settings: Readonly<Record<string, unknown>>;
   readonly command: (paths: IsolatePaths) => IsolateCommand;
   readonly log: Log;
 }
@@ -61,7 +62,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       const listener = Deno.listen({ transport: "unix", path: socketPath });
       resources = { listener, progress };
-      const { dataDir, functionsDir, actionNet, env, log } = this.#options;
+      const { dataDir, functionsDir, actionNet, env, settings, log } = this.#options;
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
@@ -79,6 +80,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         functionsDir,
         progressPath,
         env: role === "runner" ? { ...env } : {},
+        settings,
       };
       const process = new IsolateProcess({
         child,

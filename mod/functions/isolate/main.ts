@@ -83,6 +83,11 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
     },
   });
 
+  for (const { settings } of systemModules) {
+    if (settings !== undefined && boot.settings !== undefined && settings.name in boot.settings) {
+      settings.configure(boot.settings[settings.name]);
+    }
+  }
   const answer = await load(boot, { database, systemModules });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
