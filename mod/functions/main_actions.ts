@@ -47,6 +47,14 @@ export function mainAction<Args extends z.ZodType>(
   };
 }
 
+/** Like {@linkcode mainAction}, for an action that only the server itself calls. */
+export function internalMainAction<Args extends z.ZodType>(
+  schema: Args,
+  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+): MainAction {
+  return { visibility: "internal", run: mainAction(schema, handler).run };
+}
+
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof UserError || error instanceof ServiceError) {
     const data = { code: error.code, data: error instanceof UserError ? error.data : null };

@@ -23,6 +23,13 @@ export {
   query,
 } from "./api/registration.ts";
 export type { DataModelOf, Doc, Schema } from "./api/schema.ts";
-export type { ScheduledFunction, ScheduledFunctionState, Scheduler } from "./api/scheduler.ts";
+export { type CronJobs, cronJobs } from "./api/cron_jobs.ts";
+export type { Scheduler } from "./api/scheduler.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./api/schema.ts";
-export type { AnyDataModel, DataModel, Id } from "./api/values.ts";
+export type {
+  AnyDataModel,
+  DataModel,
+  Id,
+  ScheduledFunctionFields,
+  ScheduledFunctionState,
+} from "./api/values.ts";

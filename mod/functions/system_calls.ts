@@ -3,7 +3,7 @@ import { UserError } from "../errors.ts";
 import { functionPath, type FunctionReference } from "../protocol/function_reference.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "./host_port.ts";
 import { anonymous, type Identity } from "./identity.ts";
-import type { Outcome } from "./outcome.ts";
+import type { CallError, Outcome } from "./outcome.ts";
 
 /** What calls go through: the writer for mutations, the shared queries for queries. */
 export interface CallPort {
@@ -16,7 +16,22 @@ export interface CallOptions {
   readonly identity?: Identity;
 }
 
-/** Calls system functions. A `UserError` thrown there is thrown here; any other failure is an `Error`. */
+/** A call of a system function that failed. */
+export class SystemCallError extends Error {
+  override readonly name = "SystemCallError";
+  /** What the function said, or who could not run it. */
+  readonly reason: string;
+  /** Whether nothing has happened and the same call may succeed later. */
+  readonly retryable: boolean;
+
+  constructor(udfPath: string, { message, retryable }: Pick<CallError, "message" | "retryable">) {
+    super(`${udfPath} failed: ${message}`);
+    this.reason = message;
+    this.retryable = retryable ?? false;
+  }
+}
+
+/** Calls system functions. A `UserError` thrown there is thrown here; any other failure is a `SystemCallError`. */
 export class SystemCalls {
   readonly #port: CallPort;
 
@@ -49,5 +64,5 @@ function resultOf<Result>(outcome: Outcome, udfPath: string): Result {
   if (outcome.ok) return JSON.parse(outcome.value) as Result;
   const { kind, message, data } = outcome.error;
   if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
-  throw new Error(`${udfPath} failed: ${message}`);
+  throw new SystemCallError(udfPath, outcome.error);
 }

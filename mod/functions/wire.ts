@@ -1,5 +1,6 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
 import type { ReadSet } from "../engine/types.ts";
+import type { CronDefinition } from "./api/cron_jobs.ts";
 import type { CallOrigin, FunctionInfo, ReplayKey } from "./host_port.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
@@ -24,6 +25,15 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
 }
 
+/** A cron of the app. */
+export interface WireCron {
+  readonly name: string;
+  readonly schedule: CronDefinition["schedule"];
+  readonly function: string;
+  readonly functionKind: "mutation" | "action";
+  readonly args: Record<string, unknown>;
+}
+
 /** An isolate's answer to Boot. */
 export type BootAnswer =
   | {
@@ -33,6 +43,8 @@ export type BootAnswer =
     readonly ts: number;
     /** The newest committed group, by the writer: how main learns the fate of a half-answered batch. */
     readonly lastGroup: string | null;
+    /** The app's crons, by the writer. */
+    readonly crons?: readonly WireCron[];
   }
   | { readonly type: "Broken"; readonly message: string };
 

@@ -32,26 +32,3 @@ export interface Scheduler {
   /** A function that waits will not run. An action that runs goes on; what has ended stays as it is. */
   cancel(id: Id<"_scheduled_functions">): Promise<void>;
 }
-
-/** What became of a scheduled function. */
-export type ScheduledFunctionState =
-  | { readonly kind: "pending" }
-  | { readonly kind: "inProgress" }
-  | { readonly kind: "success" }
-  | { readonly kind: "failed"; readonly error: string }
-  | { readonly kind: "canceled" };
-
-/** A document of `_scheduled_functions`, which app code may read. Kept for a week after the function has ended. */
-export interface ScheduledFunction {
-  readonly _id: Id<"_scheduled_functions">;
-  readonly _creationTime: number;
-  /** Path of the function. */
-  readonly name: string;
-  readonly args: Record<string, unknown>;
-  /** When it is to run, in milliseconds since the epoch. */
-  readonly scheduledTime: number;
-  /** When it ended or was canceled. */
-  readonly completedTime?: number;
-  readonly state: ScheduledFunctionState;
-  readonly functionKind: "mutation" | "action";
-}

@@ -39,6 +39,27 @@ export type AnyDataModel = Record<string, {
   readonly vectorIndexes: Record<string, { vectorField: string; filterFields: string }>;
 }>;
 
+/** What became of a scheduled function. */
+export type ScheduledFunctionState =
+  | { kind: "pending" }
+  | { kind: "inProgress" }
+  | { kind: "success" }
+  | { kind: "failed"; error: string }
+  | { kind: "canceled" };
+
+/** A scheduled function, kept for a week after its end. Times are milliseconds since the epoch. */
+export interface ScheduledFunctionFields extends Record<string, unknown> {
+  /** Path of the function. */
+  name: string;
+  args: Record<string, unknown>;
+  /** When it is to run. */
+  scheduledTime: number;
+  /** When it ended or was canceled. */
+  completedTime?: number | undefined;
+  state: ScheduledFunctionState;
+  functionKind: "mutation" | "action";
+}
+
 /** Tables of the service that app code reads and cannot write. */
 export interface ReadableSystemTables {
   readonly _users: {
@@ -50,6 +71,16 @@ export interface ReadableSystemTables {
     };
     readonly input: never;
     readonly indexes: { readonly by_email: readonly ["email"] };
+    readonly searchIndexes: Record<never, never>;
+    readonly vectorIndexes: Record<never, never>;
+  };
+  readonly _scheduled_functions: {
+    readonly fields: ScheduledFunctionFields;
+    readonly input: never;
+    readonly indexes: {
+      readonly by_due: readonly ["state.kind", "functionKind", "scheduledTime"];
+      readonly by_end: readonly ["completedTime"];
+    };
     readonly searchIndexes: Record<never, never>;
     readonly vectorIndexes: Record<never, never>;
   };

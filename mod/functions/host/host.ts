@@ -11,6 +11,7 @@ import type {
   Wave,
 } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
+import type { WireCron } from "../wire.ts";
 import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./command.ts";
 import { Gate } from "./gate.ts";
@@ -54,6 +55,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #reloadListeners: (() => void)[] = [];
   /** Set from each new writer's answer to Boot. */
   #functions: ReadonlyMap<string, FunctionInfo> = new Map();
+  /** The app's crons; set like `#functions`. */
+  #crons: readonly WireCron[] = [];
   /** Advanced with each group, before the listeners are told of it. */
   #ts = 0;
   /** Set by `serveQueries`. */
@@ -118,6 +121,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#ts;
   }
 
+  /** The app's crons, as its code is loaded now. */
+  get crons(): readonly WireCron[] {
+    return this.#crons;
+  }
+
   info(udfPath: string): FunctionInfo | undefined {
     return this.#functions.get(udfPath);
   }
@@ -163,7 +171,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    */
   async reload(): Promise<ReplaceResult> {
     const result = await this.#writer.replace(async (ready) => {
-      this.#functions = new Map(ready.functions);
+      this.#declared(ready);
       await this.#readers.replace();
       this.#runners.replace();
     });
@@ -179,8 +187,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   #loaded(ready: Ready): void {
-    this.#functions = new Map(ready.functions);
+    this.#declared(ready);
     this.#ts = ready.ts;
+  }
+
+  #declared({ functions, crons = [] }: Ready): void {
+    this.#functions = new Map(functions);
+    this.#crons = crons;
   }
 
   #onGroup(entries: readonly CommitEntry[], ts: number): void {

@@ -5,7 +5,9 @@ import { functionSpec } from "../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../api/schema.ts";
 import { isSystemPath, systemTables } from "../system_functions.ts";
 import type { SystemModule } from "../system_module.ts";
+import type { WireCron } from "../wire.ts";
 import type { App, LoadedFunction } from "./app.ts";
+import { appCrons } from "./app_crons.ts";
 import { inspected } from "./log_lines.ts";
 import { loadErrorMessage } from "./load_errors.ts";
 import { findModules, type ModuleFile } from "./module_files.ts";
@@ -19,6 +21,7 @@ export class BrokenAppError extends Error {
 /** A loaded app, with its tables and those of the service for the engine. */
 export interface LoadedApp extends App {
   readonly schema: SchemaDefinition;
+  readonly crons: readonly WireCron[];
 }
 
 /** A module of an app and what it exports. */
@@ -74,11 +77,13 @@ export function assembleApp(
     register(functions, { ...module, system: false });
   }
   if (schema !== null) checkNamedTables(schema, named);
+  const cronModule = modules.find(({ modulePath }) => modulePath === "crons");
   const system = systemTables(systemModules);
   return {
     functions,
     tables: new Tables({ app: schema, system }),
     schema: new Map([...system, ...schema ?? []]),
+    crons: cronModule === undefined ? [] : declared(cronModule, (exported) => appCrons(exported, functions)),
   };
 }
 
@@ -101,6 +106,15 @@ function schemaOf({ name, exports }: AppModule): SchemaDefinition {
   throw new BrokenAppError(
     `${name} must export the schema as its default: export default defineSchema({ messages: defineTable({ ... }) })`,
   );
+}
+
+/** What a module's default export declares; what is wrong with it is told with the module's name. */
+function declared<Result>({ name, exports }: AppModule, read: (exported: unknown) => Result): Result {
+  try {
+    return read(exports["default"]);
+  } catch (error) {
+    throw new BrokenAppError(`${name}: ${error instanceof Error ? error.message : inspected(error)}`);
+  }
 }
 
 function register(

@@ -122,7 +122,8 @@ async function load(
     const functions = [...app.functions.values()].map(({ udfPath, spec: { kind, visibility } }) =>
       [udfPath, { kind, visibility }] as const
     );
-    return { app, ready: { type: "Ready", functions, ts, lastGroup } };
+    const { crons } = app;
+    return { app, ready: { type: "Ready", functions, ts, lastGroup, crons } };
   } catch (error) {
     return { type: "Broken", message: error instanceof Error ? error.message : String(error) };
   }

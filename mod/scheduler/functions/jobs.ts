@@ -15,7 +15,7 @@ const jobId = id("_scheduled_functions");
 
 /** A waiting job as main remembers it. Jobs of one kind run in the order of `scheduledTime`, then `creationTime`. */
 export interface PendingJob {
-  readonly id: string;
+  readonly id: Id<"_scheduled_functions">;
   readonly name: string;
   readonly scheduledTime: number;
   readonly creationTime: number;
@@ -45,8 +45,15 @@ export const pending = internalQuery({
   },
 });
 
-/** How a job went; `gone` when it does not wait any more. */
-export type RunResult = { readonly kind: "gone" } | JobState;
+/** How a job went; `null` when it does not wait any more. */
+export interface RunResult {
+  readonly state: JobState | null;
+  /** Time it took, by a clock that does not stand still. */
+  readonly ms: number;
+}
+
+/** Taken before app code is loaded, for which the clock stands still. */
+const monotonic = performance.now.bind(performance);
 
 /**
  * Runs a job that is a mutation. Its writes and its end are one commit; those of a mutation that throws are undone, and
@@ -56,8 +63,9 @@ export const runMutation = internalMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<RunResult> => {
     const job = await ctx.db.get(id);
-    if (job?.state.kind !== "pending") return { kind: "gone" };
+    if (job?.state.kind !== "pending") return { state: null, ms: 0 };
     let state: JobState = { kind: "success" };
+    const startedAt = monotonic();
     try {
       await ctx.runMutation(job.name, job.args);
     } catch (error) {
@@ -66,7 +74,7 @@ export const runMutation = internalMutation({
       state = failure(message);
     }
     await end(ctx, id, state);
-    return state;
+    return { state, ms: monotonic() - startedAt };
   },
 });
 

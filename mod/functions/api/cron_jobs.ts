@@ -1,0 +1,193 @@
+/** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
+import { type ArgsOf, functionPath } from "../../protocol/function_reference.ts";
+import { schedulerLimits } from "../../limits.ts";
+import type { SchedulableName } from "./scheduler.ts";
+
+/** Arguments may be left out when none is required. */
+type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
+  : [args: ArgsOf<Name>];
+
+/** Exactly one unit. */
+export type Interval =
+  | { readonly seconds: number }
+  | { readonly minutes: number }
+  | { readonly hours: number };
+
+export interface HourlySchedule {
+  readonly minuteUTC: number;
+}
+
+export interface DailySchedule extends HourlySchedule {
+  readonly hourUTC: number;
+}
+
+export type DayOfWeek = "sunday" | "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday";
+
+export interface WeeklySchedule extends DailySchedule {
+  readonly dayOfWeek: DayOfWeek;
+}
+
+export interface MonthlySchedule extends DailySchedule {
+  /** 1 to 31; months without this day are left out. */
+  readonly day: number;
+}
+
+/** A declared cron. */
+export interface CronDefinition {
+  readonly name: string;
+  readonly schedule:
+    | { readonly kind: "interval"; readonly everyMs: number }
+    | { readonly kind: "expression"; readonly expression: string };
+  readonly function: string;
+  readonly args: Record<string, unknown>;
+}
+
+const days: readonly DayOfWeek[] = [
+  "sunday",
+  "monday",
+  "tuesday",
+  "wednesday",
+  "thursday",
+  "friday",
+  "saturday",
+];
+
+/**
+ * Crons by name. A run is a scheduled function, so a mutation runs exactly once and an action at most once. A cron never
+ * overlaps with itself: a run that is due while the one before has not ended is left out. Runs missed while the server was
+ * down are made up for by one.
+ */
+export class CronJobs {
+  readonly #crons = new Map<string, CronDefinition>();
+
+  /** Runs every so often, for the first time as soon as it is declared. */
+  interval<Name extends SchedulableName>(
+    name: string,
+    interval: Interval,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    const { seconds = 0, minutes = 0, hours = 0 } = interval as Record<string, number | undefined>;
+    const everyMs = ((hours * 60 + minutes) * 60 + seconds) * 1000;
+    if (
+      Object.keys(interval).length !== 1 || !(everyMs >= schedulerLimits.cronIntervalMsMin) ||
+      !Number.isSafeInteger(everyMs)
+    ) {
+      throw new TypeError(
+        `Cron "${name}": the interval is one of { seconds }, { minutes } and { hours }, and at least a second`,
+      );
+    }
+    this.#add(name, { schedule: { kind: "interval", everyMs }, reference, args: args[0] });
+  }
+
+  /** Runs once an hour. */
+  hourly<Name extends SchedulableName>(
+    name: string,
+    { minuteUTC }: HourlySchedule,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    this.cron(name, `${minute(name, minuteUTC)} * * * *`, reference, ...args);
+  }
+
+  /** Runs once a day. */
+  daily<Name extends SchedulableName>(
+    name: string,
+    { hourUTC, minuteUTC }: DailySchedule,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} * * *`, reference, ...args);
+  }
+
+  /** Runs once a week. */
+  weekly<Name extends SchedulableName>(
+    name: string,
+    { dayOfWeek, hourUTC, minuteUTC }: WeeklySchedule,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    const day = days.indexOf(dayOfWeek);
+    if (day < 0) throw new TypeError(`Cron "${name}": dayOfWeek is one of ${days.join(", ")}`);
+    this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} * * ${day}`, reference, ...args);
+  }
+
+  /** Runs once a month. */
+  monthly<Name extends SchedulableName>(
+    name: string,
+    { day, hourUTC, minuteUTC }: MonthlySchedule,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    const date = whole(name, { what: "day", value: day, from: 1, to: 31 });
+    this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} ${date} * *`, reference, ...args);
+  }
+
+  /** Runs at the times of a cron expression: minute, hour, day of month, month, day of week; with six fields, seconds first. */
+  cron<Name extends SchedulableName>(
+    name: string,
+    expression: string,
+    reference: Name,
+    ...args: ArgsRest<Name>
+  ): void {
+    this.#add(name, { schedule: { kind: "expression", expression }, reference, args: args[0] });
+  }
+
+  /** The declared crons. The isolate reads them. */
+  static definitions(crons: CronJobs): readonly CronDefinition[] {
+    return [...crons.#crons.values()];
+  }
+
+  #add(
+    name: string,
+    { schedule, reference, args = {} }: {
+      readonly schedule: CronDefinition["schedule"];
+      readonly reference: SchedulableName;
+      readonly args: Record<string, unknown> | undefined;
+    },
+  ): void {
+    if (typeof name !== "string" || name === "" || name.length > schedulerLimits.cronNameCharsMax) {
+      throw new TypeError(
+        `A cron needs a name of up to ${schedulerLimits.cronNameCharsMax} characters, not ${String(name)}`,
+      );
+    }
+    if (name.startsWith("svc-")) {
+      throw new TypeError(`Cron "${name}": names that begin with svc- belong to the service`);
+    }
+    if (this.#crons.has(name)) throw new TypeError(`There are two crons with the name "${name}"`);
+    this.#crons.set(name, { name, schedule, function: functionPath(reference), args });
+  }
+}
+
+/** What `crons.ts` exports as its default. */
+export function cronJobs(): CronJobs {
+  return new CronJobs();
+}
+
+/** What a default export of `crons.ts` declares; `null` for a value not made by {@linkcode cronJobs}. */
+export function cronDefinitions(exported: unknown): readonly CronDefinition[] | null {
+  return exported instanceof CronJobs ? CronJobs.definitions(exported) : null;
+}
+
+function minute(name: string, value: number): number {
+  return whole(name, { what: "minuteUTC", value, from: 0, to: 59 });
+}
+
+function hour(name: string, value: number): number {
+  return whole(name, { what: "hourUTC", value, from: 0, to: 23 });
+}
+
+function whole(
+  name: string,
+  { what, value, from, to }: {
+    readonly what: string;
+    readonly value: number;
+    readonly from: number;
+    readonly to: number;
+  },
+): number {
+  if (Number.isInteger(value) && value >= from && value <= to) return value;
+  throw new TypeError(
+    `Cron "${name}": ${what} is a whole number from ${from} to ${to}, not ${String(value)}`,
+  );
+}

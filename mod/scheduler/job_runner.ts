@@ -1,0 +1,100 @@
+/** Runs one job from its first step to its last, whatever fails on the way. */
+import type { Log } from "../kit/log.ts";
+import { anonymous } from "../functions/identity.ts";
+import { isSystemPath } from "../functions/system_functions.ts";
+import { functionLimits } from "../limits.ts";
+import type { JobKind } from "./tables.ts";
+import type { PendingJob } from "./due_queue.ts";
+import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts";
+import { type SchedulerPort, system } from "./system.ts";
+
+/** `again`: nothing has happened and the job still waits; the server could not run it now. */
+export type JobEnd = "done" | "again";
+
+export interface JobRunnerOptions {
+  readonly port: SchedulerPort;
+  readonly calls: SystemCalls;
+  readonly log: Log;
+  /** Told how long a mutation kept the writer, in milliseconds. */
+  readonly onMutation: (ms: number) => void;
+  /** Resolves after a pause, to `false` when the scheduler closes: then nothing more is tried. */
+  readonly pause: () => Promise<boolean>;
+}
+
+export class JobRunner {
+  readonly #options: JobRunnerOptions;
+
+  constructor(options: JobRunnerOptions) {
+    this.#options = options;
+  }
+
+  /** Runs a job of the kind it was scheduled as. Never rejects. */
+  async run(job: PendingJob, kind: JobKind): Promise<JobEnd> {
+    try {
+      return kind === "mutation" ? await this.#runMutation(job) : await this.#runAction(job);
+    } catch (error) {
+      this.#options.log("error", "A scheduled function could not be run", { name: job.name, error });
+      return "again";
+    }
+  }
+
+  async #runMutation({ id, name }: PendingJob): Promise<JobEnd> {
+    const { calls, log, onMutation } = this.#options;
+    try {
+      const { state, ms } = await calls.mutate(system.jobs.runMutation, { id });
+      if (state !== null) onMutation(ms);
+      if (state?.kind === "failed") this.#tellFailure(name, state.error);
+      return "done";
+    } catch (error) {
+      if (!(error instanceof SystemCallError)) throw error;
+      if (error.retryable) {
+        log("warn", "A scheduled mutation could not be run now", { name, reason: error.reason });
+        return "again";
+      }
+      onMutation(functionLimits.mutationTimeoutMs);
+      // It ran over its time, or ended the writer: all of it was undone, its own end included.
+      this.#tellFailure(name, error.reason);
+      await this.#note(() => calls.mutate(system.jobs.fail, { id, error: error.reason }));
+      return "done";
+    }
+  }
+
+  async #runAction({ id, name }: PendingJob): Promise<JobEnd> {
+    const { calls, port } = this.#options;
+    let begun;
+    try {
+      begun = await calls.mutate(system.jobs.begin, { id });
+    } catch (error) {
+      if (error instanceof SystemCallError && error.retryable) return "again";
+      throw error;
+    }
+    if (begun === null) return "done";
+    const origin = isSystemPath(begun.name) ? "system" : "server";
+    const outcome = await port.act({ udfPath: begun.name, args: begun.args, identity: anonymous, origin });
+    if (!outcome.ok && outcome.error.retryable) {
+      await this.#note(() => calls.mutate(system.jobs.putBack, { id }));
+      return "again";
+    }
+    if (!outcome.ok) this.#tellFailure(name, outcome.error.message);
+    const error = outcome.ok ? null : outcome.error.message;
+    await this.#note(() => calls.mutate(system.jobs.finish, { id, error }));
+    return "done";
+  }
+
+  /** Writes down what has happened, however often it takes; after a crash, the next start finds it half done and ends it. */
+  async #note(write: () => Promise<unknown>): Promise<void> {
+    for (;;) {
+      try {
+        await write();
+        return;
+      } catch (error) {
+        this.#options.log("warn", "The end of a scheduled function could not be written down", { error });
+        if (!await this.#options.pause()) return;
+      }
+    }
+  }
+
+  #tellFailure(name: string, error: string): void {
+    this.#options.log("warn", "A scheduled function failed", { name, error });
+  }
+}

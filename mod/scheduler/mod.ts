@@ -1,0 +1,9 @@
+/** Scheduled functions and crons: what the server wires up. */
+export { type SchedulerClock, systemClock } from "./clock.ts";
+export type { CronSchedule } from "./cron_schedule.ts";
+export type { Cron } from "./crons.ts";
+export { schedulerModules } from "./functions.ts";
+export { cleaningActions, cleaningCron } from "./cleaning.ts";
+export { Scheduler, type SchedulerOptions } from "./scheduler.ts";
+export type { SchedulerPort } from "./system.ts";
+export { serviceCron } from "./service_cron.ts";

@@ -1,0 +1,236 @@
+/**
+ * The scheduler in main: one timer for whatever is due next. It learns of jobs from the commits and by looking them up at
+ * the start; what it knows may be old, because each step of a job checks its state in the database.
+ */
+import type { CommitEntry } from "../engine/types.ts";
+import type { Log } from "../kit/log.ts";
+import { schedulerLimits } from "../limits.ts";
+import { Backoff } from "./backoff.ts";
+import { type SchedulerClock, systemClock } from "./clock.ts";
+import { type Cron, Crons } from "./crons.ts";
+import type { PendingJob } from "./due_queue.ts";
+import { JobRunner } from "./job_runner.ts";
+import { Lane } from "./lane.ts";
+import { SystemCalls } from "../functions/system_calls.ts";
+import { type SchedulerPort, system } from "./system.ts";
+import type { JobKind, SchedulerDoc } from "./tables.ts";
+import { WriterShare } from "./writer_share.ts";
+
+export interface SchedulerOptions {
+  readonly port: SchedulerPort;
+  /** The crons of the app's code as it is loaded now. */
+  readonly appCrons: () => readonly Cron[];
+  /** The service's own crons; their names begin with `svc-`. */
+  readonly serviceCrons?: readonly Cron[];
+  readonly log: Log;
+  readonly clock?: SchedulerClock;
+  /** Waiting jobs of one kind that are kept in memory; the limit unless a test wants fewer. */
+  readonly jobsKnownMax?: number;
+}
+
+export class Scheduler implements AsyncDisposable {
+  readonly #options: SchedulerOptions;
+  readonly #clock: SchedulerClock;
+  readonly #calls: SystemCalls;
+  readonly #lanes: Readonly<Record<JobKind, Lane>>;
+  readonly #crons: Crons;
+  readonly #serviceCrons: Map<string, Cron>;
+  readonly #share = new WriterShare();
+  /** `closed` ends all; before `open` nothing is run, because actions of the server's last life may seem to be running. */
+  #state: "new" | "open" | "closed" = "new";
+  /** The timer, and when it rings. */
+  #timer: { readonly at: number; readonly cancel: () => void } | null = null;
+  #wakePlanned = false;
+  /** Declarations of crons, one after another. */
+  #declaring: Promise<void> = Promise.resolve();
+  /** Ends pauses at once; called by the end of the scheduler. */
+  readonly #endPauses = new Set<() => void>();
+
+  constructor(options: SchedulerOptions) {
+    const { port, log, clock = systemClock, jobsKnownMax = schedulerLimits.jobsKnownMax } = options;
+    this.#options = options;
+    this.#clock = clock;
+    this.#calls = new SystemCalls(port);
+    this.#serviceCrons = new Map(options.serviceCrons?.map((cron) => [cron.name, cron]));
+    const onChange = () => this.#wakeSoon();
+    const runner = new JobRunner({
+      port,
+      calls: this.#calls,
+      log,
+      onMutation: (ms) => this.#share.took(ms),
+      pause: () => this.#pause(schedulerLimits.retryMs),
+    });
+    const lane = (kind: JobKind, atOnce: () => number) =>
+      new Lane({
+        clock,
+        log,
+        jobsKnownMax,
+        load: () => this.#calls.query(system.jobs.pending, { functionKind: kind }),
+        run: (job) => runner.run(job, kind),
+        atOnce,
+        onChange,
+      });
+    this.#lanes = {
+      mutation: lane("mutation", () => this.#share.atOnce),
+      action: lane("action", () => schedulerLimits.actionsAtOnceMax),
+    };
+    this.#crons = new Crons({ calls: this.#calls, clock, log, onChange });
+  }
+
+  /**
+   * Ends what the server's last life left half done, declares the crons and begins to run what is due. Resolves when it
+   * does; tries again, without an end, when the database cannot be written.
+   */
+  async start(): Promise<void> {
+    const interrupted = await this.#insist("Interrupted actions could not be marked", async () => {
+      while (await this.#calls.mutate(system.jobs.interrupt, {}));
+    });
+    if (!interrupted) return;
+    await this.#declareAll();
+    if (this.#closed) return;
+    this.#state = "open";
+    this.#wake();
+  }
+
+  /** Takes note of commits: to be called with each group, in order. */
+  applyCommits(entries: readonly CommitEntry[]): void {
+    let changed = false;
+    for (const { changes } of entries) {
+      for (const { table, id, doc } of changes) {
+        if (table !== "_scheduled_functions") continue;
+        changed = true;
+        this.#apply(id, doc ?? null);
+      }
+    }
+    if (changed) this.#wakeSoon();
+  }
+
+  /** To be called after new code was loaded, or when commits may have been missed. */
+  reload(): void {
+    for (const lane of Object.values(this.#lanes)) lane.forget();
+    this.#wakeSoon();
+    if (this.#state === "open") void this.#declareAll();
+  }
+
+  /** Adds a cron of the service, or changes it. Resolves when it is written down. */
+  async setServiceCron(cron: Cron): Promise<void> {
+    this.#serviceCrons.set(cron.name, cron);
+    await this.#declare("service");
+  }
+
+  /** Ends a cron of the service. Resolves when it is written down. */
+  async removeServiceCron(name: string): Promise<void> {
+    this.#serviceCrons.delete(name);
+    await this.#declare("service");
+  }
+
+  /** Starts nothing more and lets what runs end, for a bounded time. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#state = "closed";
+    this.#timer?.cancel();
+    this.#timer = null;
+    for (const end of [...this.#endPauses]) end();
+    const lanes = Object.values(this.#lanes);
+    for (const lane of lanes) lane.close();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, schedulerLimits.closeMs);
+    });
+    await Promise.race([Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]), late]);
+    clearTimeout(timer);
+  }
+
+  get #closed(): boolean {
+    return this.#state === "closed";
+  }
+
+  #apply(id: string, doc: string | null): void {
+    const job = doc === null ? null : JSON.parse(doc) as SchedulerDoc<"_scheduled_functions">;
+    if (job === null || job.state.kind !== "pending") {
+      for (const lane of Object.values(this.#lanes)) lane.remove(id);
+      return;
+    }
+    const { name, scheduledTime, functionKind } = job;
+    const pending: PendingJob = { id: job._id, name, scheduledTime, creationTime: job._creationTime };
+    this.#lanes[functionKind].add(pending);
+  }
+
+  async #declareAll(): Promise<void> {
+    await this.#declare("service");
+    await this.#declare("app");
+  }
+
+  #declare(of: "app" | "service"): Promise<void> {
+    const declare = async () => {
+      await this.#insist("The crons could not be written down", async () => {
+        const crons = of === "app" ? this.#options.appCrons() : [...this.#serviceCrons.values()];
+        await this.#crons.declare(of, crons);
+      });
+    };
+    return this.#declaring = this.#declaring.then(declare);
+  }
+
+  /** Tries until it succeeds; `false` when the scheduler was closed before. */
+  async #insist(failure: string, attempt: () => Promise<void>): Promise<boolean> {
+    const backoff = new Backoff();
+    while (!this.#closed) {
+      try {
+        await attempt();
+        return true;
+      } catch (error) {
+        if (this.#closed) break;
+        this.#options.log("warn", failure, { error });
+        backoff.failed(this.#clock.now());
+        await this.#pause(Math.max(0, backoff.until - this.#clock.now()));
+      }
+    }
+    return false;
+  }
+
+  #pause(ms: number): Promise<boolean> {
+    if (this.#closed) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const end = () => {
+        cancel();
+        this.#endPauses.delete(end);
+        resolve(!this.#closed);
+      };
+      const cancel = this.#clock.after(ms, end);
+      this.#endPauses.add(end);
+    });
+  }
+
+  /** Looks at everything once this turn's news are all in. */
+  #wakeSoon(): void {
+    if (this.#state !== "open" || this.#wakePlanned) return;
+    this.#wakePlanned = true;
+    queueMicrotask(() => {
+      this.#wakePlanned = false;
+      this.#wake();
+    });
+  }
+
+  #wake(): void {
+    if (this.#state !== "open") return;
+    for (const lane of Object.values(this.#lanes)) lane.work();
+    this.#crons.work();
+    this.#setTimer();
+  }
+
+  #setTimer(): void {
+    const times = [this.#lanes.mutation.wakeAt, this.#lanes.action.wakeAt, this.#crons.wakeAt];
+    const known = times.filter((time) => time !== null);
+    const now = this.#clock.now();
+    // Time may be set, and a timer knows nothing of it.
+    const at = Math.max(now, Math.min(now + schedulerLimits.clockLookMs, ...known));
+    if (this.#timer !== null && this.#timer.at <= at && this.#timer.at > now) return;
+    this.#timer?.cancel();
+    this.#timer = {
+      at,
+      cancel: this.#clock.after(at - now, () => {
+        this.#timer = null;
+        this.#wake();
+      }),
+    };
+  }
+}
