@@ -1,0 +1,367 @@
+import assert from "node:assert/strict";
+import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { unknownReads } from "../../../mod/functions/host_port.ts";
+import { settled } from "./support/fake_clock.ts";
+import { queriesOf, ReaderWorld } from "./support/reader_world.ts";
+
+async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {
+  const world = new ReaderWorld(options);
+  await world.pool.start();
+  // Each slow query that leaves no reader free brings one more.
+  for (let i = 1; i < (options.readers ?? 1); i++) {
+    const waves = world.readers.map(() => world.wave("slow"));
+    for (const reader of world.readers) world.pins(reader, 1);
+    for (const reader of world.readers) reader.noted = { position: 0, startedAt: i };
+    await world.clock.advance(3 * isolateLimits.slowQueryMs);
+    for (const reader of world.readers.slice(0, i)) world.answers(reader, 0, 1);
+    assert.ok(waves.every(({ results }) => results.length === 1));
+    assert.equal(world.readers.length, i + 1);
+    for (const reader of world.readers) reader.noted = null;
+  }
+  world.freed = 0;
+  return world;
+}
+
+const many = (count: number) => Array.from({ length: count }, (_, i) => `q${i}`);
+
+Deno.test("a wave is pinned, answered and over, with its snapshot's ts", async () => {
+  const world = await started();
+  assert.ok(world.pool.free);
+  const wave = world.wave("a", "b");
+  assert.equal(world.pool.free, false);
+  world.pins(world.reader(0), 5);
+  await settled();
+  assert.deepEqual([wave.pinnedAt, wave.results], [5, []]);
+  world.answers(world.reader(0), 0, 1);
+  assert.deepEqual(wave.results, ["a@5"]);
+  assert.equal(world.freed, 0);
+  world.answers(world.reader(0), 1, 1);
+  await settled();
+  assert.deepEqual([wave.results, wave.over, world.pool.free, world.freed], [["a@5", "b@5"], true, true, 1]);
+});
+
+Deno.test("a wave of nothing is over at once, at main's ts", async () => {
+  const world = await started();
+  const wave = world.wave();
+  await settled();
+  assert.deepEqual([wave.pinnedAt, wave.over, world.pool.free], [1, true, true]);
+});
+
+Deno.test("a wave waits for the batch that is out, and the next batch waits for the wave", async () => {
+  const world = await started();
+  world.gate.takeTurn(() => {});
+  world.wave("a");
+  assert.equal(world.reader(0).sent.length, 0);
+  world.gate.endTurn();
+  assert.equal(world.reader(0).sent.length, 1);
+  let turn = false;
+  world.gate.takeTurn(() => turn = true);
+  assert.equal(turn, false);
+  world.pins(world.reader(0), 2);
+  assert.equal(turn, true);
+});
+
+Deno.test("a large wave is spread over the free readers at one snapshot, a small one takes one", async () => {
+  const world = await started({ readers: 3 });
+  const wave = world.wave(...many(40));
+  assert.deepEqual(world.readers.map((reader) => queriesOf(reader).length), [14, 13, 13]);
+  let turn = false;
+  world.gate.takeTurn(() => turn = true);
+  for (const [i, reader] of world.readers.entries()) {
+    assert.deepEqual([turn, wave.pinnedAt], [false, null], `before reader ${i}`);
+    world.pins(reader, 9);
+    await settled();
+  }
+  assert.deepEqual([turn, wave.pinnedAt], [true, 9]);
+  for (const reader of world.readers) world.answers(reader, 0, queriesOf(reader).length);
+  assert.deepEqual(wave.results, many(40).map((path) => `${path}@9`));
+  const before = world.readers.map(({ sent }) => sent.length);
+  world.wave(...many(16));
+  // The gate is with the writer: the wave waits, on one reader.
+  world.gate.endTurn();
+  assert.equal(world.readers.filter(({ sent }, i) => sent.length > (before[i] ?? 0)).length, 1);
+});
+
+Deno.test("a wave begun while no reader is free runs when one is", async () => {
+  const world = await started();
+  world.wave("a");
+  const second = world.wave("b");
+  world.pins(world.reader(0), 1);
+  world.answers(world.reader(0), 0, 1);
+  assert.deepEqual(queriesOf(world.reader(0)), ["b"]);
+  assert.equal(world.freed, 0, "a reader with work waiting is not free");
+  world.pins(world.reader(0), 2);
+  world.answers(world.reader(0), 0, 1);
+  assert.deepEqual(second.results, ["b@2"]);
+});
+
+Deno.test("what a killed reader had not answered runs again on another, at a newer snapshot", async () => {
+  const world = await started();
+  const wave = world.wave("a", "b", "c");
+  world.pins(world.reader(0), 1);
+  world.answers(world.reader(0), 0, 1);
+  world.reader(0).noted = { position: 1, startedAt: 1 };
+  world.reader(0).dies("killed");
+  await settled();
+  assert.deepEqual(queriesOf(world.reader(1)), ["b", "c"]);
+  world.pins(world.reader(1), 4);
+  world.answers(world.reader(1), 0, 2);
+  await settled();
+  assert.deepEqual([wave.results, wave.pinnedAt, wave.over], [["a@1", "b@4", "c@4"], 1, true]);
+});
+
+Deno.test("a reader lost before its snapshot is open lets the writer go on, and the wave is pinned later", async () => {
+  const world = await started();
+  const wave = world.wave("a");
+  const ready = Promise.withResolvers<void>();
+  world.starter.delay = ready.promise;
+  world.reader(0).dies("killed");
+  await settled();
+  let turn = false;
+  world.gate.takeTurn(() => turn = true);
+  assert.deepEqual([turn, wave.pinnedAt], [true, null]);
+  world.gate.endTurn();
+  ready.resolve();
+  await settled();
+  world.pins(world.reader(1), 3);
+  await settled();
+  assert.equal(wave.pinnedAt, 3);
+});
+
+Deno.test("a wave is pinned when its last part is, though another part was lost", async () => {
+  const world = await started({ readers: 2 });
+  const wave = world.wave(...many(32));
+  world.pins(world.reader(0), 5);
+  world.reader(1).dies("killed");
+  await settled();
+  assert.equal(wave.pinnedAt, 5);
+  world.answers(world.reader(0), 0, 16);
+  await settled();
+  assert.equal(queriesOf(world.reader(0)).length, 16);
+  world.pins(world.reader(0), 6);
+  world.answers(world.reader(0), 0, 16);
+  await settled();
+  assert.deepEqual(new Set(wave.results.map((result) => result.split("@")[1])), new Set(["5", "6"]));
+  assert.ok(wave.over);
+});
+
+Deno.test("a reader lost while it waits at the gate gives its part to another", async () => {
+  const world = await started();
+  world.gate.takeTurn(() => {});
+  const wave = world.wave("a");
+  world.reader(0).dies("killed");
+  await settled();
+  world.gate.endTurn();
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual(wave.results, ["a@2"]);
+  let turn = false;
+  world.gate.takeTurn(() => turn = true);
+  assert.ok(turn, "the gate was left shut");
+});
+
+Deno.test("a crash costs the query that was running its answer, with nothing known of its reads", async () => {
+  const world = await started();
+  const wave = world.wave("a", "b");
+  world.pins(world.reader(0), 3);
+  world.reader(0).noted = { position: 0, startedAt: 1 };
+  world.reader(0).dies("crashed", "out of memory");
+  await settled();
+  assert.deepEqual(wave.results, ["internal: The query ended its isolate (out of memory)@3"]);
+  assert.deepEqual([wave.answers[0]?.readSet, wave.answers[0]?.scope], [unknownReads, "session"]);
+  assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
+});
+
+Deno.test("a query that ran each of three times when its reader was killed is given up", async () => {
+  const world = await started();
+  const wave = world.wave("a", "b");
+  for (let i = 0; i < 3; i++) {
+    assert.deepEqual(wave.results, []);
+    const reader = world.reader(i);
+    world.pins(reader, 1);
+    reader.noted = { position: 0, startedAt: i };
+    reader.dies("killed", "killed from outside");
+    await settled();
+  }
+  assert.deepEqual(wave.results, ["internal: The query ended its isolate (killed from outside)@1"]);
+  assert.deepEqual(queriesOf(world.reader(3)), ["b"]);
+});
+
+Deno.test("a query over its time ends the reader and gets the error", async () => {
+  const world = await started();
+  const wave = world.wave("a");
+  world.pins(world.reader(0), 1);
+  world.reader(0).noted = { position: 0, startedAt: 1 };
+  await world.clock.advance(functionLimits.queryTimeoutMs);
+  assert.deepEqual(wave.results, []);
+  await world.clock.advance(3 * isolateLimits.slowQueryMs);
+  assert.deepEqual(wave.results, ["internal: The query took longer than 30 s@1"]);
+  assert.ok(world.reader(0).dead);
+  assert.ok(world.pool.free);
+});
+
+Deno.test("a reader that never opens its snapshot is ended long before a query's time", async () => {
+  const world = await started();
+  const wave = world.wave("a");
+  await world.clock.advance(functionLimits.mutationTimeoutMs + 1_000);
+  assert.ok(world.reader(0).dead);
+  const other = world.readers.find(({ dead, sent }) => !dead && sent.length > 0);
+  assert.ok(other !== undefined);
+  world.pins(other, 2);
+  world.answers(other, 0, 1);
+  assert.deepEqual(wave.results, ["a@2"]);
+});
+
+Deno.test("queries behind a slow one are run by another reader, and late duplicates are dropped", async () => {
+  const world = await started();
+  const wave = world.wave("slow", "b", "c");
+  world.pins(world.reader(0), 1);
+  world.reader(0).noted = { position: 0, startedAt: 1 };
+  await world.clock.advance(3 * isolateLimits.slowQueryMs);
+  assert.deepEqual(queriesOf(world.reader(1)), ["b", "c"]);
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual(wave.results[1], "b@2");
+  // The slow one ends, and its reader goes on with what has been taken over.
+  world.answers(world.reader(0), 0, 3);
+  await settled();
+  assert.deepEqual([wave.results, wave.over], [["slow@1", "b@2", "c@1"], true]);
+  world.answers(world.reader(1), 1, 1);
+  assert.deepEqual(wave.results[2], "c@1");
+  assert.ok(world.pool.free);
+});
+
+Deno.test("no more than the allowed readers are started, however many queries are slow", async () => {
+  const world = await started();
+  for (let i = 0; i < 10; i++) {
+    world.wave("slow");
+    for (const reader of world.readers) {
+      if (reader.noted !== null || reader.sent.length === 0) continue;
+      world.pins(reader, 1);
+      reader.noted = { position: 0, startedAt: i };
+    }
+    await world.clock.advance(200);
+  }
+  assert.equal(world.readers.length, isolateLimits.readersMax);
+  assert.equal(world.pool.free, false);
+});
+
+Deno.test("a reader that is busy nearly all the time gets help, one for each processor", async () => {
+  const world = await started({ cores: 2 });
+  for (let i = 0; i < 400; i++) {
+    for (const [number, reader] of world.readers.entries()) {
+      world.wave("a");
+      if (reader.sent.length === 0) continue;
+      world.pins(reader, 1);
+      await world.clock.advance(number === 0 ? 9 : 0);
+      world.answers(reader, 0, 1);
+    }
+    await world.clock.advance(1);
+  }
+  assert.equal(world.readers.length, 2);
+});
+
+Deno.test("readers beyond the first end when they have nothing to do, and leave no timer", async () => {
+  const world = await started({ readers: 3 });
+  await world.clock.advance(3 * isolateLimits.readerIdleMs);
+  assert.equal(world.readers.filter(({ dead }) => !dead).length, 1);
+  assert.equal(world.clock.timers, 0);
+  assert.deepEqual(world.warnings, []);
+});
+
+Deno.test("a reader that ends while it has nothing to do is replaced", async () => {
+  const world = await started();
+  world.reader(0).dies("crashed");
+  await settled();
+  assert.equal(world.readers.length, 2);
+  assert.ok(world.pool.free);
+});
+
+Deno.test("while no reader can be started tries become rare, and queries get an error in the end", async () => {
+  const world = await started();
+  const wave = world.wave("a");
+  world.starter.broken = "nonsense";
+  world.reader(0).dies("killed");
+  await world.clock.advance(20_000);
+  assert.deepEqual(wave.results, []);
+  assert.ok(world.starter.starts > 3 && world.starter.starts < 15, `${world.starter.starts} starts`);
+  await world.clock.advance(isolateLimits.startMs);
+  assert.deepEqual(wave.results, ["internal: The app cannot be started: nonsense@1"]);
+  world.starter.broken = null;
+  await world.clock.advance(5_000);
+  assert.ok(world.pool.free);
+});
+
+Deno.test("replace runs what comes on a reader with new code, and lets the old one finish", async () => {
+  const world = await started();
+  const first = world.wave("a");
+  world.pins(world.reader(0), 1);
+  const replaced = world.pool.replace();
+  const second = world.wave("b");
+  assert.equal(world.pool.free, false);
+  await replaced;
+  assert.deepEqual(queriesOf(world.reader(1)), ["b"]);
+  assert.equal(world.reader(0).dead, false);
+  world.answers(world.reader(0), 0, 1);
+  await settled();
+  assert.ok(world.reader(0).dead);
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual([first.results, second.results], [["a@1"], ["b@2"]]);
+  assert.deepEqual(world.warnings, []);
+});
+
+Deno.test("replace takes back a wave that waits at the gate, for a reader with new code", async () => {
+  const world = await started();
+  world.gate.takeTurn(() => {});
+  world.wave("a");
+  await world.pool.replace();
+  world.gate.endTurn();
+  assert.equal(world.reader(0).sent.length, 0);
+  assert.deepEqual(queriesOf(world.reader(1)), ["a"]);
+});
+
+for (
+  const [what, says] of Object.entries<(world: ReaderWorld) => void>({
+    "answers before the snapshot is open": (world) => world.answers(world.reader(0), 0, 1),
+    "answers of another wave": (world) => {
+      world.pins(world.reader(0), 1);
+      world.reader(0).says({ type: "WaveAnswers", wave: 77, from: 0, answers: [], last: false });
+    },
+    "answers from the middle": (world) => {
+      world.pins(world.reader(0), 1);
+      world.answers(world.reader(0), 1, 1);
+    },
+    "a second snapshot": (world) => {
+      world.pins(world.reader(0), 1);
+      world.pins(world.reader(0), 2);
+    },
+    "a group": (world) =>
+      world.reader(0).says({ type: "Group", batch: "b", from: 0, answers: [], entries: [], ts: 1 }),
+  })
+) {
+  Deno.test(`${what} from a reader: it is ended and the wave runs again`, async () => {
+    const world = await started();
+    const wave = world.wave("a", "b");
+    says(world);
+    assert.ok(world.reader(0).dead);
+    await settled();
+    world.pins(world.reader(1), 4);
+    world.answers(world.reader(1), 0, 2);
+    assert.deepEqual(wave.results, ["a@4", "b@4"]);
+  });
+}
+
+Deno.test("close answers what is left, ends the readers and leaves no timer", async () => {
+  const world = await started({ readers: 2 });
+  const waves = [world.wave("a"), world.wave("b"), world.wave("c")];
+  world.pins(world.reader(0), 1);
+  await world.pool.close();
+  await settled();
+  for (const { results, over } of waves) {
+    assert.match(String(results), /stopping/);
+    assert.ok(over);
+  }
+  assert.ok(world.readers.every(({ dead }) => dead));
+  assert.equal(world.clock.timers, 0);
+});

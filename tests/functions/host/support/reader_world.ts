@@ -1,0 +1,97 @@
+/** A reader pool over fake isolates, with what it answers. */
+import { Gate } from "../../../../mod/functions/host/gate.ts";
+import { ReaderPool } from "../../../../mod/functions/host/reader_pool.ts";
+import type { QueryAnswer, Wave } from "../../../../mod/functions/host_port.ts";
+import type { WaveAnswers } from "../../../../mod/functions/wire.ts";
+import { FakeClock } from "./fake_clock.ts";
+import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
+import { call, resultOf } from "./writer_world.ts";
+
+/** A wave a test has started. */
+export interface TestWave extends Wave {
+  /** Results by position, or what went wrong, with their ts: `<result>@<ts>`. */
+  readonly results: string[];
+  readonly answers: QueryAnswer[];
+  /** The snapshot, once it is pinned. */
+  pinnedAt: number | null;
+  over: boolean;
+}
+
+export class ReaderWorld {
+  readonly clock = new FakeClock();
+  readonly starter = new FakeStarter();
+  readonly gate = new Gate();
+  readonly warnings: string[] = [];
+  /** Times the pool told that a reader is free. */
+  freed = 0;
+  readonly pool: ReaderPool;
+
+  constructor(options: { readonly cores?: number } = {}) {
+    this.pool = new ReaderPool({
+      starter: this.starter,
+      gate: this.gate,
+      clock: this.clock,
+      log: (_level, message) => this.warnings.push(message),
+      cores: options.cores ?? 4,
+      ts: () => 1,
+    });
+    this.pool.onFree(() => this.freed++);
+  }
+
+  get readers(): FakeIsolate[] {
+    return this.starter.of("reader");
+  }
+
+  reader(number: number): FakeIsolate {
+    const reader = this.readers[number];
+    if (reader === undefined) throw new Error(`There is no reader ${number}`);
+    return reader;
+  }
+
+  wave(...paths: string[]): TestWave {
+    const results: string[] = [];
+    const answers: QueryAnswer[] = [];
+    const wave = this.pool.startWave(paths.map((path) => call(path)), (index, answer) => {
+      if (results[index] !== undefined) throw new Error(`Query ${index} was answered twice`);
+      answers[index] = answer;
+      results[index] = `${resultOf(answer)}@${answer.ts}`;
+    });
+    const test: TestWave = {
+      ...wave,
+      pinned: wave.pinned,
+      done: wave.done,
+      results,
+      answers,
+      pinnedAt: null,
+      over: false,
+    };
+    wave.pinned.then((ts) => test.pinnedAt = ts);
+    wave.done.then(() => test.over = true);
+    return test;
+  }
+
+  /** A reader opens the snapshot of its newest wave. */
+  pins(reader: FakeIsolate, ts: number): void {
+    reader.says({ type: "Pinned", wave: reader.last("RunWave").wave, ts });
+  }
+
+  /** A reader answers the next queries of its newest wave; each result is the query's path. */
+  answers(reader: FakeIsolate, from: number, count: number): void {
+    const { wave, queries } = reader.last("RunWave");
+    const segments = queries.slice(from, from + count).map(({ udfPath }) => JSON.stringify(udfPath));
+    const answers = segments.map((_, value): WaveAnswers["answers"][number] => ({
+      outcome: { value, logLines: [] },
+      readSet: {},
+      scope: "nothing",
+      nondeterministic: false,
+      durationMs: 1,
+    }));
+    const last = from + count === queries.length;
+    reader.says({ type: "WaveAnswers", wave, from, answers, last }, segments);
+  }
+}
+
+/** Paths of the queries of a reader's newest wave. */
+export function queriesOf(reader: FakeIsolate): string[] {
+  return reader.last("RunWave").queries.map(({ udfPath }) => udfPath);
+}
