@@ -3,20 +3,21 @@ import type { Context } from "hono";
 import {
   type AccountService,
   createAccounts,
-  loadSecretKeys,
+  type LoadedSecret,
   printingMailer,
-  SecretKeyError,
   secretKeyFile,
   smtpMailer,
   TemplateError,
 } from "../auth/mod.ts";
-import { ClientAddresses } from "../kit/client_address.ts";
 import type { BackendSurroundings } from "./backend.ts";
 import type { ServeConfig } from "./config.ts";
 import { StartError } from "./start_error.ts";
 
 export interface StartAccountsOptions extends BackendSurroundings {
   readonly config: ServeConfig;
+  readonly secret: LoadedSecret;
+  /** Address of the client that sent a request. */
+  readonly clientOf: (c: Context) => string;
   /** Whether nothing was ever written to the database. */
   readonly newDatabase: boolean;
   readonly port: Parameters<typeof createAccounts>[0]["port"];
@@ -26,19 +27,18 @@ const KEY_REPLACED =
   `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
   "out before no longer work, and secrets in the settings have to be entered again. No account is lost";
 
-/** Throws a `StartError` when the secret key, the mail server or a template cannot be used. */
+/** Throws a `StartError` when the mail server or a template cannot be used. */
 export async function startAccounts(
-  { config, log, url, newDatabase, port }: StartAccountsOptions,
+  { config, secret, clientOf, log, url, newDatabase, port }: StartAccountsOptions,
 ): Promise<AccountService> {
   try {
-    const { keys, created, wasReadableByOthers } = await loadSecretKeys(config.dataDir);
+    const { keys, created, wasReadableByOthers } = secret;
     if (created && !newDatabase) log("warn", KEY_REPLACED);
     if (wasReadableByOthers) {
       log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
     }
     const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
     const publicUrl = config.publicUrl ?? url;
-    const proxies = new ClientAddresses(config.trustedProxies);
     return await createAccounts({
       keys,
       port,
@@ -50,21 +50,15 @@ export async function startAccounts(
       mailer: smtp !== null ? smtpMailer(smtp) : config.dev ? printingMailer(print) : null,
       templatesDir,
       appName: appName ?? new URL(publicUrl).host,
-      clientOf: (c) => proxies.clientOf(peerAddress(c), c.req.header("x-forwarded-for") ?? null),
+      clientOf,
       log,
     });
   } catch (error) {
-    const ofOperator = error instanceof SecretKeyError || error instanceof TemplateError ||
-      error instanceof TypeError;
-    if (ofOperator) throw new StartError(error.message, { cause: error });
+    if (error instanceof TemplateError || error instanceof TypeError) {
+      throw new StartError(error.message, { cause: error });
+    }
     throw error;
   }
-}
-
-/** Address of the other end of a request's connection. Requests made by tests have none. */
-function peerAddress(c: Context): string {
-  const peer = (c.env as Partial<Deno.ServeHandlerInfo> | undefined)?.remoteAddr;
-  return peer !== undefined && "hostname" in peer ? peer.hostname : "local";
 }
 
 function print(text: string): void {

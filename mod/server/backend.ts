@@ -1,14 +1,18 @@
 /** The part of a server behind its HTTP face: the isolates and the sockets' hub, wired together. */
 import { Hono } from "hono";
-import { AdminChannel, runAdminCommand } from "../auth/mod.ts";
+import { AdminChannel, type LoadedSecret, runAdminCommand } from "../auth/mod.ts";
 import { ServiceError } from "../errors.ts";
 import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
+import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
+import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
+import { loadSecret } from "./secret.ts";
 import { AppError } from "./start_error.ts";
+import { startStorage, storageSettingsOf } from "./storage.ts";
 
 const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 
@@ -16,7 +20,7 @@ const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
-  /** The routes below `/api`: one-shot function calls and accounts. */
+  /** The routes below `/api`: one-shot function calls, accounts and files. */
   readonly routes: Hono;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
@@ -42,19 +46,21 @@ export async function startBackend(
   config: ServeConfig,
   { log, url }: BackendSurroundings,
 ): Promise<Backend> {
+  const secret = await loadSecret(config.dataDir);
   const host = await IsolateHost.start({
     dataDir: config.dataDir,
     functionsDir: config.functionsDir,
     env: config.env,
     actionNet: config.actionNet,
     entry: ISOLATE_ENTRY,
+    settings: storageSettingsOf(config, secret.keys),
     log,
   }).catch((error) => {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
   try {
-    return await connect(host, { config, log, url });
+    return await connect(host, { config, secret, log, url });
   } catch (error) {
     await host[Symbol.asyncDispose]();
     throw error;
@@ -63,18 +69,21 @@ export async function startBackend(
 
 async function connect(
   host: IsolateHost,
-  { config, log, url }: BackendSurroundings & { readonly config: ServeConfig },
+  { config, secret, log, url }: BackendSurroundings & {
+    readonly config: ServeConfig;
+    readonly secret: LoadedSecret;
+  },
 ): Promise<Backend> {
-  const accounts = await startAccounts({
-    config,
-    log,
-    url,
-    newDatabase: host.ts === 0,
-    port: { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) },
-  });
+  const port: CallPort = { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) };
+  const clientOf = clientOfRequests(config.trustedProxies);
+  const newDatabase = host.ts === 0;
+  const accounts = await startAccounts({ config, secret, log, url, newDatabase, port, clientOf });
+  const storage = await startStorage({ config, keys: secret.keys, port, clientOf, log });
   // Told first: a session that ended sends nothing more.
   host.onCommits((entries) => accounts.applyCommits(entries));
   host.onReload(() => accounts.recheckSessions());
+  host.onCommits((entries) => storage.applyCommits(entries));
+  host.onReload(() => storage.recheck());
   const { authenticator } = accounts;
   const callable = new HostWithMainActions(host, accounts.actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
@@ -84,6 +93,8 @@ async function connect(
     run: (command) => runAdminCommand(accounts.admins, command),
     log,
   });
+  // Beside everything else: what a crash left behind is in nobody's way.
+  void storage.sweep();
   const setupLink = await accounts.setupLink();
   return {
     setupLink,
@@ -92,7 +103,8 @@ async function connect(
     },
     routes: new Hono()
       .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
-      .route("/api/auth", accounts.routes),
+      .route("/api/auth", accounts.routes)
+      .route("/api/storage", storage.routes),
     acceptSocket(request) {
       const { socket, response } = upgrade(request);
       hub.accept(socket);
@@ -103,6 +115,7 @@ async function connect(
     async [Symbol.asyncDispose]() {
       await adminChannel[Symbol.asyncDispose]();
       await accounts[Symbol.asyncDispose]();
+      await storage[Symbol.asyncDispose]();
       await host[Symbol.asyncDispose]();
     },
   };

@@ -28,6 +28,17 @@ export interface ServeConfig {
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
   readonly accounts: AccountsConfig;
+  readonly storage: StorageConfig;
+}
+
+/** What the operator decided about stored files. */
+export interface StorageConfig {
+  /** Largest upload. */
+  readonly uploadBytesMax: number;
+  /** Whether signed URLs are the only read path. */
+  readonly privateReads: boolean;
+  /** How long the contents of deleted files are kept. */
+  readonly keepDeletedMs: number;
 }
 
 /** What the operator decided about accounts. */
@@ -66,6 +77,11 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     publicUrl: options.publicUrl,
     trustedProxies: options.trustedProxy,
     accounts: accountsConfig(options),
+    storage: {
+      uploadBytesMax: options.uploadMaxBytes,
+      privateReads: options.storagePrivate,
+      keepDeletedMs: options.storageKeepDeleted,
+    },
   };
 }
 

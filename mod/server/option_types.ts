@@ -53,6 +53,17 @@ export function parseDuration(text: string): number {
   return Number(amount) * unitMs;
 }
 
+/** A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`. */
+export function parseBytes(text: string): number {
+  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,12})(|KiB|MiB|GiB)$/) ?? [];
+  const factor = { "": 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }[unit] ?? 0;
+  const bytes = Number(amount) * factor;
+  if (amount === "" || bytes === 0 || !Number.isSafeInteger(bytes)) {
+    throw new OptionValueError(`expected a size such as 500KiB, 100MiB or 2GiB, received "${text}"`);
+  }
+  return bytes;
+}
+
 /** Any text that is not blank. */
 export function parseText(text: string): string {
   if (text.trim() === "") throw new OptionValueError("expected a text, received none");

@@ -4,8 +4,9 @@
  */
 import { parseEntry } from "../auth/redirects.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
-import { authLimits } from "../limits.ts";
+import { authLimits, storageLimits } from "../limits.ts";
 import {
+  parseBytes,
   parseCheckedList,
   parseDuration,
   parseHost,
@@ -250,6 +251,36 @@ export const options = {
     default: null,
     defaultText: "the host of the public address",
     description: "Name of the app in mails",
+    commands: ["serve"],
+  }),
+  uploadMaxBytes: option({
+    flag: "--upload-max-bytes",
+    placeholder: "size",
+    env: "SYNCLINE_UPLOAD_MAX_BYTES",
+    parse: parseBytes,
+    default: storageLimits.uploadBytesMax,
+    defaultText: "100MiB",
+    description: "Largest file that can be uploaded",
+    commands: ["serve"],
+  }),
+  storagePrivate: option({
+    flag: "--storage-private",
+    placeholder: null,
+    env: "SYNCLINE_STORAGE_PRIVATE",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Files can be read with signed URLs only",
+    commands: ["serve"],
+  }),
+  storageKeepDeleted: option({
+    flag: "--storage-keep-deleted",
+    placeholder: "duration",
+    env: "SYNCLINE_STORAGE_KEEP_DELETED",
+    parse: parseDuration,
+    default: 0,
+    defaultText: "not at all",
+    description: "How long the contents of deleted files are kept, for restores to an earlier time",
     commands: ["serve"],
   }),
   passwordStdin: option({

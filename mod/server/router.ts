@@ -13,7 +13,7 @@ import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "./version.ts";
 
 export interface RouterParts {
-  /** Routes below `/api`: one-shot function calls and accounts. */
+  /** Routes below `/api`: one-shot function calls, accounts and files. */
   readonly routes: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
   readonly acceptSocket: (request: Request) => Response;
@@ -37,6 +37,16 @@ const commonHeaders = {
   xXssProtection: false,
 } as const;
 
+/** What scripts of other origins may see of an answer, beside what every browser shows them. */
+const exposeHeaders = [
+  "Accept-Ranges",
+  "Content-Disposition",
+  "Content-Length",
+  "Content-Range",
+  "ETag",
+  "Retry-After",
+];
+
 export function createRouter(parts: RouterParts): Hono {
   const app = new Hono();
   app.notFound(() => errorResponse(new ServiceError("not_found")));
@@ -55,7 +65,7 @@ export function createRouter(parts: RouterParts): Hono {
   });
 
   // Apps on other origins may call: credentials are bearer tokens, which no browser sends by itself.
-  app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders: ["Retry-After"] }));
+  app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders }));
   app.use(
     "/api/*",
     secureHeaders({ ...commonHeaders, xFrameOptions: false, crossOriginResourcePolicy: false }),

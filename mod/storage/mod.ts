@@ -1,0 +1,87 @@
+/** File storage: what the server wires up. */
+import type { Context, Hono } from "hono";
+import type { CommitEntry } from "../engine/types.ts";
+import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
+import type { Log } from "../kit/log.ts";
+import { BlobIntakes } from "./blob_intake.ts";
+import type { BlobStore } from "./blob_store.ts";
+import { FileFacts } from "./file_facts.ts";
+import { Reads } from "./reads.ts";
+import { Removals } from "./removals.ts";
+import { storageRoutes } from "./routes.ts";
+import { Sweeper } from "./sweeper.ts";
+import { Uploads } from "./uploads.ts";
+import { UrlSigner } from "./url_signer.ts";
+
+export type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
+export { storageFeature, storageModules } from "./functions.ts";
+export type { StorageSettings } from "./functions/settings.ts";
+export { LocalBlobs } from "./local_blobs.ts";
+
+export interface StorageOptions {
+  /** Key of URL signatures. */
+  readonly urlKey: Uint8Array;
+  readonly port: CallPort;
+  /** Closed with the storage. */
+  readonly store: BlobStore;
+  /** Largest upload, in bytes. */
+  readonly uploadBytesMax: number;
+  /** Whether signed URLs are the only read path. */
+  readonly private: boolean;
+  /** How long the contents of deleted files are kept. */
+  readonly keepDeletedMs: number;
+  /** Address of the client that sent a request. */
+  readonly clientOf: (c: Context) => string;
+  readonly log: Log;
+  readonly now?: () => number;
+  /** Time after which an upload without a byte has failed. */
+  readonly uploadStallMs?: number;
+}
+
+/** Everything files offer to the rest of the server. */
+export interface StorageService extends AsyncDisposable {
+  /** For `/api/storage`. */
+  readonly routes: Hono;
+  /** Takes note of commits: to be called with each group, in order. */
+  applyCommits(entries: readonly CommitEntry[]): void;
+  /** To be called when commits may have been missed. */
+  recheck(): void;
+  /** Removes what nobody needs any more now; it is done every now and then anyway. */
+  sweep(): Promise<void>;
+}
+
+export function createStorage(options: StorageOptions): StorageService {
+  const { port, store, log, now = Date.now } = options;
+  const calls = new SystemCalls(port);
+  const signer = new UrlSigner(options.urlKey);
+  const facts = new FileFacts(calls);
+  const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
+  const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
+  const sweeper = new Sweeper({ calls, store, intakes, removals, now, log });
+  const uploads = new Uploads({
+    signer,
+    calls,
+    store,
+    intakes,
+    bytesMax: options.uploadBytesMax,
+    now,
+    ...(options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs }),
+  });
+  const reads = new Reads({ signer, facts, store, private: options.private, now });
+  return {
+    routes: storageRoutes({ uploads, reads, clientOf: options.clientOf }),
+    applyCommits(entries) {
+      facts.applyCommits(entries);
+      removals.applyCommits(entries);
+    },
+    recheck() {
+      facts.clear();
+      void removals.run();
+    },
+    sweep: () => sweeper.run(),
+    async [Symbol.asyncDispose]() {
+      await sweeper[Symbol.asyncDispose]();
+      await store[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,197 @@
+/** Reads of stored files (contract: GET and HEAD /api/storage/{id}). */
+import { randomBytes } from "node:crypto";
+import type { Context } from "hono";
+import { ServiceError } from "../errors.ts";
+import type { ByteRange } from "../kit/byte_range.ts";
+import { storageLimits } from "../limits.ts";
+import type { BlobStore } from "./blob_store.ts";
+import { defaultContentType, essenceOf, isShownInline } from "./content_type.ts";
+import type { FileFacts } from "./file_facts.ts";
+import { contentDisposition } from "./file_name.ts";
+import { multipart, multipartStream } from "./multipart.ts";
+import { parseRanges } from "./ranges.ts";
+import { contentSecurityPolicy } from "./security_policy.ts";
+import type { StoredFile } from "./stored_file.ts";
+import type { UrlSigner } from "./url_signer.ts";
+
+/** A request to read, as it came. */
+export interface ReadRequest {
+  readonly id: string;
+  readonly head: boolean;
+  readonly exp: string | undefined;
+  readonly sig: string | undefined;
+  readonly download: boolean;
+  readonly range: string | null;
+  readonly ifRange: string | null;
+  readonly ifNoneMatch: string | null;
+}
+
+export interface ReadsOptions {
+  readonly signer: UrlSigner;
+  readonly facts: FileFacts;
+  readonly store: BlobStore;
+  /** Whether signed URLs are the only read path. */
+  readonly private: boolean;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export function readRequest(c: Context): ReadRequest {
+  const header = (name: string) => c.req.header(name) ?? null;
+  return {
+    id: c.req.param("id") ?? "",
+    head: c.req.method === "HEAD",
+    exp: c.req.query("exp"),
+    sig: c.req.query("sig"),
+    download: c.req.query("download") === "1",
+    range: header("range"),
+    ifRange: header("if-range"),
+    ifNoneMatch: header("if-none-match"),
+  };
+}
+
+/** What an answer of a file always says, whatever part of it is sent. */
+interface Described {
+  readonly headers: Headers;
+  readonly contentType: string;
+}
+
+export class Reads {
+  readonly #options: ReadsOptions;
+
+  constructor(options: ReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a request. Throws the errors of the contract's table, in its order. */
+  async respond(request: ReadRequest): Promise<Response> {
+    const maxAge = this.#maxAge(request);
+    const found = this.#options.facts.find(request.id);
+    const file = found instanceof Promise ? await found : found;
+    if (file === null) throw new ServiceError("not_found");
+    return await this.#respondWithFile(file, request, { maxAge });
+  }
+
+  /** Checks the signature; gives the seconds for which an answer may be kept. */
+  #maxAge({ id, exp, sig }: ReadRequest): number {
+    const { signer, now } = this.#options;
+    if (exp === undefined && sig === undefined) {
+      if (this.#options.private) throw new ServiceError("signature_required");
+      return storageLimits.cacheSeconds;
+    }
+    const expiry = signer.readExpiry(id, { exp, sig });
+    if (expiry === null) throw new ServiceError("invalid_signature");
+    const left = expiry - now() / 1000;
+    if (left <= 0) throw new ServiceError("url_expired");
+    return Math.min(storageLimits.cacheSeconds, Math.floor(left));
+  }
+
+  async #respondWithFile(
+    file: StoredFile,
+    request: ReadRequest,
+    { maxAge }: { readonly maxAge: number },
+  ): Promise<Response> {
+    const etag = `"${file.sha256}"`;
+    const described = describe(file, { etag, maxAge, download: request.download });
+    const { headers, contentType } = described;
+    if (matches(request.ifNoneMatch, etag)) return notModified(headers);
+    const parts = request.head || (request.ifRange !== null && request.ifRange !== etag)
+      ? null
+      : parseRanges(request.range, file.size);
+    headers.set("Content-Type", contentType);
+    if (parts === null) return await this.#whole(file, { headers, head: request.head });
+    const [only, second] = parts;
+    if (only === undefined) return notSatisfiable(file.size);
+    if (second === undefined) return await this.#single(file, { headers, part: only });
+    return await this.#several(file, { ...described, parts });
+  }
+
+  async #whole(
+    file: StoredFile,
+    { headers, head }: { readonly headers: Headers; readonly head: boolean },
+  ): Promise<Response> {
+    headers.set("Content-Length", String(file.size));
+    if (head) return new Response(null, { headers });
+    return new Response(await this.#open(file, null), { headers });
+  }
+
+  async #single(
+    file: StoredFile,
+    { headers, part }: { readonly headers: Headers; readonly part: ByteRange },
+  ): Promise<Response> {
+    headers.set("Content-Length", String(part.end - part.start + 1));
+    headers.set("Content-Range", `bytes ${part.start}-${part.end}/${file.size}`);
+    return new Response(await this.#open(file, part), { status: 206, headers });
+  }
+
+  async #several(
+    file: StoredFile,
+    { headers, contentType, parts }: Described & { readonly parts: readonly ByteRange[] },
+  ): Promise<Response> {
+    const [first] = parts;
+    const boundary = randomBytes(16).toString("hex");
+    const { pieces, length } = multipart(parts, { boundary, contentType, size: file.size });
+    headers.set("Content-Type", `multipart/byteranges; boundary=${boundary}`);
+    headers.set("Content-Length", String(length));
+    // Opened before the answer begins: afterwards a file that is gone could no longer be told.
+    let opened = first === undefined ? null : await this.#open(file, first);
+    const body = multipartStream(pieces, (part) => {
+      const stream = opened;
+      opened = null;
+      return stream !== null ? Promise.resolve(stream) : this.#options.store.read(file.blob, part);
+    });
+    return new Response(body, { status: 206, headers });
+  }
+
+  async #open(file: StoredFile, part: ByteRange | null): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    const stream = await this.#options.store.read(file.blob, part);
+    // A database without its blobs, as after restoring one without the other.
+    if (stream === null) throw new ServiceError("not_found");
+    return stream;
+  }
+}
+
+function describe(
+  { contentType, name }: StoredFile,
+  { etag, maxAge, download }: { readonly etag: string; readonly maxAge: number; readonly download: boolean },
+): Described {
+  const inline = !download && isShownInline(contentType);
+  const headers = new Headers({
+    "ETag": etag,
+    "Accept-Ranges": "bytes",
+    "Cache-Control": `private, max-age=${maxAge}, immutable`,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Disposition": contentDisposition(inline ? "inline" : "attachment", name),
+  });
+  // Browsers show PDF with a viewer of their own, which the policy would keep from working.
+  if (!inline || essenceOf(contentType) !== "application/pdf") {
+    headers.set("Content-Security-Policy", contentSecurityPolicy);
+  }
+  return { headers, contentType: contentType ?? defaultContentType };
+}
+
+/** Whether an `If-None-Match` header names the tag; weak and strong tags are alike here (RFC 9110, section 13.1.2). */
+export function matches(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false;
+  if (ifNoneMatch.trim() === "*") return true;
+  return ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+export function notModified(headers: Headers): Response {
+  return new Response(null, { status: 304, headers });
+}
+
+function notSatisfiable(size: number): Response {
+  return new Response(null, {
+    status: 416,
+    headers: {
+      "Content-Range": `bytes */${size}`,
+      "Accept-Ranges": "bytes",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      "Referrer-Policy": "no-referrer",
+      "Content-Security-Policy": contentSecurityPolicy,
+    },
+  });
+}
