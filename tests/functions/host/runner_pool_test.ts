@@ -1,0 +1,298 @@
+import assert from "node:assert/strict";
+import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { RunnerPool } from "../../../mod/functions/host/runner_pool.ts";
+import type { FunctionCall } from "../../../mod/functions/host_port.ts";
+import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import { FakeClock, settled } from "./support/fake_clock.ts";
+import { FakeIsolate, FakeStarter } from "./support/fake_isolate.ts";
+import { call, resultOf } from "./support/writer_world.ts";
+
+class RunnerWorld {
+  readonly clock = new FakeClock();
+  readonly starter = new FakeStarter();
+  readonly served: [kind: string, call: FunctionCall][] = [];
+  readonly warnings: string[] = [];
+  serve: () => Promise<Outcome> = () => Promise.resolve({ ok: true, value: '"served"', logLines: [] });
+  readonly pool = new RunnerPool({
+    starter: this.starter,
+    clock: this.clock,
+    log: (_level, message) => this.warnings.push(message),
+    serve: (kind, call) => {
+      this.served.push([kind, call]);
+      return this.serve();
+    },
+  });
+
+  get runners(): FakeIsolate[] {
+    return this.starter.isolates;
+  }
+
+  runner(number: number): FakeIsolate {
+    const runner = this.runners[number];
+    if (runner === undefined) throw new Error(`There is no runner ${number}`);
+    return runner;
+  }
+
+  /** Starts an action; its result, or what went wrong, once it is there. */
+  act(udfPath: string): { result: unknown } {
+    const action: { result: unknown } = { result: undefined };
+    this.pool.act(call(udfPath)).then((outcome) => action.result = resultOf({ outcome }));
+    return action;
+  }
+
+  /** Starts that many actions, each in a runner of its own. */
+  async fill(count: number): Promise<{ result: unknown }[]> {
+    const actions = Array.from({ length: count }, (_, i) => this.act(`fill ${i}`));
+    await settled();
+    assert.equal(this.runners.length, count);
+    return actions;
+  }
+}
+
+/** Paths of the actions a runner was given. */
+function actionsOf(runner: FakeIsolate): string[] {
+  return runner.sent.flatMap((message) => message.type === "RunAction" ? [message.udfPath] : []);
+}
+
+/** A runner ends the action it was given as the n-th, from 1. */
+function done(runner: FakeIsolate, call = 1): void {
+  runner.says({ type: "ActionDone", call, outcome: { value: 0, logLines: [] } }, [`"done ${call}"`]);
+}
+
+Deno.test("no runner is started before it is needed", async () => {
+  const world = new RunnerWorld();
+  await settled();
+  assert.equal(world.starter.starts, 0);
+  const action = world.act("a");
+  await settled();
+  assert.deepEqual(actionsOf(world.runner(0)), ["a"]);
+  done(world.runner(0));
+  await settled();
+  assert.equal(action.result, "done 1");
+});
+
+Deno.test("an empty runner is taken before a new one is started, a new one before a busy one", async () => {
+  const world = new RunnerWorld();
+  world.act("a");
+  await settled();
+  world.act("b");
+  await settled();
+  assert.deepEqual(world.runners.map(actionsOf), [["a"], ["b"]]);
+  done(world.runner(0));
+  world.act("c");
+  await settled();
+  assert.deepEqual(world.runners.map(actionsOf), [["a", "c"], ["b"]]);
+});
+
+Deno.test("a runner that becomes empty takes an action that waits for another to start", async () => {
+  const world = new RunnerWorld();
+  world.act("a");
+  await settled();
+  world.starter.delay = new Promise(() => {});
+  world.act("b");
+  await settled();
+  done(world.runner(0));
+  assert.deepEqual(actionsOf(world.runner(0)), ["a", "b"]);
+});
+
+Deno.test("when all runners are busy the least loaded takes the next action, up to a bound, then they wait", async () => {
+  const world = new RunnerWorld();
+  const { runnersMax, actionsPerRunnerMax, queuedActionsMax } = isolateLimits;
+  for (let i = 0; i < runnersMax * actionsPerRunnerMax; i++) world.act("a");
+  await settled();
+  assert.deepEqual(
+    world.runners.map((runner) => actionsOf(runner).length),
+    new Array(runnersMax).fill(actionsPerRunnerMax),
+  );
+  for (let i = 0; i < queuedActionsMax; i++) world.act("waits");
+  const refused = world.act("refused");
+  await settled();
+  assert.match(String(refused.result), /overloaded/);
+  done(world.runner(3), 1);
+  await settled();
+  assert.equal(actionsOf(world.runner(3)).at(-1), "waits");
+});
+
+Deno.test("calls of an action run with its identity and the reach of the app's own code", async () => {
+  const world = new RunnerWorld();
+  const identity = { principal: "user:u", userId: "u", adminId: null, sessionId: "s" };
+  world.pool.act({ ...call("a"), identity });
+  await settled();
+  const runner = world.runner(0);
+  runner.says({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: { n: 1 } });
+  runner.says({ type: "SubCall", call: 1, sub: 2, kind: "mutation", udfPath: "m", args: {} });
+  await settled();
+  assert.deepEqual(world.served, [
+    ["query", { udfPath: "q", args: { n: 1 }, identity, origin: "server" }],
+    ["mutation", { udfPath: "m", args: {}, identity, origin: "server" }],
+  ]);
+  const { call: of, sub, outcome } = runner.last("SubAnswer");
+  assert.deepEqual([of, sub, outcome], [1, 2, { value: 0, logLines: [] }]);
+});
+
+Deno.test("a failed call of an action reaches it as its error", async () => {
+  const world = new RunnerWorld();
+  world.act("a");
+  await settled();
+  world.serve = () => Promise.resolve(failed("args", "args.n: wrong"));
+  world.runner(0).says({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: {} });
+  await settled();
+  const { outcome } = world.runner(0).last("SubAnswer");
+  assert.deepEqual(outcome, { error: { kind: "args", message: "args.n: wrong", data: null }, logLines: [] });
+});
+
+Deno.test("nested actions run beside full runners, and not deeper than the bound", async () => {
+  const world = new RunnerWorld();
+  for (let i = 0; i < isolateLimits.runnersMax * isolateLimits.actionsPerRunnerMax + 5; i++) world.act("a");
+  await settled();
+  let at = { runner: world.runner(0), call: 1 };
+  let depth = 0;
+  for (; depth < 100; depth++) {
+    const before = world.runners.map((runner) => actionsOf(runner).length);
+    at.runner.says({ type: "SubCall", call: at.call, sub: 1, kind: "action", udfPath: "nested", args: {} });
+    await settled();
+    const taker = world.runners.find((runner, i) => actionsOf(runner).length > (before[i] ?? 0));
+    if (taker === undefined) break;
+    const { udfPath, call } = taker.last("RunAction");
+    assert.equal(udfPath, "nested");
+    at = { runner: taker, call };
+  }
+  assert.equal(depth, functionLimits.nestingMax - 1);
+  const { outcome } = at.runner.last("SubAnswer");
+  assert.match("error" in outcome ? outcome.error.message : "", /nested more than 16 deep/);
+});
+
+Deno.test("a runner that answers no beat is ended: what had begun fails, what had not runs elsewhere", async () => {
+  const world = new RunnerWorld();
+  const fill = await world.fill(isolateLimits.runnersMax);
+  const [begun, called, late] = [fill[0], world.act("called"), world.act("late")];
+  await settled();
+  const runner = world.runner(0);
+  // The least loaded is the first of equals: the second action went to the first runner, the third to the second.
+  assert.deepEqual(actionsOf(runner), ["fill 0", "called"]);
+  const stuck = world.runner(1);
+  assert.deepEqual(actionsOf(stuck), ["fill 1", "late"]);
+  for (const other of world.runners) {
+    if (other !== stuck) other.onSent = ({ type }) => type === "Beat" && other.says({ type: "Beat" });
+  }
+  stuck.noted = { position: 1, startedAt: 1 };
+  await world.clock.advance(6_000);
+  assert.deepEqual(world.runners.map(({ dead }) => dead).filter(Boolean).length, 1);
+  assert.ok(stuck.dead);
+  assert.match(String(fill[1]?.result), /ended its isolate/);
+  assert.deepEqual([begun?.result, called.result, late.result], [undefined, undefined, undefined]);
+  assert.deepEqual(actionsOf(world.runners.at(-1) ?? runner), ["late"]);
+});
+
+Deno.test("an action that had called back does not run again", async () => {
+  const world = new RunnerWorld();
+  const action = world.act("a");
+  await settled();
+  world.runner(0).says({ type: "SubCall", call: 1, sub: 1, kind: "mutation", udfPath: "m", args: {} });
+  world.runner(0).dies("killed", "killed from outside");
+  await settled();
+  assert.match(String(action.result), /ended its isolate \(killed from outside\)/);
+});
+
+Deno.test("an action that lost three runners before it had begun is given up", async () => {
+  const world = new RunnerWorld();
+  const action = world.act("a");
+  for (let i = 0; i < 3; i++) {
+    await settled();
+    assert.equal(action.result, undefined);
+    world.runner(i).dies("crashed", "exit code 1");
+  }
+  await settled();
+  assert.match(String(action.result), /ended its isolate \(exit code 1\)/);
+});
+
+Deno.test("beats are sent once a second while a runner has actions, and not otherwise", async () => {
+  const world = new RunnerWorld();
+  world.act("a");
+  await settled();
+  const runner = world.runner(0);
+  const beats = () => runner.sent.filter(({ type }) => type === "Beat").length;
+  runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+  await world.clock.advance(3_500);
+  assert.equal(beats(), 3);
+  done(runner);
+  await world.clock.advance(10_000);
+  assert.ok(beats() <= 4);
+  assert.equal(world.clock.timers, 0);
+});
+
+Deno.test("an action over its time gets the error at once; the others of its runner end, then the runner does", async () => {
+  const world = new RunnerWorld();
+  const fill = await world.fill(isolateLimits.runnersMax);
+  for (const runner of world.runners) {
+    runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+  }
+  const runner = world.runner(0);
+  await world.clock.advance(functionLimits.actionTimeoutMs - 5_000);
+  for (const other of world.runners.slice(1)) done(other);
+  for (let i = 0; i < isolateLimits.runnersMax; i++) world.act("late");
+  await settled();
+  assert.deepEqual(actionsOf(runner), ["fill 0", "late"]);
+  await world.clock.advance(7_000);
+  assert.match(String(fill[0]?.result), /The action took longer than 600 s/);
+  assert.equal(runner.dead, false);
+  world.act("next");
+  await settled();
+  assert.equal(actionsOf(runner).includes("next"), false, "a runner with a lost action got a new one");
+  done(runner, 2);
+  await settled();
+  assert.ok(runner.dead);
+});
+
+Deno.test("runners beyond the first end when they have nothing to do, and leave no timer", async () => {
+  const world = new RunnerWorld();
+  await world.fill(4);
+  for (const runner of world.runners) done(runner);
+  await world.clock.advance(150_000);
+  assert.equal(world.runners.filter(({ dead }) => !dead).length, 1);
+  assert.equal(world.clock.timers, 0);
+  assert.deepEqual(world.warnings, []);
+});
+
+Deno.test("when runners cannot be started actions fail with the reason, and later ones are tried again", async () => {
+  const world = new RunnerWorld();
+  world.starter.broken = "mail.ts:2: nonsense";
+  const actions = [world.act("a"), world.act("b")];
+  await world.clock.advance(2_000);
+  for (const { result } of actions) assert.match(String(result), /cannot be started: mail.ts:2: nonsense/);
+  assert.ok(world.starter.starts <= 5, `${world.starter.starts} starts`);
+  world.starter.broken = null;
+  world.act("c");
+  await world.clock.advance(5_000);
+  assert.deepEqual(actionsOf(world.runner(0)), ["c"]);
+});
+
+Deno.test("replace gives new actions to runners with new code and lets the old ones finish", async () => {
+  const world = new RunnerWorld();
+  const old = world.act("old");
+  await settled();
+  world.pool.replace();
+  world.act("new");
+  await settled();
+  assert.deepEqual(world.runners.map(actionsOf), [["old"], ["new"]]);
+  done(world.runner(0));
+  await settled();
+  assert.deepEqual([old.result, world.runner(0).dead], ["done 1", true]);
+});
+
+Deno.test("close answers what runs and what waits, ends the runners and leaves no timer", async () => {
+  const world = new RunnerWorld();
+  const running = world.act("a");
+  await settled();
+  world.runner(0).noted = { position: 1, startedAt: 1 };
+  world.starter.delay = new Promise(() => {});
+  const waiting = world.act("b");
+  await world.pool.close();
+  await settled();
+  assert.match(String(running.result), /ended/);
+  assert.match(String(waiting.result), /stopping/);
+  const late = world.act("c");
+  await settled();
+  assert.match(String(late.result), /stopping/);
+  assert.equal(world.clock.timers, 0);
+});
