@@ -1,0 +1,242 @@
+/** The todo page: signing in, lists, and the items of the list that is open. */
+import { SynclineClient } from "syncline/client";
+import { ItemList } from "./item_list.js";
+import { Pages } from "./pages.js";
+
+const client = new SynclineClient(location.origin);
+const byId = (id) => document.getElementById(id);
+
+// Signing in. `client.auth` keeps the tokens; the page only shows who is there.
+
+const signIn = byId("sign-in");
+let creating = false;
+
+function setCreating(wanted) {
+  creating = wanted;
+  signIn.querySelector("[type=submit]").textContent = creating ? "Create account" : "Sign in";
+  signIn.elements.password.autocomplete = creating ? "new-password" : "current-password";
+  byId("switch-mode").textContent = creating ? "You have an account? Sign in" : "New here? Create an account";
+  showText("sign-in-problem", "");
+}
+
+byId("switch-mode").addEventListener("click", () => setCreating(!creating));
+
+signIn.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const { email, password } = Object.fromEntries(new FormData(signIn));
+  showText("sign-in-problem", "");
+  signIn.inert = true;
+  try {
+    if (!creating) await client.auth.signIn({ email, password });
+    else if ((await client.auth.signUp({ email, password })).verificationRequired) {
+      showText("sign-in-problem", "Almost there: follow the link in the mail we sent you, then sign in.");
+    }
+  } catch (error) {
+    showText("sign-in-problem", error.message);
+  } finally {
+    signIn.inert = false;
+  }
+});
+
+byId("sign-out").addEventListener("click", () => client.auth.signOut().catch(showProblem));
+
+client.auth.onState(showWho);
+
+let endLists = () => {};
+
+function showWho({ status }) {
+  const view = status === "signedIn" ? "app" : status === "signedOut" ? "welcome" : "loading";
+  if (document.body.dataset.view === view) return;
+  document.body.dataset.view = view;
+  endLists();
+  lists = [];
+  signIn.reset();
+  setCreating(false);
+  showProblem(null);
+  openList(null);
+  if (view !== "app") return;
+  endLists = client.subscribe("lists:mine", {}, (mine) => {
+    lists = mine;
+    showLists();
+  }, showProblem);
+}
+
+// Lists: the address of the page says which one is open.
+
+let lists = [];
+const counts = new Map();
+let openId = null;
+
+function showLists() {
+  for (const [id, end] of counts) {
+    if (lists.some(({ _id }) => _id === id)) continue;
+    end();
+    counts.delete(id);
+  }
+  const shown = new Map([...byId("lists").children].map((item) => [item.dataset.id, item]));
+  byId("lists").replaceChildren(...lists.map((list) => shown.get(list._id) ?? listEntry(list)));
+  byId("no-list").hidden = lists.length > 0;
+  const wanted = decodeURIComponent(location.hash.slice(1));
+  openList((lists.find(({ _id }) => _id === wanted) ?? lists[0])?._id ?? null);
+}
+
+function listEntry({ _id, title }) {
+  const link = Object.assign(document.createElement("a"), { href: `#${_id}` });
+  const name = Object.assign(document.createElement("span"), { textContent: title });
+  const count = Object.assign(document.createElement("span"), { className: "count" });
+  link.append(name, count);
+  const entry = document.createElement("li");
+  entry.dataset.id = _id;
+  entry.append(link);
+  const show = (open) => {
+    count.textContent = open === 0 ? "" : open > 99 ? "99+" : String(open);
+    count.setAttribute("aria-label", `${open} open`);
+  };
+  counts.set(_id, client.subscribe("items:openCount", { list: _id }, show, showProblem));
+  return entry;
+}
+
+globalThis.addEventListener("hashchange", showLists);
+
+byId("new-list").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const input = byId("list-title");
+  const list = await attempt(client.mutation("lists:create", { title: input.value }));
+  if (list === undefined) return;
+  input.value = "";
+  location.hash = list;
+  byId("item-text").focus();
+});
+
+byId("remove-list").addEventListener("click", () => {
+  const { title } = lists.find(({ _id }) => _id === openId) ?? {};
+  if (confirm(`Delete the list "${title}" and everything in it?`)) {
+    attempt(client.mutation("lists:remove", { list: openId }));
+  }
+});
+
+// Items: of the open list in live pages, or those a search finds.
+
+const items = new ItemList(byId("items"), {
+  toggle: (item, done) => attempt(client.mutation("items:setDone", { item: item._id, done })),
+  edit: (item, text) => attempt(client.mutation("items:edit", { item: item._id, text })),
+  remove: (item) => attempt(client.mutation("items:remove", { item: item._id })),
+});
+
+const nothing = {
+  all: "Nothing here yet. What comes first?",
+  open: "All done. Enjoy the quiet.",
+  done: "Nothing is done yet. One thing at a time.",
+  search: "No item has these words.",
+};
+
+let show = "all";
+let pages = null;
+let endSearch = () => {};
+
+function openList(id) {
+  byId("list").hidden = id === null;
+  for (const entry of byId("lists").children) {
+    const link = entry.firstElementChild;
+    if (entry.dataset.id === id) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  if (id === openId && id !== null) return;
+  openId = id;
+  byId("search").value = "";
+  showItems();
+}
+
+/** Subscribes to what is to be shown now: the search if there is one, else the open list. */
+function showItems() {
+  pages?.close();
+  pages = null;
+  endSearch();
+  endSearch = () => {};
+  items.clear();
+  byId("more").hidden = true;
+  byId("nothing").hidden = true;
+  const words = byId("search").value.trim();
+  const list = lists.find(({ _id }) => _id === openId);
+  const title = words !== "" ? "Search" : list?.title ?? "Lists";
+  byId("title").textContent = title;
+  document.title = list === undefined ? "Syncline todo" : `${title} · Syncline todo`;
+  byId("list").hidden = words !== "" || list === undefined;
+  if (words !== "") {
+    endSearch = client.subscribe("items:search", { text: words }, (found) => {
+      items.show(found);
+      showText("nothing", found.length === 0 ? nothing.search : "");
+    }, showProblem);
+  } else if (list !== undefined) {
+    pages = new Pages(client, {
+      query: "items:page",
+      args: { list: openId, show },
+      onItems(all, hasMore) {
+        items.show(all);
+        byId("more").hidden = !hasMore;
+        showText("nothing", all.length === 0 ? nothing[show] : "");
+      },
+      onError: showProblem,
+    });
+  }
+}
+
+byId("search").addEventListener("input", showItems);
+byId("more").addEventListener("click", () => pages?.more());
+
+for (const button of document.querySelectorAll("[data-show]")) {
+  button.addEventListener("click", () => {
+    show = button.dataset.show;
+    for (const other of document.querySelectorAll("[data-show]")) {
+      other.setAttribute("aria-pressed", String(other === button));
+    }
+    showItems();
+  });
+}
+
+byId("new-item").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const [text, due] = [byId("item-text"), byId("item-due")];
+  const written = { text: text.value, due: due.value };
+  text.value = "";
+  due.value = "";
+  text.focus();
+  const args = { list: openId, text: written.text, ...written.due !== "" && { due: written.due } };
+  const added = await attempt(client.mutation("items:add", args));
+  // What was refused is not lost: it goes back to where it came from, unless something new stands there.
+  if (added === undefined && text.value === "") [text.value, due.value] = [written.text, written.due];
+});
+
+// What goes wrong, and how the connection is.
+
+async function attempt(call) {
+  try {
+    const result = await call;
+    showProblem(null);
+    return result;
+  } catch (error) {
+    showProblem(error);
+    return undefined;
+  }
+}
+
+function showProblem(error) {
+  // A list that was just removed, here or elsewhere, is no problem; its subscriptions end with it.
+  if (error?.code === "no_list" || error?.code === "signed_out") return;
+  showText("problem", error?.message ?? "");
+}
+
+function showText(id, text) {
+  byId(id).textContent = text;
+  byId(id).hidden = text === "";
+}
+
+client.onConnectionState(({ isConnected, hasEverConnected }) => {
+  const connection = byId("connection");
+  connection.dataset.phase = isConnected ? "live" : hasEverConnected ? "offline" : "connecting";
+  connection.textContent = isConnected
+    ? "Live"
+    : hasEverConnected
+    ? "Offline: changes are kept"
+    : "Connecting…";
+});
