@@ -19,10 +19,10 @@ export class TestClock {
   }
 
   /** Calls `run` once when the time has come; returns what cancels it. */
-  after(delayMs: number, run: () => void): { cancel(): void } {
+  after(delayMs: number, run: () => void): () => void {
     const timer = { at: this.#now + Math.max(0, delayMs), run };
     this.#timers.add(timer);
-    return { cancel: () => void this.#timers.delete(timer) };
+    return () => void this.#timers.delete(timer);
   }
 
   /** When the next timer is due, `null` without one. */
