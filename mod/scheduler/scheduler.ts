@@ -43,6 +43,8 @@ export class Scheduler implements AsyncDisposable {
   #wakePlanned = false;
   /** Declarations of crons, one after another. */
   #declaring: Promise<void> = Promise.resolve();
+  /** Resolves when the start has succeeded, or failed once. */
+  readonly #tried = Promise.withResolvers<void>();
   /** Ends pauses at once; called by the end of the scheduler. */
   readonly #endPauses = new Set<() => void>();
 
@@ -78,18 +80,13 @@ export class Scheduler implements AsyncDisposable {
   }
 
   /**
-   * Ends what the server's last life left half done, declares the crons and begins to run what is due. Resolves when it
-   * does; tries again, without an end, when the database cannot be written.
+   * Ends what the server's last life left half done, declares the crons and begins to run what is due. When that cannot be
+   * written down it is tried again, without an end, but this resolves after the first try: a server whose disk is full
+   * still answers.
    */
   async start(): Promise<void> {
-    const interrupted = await this.#insist("Interrupted actions could not be marked", async () => {
-      while (await this.#calls.mutate(system.jobs.interrupt, {}));
-    });
-    if (!interrupted) return;
-    await this.#declareAll();
-    if (this.#closed) return;
-    this.#state = "open";
-    this.#wake();
+    void this.#begin().then(() => this.#tried.resolve());
+    await this.#tried.promise;
   }
 
   /** Takes note of commits: to be called with each group, in order. */
@@ -144,6 +141,17 @@ export class Scheduler implements AsyncDisposable {
     return this.#state === "closed";
   }
 
+  async #begin(): Promise<void> {
+    const interrupted = await this.#insist("Interrupted actions could not be marked", async () => {
+      while (await this.#calls.mutate(system.jobs.interrupt, {}));
+    });
+    if (!interrupted) return;
+    await this.#declareAll();
+    if (this.#closed) return;
+    this.#state = "open";
+    this.#wake();
+  }
+
   #apply(id: string, doc: string | null): void {
     const job = doc === null ? null : JSON.parse(doc) as SchedulerDoc<"_scheduled_functions">;
     if (job === null || job.state.kind !== "pending") {
@@ -180,6 +188,7 @@ export class Scheduler implements AsyncDisposable {
       } catch (error) {
         if (this.#closed) break;
         this.#options.log("warn", failure, { error });
+        this.#tried.resolve();
         backoff.failed(this.#clock.now());
         await this.#pause(Math.max(0, backoff.until - this.#clock.now()));
       }

@@ -6,11 +6,13 @@ import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
+import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
 import { loadSecret } from "./secret.ts";
+import { startScheduler } from "./scheduling.ts";
 import { AppError } from "./start_error.ts";
 import { startStorage, storageSettingsOf } from "./storage.ts";
 
@@ -85,7 +87,13 @@ async function connect(
   host.onCommits((entries) => storage.applyCommits(entries));
   host.onReload(() => storage.recheck());
   const { authenticator } = accounts;
-  const callable = new HostWithMainActions(host, accounts.actions);
+  const schedulerPort: SchedulerPort = {
+    mutate: (call) => host.mutate(call),
+    query: (call) => hub.query(call),
+    act: (call) => callable.act(call),
+  };
+  const actions = new Map([...accounts.actions, ...cleaningActions({ port: schedulerPort })]);
+  const callable: HostWithMainActions = new HostWithMainActions(host, actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   host.serveQueries((call) => hub.query(call));
   const adminChannel = await AdminChannel.open({
@@ -96,6 +104,7 @@ async function connect(
   // Beside everything else: what a crash left behind is in nobody's way.
   void storage.sweep();
   const setupLink = await accounts.setupLink();
+  const scheduler = await startScheduler(host, { port: schedulerPort, log });
   return {
     setupLink,
     get ts() {
@@ -113,6 +122,7 @@ async function connect(
     closeSockets: () => hub.shutdown(),
     reload: () => host.reload(),
     async [Symbol.asyncDispose]() {
+      await scheduler[Symbol.asyncDispose]();
       await adminChannel[Symbol.asyncDispose]();
       await accounts[Symbol.asyncDispose]();
       await storage[Symbol.asyncDispose]();

@@ -1,6 +1,7 @@
 /** The isolate of a server: with the functions of every part of the service that has some. */
 import { authModules } from "../auth/functions.ts";
 import { runIsolate } from "../functions/isolate/main.ts";
+import { schedulerModules } from "../scheduler/functions.ts";
 import { storageModules } from "../storage/functions.ts";
 
-runIsolate(Deno.args.at(-1) ?? "", [...authModules, ...storageModules]);
+runIsolate(Deno.args.at(-1) ?? "", [...authModules, ...schedulerModules, ...storageModules]);
