@@ -98,6 +98,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       settings,
       command: (paths) => isolateCommand(paths, entry),
       log,
+      clock: machineClock,
     });
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;

@@ -6,6 +6,7 @@ import { type Frame, FrameSender, readFrames } from "../frames.ts";
 import { parseProgress, type Progress } from "../isolate/progress.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
 import type { IsolatePaths } from "../isolate/start_flags.ts";
+import type { HostClock } from "./clock.ts";
 import type { IsolateCommand } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { StderrText } from "./stderr_text.ts";
@@ -27,6 +28,7 @@ export interface ProcessStarterOptions {
   readonly settings: Readonly<Record<string, unknown>>;
   readonly command: (paths: IsolatePaths) => IsolateCommand;
   readonly log: Log;
+  readonly clock: HostClock;
 }
 
 /** Starts isolates; disposing of it ends all of them and removes their files. */
@@ -62,7 +64,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       const listener = Deno.listen({ transport: "unix", path: socketPath });
       resources = { listener, progress };
-      const { dataDir, functionsDir, actionNet, env, settings, log } = this.#options;
+      const { dataDir, functionsDir, actionNet, env, settings, log, clock } = this.#options;
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
@@ -86,6 +88,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         child,
         progress,
         progressPath,
+        clock,
         tell: (text) => log("warn", "An isolate says", { isolate: name, text }),
       });
       resources = { listener };
@@ -128,6 +131,7 @@ class IsolateProcess implements Isolate {
   readonly #child: Deno.ChildProcess;
   readonly #progressFile: Deno.FsFile;
   readonly #progressPath: string;
+  readonly #clock: HostClock;
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
@@ -144,12 +148,17 @@ class IsolateProcess implements Isolate {
     readonly child: Deno.ChildProcess;
     readonly progress: Deno.FsFile;
     readonly progressPath: string;
+    readonly clock: HostClock;
     readonly tell: (text: string) => void;
   }) {
     this.#child = options.child;
     this.#progressFile = options.progress;
     this.#progressPath = options.progressPath;
-    this.#stderr = new StderrText(options.child.stderr, { now: () => performance.now(), tell: options.tell });
+    this.#clock = options.clock;
+    this.#stderr = new StderrText(options.child.stderr, {
+      now: () => options.clock.now(),
+      tell: options.tell,
+    });
   }
 
   get ready(): Ready {
@@ -164,16 +173,16 @@ class IsolateProcess implements Isolate {
   /** Waits for its connection and its answer, and from then on for its end. */
   async boot(listener: Deno.Listener, boot: Boot): Promise<StartResult> {
     const answer = Promise.withResolvers<StartResult>();
-    const slow = setTimeout(() => {
+    const slow = this.#clock.after(isolateLimits.startMs, () => {
       answer.resolve({
         ok: false,
         broken: true,
         message: `The app took longer than ${isolateLimits.startMs / 1000} s to load`,
       });
-    }, isolateLimits.startMs);
+    });
     this.#live(listener, boot, answer.resolve);
     const result = await answer.promise;
-    clearTimeout(slow);
+    slow.cancel();
     if (!result.ok) {
       this.kill();
       await this.ended;
@@ -207,9 +216,9 @@ class IsolateProcess implements Isolate {
   async close(): Promise<void> {
     this.#asked = true;
     close(this.#conn);
-    const late = setTimeout(() => this.kill(), CLOSE_MS);
+    const late = this.#clock.after(CLOSE_MS, () => this.kill());
     await this.ended;
-    clearTimeout(late);
+    late.cancel();
   }
 
   /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
@@ -270,12 +279,12 @@ class IsolateProcess implements Isolate {
   }
 
   async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {
-    const late = setTimeout(() => {
+    const late = this.#clock.after(CLOSE_MS / 4, () => {
       this.#nonsense ??= "it closed its socket";
       kill(this.#child);
-    }, CLOSE_MS / 4);
+    });
     await status;
-    clearTimeout(late);
+    late.cancel();
   }
 
   #death(code: number, signal: Deno.Signal | null): Death {

@@ -1,7 +1,10 @@
 /** A wave on its way: which of its queries have been answered, and its two promises. */
-import { unknownReads } from "../host_port.ts";
-import type { QueryAnswer, Wave } from "../host_port.ts";
+import { functionLimits } from "../../limits.ts";
+import { type QueryAnswer, unknownReads, type Wave } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
+
+/** Characters of queries a reader gets at once. A message far larger could not be sent at all. */
+const PART_CHARS_MAX = functionLimits.argsCharsMax;
 
 export interface WaveRunOptions {
   /** The queries' JSON texts on the wire. */
@@ -112,9 +115,33 @@ export function unansweredOf(part: Part): Part | null {
   return left.length === 0 ? null : { ...part, indices: left };
 }
 
-/** Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly. */
-export function deal(run: WaveRun, parts: number): Part[] {
-  const dealt: number[][] = Array.from({ length: parts }, () => []);
-  for (let index = 0; index < run.texts.length; index++) dealt[index % parts]?.push(index);
-  return dealt.map((indices) => ({ run, indices, first: true }));
+/**
+ * Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly. The first parts are one for
+ * each reader; what would make a part's message too large follows in further ones, which run later.
+ */
+export function deal(run: WaveRun, readers: number): Part[] {
+  const dealt: number[][] = Array.from({ length: readers }, () => []);
+  const chars = new Array<number>(readers).fill(0);
+  const later: number[][] = [];
+  let laterChars = Infinity;
+  for (const [index, { length }] of run.texts.entries()) {
+    const reader = index % readers;
+    const part = dealt[reader];
+    const had = chars[reader] ?? 0;
+    if (part !== undefined && (part.length === 0 || had + length <= PART_CHARS_MAX)) {
+      part.push(index);
+      chars[reader] = had + length;
+      continue;
+    }
+    if (laterChars + length > PART_CHARS_MAX) {
+      later.push([]);
+      laterChars = 0;
+    }
+    later.at(-1)?.push(index);
+    laterChars += length;
+  }
+  return [
+    ...dealt.map((indices) => ({ run, indices, first: true })),
+    ...later.map((indices) => ({ run, indices, first: false })),
+  ];
 }

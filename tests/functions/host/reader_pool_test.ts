@@ -82,6 +82,22 @@ Deno.test("a large wave is spread over the free readers at one snapshot, a small
   assert.equal(world.readers.filter(({ sent }, i) => sent.length > (before[i] ?? 0)).length, 1);
 });
 
+Deno.test("a wave with more arguments than one message takes runs in several", async () => {
+  const world = await started();
+  const args = { text: "x".repeat(functionLimits.argsCharsMax / 2 - 1_000) };
+  const wave = world.wave(...many(5), args);
+  const sizes: number[] = [];
+  for (let ts = 1; !wave.over && ts < 9; ts++) {
+    const count = queriesOf(world.reader(0)).length;
+    sizes.push(count);
+    world.pins(world.reader(0), ts);
+    world.answers(world.reader(0), 0, count);
+    await settled();
+  }
+  assert.deepEqual(sizes, [2, 2, 1]);
+  assert.deepEqual([wave.pinnedAt, wave.results], [1, ["q0@1", "q1@1", "q2@2", "q3@2", "q4@3"]]);
+});
+
 Deno.test("a wave begun while no reader is free runs when one is", async () => {
   const world = await started();
   world.wave("a");

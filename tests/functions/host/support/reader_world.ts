@@ -48,10 +48,13 @@ export class ReaderWorld {
     return reader;
   }
 
-  wave(...paths: string[]): TestWave {
+  /** Starts a wave of these queries; arguments at the end are those of every one. */
+  wave(...given: (string | Record<string, unknown>)[]): TestWave {
+    const paths = given.filter((item) => typeof item === "string");
+    const args = given.find((item) => typeof item !== "string");
     const results: string[] = [];
     const answers: QueryAnswer[] = [];
-    const wave = this.pool.startWave(paths.map((path) => call(path)), (index, answer) => {
+    const wave = this.pool.startWave(paths.map((path) => call(path, args)), (index, answer) => {
       if (results[index] !== undefined) throw new Error(`Query ${index} was answered twice`);
       answers[index] = answer;
       results[index] = `${resultOf(answer)}@${answer.ts}`;
