@@ -2,6 +2,9 @@
  * Frames between main and an isolate over their unix socket: a 32-bit big-endian length in bytes, then UTF-8 text made of
  * one line of JSON (the message and the lengths of its segments in UTF-16 units) followed by the segments themselves.
  * Segments are JSON texts such as results; they are never parsed or escaped on their way.
+ *
+ * A length with its highest bit set announces bytes instead: 32 bits name the call they belong to, the rest are parts of a
+ * body that streams. As text in base64 they would take two and a half times as long.
  */
 import { isolateLimits } from "../limits.ts";
 
@@ -9,12 +12,23 @@ import { isolateLimits } from "../limits.ts";
 export interface Frame<Message> {
   readonly message: Message;
   readonly segments: readonly string[];
+  /** What a frame of bytes carries; its message is {@linkcode Bytes}. */
+  readonly bytes?: Uint8Array<ArrayBuffer>;
+}
+
+/** The message of a frame of bytes. */
+export interface Bytes {
+  readonly type: "Bytes";
+  readonly call: number;
 }
 
 const { parse, stringify } = JSON;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const HEADER_BYTES = 4;
+const CALL_BYTES = 4;
+/** Set in the length of a frame of bytes; the limit keeps lengths far below it. */
+const BYTES_FLAG = 0x8000_0000;
 
 /** The text of one frame. */
 export function frameText(message: unknown, segments: readonly string[] = []): string {
@@ -62,6 +76,24 @@ export function encodeFrameText(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+/** A frame of bytes; they are copied. */
+export function encodeBytes(call: number, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const frame = new Uint8Array(HEADER_BYTES + CALL_BYTES + bytes.length);
+  const view = new DataView(frame.buffer);
+  view.setUint32(0, BYTES_FLAG + CALL_BYTES + bytes.length);
+  view.setUint32(HEADER_BYTES, call);
+  frame.set(bytes, HEADER_BYTES + CALL_BYTES);
+  return frame;
+}
+
+/** The frame of bytes with this body. Throws `RangeError` when it is too short to be one. */
+function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): Frame<Message> {
+  const call = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0);
+  const message: Bytes = { type: "Bytes", call };
+  // Which messages a reader expects is for it to say; one that expects no bytes refuses them.
+  return { message: message as Message, segments: [], bytes: body.slice(CALL_BYTES) };
+}
+
 /** Reads frames until the other side closes. Throws `RangeError` on a frame over the limit. */
 export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Frame<Message>, void> {
   let buffer = new Uint8Array(65_536);
@@ -69,7 +101,9 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Fram
   let end = 0;
   for (;;) {
     while (end - start >= HEADER_BYTES) {
-      const length = new DataView(buffer.buffer, start).getUint32(0);
+      const announced = new DataView(buffer.buffer, start).getUint32(0);
+      const ofBytes = announced >= BYTES_FLAG;
+      const length = ofBytes ? announced - BYTES_FLAG : announced;
       if (length > isolateLimits.frameBytesMax) {
         throw new RangeError(`Cannot read a frame of ${length} bytes`);
       }
@@ -85,7 +119,7 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Fram
       }
       const body = buffer.subarray(start + HEADER_BYTES, start + HEADER_BYTES + length);
       start += HEADER_BYTES + length;
-      yield parseFrameText<Message>(decoder.decode(body));
+      yield ofBytes ? parseBytes<Message>(body) : parseFrameText<Message>(decoder.decode(body));
     }
     if (start === end) {
       start = end = 0;
@@ -118,7 +152,16 @@ export class FrameSender {
 
   /** Like {@linkcode send}, for a frame whose text is already made. */
   sendText(text: string): Promise<void> {
-    this.#queue.push(encodeFrameText(text));
+    return this.#queueFrame(encodeFrameText(text));
+  }
+
+  /** Queues bytes of a call's body; resolves and rejects like {@linkcode send}. */
+  sendBytes(call: number, bytes: Uint8Array): Promise<void> {
+    return this.#queueFrame(encodeBytes(call, bytes));
+  }
+
+  #queueFrame(frame: Uint8Array): Promise<void> {
+    this.#queue.push(frame);
     this.#writing ??= this.#drain();
     return this.#writing;
   }

@@ -1,7 +1,9 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
 import type { ReadSet } from "../engine/types.ts";
 import type { CronDefinition } from "./api/cron_jobs.ts";
+import type { Bytes } from "./frames.ts";
 import type { CallOrigin, FunctionInfo, ReplayKey } from "./host_port.ts";
+import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
 import type { WireEntry } from "./wire_entry.ts";
@@ -34,6 +36,16 @@ export interface WireCron {
   readonly args: Record<string, unknown>;
 }
 
+/** A route of the app. */
+export interface WireRoute {
+  /** Names it to a runner. */
+  readonly key: string;
+  readonly method: string;
+  readonly path: string;
+  /** Whether it is for every path that begins with `path`. */
+  readonly prefix: boolean;
+}
+
 /** An isolate's answer to Boot. */
 export type BootAnswer =
   | {
@@ -45,6 +57,8 @@ export type BootAnswer =
     readonly lastGroup: string | null;
     /** The app's crons, by the writer. */
     readonly crons?: readonly WireCron[];
+    /** The app's HTTP routes, by the writer. */
+    readonly routes?: readonly WireRoute[];
   }
   | { readonly type: "Broken"; readonly message: string };
 
@@ -149,10 +163,75 @@ export interface SubAnswer {
   readonly outcome: WireOutcome;
 }
 
+/**
+ * Main to runner: answer a request of a route. Its body follows in frames of bytes, then BodyEnd. The runner sends
+ * ResponseHead, the body in frames of bytes, and ActionDone (with a result without meaning) when all is sent, or with the
+ * error that came in between. Both sides send no more of a body than the other has said it took (body_stream.ts).
+ */
+export interface RunRequest {
+  readonly type: "RunRequest";
+  readonly call: number;
+  /** Key of the route. */
+  readonly route: string;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: WireHeaders;
+  readonly hasBody: boolean;
+  readonly identity: Identity;
+}
+
+/** Main to runner: the request's body is complete, or has broken off. */
+export interface BodyEnd {
+  readonly type: "BodyEnd";
+  readonly call: number;
+  readonly error: string | null;
+}
+
+/** Main to runner: nobody waits for the response any more. */
+export interface CancelRequest {
+  readonly type: "CancelRequest";
+  readonly call: number;
+}
+
+/** Runner to main: what a response begins with. */
+export interface ResponseHead {
+  readonly type: "ResponseHead";
+  readonly call: number;
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: WireHeaders;
+  readonly hasBody: boolean;
+}
+
+/** Both ways: so many bytes of the other's body were taken, so many more may come. */
+export interface BodyTaken {
+  readonly type: "BodyTaken";
+  readonly call: number;
+  readonly bytes: number;
+}
+
+/** Runner to main: the handler does not want the rest of the request's body. */
+export interface BodyUnwanted {
+  readonly type: "BodyUnwanted";
+  readonly call: number;
+}
+
 /** Main to runner: are you alive? A runner answers at once unless app code blocks it. */
 export interface Beat {
   readonly type: "Beat";
 }
 
-export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat;
-export type FromIsolate = BootAnswer | Group | Pinned | WaveAnswers | ActionDone | SubCall | Beat;
+/** What main and a runner say about requests, beside RunRequest and ActionDone. */
+export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
+export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
+
+export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat | RunRequest | RequestMessage;
+export type FromIsolate =
+  | BootAnswer
+  | Group
+  | Pinned
+  | WaveAnswers
+  | ActionDone
+  | SubCall
+  | Beat
+  | ResponseMessage;
