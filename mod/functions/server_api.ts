@@ -25,6 +25,7 @@ export {
 export type { DataModelOf, Doc, Schema } from "./api/schema.ts";
 export { type CronJobs, cronJobs } from "./api/cron_jobs.ts";
 export type { Scheduler } from "./api/scheduler.ts";
+export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./api/storage.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./api/schema.ts";
 export type {
   AnyDataModel,

@@ -96,6 +96,7 @@ async function connect(
   const callable: HostWithMainActions = new HostWithMainActions(host, actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   host.serveQueries((call) => hub.query(call));
+  host.serveCtxActions(storage.actions);
   const adminChannel = await AdminChannel.open({
     dataDir: config.dataDir,
     run: (command) => runAdminCommand(accounts.admins, command),

@@ -1,8 +1,10 @@
 /** File storage: what the server wires up. */
 import type { Context, Hono } from "hono";
 import type { CommitEntry } from "../engine/types.ts";
+import type { MainAction } from "../functions/main_actions.ts";
 import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
+import { ActionFiles } from "./action_files.ts";
 import { BlobIntakes } from "./blob_intake.ts";
 import type { BlobStore } from "./blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
@@ -42,6 +44,8 @@ export interface StorageOptions {
 export interface StorageService extends AsyncDisposable {
   /** For `/api/storage`. */
   readonly routes: Hono;
+  /** Behind `ctx.storage` of actions, by function path. */
+  readonly actions: ReadonlyMap<string, MainAction>;
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
   /** To be called when commits may have been missed. */
@@ -68,7 +72,9 @@ export function createStorage(options: StorageOptions): StorageService {
     ...(options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs }),
   });
   const reads = new Reads({ signer, facts, store, private: options.private, now });
+  const actionFiles = new ActionFiles({ calls, facts, store, intakes, now });
   return {
+    actions: actionFiles.actions,
     routes: storageRoutes({ uploads, reads, clientOf: options.clientOf }),
     applyCommits(entries) {
       facts.applyCommits(entries);
@@ -81,6 +87,7 @@ export function createStorage(options: StorageOptions): StorageService {
     sweep: () => sweeper.run(),
     async [Symbol.asyncDispose]() {
       await sweeper[Symbol.asyncDispose]();
+      await actionFiles[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
     },
   };

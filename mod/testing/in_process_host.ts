@@ -22,6 +22,7 @@ import type { LoadedApp } from "../functions/isolate/loader.ts";
 import { runAction, type SubCaller } from "../functions/isolate/run_action.ts";
 import { runMutation } from "../functions/isolate/run_mutation.ts";
 import { runQuery } from "../functions/isolate/run_query.ts";
+import type { MainAction } from "../functions/main_actions.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { functionLimits } from "../limits.ts";
 import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
@@ -51,6 +52,8 @@ export class InProcessHost implements FunctionHost, Disposable {
   #actionCount = 0;
   #callsUnderWay = 0;
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
+  /** Set by `serveCtxActions`. */
+  #ctxActions: ReadonlyMap<string, MainAction> = new Map();
   #closed = false;
 
   /** Opens the database and makes it fit the app's schema. Throws `SchemaError` when its documents do not. */
@@ -118,6 +121,11 @@ export class InProcessHost implements FunctionHost, Disposable {
     this.#serveQuery = run;
   }
 
+  /** How actions run what stands behind their `ctx`, by function path. */
+  serveCtxActions(actions: ReadonlyMap<string, MainAction>): void {
+    this.#ctxActions = actions;
+  }
+
   mutate(call: MutationCall): Promise<MutationAnswer> {
     return this.#counted(() =>
       inTurn(async () => {
@@ -182,6 +190,8 @@ export class InProcessHost implements FunctionHost, Disposable {
     if (kind === "query") {
       return await this.#serveQuery?.(call) ?? failed("internal", "No one serves queries");
     }
+    const ctxAction = this.#ctxActions.get(call.udfPath);
+    if (ctxAction !== undefined) return await ctxAction.run(call.args, call.identity);
     if (depth + 1 < functionLimits.nestingMax) return await this.#act(call, depth + 1);
     return failed("internal", `Actions are nested more than ${functionLimits.nestingMax} deep`);
   }

@@ -42,6 +42,7 @@ Deno.test("flags give typed values", async () => {
     ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
     "--app-name",
     "My app",
+    ..."--upload-max-bytes 2GiB --storage-private --storage-keep-deleted 7d".split(" "),
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -63,6 +64,9 @@ Deno.test("flags give typed values", async () => {
     mailFrom: "a@example.com",
     mailTemplates: "t",
     appName: "My app",
+    uploadMaxBytes: 2_147_483_648,
+    storagePrivate: true,
+    storageKeepDeleted: 604_800_000,
   });
 });
 
@@ -90,6 +94,8 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--auth-redirect-url", "app.example.com"], {}, /--auth-redirect-url: Cannot allow redirects/],
   [["serve", "--access-token-ttl", "15"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--access-token-ttl", "0m"], {}, /--access-token-ttl: expected a length of time/],
+  [["serve", "--upload-max-bytes", "1 MB"], {}, /--upload-max-bytes: expected a size/],
+  [["serve", "--upload-max-bytes", "0"], {}, /--upload-max-bytes: expected a size/],
   [["serve", "--host", "localhost:80"], {}, /--host: expected an address/],
   [["serve", "--data", ""], {}, /--data: expected a path/],
   [["serve", "--action-net", "https://x"], {}, /--action-net: expected hosts/],

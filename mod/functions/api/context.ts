@@ -2,6 +2,7 @@
 import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { Scheduler } from "./scheduler.ts";
+import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";
 import type { DataModel, Id, Readable } from "./values.ts";
 
 /** Arguments may be left out when none is required. */
@@ -48,12 +49,14 @@ interface FunctionCtx {
 /** Reads the database at one moment. The clock stands still, chance repeats, nothing outside can be reached. */
 export interface QueryCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseReader<Readable<Model>>;
+  readonly storage: StorageReader;
 }
 
 /** Reads and writes in one transaction, which is undone when the handler throws. */
 export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   readonly db: DatabaseWriter<Model>;
   readonly scheduler: Scheduler;
+  readonly storage: StorageWriter;
   /** Runs a mutation inside this transaction; when it throws, its own writes are undone and the error is thrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
@@ -66,6 +69,7 @@ export interface ActionCtx extends FunctionCtx {
   /** The app's environment variables. */
   readonly env: Readonly<Record<string, string>>;
   readonly scheduler: Scheduler;
+  readonly storage: StorageActions;
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
     ...args: ArgsRest<Name>

@@ -10,6 +10,7 @@ import type {
   QueryAnswer,
   Wave,
 } from "../host_port.ts";
+import type { MainAction } from "../main_actions.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { WireCron } from "../wire.ts";
 import { type HostClock, machineClock } from "./clock.ts";
@@ -61,6 +62,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #ts = 0;
   /** Set by `serveQueries`. */
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
+  /** Set by `serveCtxActions`. */
+  #ctxActions: ReadonlyMap<string, MainAction> = new Map();
 
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores } = parts;
@@ -166,6 +169,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#serveQuery = run;
   }
 
+  /** How actions run what stands behind their `ctx`, by function path. */
+  serveCtxActions(actions: ReadonlyMap<string, MainAction>): void {
+    this.#ctxActions = actions;
+  }
+
   /**
    * Loads the app's code anew: a new writer makes the database fit the new schema, then readers and runners follow; actions
    * under way end with the old code. When the new code is broken, the old goes on serving.
@@ -213,8 +221,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     }
   }
 
-  async #serve(kind: "query" | "mutation", call: FunctionCall): Promise<Outcome> {
+  async #serve(kind: "query" | "mutation" | "action", call: FunctionCall): Promise<Outcome> {
     try {
+      if (kind === "action") {
+        return await this.#ctxActions.get(call.udfPath)?.run(call.args, call.identity) ??
+          failed("unknown_function", `There is no function "${call.udfPath}"`);
+      }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
       if (this.#serveQuery === null) throw new Error("No one serves queries");
       return await this.#serveQuery(call);

@@ -3,6 +3,7 @@ import type { Log } from "../../kit/log.ts";
 import { functionLimits, isolateLimits } from "../../limits.ts";
 import type { FunctionCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
+import { isCtxPath } from "../system_functions.ts";
 import type { SubCall } from "../wire.ts";
 import type { HostClock, Timer } from "./clock.ts";
 import type { IsolateStarter } from "./isolate.ts";
@@ -21,8 +22,8 @@ export interface RunnerPoolOptions {
   readonly starter: IsolateStarter;
   readonly clock: HostClock;
   readonly log: Log;
-  /** Runs the queries and mutations of actions. Never rejects. */
-  readonly serve: (kind: "query" | "mutation", call: FunctionCall) => Promise<Outcome>;
+  /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
+  readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
 }
 
 export class RunnerPool {
@@ -178,7 +179,7 @@ export class RunnerPool {
   /** What an action calls runs as the action's caller, with the reach of the app's own code. */
   #serve({ kind, udfPath, args }: SubCall, { call, depth }: PendingAction): Promise<Outcome> {
     const sub: FunctionCall = { udfPath, args, identity: call.identity, origin: "server" };
-    if (kind !== "action") return this.#options.serve(kind, sub);
+    if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
     if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, depth + 1);
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
     return Promise.resolve(failed("internal", message));

@@ -14,6 +14,7 @@ import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
+import { StorageActionsApi } from "./storage_api.ts";
 
 const { parse } = JSON;
 const realNow = Date.now;
@@ -38,6 +39,7 @@ class ActionContext {
   readonly log: LogApi;
   readonly env: Readonly<Record<string, string>>;
   readonly scheduler: SchedulerApi;
+  readonly storage: StorageActionsApi;
   readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
   readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
@@ -57,6 +59,11 @@ class ActionContext {
     this.runQuery = run("query");
     this.runMutation = run("mutation");
     this.runAction = run("action");
+    this.storage = new StorageActionsApi({
+      query: this.runQuery,
+      mutate: this.runMutation,
+      act: this.runAction,
+    });
   }
 }
 

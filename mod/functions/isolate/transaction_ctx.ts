@@ -10,6 +10,7 @@ import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
+import { StorageReaderApi, StorageWriterApi } from "./storage_api.ts";
 
 const { parse } = JSON;
 
@@ -20,6 +21,7 @@ export class QueryContext {
   readonly db: DatabaseApi;
   readonly auth: AuthApi;
   readonly log: LogApi;
+  readonly storage: StorageReaderApi;
   readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
 
   constructor(app: App, frame: Frame) {
@@ -27,11 +29,13 @@ export class QueryContext {
     this.auth = new AuthApi(frame.call);
     this.log = new LogApi(frame.call.logLines);
     this.runQuery = (name, args) => runNested(app, frame, { kind: "query", name, args });
+    this.storage = new StorageReaderApi(this.runQuery);
   }
 }
 
 export class MutationContext extends QueryContext {
   readonly scheduler: SchedulerApi;
+  override readonly storage: StorageWriterApi;
   readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
 
   constructor(app: App, frame: Frame) {
@@ -42,6 +46,7 @@ export class MutationContext extends QueryContext {
       mutate: (name, args) => runNested(app, frame, { kind: "mutation", name, args }),
     });
     this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
+    this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation });
   }
 }
 

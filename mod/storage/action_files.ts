@@ -1,0 +1,152 @@
+/** What `ctx.storage` of actions asks of main: files in pieces, because their contents do not fit into one message. */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { ServiceError, UserError } from "../errors.ts";
+import { type MainAction, mainAction } from "../functions/main_actions.ts";
+import type { SystemCalls } from "../functions/system_calls.ts";
+import { storageLimits } from "../limits.ts";
+import type { BlobIntake, BlobIntakes } from "./blob_intake.ts";
+import type { BlobStore } from "./blob_store.ts";
+import { isContentType } from "./content_type.ts";
+import type { FileFacts } from "./file_facts.ts";
+import { cleanFileName } from "./file_name.ts";
+import { system } from "./system_calls.ts";
+
+/** A file an action is storing. */
+interface OpenFile {
+  readonly intake: BlobIntake;
+  readonly name: string | null;
+  readonly contentType: string | null;
+  readonly createdBy: string | null;
+  usedAt: number;
+}
+
+export interface ActionFilesOptions {
+  readonly calls: SystemCalls;
+  readonly facts: FileFacts;
+  readonly store: BlobStore;
+  readonly intakes: BlobIntakes;
+  readonly now: () => number;
+}
+
+const base64 = z.base64().max(Math.ceil(storageLimits.actionChunkBytes / 3) * 4);
+
+export class ActionFiles implements AsyncDisposable {
+  readonly #options: ActionFilesOptions;
+  readonly #open = new Map<string, OpenFile>();
+  /** Ends the files of actions that ended before they had finished them. Runs while there are open files. */
+  #timer: ReturnType<typeof setInterval> | null = null;
+
+  constructor(options: ActionFilesOptions) {
+    this.#options = options;
+  }
+
+  /** By function path. */
+  get actions(): ReadonlyMap<string, MainAction> {
+    return new Map([
+      [
+        "_ctx/storage:beginFile",
+        mainAction(
+          z.strictObject({ name: z.string().nullable(), contentType: z.string().nullable() }),
+          ({ name, contentType }, { userId, adminId }) =>
+            this.#begin({ name: cleanFileName(name), contentType, createdBy: userId ?? adminId }),
+        ),
+      ],
+      [
+        "_ctx/storage:appendToFile",
+        mainAction(
+          z.strictObject({ upload: z.string(), bytes: base64 }),
+          ({ upload, bytes }) => this.#append(upload, Uint8Array.fromBase64(bytes)),
+        ),
+      ],
+      [
+        "_ctx/storage:finishFile",
+        mainAction(z.strictObject({ upload: z.string() }), ({ upload }) => this.#finish(upload)),
+      ],
+      [
+        "_ctx/storage:readFile",
+        mainAction(
+          z.strictObject({ id: z.string(), start: z.int().min(0), end: z.int().min(0) }),
+          ({ id, start, end }) => this.#read(id, { start, end }),
+        ),
+      ],
+    ]);
+  }
+
+  /** Throws away what was not finished. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const upload of [...this.#open.keys()]) await this.#close(upload);
+  }
+
+  async #begin(
+    { name, contentType, createdBy }: Pick<OpenFile, "name" | "contentType" | "createdBy">,
+  ): Promise<string> {
+    const { intakes, now } = this.#options;
+    if (contentType !== null && !isContentType(contentType)) throw new ServiceError("invalid_content_type");
+    if (this.#open.size >= storageLimits.actionUploadsMax) throw new ServiceError("overloaded");
+    const upload = randomUUID();
+    this.#open.set(upload, { intake: await intakes.begin(), name, contentType, createdBy, usedAt: now() });
+    this.#timer ??= setInterval(() => this.#closeIdle(), storageLimits.uploadStallMs);
+    return upload;
+  }
+
+  async #append(upload: string, bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    const file = this.#find(upload);
+    file.usedAt = this.#options.now();
+    try {
+      await file.intake.write(bytes);
+    } catch (error) {
+      await this.#close(upload);
+      throw error;
+    }
+  }
+
+  async #finish(upload: string): Promise<string> {
+    const { calls, now } = this.#options;
+    const { intake, name, contentType, createdBy } = this.#find(upload);
+    try {
+      const file = {
+        ...await intake.finish(),
+        ...(name !== null && { name }),
+        ...(contentType !== null && { contentType }),
+        ...(createdBy !== null && { createdBy }),
+      };
+      return await calls.mutate(system.commitFile, { token: null, file, now: now() });
+    } finally {
+      await this.#close(upload);
+    }
+  }
+
+  async #read(id: string, { start, end }: { start: number; end: number }): Promise<string | null> {
+    const file = await this.#options.facts.find(id);
+    if (file === null) return null;
+    if (start > end || end >= file.size || end - start >= storageLimits.actionChunkBytes) {
+      throw new RangeError("The piece does not lie inside the file, or is too long");
+    }
+    const stream = await this.#options.store.read(file.blob, { start, end });
+    return stream === null ? null : (await new Response(stream).bytes()).toBase64();
+  }
+
+  #find(upload: string): OpenFile {
+    const file = this.#open.get(upload);
+    if (file === undefined) throw new UserError("upload_failed", "Storing the file took too long");
+    return file;
+  }
+
+  async #close(upload: string): Promise<void> {
+    const file = this.#open.get(upload);
+    this.#open.delete(upload);
+    if (this.#open.size === 0 && this.#timer !== null) {
+      clearInterval(this.#timer);
+      this.#timer = null;
+    }
+    await file?.intake[Symbol.asyncDispose]();
+  }
+
+  #closeIdle(): void {
+    const since = this.#options.now() - storageLimits.uploadStallMs;
+    for (const [upload, { usedAt }] of [...this.#open]) {
+      if (usedAt <= since) void this.#close(upload);
+    }
+  }
+}

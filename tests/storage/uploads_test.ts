@@ -1,0 +1,368 @@
+/** Uploads: every row of the contract's tables, from the first byte to the document. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { Identity } from "../../mod/functions/identity.ts";
+import { storageLimits } from "../../mod/limits.ts";
+import { errorOf, startTestStorage, urlKey } from "./support/test_storage.ts";
+import { UrlSigner } from "../../mod/storage/url_signer.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** A body whose chunks the test hands out, and whether it was given up by its reader. */
+function heldBody() {
+  let held: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>> | undefined;
+  const gate = { cancelled: false };
+  const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    start: (controller) => void (held = controller),
+    cancel: () => void (gate.cancelled = true),
+  });
+  const controller = () => {
+    assert.ok(held);
+    return held;
+  };
+  return {
+    stream,
+    gate,
+    send: (text: string) => controller().enqueue(new TextEncoder().encode(text)),
+    end: () => controller().close(),
+    breakOff: () => controller().error(new Error("connection reset")),
+  };
+}
+
+Deno.test("UP1 an upload is stored with everything that was said of it", async () => {
+  await using s = await startTestStorage();
+  const identity: Identity = { principal: "user:abc123", userId: "abc123", adminId: null, sessionId: null };
+  const contents = crypto.getRandomValues(new Uint8Array(60_000));
+  const response = await s.post(await s.uploadUrl(identity), contents, {
+    type: "Text/Plain; charset=utf-8",
+    name: "C:\\docs\\r\u0007ésumé.txt",
+  });
+  assert.equal(response.status, 200);
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  const { storageId, ...rest } = await response.json();
+  assert.deepEqual(rest, {});
+  const { _creationTime, ...metadata } = await s.call("files:metadata", { id: storageId }) as Record<
+    string,
+    unknown
+  >;
+  assert.equal(typeof _creationTime, "number");
+  assert.deepEqual(metadata, {
+    _id: storageId,
+    contentType: "Text/Plain; charset=utf-8",
+    name: "résumé.txt",
+    sha256: createHash("sha256").update(contents).digest("hex"),
+    size: 60_000,
+    createdBy: "abc123",
+  });
+  const [blob = ""] = await s.blobs();
+  assert.deepEqual(await Deno.readFile(join(s.dir, "storage", blob.slice(0, 2), blob)), contents);
+});
+
+Deno.test("UP1 content type, name and body may all be missing", async () => {
+  await using s = await startTestStorage();
+  const id = await s.upload(new Uint8Array(0));
+  const metadata = await s.call("files:metadata", { id }) as Record<string, unknown>;
+  assert.equal(metadata["contentType"], null);
+  assert.equal(metadata["name"], null);
+  assert.equal(metadata["createdBy"], null);
+  assert.equal(metadata["size"], 0);
+});
+
+Deno.test("UP2 a token that is missing, malformed or wrongly signed is invalid_upload_url", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  const token = new URL(url, "http://x").searchParams.get("token") ?? "";
+  const other = new UrlSigner(new Uint8Array(32).fill(8)).uploadToken({
+    createdAt: s.clock.now,
+    createdBy: null,
+  });
+  const [random, at, by, signature] = token.split(".");
+  const later = `${random}.${(s.clock.now + HOUR_MS).toString(36)}.${by}.${signature}`;
+  const somebody = `${random}.${at}.abc.${signature}`;
+  const wrong = [
+    "",
+    "x",
+    `${token}x`,
+    token.slice(1),
+    token.slice(0, -1),
+    later,
+    somebody,
+    other,
+    "é".repeat(99),
+  ];
+  for (const text of wrong) {
+    const response = await s.post(`/api/storage/upload?token=${encodeURIComponent(text)}`, "x");
+    assert.equal(await errorOf(response), "403 invalid_upload_url", text);
+  }
+  assert.equal(await errorOf(await s.post("/api/storage/upload", "x")), "403 invalid_upload_url");
+  assert.deepEqual(await s.blobs(), []);
+});
+
+Deno.test("UP3 a URL can be used for one hour", async () => {
+  await using s = await startTestStorage();
+  const [early, late] = [await s.uploadUrl(), await s.uploadUrl()];
+  s.clock.now += HOUR_MS;
+  assert.equal((await s.post(early, "x")).status, 200);
+  s.clock.now += 1;
+  assert.equal(await errorOf(await s.post(late, "x")), "403 upload_url_expired");
+  assert.equal((await s.blobs()).length, 1);
+});
+
+Deno.test("UP4 a URL takes one upload, also after its hour", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  assert.equal((await s.post(url, "x")).status, 200);
+  assert.equal(await errorOf(await s.post(url, "y")), "403 upload_url_used");
+  s.clock.now += HOUR_MS + 1;
+  assert.equal(await errorOf(await s.post(url, "y")), "403 upload_url_used");
+  s.clock.now += storageLimits.usedUploadKeptMs;
+  await s.service.sweep();
+  assert.equal(await errorOf(await s.post(url, "y")), "403 upload_url_expired");
+});
+
+Deno.test("UP5 a second upload beside the first is refused, and the first goes on", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  const body = heldBody();
+  const first = s.post(url, body.stream);
+  body.send("one ");
+  assert.equal(await errorOf(await s.post(url, "other")), "409 upload_in_progress");
+  body.send("two");
+  body.end();
+  const { storageId } = await (await first).json();
+  assert.equal(await (await s.request(`/api/storage/${storageId}`)).text(), "one two");
+});
+
+Deno.test("UP6 a body that breaks off leaves nothing, and the URL usable", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  for (let tenth = 0; tenth < 10; tenth++) {
+    const body = heldBody();
+    const answer = s.post(url, body.stream);
+    for (let sent = 0; sent < tenth; sent++) body.send("x".repeat(1_000));
+    body.breakOff();
+    assert.equal(await errorOf(await answer), "400 upload_failed");
+  }
+  assert.deepEqual(await s.blobs(), []);
+  assert.deepEqual([...Deno.readDirSync(join(s.dir, "storage", "tmp"))], []);
+  assert.equal((await s.post(url, "x")).status, 200);
+});
+
+Deno.test("UP6 a body that is not as long as announced is upload_failed", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  for (const length of ["4", "6", "0"]) {
+    const response = await s.request(url, {
+      method: "POST",
+      body: "12345",
+      headers: { "Content-Length": length },
+    });
+    assert.equal(await errorOf(response), "400 upload_failed");
+  }
+  assert.deepEqual(await s.blobs(), []);
+  assert.equal((await s.post(url, "x")).status, 200);
+});
+
+Deno.test("UP6 a body that stands still is given up", async () => {
+  await using s = await startTestStorage({ uploadStallMs: 20 });
+  const url = await s.uploadUrl();
+  const body = heldBody();
+  const answer = s.post(url, body.stream);
+  body.send("x");
+  assert.equal(await errorOf(await answer), "400 upload_failed");
+  assert.ok(body.gate.cancelled);
+  assert.equal((await s.post(url, "x")).status, 200);
+});
+
+Deno.test("UP7 a file over the limit is refused before it is read when its length says so", async () => {
+  await using s = await startTestStorage({ uploadBytesMax: 1_000 });
+  const url = await s.uploadUrl();
+  const body = heldBody();
+  const response = await s.request(url, {
+    method: "POST",
+    body: body.stream,
+    headers: { "Content-Length": "1001" },
+  });
+  assert.equal(await errorOf(response), "413 file_too_large");
+  assert.equal((await s.post(url, "x".repeat(1_000))).status, 200);
+});
+
+Deno.test("UP7 a file over the limit is refused as soon as it is", async () => {
+  await using s = await startTestStorage({ uploadBytesMax: 1_000 });
+  const url = await s.uploadUrl();
+  const body = heldBody();
+  const answer = s.post(url, body.stream);
+  body.send("x".repeat(1_000));
+  body.send("x");
+  assert.equal(await errorOf(await answer), "413 file_too_large");
+  assert.ok(body.gate.cancelled);
+  assert.deepEqual(await s.blobs(), []);
+  assert.equal((await s.post(url, "x".repeat(1_000))).status, 200);
+});
+
+Deno.test("UP8 a content type must be one", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  const wrong = [
+    "text",
+    "text/",
+    "/plain",
+    "text/plain, text/html",
+    "text/pl ain",
+    "a/b;c",
+    "text/plain; charset=é",
+  ];
+  for (const type of [...wrong, `text/${"x".repeat(251)}`]) {
+    const response = await s.post(url, "x", { type });
+    assert.equal(await errorOf(response), "400 invalid_content_type", type);
+  }
+  const right = [
+    "a/b",
+    `text/${"x".repeat(250)}`,
+    'text/plain;charset="utf \\" 8" ; a=b',
+    "image/svg+xml",
+    "a/b;",
+  ];
+  for (const type of right) {
+    const response = await s.request(`/api/storage/${await s.upload("x", { type })}`);
+    assert.equal(response.headers.get("content-type"), type);
+    assert.equal(await response.text(), "x");
+  }
+});
+
+Deno.test("UP9 uploads are counted for each client address", async () => {
+  await using s = await startTestStorage();
+  const from = "203.0.113.9";
+  for (let count = 0; count < 60; count++) {
+    assert.equal(
+      await errorOf(await s.post("/api/storage/upload?token=x", "x", { from })),
+      "403 invalid_upload_url",
+    );
+  }
+  const refused = await s.post(await s.uploadUrl(), "x", { from });
+  assert.equal(refused.headers.get("retry-after"), "1");
+  assert.equal(await errorOf(refused), "429 rate_limited");
+  assert.equal((await s.post(await s.uploadUrl(), "x", { from: "203.0.113.10" })).status, 200);
+  s.clock.now += 500;
+  assert.equal((await s.post(await s.uploadUrl(), "x", { from })).status, 200);
+});
+
+Deno.test("UP10 names are the last segment, without control characters, at most 255 characters", async () => {
+  await using s = await startTestStorage();
+  const names: [given: string, kept: string | null][] = [
+    ["a.txt", "a.txt"],
+    ["../../etc/passwd", "passwd"],
+    ["a\\b/c\\d e.txt", "d e.txt"],
+    ["x\u0000\u001f\u007f\u0085y", "xy"],
+    ["a/", null],
+    ["..", null],
+    [".", null],
+    ["\u0000", null],
+    ["", null],
+    ["é".repeat(300), "é".repeat(255)],
+    [`${"x".repeat(254)}😀`, "x".repeat(254)],
+    [`${"x".repeat(253)}😀y`, `${"x".repeat(253)}😀`],
+  ];
+  for (const [given, kept] of names) {
+    const id = await s.upload("x", { name: given });
+    const metadata = await s.call("files:metadata", { id }) as Record<string, unknown>;
+    assert.equal(metadata["name"], kept, JSON.stringify(given));
+  }
+});
+
+Deno.test("UP11 an upload URL of a mutation that failed was never given out, and queries have none", async () => {
+  await using s = await startTestStorage();
+  await assert.rejects(s.call("files:generateAndFail"), /no/);
+  assert.deepEqual(s.host.ts, 0, "generating writes nothing");
+});
+
+Deno.test("UP12 URLs are absolute when a public address is configured", async () => {
+  await using s = await startTestStorage({ baseUrl: "https://files.example.com" });
+  assert.match(await s.uploadUrl(), /^https:\/\/files\.example\.com\/api\/storage\/upload\?token=/);
+  const id = await s.upload("x");
+  assert.equal(await s.call("files:url", { id }), `https://files.example.com/api/storage/${id}`);
+  assert.match(
+    String(await s.call("files:signedUrl", { id, ttlSeconds: 5 })),
+    /^https:\/\/files\.example\.com\/api\/storage\/\w+\?exp=1893456005&sig=[\w-]{43}$/,
+  );
+});
+
+Deno.test("UP13 when the commit fails the answer is an error, the URL stays usable and the sweep removes the blob", async () => {
+  await using s = await startTestStorage();
+  const url = await s.uploadUrl();
+  const { mutate } = s.host;
+  s.host.mutate = () =>
+    Promise.resolve({
+      outcome: {
+        ok: false,
+        error: { kind: "internal", message: "the disk is full", data: null },
+        logLines: [],
+      },
+      ts: 0,
+      replayed: false,
+    });
+  assert.equal(await errorOf(await s.post(url, "x")), "500 internal");
+  s.host.mutate = mutate;
+  assert.equal((await s.blobs()).length, 1);
+  const kept = await s.upload("kept");
+  // Files have the machine's times: an orphan is one for a clock that is ahead.
+  s.clock.now = Date.now() + storageLimits.orphanAgeMs + 1_000;
+  await s.service.sweep();
+  assert.equal((await s.blobs()).length, 1);
+  assert.equal(await (await s.request(`/api/storage/${kept}`)).text(), "kept");
+});
+
+Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and the URL usable", async () => {
+  let failing = true;
+  await using s = await startTestStorage({
+    wrapStore: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name !== "create") return Reflect.get(target, name).bind?.(target);
+          return async (blob: string) => {
+            const writer = await target.create(blob);
+            if (!failing) return writer;
+            return {
+              write: () => Promise.reject(new Error("No space left on device")),
+              commit: () => writer.commit(),
+              abort: () => writer.abort(),
+            };
+          };
+        },
+      }),
+  });
+  const url = await s.uploadUrl();
+  assert.equal(await errorOf(await s.post(url, "x")), "500 internal");
+  assert.deepEqual(await s.blobs(), []);
+  assert.deepEqual([...Deno.readDirSync(join(s.dir, "storage", "tmp"))], []);
+  failing = false;
+  assert.equal((await s.post(url, "x")).status, 200);
+});
+
+Deno.test("UP14 what was half written when a server ended is removed at the next start", async () => {
+  const dir = await Deno.makeTempDir();
+  {
+    await using s = await startTestStorage({ dir });
+    await Deno.writeTextFile(join(s.dir, "storage", "tmp", "half"), "half");
+    await s.upload("whole");
+  }
+  await using s = await startTestStorage({ dir });
+  assert.deepEqual([...Deno.readDirSync(join(dir, "storage", "tmp"))], []);
+  assert.equal((await s.blobs()).length, 1);
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("UP15 the key of URL signatures is the only thing that makes a token", async () => {
+  const signer = new UrlSigner(urlKey);
+  const token = signer.uploadToken({ createdAt: 1_000, createdBy: "abc" });
+  assert.deepEqual({ ...signer.readUploadToken(token), token: "" }, {
+    token: "",
+    createdAt: 1_000,
+    createdBy: "abc",
+  });
+  for (let at = 0; at < token.length; at++) {
+    const other = token[at] === "a" ? "b" : "a";
+    assert.equal(signer.readUploadToken(token.slice(0, at) + other + token.slice(at + 1)), null, `at ${at}`);
+  }
+});
