@@ -99,7 +99,12 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
     } finally {
       close(resources.listener);
-      close(resources.progress);
+      await remove(socketPath);
+      // Still ours only when there is no process that has it.
+      if (resources.progress !== undefined) {
+        close(resources.progress);
+        await remove(progressPath);
+      }
     }
   }
 
@@ -109,7 +114,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       process.kill();
       return process.ended;
     }));
-    await Deno.remove(this.#runDir, { recursive: true });
+    await remove(this.#runDir);
   }
 
   #spawn(paths: IsolatePaths): Deno.ChildProcess {
@@ -244,7 +249,7 @@ class IsolateProcess implements Isolate {
     await this.#stderr.ended;
     const death = this.#death(code, signal);
     this.#progressFile.close();
-    await Deno.remove(this.#progressPath).catch(() => {});
+    await remove(this.#progressPath);
     onAnswer({ ok: false, broken: false, message: `The isolate ended while it started: ${death.detail}` });
     this.#ended.resolve(death);
   }
@@ -321,6 +326,15 @@ async function makeRunDir(dataDir: string): Promise<string> {
 }
 
 const RUN_DIR_PREFIX = "run-";
+
+/** Removes what may be gone already. */
+async function remove(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
 
 function kill(child: Deno.ChildProcess): void {
   try {

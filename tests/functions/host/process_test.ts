@@ -1,0 +1,275 @@
+/** The start, the talk and the end of a child process, whatever it does. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { machineClock } from "../../../mod/functions/host/clock.ts";
+import { isolateCommand } from "../../../mod/functions/host/command.ts";
+import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/isolate.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process.ts";
+import type { RunAction } from "../../../mod/functions/wire.ts";
+import { isolateLimits } from "../../../mod/limits.ts";
+import { call } from "./support/writer_world.ts";
+
+const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
+const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** A place to start processes of one behaviour in. `hurry`: how many times faster its clock goes. */
+class Place implements AsyncDisposable {
+  readonly dir: string;
+  readonly starter: ProcessStarter;
+  readonly logged: string[];
+
+  private constructor(dir: string, options: { readonly starter: ProcessStarter; readonly logged: string[] }) {
+    this.dir = dir;
+    this.starter = options.starter;
+    this.logged = options.logged;
+  }
+
+  static async make(
+    behaviour: string,
+    { hurry = 1, folder = "" }: { readonly hurry?: number; readonly folder?: string } = {},
+  ): Promise<Place> {
+    const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-process-" }));
+    const dataDir = dir + folder;
+    await Deno.mkdir(dataDir, { recursive: true });
+    const logged: string[] = [];
+    const starter = await ProcessStarter.create({
+      dataDir,
+      functionsDir: dir,
+      env: { GREETING: "hello" },
+      settings: {},
+      actionNet: null,
+      log: (_level, message, fields) => logged.push(`${message}: ${fields?.["text"]}`),
+      clock: {
+        now: machineClock.now,
+        after: (ms, run) => machineClock.after(ms / hurry, run),
+      },
+      command: (paths) => {
+        const talk = `${paths.socketPath},${paths.progressPath}`;
+        const flags = [
+          `--allow-read=${talk}`,
+          `--allow-write=${talk}`,
+          `--allow-net=unix:${paths.socketPath}`,
+        ];
+        const own = ["run", "--quiet", "--no-prompt", `--config=${PROJECT}deno.json`, ...flags];
+        const { executable, args, env } = isolateCommand(paths);
+        const shell = args.slice(0, args.indexOf("run"));
+        return { executable, args: [...shell, ...own, SCRIPT, behaviour, paths.socketPath], env };
+      },
+    });
+    return new Place(dir, { starter, logged });
+  }
+
+  /** Starts a process that must become ready. */
+  async ready(): Promise<{ isolate: Isolate; frames: IsolateFrame[]; next: () => Promise<void> }> {
+    const started = await this.starter.start("runner");
+    assert.ok(started.ok, JSON.stringify(started));
+    const frames: IsolateFrame[] = [];
+    let onFrame = () => {};
+    started.isolate.receive((frame) => {
+      frames.push(frame);
+      onFrame();
+    });
+    const next = () => new Promise<void>((resolve) => onFrame = resolve);
+    return { isolate: started.isolate, frames, next };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.starter[Symbol.asyncDispose]();
+    await Deno.remove(this.dir, { recursive: true });
+  }
+}
+
+const asks = (udfPath: string): RunAction => ({ type: "RunAction", call: 1, ...call(udfPath) });
+
+/** What a process of this behaviour comes to that never becomes ready. */
+async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResult, { ok: false }>> {
+  await using place = await Place.make(behaviour, { hurry });
+  const started = await place.starter.start("reader");
+  assert.ok(!started.ok);
+  const [runDir] = [...Deno.readDirSync(place.dir)];
+  assert.deepEqual([...Deno.readDirSync(`${place.dir}/${runDir?.name}`)], [], "files were left behind");
+  return started;
+}
+
+Deno.test("a process that ends before it connects is a failed start that says why", async () => {
+  const { broken, message } = await failure("exit before connecting");
+  assert.equal(broken, false);
+  assert.match(message, /ended while it started: exit code 3: error: there is no such flag/);
+});
+
+Deno.test("a process that ends before it answers is a failed start", async () => {
+  assert.match((await failure("exit before answering")).message, /exit code 4/);
+});
+
+Deno.test("a broken app is a failed start with the app's own message", async () => {
+  assert.deepEqual(await failure("broken"), { ok: false, broken: true, message: "messages.ts:3: nonsense" });
+});
+
+for (const behaviour of ["answer with something else", "answer garbage", "announce a huge frame"]) {
+  Deno.test(`processes that ${behaviour} are ended`, async () => {
+    assert.equal((await failure(behaviour)).broken, false);
+  });
+}
+
+for (const behaviour of ["never connect", "never answer"]) {
+  Deno.test(`processes that ${behaviour} are ended after a time`, async () => {
+    const { message } = await failure(behaviour, isolateLimits.startMs / 700);
+    assert.match(message, /took longer than 30 s to load/);
+  });
+}
+
+Deno.test("a program that is not there is a failed start", async () => {
+  await using place = await Place.make("");
+  const starter = await ProcessStarter.create({
+    dataDir: place.dir,
+    functionsDir: place.dir,
+    env: {},
+    settings: {},
+    actionNet: null,
+    log: () => {},
+    clock: machineClock,
+    command: () => ({ executable: "/nowhere/syncline", args: [], env: {} }),
+  });
+  const started = await starter.start("reader");
+  assert.ok(!started.ok);
+  await starter[Symbol.asyncDispose]();
+});
+
+Deno.test("messages and segments go both ways in order, after Boot and Ready", async () => {
+  await using place = await Place.make("serve");
+  const { isolate, frames, next } = await place.ready();
+  const boot = JSON.parse(isolate.ready.lastGroup ?? "").message;
+  assert.deepEqual([boot.type, boot.role, boot.functionsDir, boot.env], [
+    "Boot",
+    "runner",
+    place.dir,
+    { GREETING: "hello" },
+  ]);
+  const values = ['"é😀"', JSON.stringify("x".repeat(300_000)), "null"];
+  isolate.send(asks("a"), values);
+  isolate.send(asks("b"));
+  while (frames.length < 2) await next();
+  assert.deepEqual(frames.map(({ message }) => message as unknown), [asks("a"), asks("b")]);
+  assert.deepEqual(frames.map(({ segments }) => segments), [values, []]);
+});
+
+Deno.test("only main's isolate can connect: its socket is gone once it has", async () => {
+  await using place = await Place.make("serve");
+  await place.ready();
+  const [runDir] = [...Deno.readDirSync(place.dir)];
+  const path = `${place.dir}/${runDir?.name}`;
+  assert.equal(((await Deno.stat(path)).mode ?? 0) & 0o777, 0o700);
+  assert.deepEqual([...Deno.readDirSync(path)].map(({ name }) => name), ["runner-1.p"]);
+});
+
+Deno.test("what an isolate notes can be read while it runs and after its end", async () => {
+  await using place = await Place.make("serve");
+  const { isolate, next } = await place.ready();
+  assert.equal(isolate.progress(), null);
+  isolate.send(asks("note"));
+  await next();
+  assert.deepEqual(isolate.progress(), { position: 5, startedAt: 99 });
+  isolate.kill();
+  const death = await isolate.ended;
+  assert.deepEqual(death, {
+    cause: "asked",
+    detail: "ended by the server",
+    progress: { position: 5, startedAt: 99 },
+  });
+});
+
+Deno.test("how a process ended is told apart: by itself, by nonsense, from outside", async () => {
+  await using place = await Place.make("serve");
+  const deaths = await Promise.all(["exit", "garbage", "close", "linger"].map(async (how) => {
+    const { isolate } = await place.ready();
+    isolate.send(asks(how));
+    const { cause, detail } = await isolate.ended;
+    return [how, cause, detail.split(":")[0]];
+  }));
+  assert.deepEqual(deaths.slice(0, 2), [
+    ["exit", "crashed", "exit code 0"],
+    ["garbage", "crashed", deaths[1]?.[2]],
+  ]);
+  assert.equal(deaths[2]?.[1], "crashed");
+  assert.deepEqual(deaths[3], ["linger", "crashed", "it closed its socket"]);
+});
+
+Deno.test("SIGKILL from outside is nobody's fault", async () => {
+  await using place = await Place.make("serve");
+  const { isolate } = await place.ready();
+  const { stdout } = await new Deno.Command("pgrep", { args: ["-P", String(Deno.pid), "-f", place.dir] })
+    .output();
+  const pids = new TextDecoder().decode(stdout).trim().split("\n");
+  assert.equal(pids.length, 1);
+  Deno.kill(Number(pids[0]), "SIGKILL");
+  const { cause } = await isolate.ended;
+  assert.equal(cause, "killed");
+});
+
+Deno.test("what an isolate prints is told to the log", async () => {
+  await using place = await Place.make("serve");
+  const { isolate, next } = await place.ready();
+  isolate.send(asks("print"));
+  await next();
+  await isolate.close();
+  assert.match(place.logged.join("\n"), /^An isolate says: first\n(?:second|An isolate says: second)$/);
+});
+
+Deno.test("an isolate that is asked to close ends by itself, or is ended after a time", async () => {
+  for (const behaviour of ["serve", "stay"]) {
+    await using place = await Place.make(behaviour, { hurry: 20 });
+    const { isolate } = await place.ready();
+    await isolate.close();
+    assert.equal((await isolate.ended).cause, "asked");
+  }
+});
+
+Deno.test("sending to an isolate that has ended does nothing", async () => {
+  await using place = await Place.make("serve");
+  const { isolate } = await place.ready();
+  isolate.kill();
+  await isolate.ended;
+  isolate.send(asks("late"));
+  isolate.kill();
+  await isolate.close();
+});
+
+Deno.test("a data folder too deep for a socket's path is no obstacle, and nothing is left elsewhere", async () => {
+  const folder = `/${"deep".repeat(30)}`;
+  await using place = await Place.make("serve", { folder });
+  await place.ready();
+  assert.deepEqual([...Deno.readDirSync(place.dir + folder)], []);
+});
+
+Deno.test("what a killed server left behind is cleared away by the next one", async () => {
+  const dir = await Deno.makeTempDir();
+  await Deno.mkdir(`${dir}/run-0123`);
+  await Deno.writeTextFile(`${dir}/run-0123/writer-1`, "");
+  await Deno.writeTextFile(`${dir}/run-of-the-mill.txt`, "");
+  await using starter = await ProcessStarter.create({
+    dataDir: dir,
+    functionsDir: dir,
+    env: {},
+    settings: {},
+    actionNet: null,
+    log: () => {},
+    clock: machineClock,
+    command: isolateCommand,
+  });
+  const names = [...Deno.readDirSync(dir)].map(({ name }) => name);
+  assert.equal(names.length, 2);
+  assert.ok(names.includes("run-of-the-mill.txt") && !names.includes("run-0123"));
+  await starter[Symbol.asyncDispose]();
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("disposing ends every process and leaves no file", async () => {
+  const place = await Place.make("serve");
+  const isolates = await Promise.all([place.ready(), place.ready()]);
+  await place.starter[Symbol.asyncDispose]();
+  for (const { isolate } of isolates) assert.equal((await isolate.ended).cause, "asked");
+  assert.deepEqual([...Deno.readDirSync(place.dir)], []);
+  const late = await place.starter.start("reader");
+  assert.ok(!late.ok);
+  await Deno.remove(place.dir);
+});
