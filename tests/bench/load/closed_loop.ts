@@ -198,8 +198,6 @@ export async function oneAtATime(
       `{"type":"Mutation","requestId":${requestId},"udfPath":"transfer:transfer","args":${nextArgs()}}`,
     );
     durations.push(await inTime(answered.promise, DRAIN_MS) - sentAt);
-    // A pause lets what follows the answer (the empty Transition) pass, as between two clicks of a person.
-    await new Promise((resolve) => setTimeout(resolve, 2));
   }
   answered.promise.catch(() => {});
   return durations;

@@ -9,7 +9,7 @@ import { seedAccounts } from "./transfer.ts";
 export async function latencyRows(context: BenchContext): Promise<Row[]> {
   const accounts = 10_000;
   const rounds = context.full ? 20 : 6;
-  const count = 100;
+  const countMeasured = 200;
   const server = await context.server(transferFunctions);
   const sqlitePort = await context.control("sqlite_server", [String(accounts)]);
   const load = context.load();
@@ -19,6 +19,8 @@ export async function latencyRows(context: BenchContext): Promise<Row[]> {
   const mutations: number[][] = [];
   const commits: number[][] = [];
   for (let round = -1; round < rounds; round++) {
+    // The first round makes the code warm and does not count.
+    const count = round < 0 ? 2000 : countMeasured;
     const mutated = await load.run("oneAtATime", {
       port: server.port,
       path: "/api/sync",
