@@ -190,8 +190,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#runners.close();
-    await this.#writer.close();
+    // The writer last: it leaves the database in one file when nobody else has it open.
     await this.#readers.close();
+    await this.#writer.close();
     await this.#parts.starter[Symbol.asyncDispose]();
   }
 

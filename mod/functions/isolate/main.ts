@@ -96,6 +96,8 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   revokeAll(boot.role);
   await sender.send(answer.ready satisfies FromIsolate);
   await serve(frames, { app: answer.app, boot, database, progress, sender });
+  // The last connection takes what is in the write-ahead log into the database file and removes the log.
+  if (database.role === "writer") database.writer[Symbol.dispose]();
 }
 
 /** Loads the app and lets the database know its tables. */

@@ -1,0 +1,223 @@
+/** The host over real isolates and a real database. */
+import assert from "node:assert/strict";
+import { IsolateHost } from "../../../mod/functions/host/host.ts";
+import { call } from "./support/writer_world.ts";
+import { app } from "./support/app.ts";
+import { RealHost } from "./support/real_host.ts";
+
+const upTo = (n: number) => Array.from({ length: n }, (_, i) => i);
+
+Deno.test("mutations, queries and actions of an app run, with commits told in order before the answers", async () => {
+  await using it = await RealHost.start(app, { env: { GREETING: "hello" } });
+  assert.deepEqual(it.host.info("notes:add"), { kind: "mutation", visibility: "public" });
+  assert.deepEqual(it.host.info("notes:secret"), { kind: "mutation", visibility: "internal" });
+  assert.equal(it.host.info("notes:nothing"), undefined);
+  const told: string[] = [];
+  it.host.onCommits((entries) => told.push(...entries.map(({ ts }) => `commit ${ts}`)));
+  const answers = await Promise.all(
+    upTo(20).map(async (n) => {
+      const answer = await it.host.mutate(call("notes:add", { n }));
+      told.push(`answer ${answer.ts}`);
+      return answer;
+    }),
+  );
+  const first = answers[0]?.ts ?? 0;
+  assert.deepEqual(answers.map(({ ts }) => ts), upTo(20).map((n) => first + n));
+  assert.equal(it.host.ts, first + 19);
+  for (const n of upTo(20)) {
+    assert.ok(told.indexOf(`commit ${first + n}`) < told.indexOf(`answer ${first + n}`), told.join());
+  }
+  assert.deepEqual(await it.query("notes:all"), upTo(20));
+  assert.match(String(await it.mutate("notes:add", { n: "x" })), /^args: args\.n: /);
+  assert.match(String(await it.mutate("notes:secret")), /^unknown_function: /);
+  assert.match(String(await it.query("notes:nothing")), /^unknown_function: /);
+  assert.deepEqual(await it.act("notes:addTwice", { n: 100 }), {
+    all: [...upTo(20), 100, 100.5],
+    greeting: "hello",
+  });
+  assert.equal(await it.act("notes:nested", { n: 5 }), 5);
+  assert.match(String(await it.act("notes:nested", { n: 20 })), /nested more than 16 deep/);
+  assert.deepEqual(it.logged, []);
+});
+
+Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, while commits go on", async () => {
+  await using it = await RealHost.start(app);
+  let adding = true;
+  const adder = (async () => {
+    for (let n = 0; adding; n++) {
+      await Promise.all([it.mutate("notes:add", { n }), it.mutate("notes:add", { n })]);
+    }
+  })();
+  const before = it.host.ts;
+  for (let round = 0; round < 40; round++) {
+    const counts: number[] = [];
+    const wave = it.host.startWave(Array.from({ length: 40 }, () => call("notes:count")), (index, answer) => {
+      assert.ok(answer.outcome.ok);
+      counts[index] = Number(answer.outcome.value) + before - answer.ts;
+    });
+    const ts = await wave.pinned;
+    assert.ok(ts >= before);
+    await wave.done;
+    assert.deepEqual(counts, new Array(40).fill(0));
+  }
+  adding = false;
+  await adder;
+  const { ts } = it.host;
+  assert.deepEqual(it.entries.map(({ ts }) => ts), upTo(it.entries.length).map((i) => before + 1 + i));
+  assert.equal(it.entries.at(-1)?.ts, ts);
+});
+
+Deno.test("SIGKILL of the writer in 50 rounds: no call is lost, none runs twice, commits have no gaps", async () => {
+  await using it = await RealHost.start(app);
+  const answered = new Map<number, { result: unknown; ts: number }>();
+  let running = true;
+  let next = 0;
+  const callers = upTo(16).map(async () => {
+    while (running) {
+      const n = next++;
+      const answer = await it.host.mutate(call("notes:add", { n }));
+      const result = answer.outcome.ok ? JSON.parse(answer.outcome.value) : answer.outcome.error.message;
+      answered.set(n, { result, ts: answer.ts });
+    }
+  });
+  for (let round = 0; round < 50; round++) {
+    const before = answered.size;
+    for (const pid of await it.pids("writer")) Deno.kill(pid, "SIGKILL");
+    while (answered.size < before + 40) {
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 4));
+    }
+  }
+  running = false;
+  await Promise.all(callers);
+  assert.deepEqual([...answered.keys()].sort((a, b) => a - b), upTo(next), "calls without an answer");
+  for (const [n, { result }] of answered) assert.equal(result, n);
+  assert.deepEqual(await it.query("notes:all"), upTo(next));
+  const commits = [...answered.values()].map(({ ts }) => ts).sort((a, b) => a - b);
+  const first = commits[0] ?? 0;
+  assert.deepEqual(commits, upTo(next).map((i) => first + i));
+  assert.deepEqual(it.entries.map(({ ts }) => ts), commits);
+});
+
+Deno.test("SIGKILL of readers: every query is answered once, by another reader", async () => {
+  await using it = await RealHost.start(app);
+  for (const n of upTo(3)) await it.mutate("notes:add", { n });
+  for (let round = 0; round < 10; round++) {
+    const results: unknown[] = [];
+    const wave = it.host.startWave(
+      Array.from(
+        { length: 200 },
+        (_, i) => call(i % 20 === 0 ? "notes:spin" : "notes:count", i % 20 === 0 ? { turns: 1e6 } : {}),
+      ),
+      (index, { outcome }) => {
+        assert.equal(results[index], undefined, "answered twice");
+        results[index] = outcome.ok;
+      },
+    );
+    for (const pid of await it.pids("reader")) Deno.kill(pid, "SIGKILL");
+    await wave.done;
+    assert.deepEqual(results, new Array(200).fill(true));
+  }
+});
+
+Deno.test("a query that takes long does not hold up those behind it", async () => {
+  await using it = await RealHost.start(app);
+  const order: number[] = [];
+  const wave = it.host.startWave(
+    [call("notes:spin", { turns: 1e9 }), call("notes:count"), call("notes:count")],
+    (index) => order.push(index),
+  );
+  await wave.done;
+  assert.equal(order.at(-1), 0);
+});
+
+Deno.test("an app that cannot be loaded is a failed start with file and line, and leaves nothing", async () => {
+  const start = RealHost.start({ ...app, "broken.ts": "export const a = 1;\nthrow new Error('nonsense');" });
+  await assert.rejects(start, /broken\.ts:2.*nonsense|nonsense[^]*broken\.ts:2/);
+});
+
+Deno.test("disposing leaves no process and no file but the database's", async () => {
+  await using it = await RealHost.start(app);
+  await it.mutate("notes:add", { n: 1 });
+  await it.act("notes:nested", { n: 1 });
+  const roles = ["writer", "reader", "runner"];
+  const before = await Promise.all(roles.map((role) => it.pids(role)));
+  assert.ok(before.every((pids) => pids.length > 0), JSON.stringify(before));
+  const action = it.host.act(call("notes:wait", { ms: 60_000 }));
+  const mutation = it.host.mutate(call("notes:add", { n: 2 }));
+  await Promise.resolve();
+  await it.stop();
+  assert.equal((await mutation).outcome.ok, true, "what the writer had was not waited for");
+  assert.equal((await action).ok, false);
+  assert.deepEqual((await Promise.all(roles.map((role) => it.pids(role)))).flat(), []);
+  assert.deepEqual([...Deno.readDirSync(`${it.dir}/data`)].map(({ name }) => name), ["data.db"]);
+});
+
+Deno.test("a database is served again where it was left", async () => {
+  await using it = await RealHost.start(app);
+  for (const n of upTo(5)) await it.mutate("notes:add", { n });
+  const { ts } = it.host;
+  await it.stop();
+  await using host = await IsolateHost.start({
+    dataDir: `${it.dir}/data`,
+    functionsDir: `${it.dir}/functions`,
+    env: {},
+    settings: {},
+    log: () => {},
+  });
+  assert.equal(host.ts, ts);
+  const { outcome } = await host.mutate(call("notes:add", { n: 5 }));
+  assert.deepEqual([outcome.ok, host.ts], [true, ts + 1]);
+});
+
+Deno.test("reload swaps the code under load: no call fails, queries see the new code", async () => {
+  await using it = await RealHost.start(app);
+  let reloads = 0;
+  it.host.onReload(() => reloads++);
+  let running = true;
+  const results: unknown[] = [];
+  const callers = upTo(4).map(async () => {
+    while (running) results.push(await it.mutate("notes:add", { n: 1 }), await it.query("notes:count"));
+  });
+  const notes = app["notes.ts"] ?? "";
+  await it.write("notes.ts", notes.replace(").length,", ").length + 1_000_000,"));
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.ok(Number(await it.query("notes:count")) >= 1_000_000);
+  assert.equal(reloads, 1);
+
+  await it.write("notes.ts", "export const nonsense = ;");
+  const broken = await it.host.reload();
+  assert.ok(!broken.ok && /notes\.ts:1/.test(broken.message), JSON.stringify(broken));
+  assert.ok(Number(await it.query("notes:count")) >= 1_000_000);
+  assert.equal(reloads, 1);
+
+  await it.write("notes.ts", notes);
+  await it.write(
+    "more.ts",
+    `import { query } from "syncline/server"; export const one = query({ handler: () => 1 });`,
+  );
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  running = false;
+  await Promise.all(callers);
+  assert.equal(await it.query("more:one"), 1);
+  assert.ok(results.every((result) => typeof result === "number"), JSON.stringify(results.slice(0, 20)));
+  assert.deepEqual(it.logged.filter((line) => !line.includes("nonsense")), []);
+});
+
+Deno.test("an action under way ends with the code it began with", async () => {
+  await using it = await RealHost.start(app);
+  const waiting = it.act("notes:wait", { ms: 400 });
+  await it.act("notes:nested", { n: 0 });
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.equal(await waiting, 400);
+});
+
+Deno.test("signals for the whole process group do not reach isolates", async () => {
+  await using it = await RealHost.start(app);
+  const pids = [...await it.pids("writer"), ...await it.pids("reader")];
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    pids.forEach((pid) => Deno.kill(pid, signal));
+  }
+  assert.equal(await it.mutate("notes:add", { n: 1 }), 1);
+  assert.equal(await it.query("notes:count"), 1);
+  assert.deepEqual([...await it.pids("writer"), ...await it.pids("reader")], pids);
+});

@@ -1,0 +1,84 @@
+/** The app of the host's tests: numbered notes, and functions that do what no function should. */
+
+export const app: Record<string, string> = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({
+  notes: defineTable({ n: z.number() }).index("by_n", ["n"]),
+});
+`,
+  "notes.ts": `
+import { action, internalMutation, mutation, query } from "syncline/server";
+import { z } from "zod";
+
+export const add = mutation({
+  args: { n: z.number() },
+  handler: async (ctx, { n }) => {
+    await ctx.db.insert("notes", { n });
+    return n;
+  },
+});
+export const secret = internalMutation({ args: {}, handler: () => "secret" });
+export const all = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("notes").withIndex("by_n").collect()).map(({ n }) => n),
+});
+export const count = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("notes").collect()).length,
+});
+export const addTwice = action({
+  args: { n: z.number() },
+  handler: async (ctx, { n }) => {
+    await ctx.runMutation("notes:add", { n });
+    await ctx.runMutation("notes:add", { n: n + 0.5 });
+    ctx.log.info("added");
+    return { all: await ctx.runQuery("notes:all", {}), greeting: ctx.env.GREETING };
+  },
+});
+export const nested = action({
+  args: { n: z.number() },
+  handler: async (ctx, { n }) => n === 0 ? 0 : 1 + (await ctx.runAction("notes:nested", { n: n - 1 })),
+});
+export const wait = action({
+  args: { ms: z.number() },
+  handler: (_ctx, { ms }) => new Promise((resolve) => setTimeout(() => resolve(ms), ms)),
+});
+export const spin = query({
+  args: { turns: z.number() },
+  handler: (_ctx, { turns }) => {
+    let turned = 0;
+    for (let turn = 0; turn < turns; turn++) turned = (turned + turn) % 7;
+    return turned;
+  },
+});
+`,
+  "bad.ts": `
+import { action, mutation, query } from "syncline/server";
+import { z } from "zod";
+
+const hoard = (build: (i: number) => unknown) => {
+  const kept: unknown[] = [];
+  for (let i = 0;; i++) kept.push(build(i));
+};
+const doings = {
+  "endless loop": () => { for (;;); },
+  "endless microtasks": async () => { for (;;) await null; },
+  "heap bomb": () => hoard((i) => new Array(1_000).fill(i)),
+  "string bomb": () => hoard((i) => Array.from({ length: 1_000 }, (_, j) => String(i * j))),
+  "touched buffers": () => hoard(() => new Uint8Array(64 << 20).fill(1)),
+  "one huge buffer": () => new Uint8Array(4 * 2 ** 30).fill(1).length,
+  "exit": () => (Deno as unknown as { exit(code: number): void }).exit(0),
+  "never settles": () => new Promise(() => {}),
+  "deep recursion": () => { const f = (): number => 1 + f(); return f(); },
+};
+const args = { what: z.string() };
+const handler = (_ctx: unknown, { what }: { what: string }) => {
+  return (doings as Record<string, () => unknown>)[what]?.() as never;
+};
+export const change = mutation({ args, handler });
+export const read = query({ args, handler });
+export const act = action({ args, handler });
+`,
+};
