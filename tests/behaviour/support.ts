@@ -24,6 +24,7 @@ export const schema = defineSchema({
     .index("by_city", ["address.city"])
     .index("by_boss", ["boss"]),
   things: defineTable({ value: z.any().optional() }).index("by_value", ["value"]),
+  blobs: defineTable({ value: z.any() }),
   texts: defineTable({ body: z.string(), lang: z.string().optional(), stars: z.number().optional() })
     .searchIndex("by_body", { searchField: "body", filterFields: ["lang", "stars"] }),
   vectors: defineTable({ at: z.array(z.number()).optional(), kind: z.string().optional() })

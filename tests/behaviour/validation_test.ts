@@ -147,5 +147,5 @@ behaviours("validation", {
   }),
   "a result that does not fit `returns` is refused": withFunctions({
     count: query({ returns: z.number(), handler: () => "three" as never }),
-  }, async (t) => assert.rejects(t.query("app:count"), /The result of "app:count" does not fit: returns/)),
+  }, (t) => assert.rejects(t.query("app:count"), /The result of "app:count" does not fit: returns/)),
 });
