@@ -29,9 +29,9 @@ export class CalledFunctionError extends Error {
 
 let functionsUrl = "";
 
-/** Tells where the app's files are: stack traces name them relative to this folder. */
+/** Tells where the app's files are: stack traces name them relative to this folder, or in full when it is empty. */
 export function setFunctionsUrl(url: string): void {
-  functionsUrl = url.endsWith("/") ? url : `${url}/`;
+  functionsUrl = url === "" || url.endsWith("/") ? url : `${url}/`;
 }
 
 /** The error of a call that ended with something thrown. */
@@ -104,7 +104,7 @@ export function cleanStack(stack: unknown): string {
   const frames: string[] = [];
   for (const line of stack.slice(0, functionLimits.errorCharsMax).split("\n")) {
     const at = line.indexOf(functionsUrl);
-    if (functionsUrl === "" || at < 0 || !/^\s+at /.test(line)) continue;
+    if (at < 0 || !/^\s+at /.test(line)) continue;
     frames.push(`${line.slice(0, at)}${line.slice(at + functionsUrl.length)}`);
   }
   return frames.join("\n");
