@@ -140,6 +140,8 @@ class IsolateProcess implements Isolate {
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
+  /** What it noted last; set when the file is closed. */
+  #lastProgress: Progress | null | undefined;
   #sender: FrameSender | null = null;
   #conn: Deno.Conn | null = null;
   #ready: Ready | null = null;
@@ -208,6 +210,7 @@ class IsolateProcess implements Isolate {
   }
 
   progress(): Progress | null {
+    if (this.#lastProgress !== undefined) return this.#lastProgress;
     this.#progressFile.seekSync(0, Deno.SeekMode.Start);
     const read = this.#progressFile.readSync(this.#progressBytes);
     return read === PROGRESS_BYTES ? parseProgress(this.#progressBytes) : null;
@@ -248,6 +251,7 @@ class IsolateProcess implements Isolate {
     const { code, signal } = await status;
     await this.#stderr.ended;
     const death = this.#death(code, signal);
+    this.#lastProgress = death.progress;
     this.#progressFile.close();
     await remove(this.#progressPath);
     onAnswer({ ok: false, broken: false, message: `The isolate ended while it started: ${death.detail}` });

@@ -170,7 +170,10 @@ Deno.test("what an isolate notes can be read while it runs and after its end", a
   await next();
   assert.deepEqual(isolate.progress(), { position: 5, startedAt: 99 });
   isolate.kill();
+  const looks = setInterval(() => assert.deepEqual(isolate.progress(), { position: 5, startedAt: 99 }), 0);
   const death = await isolate.ended;
+  clearInterval(looks);
+  assert.deepEqual(isolate.progress(), { position: 5, startedAt: 99 });
   assert.deepEqual(death, {
     cause: "asked",
     detail: "ended by the server",
