@@ -221,12 +221,20 @@ behaviours("nesting", {
     await t.run((ctx) => people(ctx, "a"));
     assert.deepEqual(await t.query("app:twice"), ["a", "a"]);
   }),
-  "a query cannot call a mutation": withFunctions({
-    add,
-    sneak: query({
-      handler: (ctx) => (ctx as never as { runMutation(name: string): Promise<null> }).runMutation("app:add"),
-    }),
-  }, (t) => assert.rejects(t.query("app:sneak"), /runMutation/)),
+  "a query cannot call a mutation": withFunctions(
+    {
+      add,
+      sneak: query({
+        handler: (ctx) =>
+          (ctx as never as { runMutation(name: string): Promise<null> }).runMutation("app:add"),
+      }),
+    },
+    (t) =>
+      assert.rejects(
+        t.query("app:sneak"),
+        /ctx\.runMutation is not available in queries: make the function a mutation/,
+      ),
+  ),
   "arguments of nested calls are checked, and the callee is named": withFunctions({
     add,
     wrong: mutation({ handler: (ctx) => ctx.runMutation("app:add", { name: 1 }) }),

@@ -13,6 +13,7 @@ import { type Ending, endingOfError } from "./ending.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
+import { explainMissing } from "./missing_in_ctx.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
 import { StorageActionsApi } from "./storage_api.ts";
 
@@ -34,7 +35,7 @@ export function runningAction(): Call | null {
 }
 
 /** `ctx` of an action. It stops working when the action has ended. */
-class ActionContext {
+export class ActionContext {
   readonly auth: AuthApi;
   readonly log: LogApi;
   readonly env: Readonly<Record<string, string>>;
@@ -67,14 +68,42 @@ class ActionContext {
   }
 }
 
+explainMissing(ActionContext.prototype, {
+  db: "ctx.db is not available in actions: read with ctx.runQuery and write with ctx.runMutation",
+});
+
 type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
 
+export interface ActionSurroundings {
+  readonly env: Readonly<Record<string, string>>;
+  readonly subCall: SubCaller;
+}
+
+export interface ActionRun {
+  readonly ending: Ending;
+  readonly logLines: readonly string[];
+}
+
 /** Runs an action. Never throws: a failure is an ending too. */
-export async function runAction(
+export function runAction(
   app: App,
-  { call: number, udfPath, args, identity, origin }: RunAction,
-  { env, subCall }: { readonly env: Readonly<Record<string, string>>; readonly subCall: SubCaller },
-): Promise<{ readonly ending: Ending; readonly logLines: readonly string[] }> {
+  { call, udfPath, args, identity, origin }: RunAction,
+  surroundings: ActionSurroundings,
+): Promise<ActionRun> {
+  return withActionCtx(app, { call, udfPath, identity, ...surroundings }, async (ctx) => {
+    const callee = findFunction(app, udfPath, { kind: "action", origin });
+    return await invoke(callee, ctx, { args, settle: async (result) => await result });
+  });
+}
+
+/** Runs code with the `ctx` of an action, which ends with it. `run` gives JSON text. Never throws. */
+export async function withActionCtx(
+  app: App,
+  { call: number, udfPath, identity, env, subCall }:
+    & ActionSurroundings
+    & Pick<RunAction, "call" | "udfPath" | "identity">,
+  run: (ctx: ActionContext) => Promise<string>,
+): Promise<ActionRun> {
   const call = new Call({ udfPath, identity, at: realNow(), seed: null, reads: undefined });
   let open = true;
   const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
@@ -95,12 +124,8 @@ export async function runAction(
     return resultOf(outcome);
   };
   try {
-    const callee = findFunction(app, udfPath, { kind: "action", origin });
     const ctx = new ActionContext(call, { app, env, run: caller });
-    const text = await running.run(
-      call,
-      () => invoke(callee, ctx, { args, settle: async (result) => await result }),
-    );
+    const text = await running.run(call, () => run(ctx));
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {
     return { ending: endingOfError(error), logLines: call.logLines.take() };

@@ -9,6 +9,7 @@ import { DatabaseApi } from "./database_api.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
+import { explainMissing } from "./missing_in_ctx.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
 import { StorageReaderApi, StorageWriterApi } from "./storage_api.ts";
 
@@ -49,6 +50,16 @@ export class MutationContext extends QueryContext {
     this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation });
   }
 }
+
+const inMutations = "is not available in queries: make the function a mutation, or use it in an action";
+const inActions = "is not available in queries and mutations: use it in an action";
+
+explainMissing(QueryContext.prototype, {
+  runMutation: `ctx.runMutation ${inMutations}`,
+  scheduler: `ctx.scheduler ${inMutations}`,
+  runAction: `ctx.runAction ${inActions}`,
+  env: `ctx.env ${inActions}`,
+});
 
 /** Calls a function from another one; what a client would be told of a refusal, the caller gets as an ordinary error. */
 async function runNested(
