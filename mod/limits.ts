@@ -365,8 +365,6 @@ export const storageLimits = {
   uploadStallMs: 60_000,
   /** Uploads under way at once; one more is refused. */
   uploadsAtOnceMax: 1_000,
-  /** Bytes of a refused upload that are still read, so that its client comes to read the answer. */
-  refusedBytesRead: 1 * MiB,
   /** Uploads from one client address: `burst` at once, then `perMinute`. */
   uploadsPerClient: { burst: 60, perMinute: 120 },
   /** Clients whose uploads are counted; the one unused for longest gives way. */

@@ -1,6 +1,11 @@
 /** Answers with several parts of a file: `multipart/byteranges` (RFC 9110, section 14.6). */
 import type { ByteRange } from "../kit/byte_range.ts";
 
+type Chunk = Uint8Array<ArrayBuffer>;
+
+/** Pieces up to the first part: its head and itself. */
+const FIRST_PART = 2;
+
 /** One thing after the other: text of our own, or bytes of the file. */
 export type Piece = { readonly text: Uint8Array<ArrayBuffer> } | { readonly part: ByteRange };
 
@@ -40,34 +45,40 @@ export function multipart(
   return { pieces, length };
 }
 
-type Chunk = Uint8Array<ArrayBuffer>;
-
 /**
- * The bytes of an answer, read as they are asked for. `open` gives the bytes of a part; what it opened is cancelled with
- * the stream.
+ * The bytes of an answer, read as they are asked for. `first` are the bytes of the first part, `open` gives those of the
+ * others; what was opened is cancelled with the stream.
  */
 export function multipartStream(
   pieces: readonly Piece[],
-  open: (part: ByteRange) => Promise<ReadableStream<Chunk> | null>,
+  { first, open }: {
+    readonly first: ReadableStream<Chunk>;
+    readonly open: (part: ByteRange) => Promise<ReadableStream<Chunk> | null>;
+  },
 ): ReadableStream<Chunk> {
   let next = 0;
-  let reader: ReadableStreamDefaultReader<Chunk> | null = null;
+  /** The part that is being read, or is the next to be read. */
+  let reader = first.getReader();
+  let isNext = true;
   return new ReadableStream<Chunk>({
     async pull(controller) {
       for (;;) {
-        if (reader !== null) {
+        if (!isNext) {
           const { done, value } = await reader.read();
           if (!done) return controller.enqueue(value);
-          reader = null;
+          isNext = true;
         }
         const piece = pieces[next++];
         if (piece === undefined) return controller.close();
         if ("text" in piece) return controller.enqueue(piece.text);
-        const stream = await open(piece.part);
-        if (stream === null) throw new Error("The file is gone");
-        reader = stream.getReader();
+        if (next > FIRST_PART) {
+          const stream = await open(piece.part);
+          if (stream === null) throw new Error("The file is gone");
+          reader = stream.getReader();
+        }
+        isNext = false;
       }
     },
-    cancel: (reason) => reader?.cancel(reason),
+    cancel: (reason) => reader.cancel(reason),
   }, { highWaterMark: 0 });
 }

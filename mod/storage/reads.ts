@@ -100,10 +100,10 @@ export class Reads {
       : parseRanges(request.range, file.size);
     headers.set("Content-Type", contentType);
     if (parts === null) return await this.#whole(file, { headers, head: request.head });
-    const [only, second] = parts;
-    if (only === undefined) return notSatisfiable(file.size);
-    if (second === undefined) return await this.#single(file, { headers, part: only });
-    return await this.#several(file, { ...described, parts });
+    const [first, ...others] = parts;
+    if (first === undefined) return notSatisfiable(file.size);
+    if (others.length === 0) return await this.#single(file, { headers, part: first });
+    return await this.#several(file, { ...described, parts: [first, ...others] });
   }
 
   async #whole(
@@ -126,19 +126,17 @@ export class Reads {
 
   async #several(
     file: StoredFile,
-    { headers, contentType, parts }: Described & { readonly parts: readonly ByteRange[] },
+    { headers, contentType, parts }: Described & { readonly parts: readonly [ByteRange, ...ByteRange[]] },
   ): Promise<Response> {
-    const [first] = parts;
     const boundary = randomBytes(16).toString("hex");
     const { pieces, length } = multipart(parts, { boundary, contentType, size: file.size });
     headers.set("Content-Type", `multipart/byteranges; boundary=${boundary}`);
     headers.set("Content-Length", String(length));
     // Opened before the answer begins: afterwards a file that is gone could no longer be told.
-    let opened = first === undefined ? null : await this.#open(file, first);
-    const body = multipartStream(pieces, (part) => {
-      const stream = opened;
-      opened = null;
-      return stream !== null ? Promise.resolve(stream) : this.#options.store.read(file.blob, part);
+    const first = await this.#open(file, parts[0]);
+    const body = multipartStream(pieces, {
+      first,
+      open: (part) => this.#options.store.read(file.blob, part),
     });
     return new Response(body, { status: 206, headers });
   }

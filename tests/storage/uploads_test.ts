@@ -353,7 +353,7 @@ Deno.test("UP14 what was half written when a server ended is removed at the next
   await Deno.remove(dir, { recursive: true });
 });
 
-Deno.test("UP15 the key of URL signatures is the only thing that makes a token", async () => {
+Deno.test("UP15 the key of URL signatures is the only thing that makes a token", () => {
   const signer = new UrlSigner(urlKey);
   const token = signer.uploadToken({ createdAt: 1_000, createdBy: "abc" });
   assert.deepEqual({ ...signer.readUploadToken(token), token: "" }, {

@@ -52,6 +52,8 @@ export interface TestStorage extends AsyncDisposable {
   post(url: string, body: BodyInit | null, options?: UploadOptions): Promise<Response>;
   /** Uploads and gives back the file's id. */
   upload(body: BodyInit, options?: UploadOptions): Promise<string>;
+  /** Documents of a table as they are stored now. */
+  rows(table: string): Promise<Record<string, unknown>[]>;
   /** Names of all blobs in the folder. */
   blobs(): Promise<string[]>;
 }
@@ -89,6 +91,15 @@ const app = {
   }),
 };
 
+/** The test's own look into tables that apps cannot read. */
+const lookModule = {
+  path: "_test" as const,
+  tables: {},
+  functions: {
+    rows: query((ctx, { table }: Record<string, unknown>) => ctx.db.query(table as string).collect()),
+  },
+};
+
 /** Starts storage on a folder. */
 export async function startTestStorage(options: TestStorageOptions = {}): Promise<TestStorage> {
   const clock = { now: Date.UTC(2030, 0, 1) };
@@ -96,7 +107,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   const logged: string[] = [];
   configureStorage({ urlKey: urlKey.toBase64({ alphabet: "base64url" }), baseUrl: options.baseUrl ?? "" });
   const loaded = assembleApp([{ name: "files.ts", modulePath: "files", exports: app }], {
-    systemModules: storageModules,
+    systemModules: [...storageModules, lookModule],
     named: [],
   });
   const host = new InProcessHost({
@@ -152,7 +163,8 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   const post: TestStorage["post"] = (url, body, { type = null, name, from } = {}) =>
     request(name === undefined ? url : `${url}&filename=${encodeURIComponent(name)}`, {
       method: "POST",
-      body,
+      // A text would bring a content type of its own.
+      body: typeof body === "string" ? new TextEncoder().encode(body) : body,
       headers: {
         // Each from a client of its own, unless it is the rate that is tested.
         "X-Test-Client": from ?? `client ${++clients}`,
@@ -174,6 +186,10 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
       const answer = await response.json();
       assert.equal(response.status, 200, JSON.stringify(answer));
       return answer.storageId;
+    },
+    async rows(table) {
+      const value = await call("_test:rows", { table });
+      return value as Record<string, unknown>[];
     },
     async blobs() {
       const names: string[] = [];
