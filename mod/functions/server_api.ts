@@ -25,6 +25,8 @@ export {
 export type { DataModelOf, Doc, Schema } from "./api/schema.ts";
 export { type CronJobs, cronJobs } from "./api/cron_jobs.ts";
 export type { Scheduler } from "./api/scheduler.ts";
+export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./api/http_router.ts";
+export { httpAction, httpRouter } from "./api/http_router.ts";
 export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./api/storage.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./api/schema.ts";
 export type {

@@ -19,6 +19,9 @@ import { Gate } from "./gate.ts";
 import type { IsolateStarter, Ready } from "./isolate.ts";
 import { ProcessStarter } from "./process.ts";
 import { ReaderPool } from "./reader_pool.ts";
+import type { RouteAnswer, RouteRequest } from "./route_exchange.ts";
+import { RouteRequests } from "./route_requests.ts";
+import { RouteTable } from "./route_table.ts";
 import { RunnerPool } from "./runner_pool.ts";
 import { type ReplaceResult, Writer } from "./writer.ts";
 
@@ -56,6 +59,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #reloadListeners: (() => void)[] = [];
   /** Set from each new writer's answer to Boot. */
   #functions: ReadonlyMap<string, FunctionInfo> = new Map();
+  readonly #requests: RouteRequests;
+  /** The app's HTTP routes; set like `#functions`. */
+  #routes = new RouteTable([]);
   /** The app's crons; set like `#functions`. */
   #crons: readonly WireCron[] = [];
   /** Advanced with each group, before the listeners are told of it. */
@@ -83,6 +89,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
     this.#readers = new ReaderPool({ starter, gate, clock, log, cores, ts: () => this.#ts });
     this.#runners = new RunnerPool({ starter, clock, log, serve: (kind, call) => this.#serve(kind, call) });
+    this.#requests = new RouteRequests((call, exchange) => this.#runners.act(call, exchange));
   }
 
   /**
@@ -128,6 +135,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** The app's crons, as its code is loaded now. */
   get crons(): readonly WireCron[] {
     return this.#crons;
+  }
+
+  /** The key of the app's route for a request, or `null`. `pathname` is as it stands in the URL. */
+  findRoute(method: string, pathname: string): string | null {
+    return this.#routes.find(method, pathname);
+  }
+
+  /** Answers a request by a route. Resolves when the response begins. Never rejects. */
+  respond(request: RouteRequest): Promise<RouteAnswer> {
+    return this.#requests.respond(request);
   }
 
   info(udfPath: string): FunctionInfo | undefined {
@@ -201,9 +218,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#ts = ready.ts;
   }
 
-  #declared({ functions, crons = [] }: Ready): void {
+  #declared({ functions, crons = [], routes = [] }: Ready): void {
     this.#functions = new Map(functions);
     this.#crons = crons;
+    this.#routes = new RouteTable(routes);
   }
 
   #onGroup(entries: readonly CommitEntry[], ts: number): void {

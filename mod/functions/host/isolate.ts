@@ -32,6 +32,8 @@ export interface Isolate {
   receive(onFrame: (frame: IsolateFrame) => void): void;
   /** A frame that cannot leave is lost; the isolate has ended then, or is about to. */
   send(message: ToIsolate, segments?: readonly string[]): void;
+  /** Sends bytes of a call's body; they are lost like the frames of {@linkcode send}. */
+  sendBytes(call: number, bytes: Uint8Array): void;
   /** Like {@linkcode send}, for a frame whose text is made already. */
   sendText(text: string): void;
   /** What it is running now, as it noted itself. */

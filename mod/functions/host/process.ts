@@ -205,6 +205,10 @@ class IsolateProcess implements Isolate {
     this.#leave(this.#sender?.send(message, segments));
   }
 
+  sendBytes(call: number, bytes: Uint8Array): void {
+    this.#leave(this.#sender?.sendBytes(call, bytes));
+  }
+
   sendText(text: string): void {
     this.#leave(this.#sender?.sendText(text));
   }
@@ -260,7 +264,7 @@ class IsolateProcess implements Isolate {
 
   async #readAll(conn: Deno.Conn, onAnswer: (result: StartResult) => void): Promise<void> {
     try {
-      for await (const { message, segments } of readFrames<FromIsolate>(conn)) {
+      for await (const { message, segments, bytes } of readFrames<FromIsolate>(conn)) {
         switch (message.type) {
           case "Ready":
             if (this.#ready !== null) throw new TypeError("Ready came twice");
@@ -272,7 +276,7 @@ class IsolateProcess implements Isolate {
             break;
           default:
             if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
-            this.#onFrame({ message, segments } satisfies Frame<typeof message>);
+            this.#onFrame({ message, segments, ...(bytes && { bytes }) } satisfies Frame<typeof message>);
         }
       }
     } catch (error) {

@@ -5,6 +5,7 @@ import type { Outcome } from "../outcome.ts";
 import type { RunAction, SubCall, WireOutcome } from "../wire.ts";
 import type { HostClock } from "./clock.ts";
 import type { Death, Isolate, IsolateFrame } from "./isolate.ts";
+import type { RouteExchange } from "./route_exchange.ts";
 import { endedIsolate, fromWire, tookTooLong, toWire } from "./outcomes.ts";
 
 /** A busy runner that has not answered a beat for this long is stuck in a loop. */
@@ -18,6 +19,8 @@ export interface PendingAction {
   /** Calls of runAction it is nested in; 0 for one from outside. */
   readonly depth: number;
   readonly resolve: (outcome: Outcome) => void;
+  /** The request of a route, which is answered in an action's place. */
+  readonly exchange?: RouteExchange;
   /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
   runnersLost: number;
 }
@@ -47,6 +50,8 @@ export class Runner {
   #calls = 0;
   /** When the oldest unanswered beat was sent; `null` when none is. */
   #beatAt: number | null = null;
+  /** Set when it is ended for answering no beat. */
+  #stuck = false;
   /** When it last had nothing to do. */
   idleSince: number;
   /** It gets no more actions and ends with its last. */
@@ -67,6 +72,7 @@ export class Runner {
   run(action: PendingAction): void {
     const call = ++this.#calls;
     this.#running.set(call, { action, startedAt: this.#options.clock.now(), called: false });
+    if (action.exchange !== undefined) return this.#begin(call, action.exchange);
     const { udfPath, args, identity, origin } = action.call;
     const message: RunAction = { type: "RunAction", call, udfPath, args, identity, origin };
     this.#options.isolate.send(message);
@@ -100,7 +106,14 @@ export class Runner {
     this.#options.isolate.kill();
   }
 
-  #onFrame({ message, segments }: IsolateFrame): void {
+  /** Its body begins to leave at once, so it has begun. */
+  #begin(call: number, exchange: RouteExchange): void {
+    const running = this.#running.get(call);
+    if (running !== undefined) running.called = true;
+    exchange.begin(this.#options.isolate, call);
+  }
+
+  #onFrame({ message, segments, bytes }: IsolateFrame): void {
     switch (message.type) {
       case "Beat":
         this.#beatAt = null;
@@ -109,6 +122,12 @@ export class Runner {
         return this.#onDone(message.call, message.outcome, segments);
       case "SubCall":
         return this.#onSubCall(message);
+      case "Bytes":
+      case "BodyTaken":
+      case "BodyUnwanted":
+      case "ResponseHead":
+        // Of one that was over its time nobody wants to hear any more.
+        return this.#running.get(message.call)?.action.exchange?.receive(message, bytes);
       default:
         throw new TypeError(`A runner does not send ${message.type}`);
     }
@@ -141,10 +160,11 @@ export class Runner {
   /** Actions the isolate never came to run again elsewhere; the others cannot, nobody knows what they did. */
   #onEnded(death: Death): void {
     const entered = death.progress?.position ?? 0;
+    const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
     const unbegun: PendingAction[] = [];
     for (const [call, { action, called }] of this.#running) {
       if (call > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
-      else action.resolve(endedIsolate("action, or another one beside it,", death.detail));
+      else action.resolve(endedIsolate("action, or another one beside it,", detail));
     }
     this.#running.clear();
     this.#options.onEnded(this, death, unbegun);

@@ -9,6 +9,7 @@ import type { HostClock, Timer } from "./clock.ts";
 import type { IsolateStarter } from "./isolate.ts";
 import { overloaded, stopping } from "./outcomes.ts";
 import { Restarts } from "./restarts.ts";
+import type { RouteExchange } from "./route_exchange.ts";
 import { type PendingAction, Runner } from "./runner.ts";
 
 /** Time between two beats of a busy runner. */
@@ -45,12 +46,12 @@ export class RunnerPool {
     this.#options = options;
   }
 
-  /** Never rejects. */
-  act(call: FunctionCall): Promise<Outcome> {
+  /** Runs an action, or answers the request of a route in its place. Never rejects. */
+  act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       return Promise.resolve(overloaded(`${this.#waiting.length} actions are waiting`));
     }
-    return this.#act(call, 0);
+    return this.#act(call, { depth: 0, exchange });
   }
 
   /** New actions get runners with new code; the old ones end with their last action. */
@@ -70,10 +71,19 @@ export class RunnerPool {
     }));
   }
 
-  #act(call: FunctionCall, depth: number): Promise<Outcome> {
+  #act(
+    call: FunctionCall,
+    { depth, exchange }: { readonly depth: number; readonly exchange?: RouteExchange | undefined },
+  ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
-    const action = { call, depth, resolve, runnersLost: 0 };
+    const action: PendingAction = {
+      call,
+      depth,
+      resolve,
+      runnersLost: 0,
+      ...(exchange === undefined ? {} : { exchange }),
+    };
     const least = this.#leastLoaded();
     // A nested action never waits for room: what holds the room may be waiting for it.
     if (depth > 0 && least !== null && this.#size >= isolateLimits.runnersMax) {
@@ -180,7 +190,7 @@ export class RunnerPool {
   #serve({ kind, udfPath, args }: SubCall, { call, depth }: PendingAction): Promise<Outcome> {
     const sub: FunctionCall = { udfPath, args, identity: call.identity, origin: "server" };
     if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
-    if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, depth + 1);
+    if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, { depth: depth + 1 });
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
     return Promise.resolve(failed("internal", message));
   }

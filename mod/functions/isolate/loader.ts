@@ -8,6 +8,7 @@ import type { SystemModule } from "../system_module.ts";
 import type { WireCron } from "../wire.ts";
 import type { App, LoadedFunction } from "./app.ts";
 import { appCrons } from "./app_crons.ts";
+import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
 import { inspected } from "./log_lines.ts";
 import { loadErrorMessage } from "./load_errors.ts";
 import { findModules, type ModuleFile } from "./module_files.ts";
@@ -19,7 +20,7 @@ export class BrokenAppError extends Error {
 }
 
 /** A loaded app, with its tables and those of the service for the engine. */
-export interface LoadedApp extends App {
+export interface LoadedApp extends App, AppRoutes {
   readonly schema: SchemaDefinition;
   readonly crons: readonly WireCron[];
 }
@@ -78,11 +79,13 @@ export function assembleApp(
   }
   if (schema !== null) checkNamedTables(schema, named);
   const cronModule = modules.find(({ modulePath }) => modulePath === "crons");
+  const httpModule = modules.find(({ modulePath }) => modulePath === "http");
   const system = systemTables(systemModules);
   return {
     functions,
     tables: new Tables({ app: schema, system }),
     schema: new Map([...system, ...schema ?? []]),
+    ...(httpModule === undefined ? noRoutes : declared(httpModule, appRoutes)),
     crons: cronModule === undefined ? [] : declared(cronModule, (exported) => appCrons(exported, functions)),
   };
 }

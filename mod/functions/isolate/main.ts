@@ -25,7 +25,7 @@ import { ProgressFile } from "./progress.ts";
 import { runBatch } from "./writer_loop.ts";
 import { runWave } from "./reader_loop.ts";
 import { runningAction } from "./run_action.ts";
-import { RunnerLoop } from "./runner_loop.ts";
+import { RunnerLoop, type ToRunner } from "./runner_loop.ts";
 import { catchUncaught, printBounded } from "./uncaught.ts";
 
 type Frames = AsyncGenerator<Frame<ToIsolate>, void>;
@@ -124,8 +124,8 @@ async function load(
     const functions = [...app.functions.values()].map(({ udfPath, spec: { kind, visibility } }) =>
       [udfPath, { kind, visibility }] as const
     );
-    const { crons } = app;
-    return { app, ready: { type: "Ready", functions, ts, lastGroup, crons } };
+    const { crons, routes } = app;
+    return { app, ready: { type: "Ready", functions, ts, lastGroup, crons, routes } };
   } catch (error) {
     return { type: "Broken", message: error instanceof Error ? error.message : String(error) };
   }
@@ -148,15 +148,16 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
       await runBatch({ app, database: database.writer, progress, sender }, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       await runWave({ app, database: database.reader, progress, sender }, message);
-    } else if (
-      database.role === "runner" &&
-      (message.type === "RunAction" || message.type === "SubAnswer" || message.type === "Beat")
-    ) {
-      runner.take({ message, segments: frame.segments }, fail);
+    } else if (database.role === "runner" && isForRunner(message)) {
+      runner.take({ ...frame, message }, fail);
     } else {
       throw new TypeError(`A ${boot.role} cannot be sent ${message.type}`);
     }
   }
+}
+
+function isForRunner(message: ToIsolate): message is ToRunner {
+  return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave";
 }
 
 function fail(error: unknown): never {

@@ -1,14 +1,20 @@
 /** A runner's work: actions side by side, and the calls they make through main. */
 import type { Frame, FrameSender } from "../frames.ts";
+import type { ActionCtx } from "../api/context.ts";
 import type { Outcome } from "../outcome.ts";
-import type { ActionDone, Beat, RunAction, SubAnswer, SubCall } from "../wire.ts";
+import type { ActionDone, Beat, RequestMessage, RunAction, RunRequest, SubAnswer, SubCall } from "../wire.ts";
 import type { App } from "./app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "./progress.ts";
-import { runAction, type SubCaller } from "./run_action.ts";
+import type { RouteHandlers } from "./app_routes.ts";
+import { RequestRun } from "./request_run.ts";
+import { type ActionRun, runAction, type SubCaller, withActionCtx } from "./run_action.ts";
+
+/** What main sends a runner. */
+export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | Beat;
 
 export class RunnerLoop {
-  readonly #app: App;
+  readonly #app: App & { readonly handlers: RouteHandlers };
   readonly #env: Readonly<Record<string, string>>;
   readonly #sender: FrameSender;
   /** Holds the number of the newest action begun: main runs later ones elsewhere when the runner is lost. */
@@ -16,9 +22,11 @@ export class RunnerLoop {
   /** Calls of running actions that main has not answered, by their number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
   #subCount = 0;
+  /** Requests being answered, by their call. */
+  readonly #requests = new Map<number, RequestRun>();
 
   constructor(
-    app: App,
+    app: App & { readonly handlers: RouteHandlers },
     options: {
       readonly env: Readonly<Record<string, string>>;
       readonly sender: FrameSender;
@@ -32,8 +40,18 @@ export class RunnerLoop {
   }
 
   /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
-  take({ message, segments }: Frame<RunAction | SubAnswer | Beat>, lost: (error: unknown) => void): void {
+  take({ message, segments, bytes }: Frame<ToRunner>, lost: (error: unknown) => void): void {
     switch (message.type) {
+      case "RunRequest":
+        this.#answerRequest(message).catch(lost);
+        return;
+      case "Bytes":
+      case "BodyEnd":
+      case "BodyTaken":
+      case "CancelRequest":
+        // One that has ended already needs nothing more.
+        this.#requests.get(message.call)?.receive(message, bytes);
+        return;
       case "RunAction":
         this.#run(message).catch(lost);
         return;
@@ -50,16 +68,36 @@ export class RunnerLoop {
 
   async #run(message: RunAction): Promise<void> {
     this.#progress.begin(message.call);
-    const { ending, logLines } = await runAction(this.#app, message, {
+    const surroundings = { env: this.#env, subCall: this.#subCall };
+    await this.#done(message.call, await runAction(this.#app, message, surroundings));
+  }
+
+  async #answerRequest(message: RunRequest): Promise<void> {
+    const { call, route, method, url, identity } = message;
+    this.#progress.begin(call);
+    const request = new RequestRun(message, this.#sender);
+    this.#requests.set(call, request);
+    const run = await withActionCtx(this.#app, {
+      call,
+      udfPath: `${method} ${pathOf(url)}`,
+      identity,
       env: this.#env,
       subCall: this.#subCall,
+    }, async (ctx) => {
+      const handler = this.#app.handlers.get(route);
+      // Main may know of routes that are newer, or older, than this code.
+      if (handler === undefined) throw new Error(`There is no route ${route} any more`);
+      await request.answer(handler, ctx as unknown as ActionCtx);
+      return "null";
     });
+    this.#requests.delete(call);
+    await this.#done(call, run);
+  }
+
+  async #done(call: number, { ending, logLines }: ActionRun): Promise<void> {
     const segments: string[] = [];
     const outcome = wireOutcome(ending, { logLines, segments });
-    await this.#sender.send(
-      { type: "ActionDone", call: message.call, outcome } satisfies ActionDone,
-      segments,
-    );
+    await this.#sender.send({ type: "ActionDone", call, outcome } satisfies ActionDone, segments);
   }
 
   readonly #subCall: SubCaller = async (request) => {
@@ -78,4 +116,8 @@ export class RunnerLoop {
         : { ok: true, value: segments[outcome.value] ?? "null", logLines: outcome.logLines },
     );
   }
+}
+
+function pathOf(url: string): string {
+  return new URL(url).pathname;
 }

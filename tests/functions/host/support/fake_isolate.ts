@@ -17,6 +17,8 @@ export class FakeIsolate implements Isolate {
   readonly ready: Ready;
   /** What the host has sent, oldest first. */
   readonly sent: Exclude<ToIsolate, { type: "Boot" }>[] = [];
+  /** Parts of bodies, in order. */
+  readonly sentBytes: { readonly call: number; readonly bytes: Uint8Array }[] = [];
   /** What its progress file says. */
   noted: Progress | null = null;
   /** Called with each message of the host, for fakes that live by themselves. */
@@ -47,6 +49,10 @@ export class FakeIsolate implements Isolate {
 
   send(message: ToIsolate, segments: readonly string[] = []): void {
     this.sendText(frameText(message, segments));
+  }
+
+  sendBytes(call: number, bytes: Uint8Array): void {
+    this.sentBytes.push({ call, bytes: bytes.slice() });
   }
 
   sendText(text: string): void {
