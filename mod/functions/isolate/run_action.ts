@@ -13,6 +13,7 @@ import { type Ending, endingOfError } from "./ending.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
+import { explainMissing } from "./missing_in_ctx.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
 import { StorageActionsApi } from "./storage_api.ts";
 
@@ -66,6 +67,10 @@ export class ActionContext {
     });
   }
 }
+
+explainMissing(ActionContext.prototype, {
+  db: "ctx.db is not available in actions: read with ctx.runQuery and write with ctx.runMutation",
+});
 
 type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
 
