@@ -82,6 +82,7 @@ export class Runner {
   beat(): void {
     const now = this.#options.clock.now();
     if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
+      this.#stuck = true;
       return this.#options.isolate.kill();
     }
     if (this.#beatAt === null) {

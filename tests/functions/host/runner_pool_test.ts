@@ -179,7 +179,7 @@ Deno.test("a runner that answers no beat is ended: what had begun fails, what ha
   await world.clock.advance(6_000);
   assert.deepEqual(world.runners.map(({ dead }) => dead).filter(Boolean).length, 1);
   assert.ok(stuck.dead);
-  assert.match(String(fill[1]?.result), /ended its isolate/);
+  assert.match(String(fill[1]?.result), /ended its isolate \(busy for 5 s without a pause\)/);
   assert.deepEqual([begun?.result, called.result, late.result], [undefined, undefined, undefined]);
   assert.deepEqual(actionsOf(world.runners.at(-1) ?? runner), ["late"]);
 });

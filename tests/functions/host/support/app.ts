@@ -66,7 +66,6 @@ const doings = {
   "endless loop": () => { for (;;); },
   "endless microtasks": async () => { for (;;) await null; },
   "heap bomb": () => hoard((i) => new Array(1_000).fill(i)),
-  "string bomb": () => hoard((i) => Array.from({ length: 1_000 }, (_, j) => String(i * j))),
   "touched buffers": () => hoard(() => new Uint8Array(64 << 20).fill(1)),
   "one huge buffer": () => new Uint8Array(4 * 2 ** 30).fill(1).length,
   "exit": () => (Deno as unknown as { exit(code: number): void }).exit(0),

@@ -1,0 +1,102 @@
+/** Functions that do what no function should: each costs its caller one error, and nobody else anything. */
+import assert from "node:assert/strict";
+import { app } from "./support/app.ts";
+import { call } from "./support/writer_world.ts";
+import { RealHost } from "./support/real_host.ts";
+
+/** What each comes to. Out of memory or out of time: on a busy machine the one may come before the other. */
+const ENDS = {
+  "endless loop": /took longer|busy for 5 s/,
+  "endless microtasks": /took longer|busy for 5 s/,
+  "heap bomb": /out of memory|took longer|busy for 5 s/,
+  "touched buffers": /out of memory|Array buffer allocation failed|took longer|busy for 5 s/,
+  "one huge buffer": /Array buffer allocation failed/,
+  "exit": /exit/,
+  "never settles": /never/,
+  "deep recursion": /Maximum call stack/,
+} as const;
+
+/** How many times faster than written timeouts pass: 5 s in half a second. */
+const HURRY = 10;
+
+for (const [what, end] of Object.entries(ENDS)) {
+  Deno.test(`${what} in a mutation costs one error: calls before, beside and behind it succeed`, async () => {
+    await using it = await RealHost.start(app, { hurry: HURRY });
+    await it.mutate("notes:add", { n: -1 });
+    const results = await Promise.all([
+      it.mutate("notes:add", { n: 0 }),
+      it.mutate("notes:add", { n: 1 }),
+      it.mutate("bad:change", { what }),
+      it.mutate("notes:add", { n: 2 }),
+      it.query("notes:spin", { turns: 10 }),
+    ]);
+    const [before, beside, error, behind, other] = results;
+    assert.deepEqual([before, beside, behind, typeof other], [0, 1, 2, "number"]);
+    assert.match(String(error), /^internal: /);
+    assert.match(String(error), end);
+    assert.deepEqual(await it.query("notes:all"), [-1, 0, 1, 2]);
+  });
+
+  Deno.test(`${what} in a query costs one error: the other queries of its wave succeed`, async () => {
+    await using it = await RealHost.start(app, { hurry: HURRY });
+    await it.mutate("notes:add", { n: 1 });
+    const paths = ["notes:count", "bad:read", "notes:all", "notes:count"];
+    const results: unknown[] = [];
+    const wave = it.host.startWave(
+      paths.map((path) => call(path, path === "bad:read" ? { what } : {})),
+      (index, { outcome }) => results[index] = outcome.ok ? JSON.parse(outcome.value) : outcome.error.message,
+    );
+    assert.equal(await it.mutate("notes:add", { n: 2 }), 2);
+    await wave.done;
+    assert.ok(results[0] === 1 || results[0] === 2);
+    assert.equal(typeof results[3], "number");
+    assert.ok(Array.isArray(results[2]));
+    assert.match(String(results[1]), end);
+  });
+}
+
+for (
+  const what of [
+    "endless loop",
+    "endless microtasks",
+    "heap bomb",
+    "one huge buffer",
+    "exit",
+    "deep recursion",
+  ] as const
+) {
+  Deno.test(`${what} in an action costs one error: other actions, mutations and queries succeed`, async () => {
+    await using it = await RealHost.start(app, { hurry: HURRY });
+    const [error, other, change] = await Promise.all([
+      it.act("bad:act", { what }),
+      it.act("notes:wait", { ms: 50 }),
+      it.mutate("notes:add", { n: 1 }),
+    ]);
+    assert.deepEqual([other, change], [50, 1]);
+    assert.match(String(error), /^internal: /);
+    assert.match(String(error), ENDS[what]);
+    assert.equal(await it.act("notes:wait", { ms: 1 }), 1);
+  });
+}
+
+Deno.test("a heap bomb is ended for its memory long before its time is over", async () => {
+  await using it = await RealHost.start(app);
+  const [mutation, query, other] = await Promise.all([
+    it.mutate("bad:change", { what: "heap bomb" }),
+    it.query("bad:read", { what: "heap bomb" }),
+    it.mutate("notes:add", { n: 1 }),
+  ]);
+  assert.equal(mutation, "internal: The mutation ended its isolate (out of memory)");
+  assert.equal(query, "internal: The query ended its isolate (out of memory)");
+  assert.equal(other, 1);
+  assert.ok(it.logged.every((line) => line.length < 1_000), it.logged.join("\n"));
+});
+
+Deno.test("functions that end their isolate again and again do not keep others from being served", async () => {
+  await using it = await RealHost.start(app, { hurry: HURRY });
+  const bad = Array.from({ length: 5 }, () => it.mutate("bad:change", { what: "endless loop" }));
+  const good = Array.from({ length: 20 }, (_, n) => it.mutate("notes:add", { n }));
+  assert.deepEqual(await Promise.all(good), Array.from({ length: 20 }, (_, n) => n));
+  for (const error of await Promise.all(bad)) assert.match(String(error), /took longer than 5 s/);
+  assert.equal(await it.query("notes:count"), 20);
+});
