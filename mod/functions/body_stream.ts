@@ -90,9 +90,7 @@ export class BodyReceiver {
       },
       pull: (controller) => this.#pull(controller),
       cancel: () => {
-        this.#end = "done";
-        this.#chunks.length = 0;
-        this.#resume?.();
+        this.drop();
         options.onCancel();
       },
     }, { highWaterMark: 0 });
@@ -111,6 +109,12 @@ export class BodyReceiver {
   end(): void {
     this.#end ??= "done";
     this.#resume?.();
+  }
+
+  /** Nobody wants the rest: what waits is dropped, and the body ends. */
+  drop(): void {
+    this.#chunks.length = 0;
+    this.end();
   }
 
   /** The body breaks off: what waits is dropped. */

@@ -9,6 +9,7 @@ import type { Log } from "../kit/log.ts";
 import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
+import { type AppRoutes, appRoutes } from "./app_routes.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
 import { loadSecret } from "./secret.ts";
@@ -24,6 +25,8 @@ export interface Backend extends AsyncDisposable {
   readonly ts: number;
   /** The routes below `/api`: one-shot function calls, accounts and files. */
   readonly routes: Hono;
+  /** The app's own HTTP routes. */
+  readonly appRoutes: AppRoutes;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
@@ -115,6 +118,7 @@ async function connect(
       .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
+    appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgrade(request);
       hub.accept(socket);

@@ -1,12 +1,13 @@
 /**
  * Which part of the server answers a request. Service routes come first (`/api/*`, `/_/*`, `/metrics`) and are never
- * answered with static files; everything else belongs to the app's static frontend.
+ * answered with static files; everything else belongs to the app: its own routes, then its static frontend.
  */
 import { Hono } from "hono";
 import { cors } from "hono/cors";
 import { secureHeaders } from "hono/secure-headers";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
+import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
 import { errorResponse } from "./error_response.ts";
 import type { StaticFiles } from "./static_files.ts";
@@ -19,6 +20,8 @@ export interface RouterParts {
   readonly acceptSocket: (request: Request) => Response;
   /** ts of the newest commit, for `/api/health`. */
   readonly ts: () => number;
+  /** The app's own routes. */
+  readonly appRoutes: AppRoutes;
   readonly clientModules: ClientModules;
   readonly dashboard: StaticFiles;
   /** The app's frontend; `null` when it has none. */
@@ -94,6 +97,8 @@ export function createRouter(parts: RouterParts): Hono {
   app.all("/_/*", (c) => c.notFound());
   app.all("/metrics", (c) => c.notFound());
 
+  // Before the middleware: what headers an app's responses have is for the app to say.
+  app.all("*", async (c, next) => await parts.appRoutes(c.req.raw) ?? await next());
   app.use("*", secureHeaders(frontendHeaders));
   const { frontend } = parts;
   if (frontend === null) app.get("/", (c) => c.redirect("/_/"));

@@ -114,6 +114,7 @@ export class Server implements AsyncDisposable {
       routes: backend.routes,
       acceptSocket: (request) => backend.acceptSocket(request),
       ts: () => backend.ts,
+      appRoutes: backend.appRoutes,
       clientModules: new ClientModules(),
       dashboard: this.#held.dashboard,
       frontend: this.#held.frontend,

@@ -28,6 +28,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
       throw new ServiceError("bad_request");
     },
     ts: () => backend.ts,
+    appRoutes: backend.appRoutes,
     clientModules: new ClientModules(),
     dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard", import.meta.url)), {
       clientRoutes: false,

@@ -9,6 +9,7 @@ export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "disp
 export class FakeBackend implements Backend {
   readonly events: BackendEvent[] = [];
   readonly routes = new Hono();
+  readonly appRoutes = () => null;
   readonly setupLink = null;
   readonly sockets: WebSocket[] = [];
   ts = 42;
