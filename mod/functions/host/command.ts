@@ -35,14 +35,19 @@ export const plainEntry: URL = new URL("../isolate/main.ts", import.meta.url);
 
 /** The command for an isolate of this program, as it runs now. `entry`: the module to run; compiled, it is fixed. */
 export function isolateCommand(paths: IsolatePaths, entry: URL = plainEntry): IsolateCommand {
-  const limit = String((isolateLimits.dataMiB + RUNTIME_MIB) * 1024);
   const own = Deno.build.standalone
     ? ["isolate", paths.socketPath]
     : startArguments(paths, fileURLToPath(entry));
+  const { executable, args, env } = limitedCommand(isolateLimits.dataMiB, own);
+  return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlag() } };
+}
+
+/** The command for a child of this program that may use so much private memory and ends with main. */
+export function limitedCommand(dataMiB: number, args: readonly string[]): IsolateCommand {
   return {
     executable: "sh",
-    args: ["-c", SHELL_SCRIPT, limit, Deno.execPath(), ...own],
-    env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", DENO_V8_FLAGS: heapFlag() },
+    args: ["-c", SHELL_SCRIPT, String((dataMiB + RUNTIME_MIB) * 1024), Deno.execPath(), ...args],
+    env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
   };
 }
 
