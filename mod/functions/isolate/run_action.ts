@@ -47,8 +47,9 @@ export class ActionContext {
 
   constructor(
     call: Call,
-    { app, env, run }: {
+    { app, env, now, run }: {
       readonly app: App;
+      readonly now: () => number;
       readonly env: Readonly<Record<string, string>>;
       readonly run: (kind: FunctionKind) => Caller;
     },
@@ -56,7 +57,7 @@ export class ActionContext {
     this.auth = new AuthApi(call);
     this.log = new LogApi(call.logLines);
     this.env = env;
-    this.scheduler = new SchedulerApi({ app, now: realNow, mutate: run("mutation") });
+    this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation") });
     this.runQuery = run("query");
     this.runMutation = run("mutation");
     this.runAction = run("action");
@@ -76,6 +77,8 @@ type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
 
 export interface ActionSurroundings {
   readonly env: Readonly<Record<string, string>>;
+  /** The machine's clock unless given, milliseconds since the epoch. */
+  readonly now?: () => number;
   readonly subCall: SubCaller;
 }
 
@@ -99,12 +102,12 @@ export function runAction(
 /** Runs code with the `ctx` of an action, which ends with it. `run` gives JSON text. Never throws. */
 export async function withActionCtx(
   app: App,
-  { call: number, udfPath, identity, env, subCall }:
+  { call: number, udfPath, identity, env, subCall, now = realNow }:
     & ActionSurroundings
     & Pick<RunAction, "call" | "udfPath" | "identity">,
   run: (ctx: ActionContext) => Promise<string>,
 ): Promise<ActionRun> {
-  const call = new Call({ udfPath, identity, at: realNow(), seed: null, reads: undefined });
+  const call = new Call({ udfPath, identity, at: now(), seed: null, reads: undefined });
   let open = true;
   const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
     if (!open) {
@@ -124,7 +127,7 @@ export async function withActionCtx(
     return resultOf(outcome);
   };
   try {
-    const ctx = new ActionContext(call, { app, env, run: caller });
+    const ctx = new ActionContext(call, { app, env, now, run: caller });
     const text = await running.run(call, () => run(ctx));
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {
