@@ -16,14 +16,21 @@ import type {
 } from "../functions/host_port.ts";
 import { currentCall } from "../functions/isolate/call.ts";
 import { setFunctionsUrl } from "../functions/isolate/call_errors.ts";
+import { type Identity } from "../functions/identity.ts";
 import type { Ending } from "../functions/isolate/ending.ts";
 import { giveUpWaiting } from "../functions/isolate/idle.ts";
 import type { LoadedApp } from "../functions/isolate/loader.ts";
-import { runAction, type SubCaller } from "../functions/isolate/run_action.ts";
+import {
+  type ActionSurroundings,
+  runAction,
+  type SubCaller,
+  withActionCtx,
+} from "../functions/isolate/run_action.ts";
 import { runMutation } from "../functions/isolate/run_mutation.ts";
 import { runQuery } from "../functions/isolate/run_query.ts";
 import type { MainAction } from "../functions/main_actions.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
+import { RouteTable } from "../functions/host/route_table.ts";
 import { functionLimits } from "../limits.ts";
 import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
 import { inTurn } from "./turns.ts";
@@ -161,11 +168,41 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#counted(() => this.#act(call, 0));
   }
 
+  /**
+   * Answers a request by the route of the app's `http.ts` that it is for; `null` when there is none. The response is
+   * complete when this resolves. Rejects with what the handler throws.
+   */
+  request(request: Request, identity: Identity): Promise<Response | null> {
+    const { app, now } = this.#options;
+    const { pathname } = new URL(request.url);
+    const route = new RouteTable(app.routes).find(request.method, pathname);
+    const handler = route === null ? undefined : app.handlers.get(route);
+    if (handler === undefined) return Promise.resolve(null);
+    return this.#counted(async () => {
+      let response: Response | null = null;
+      const call = { call: ++this.#actionCount, udfPath: `${request.method} ${pathname}`, identity };
+      const { ending } = await inAction(
+        now,
+        () =>
+          withActionCtx(app, { ...call, ...this.#surroundingsOf(identity, 0) }, async (ctx) => {
+            const answer: unknown = await handler(ctx as never, request);
+            if (!(answer instanceof Response)) {
+              throw new TypeError("The handler of a route must return a Response");
+            }
+            // Read while the handler's ctx is open, as a streamed body is.
+            const body = answer.body === null ? null : await answer.arrayBuffer();
+            response = new Response(body, answer);
+            return "null";
+          }),
+      );
+      if (!ending.ok) throw new Error(ending.error.message);
+      return response;
+    });
+  }
+
   async #act(call: FunctionCall, depth: number): Promise<Outcome> {
     if (this.#closed) return closedOutcome;
-    const { app, env, now } = this.#options;
-    const subCall: SubCaller = ({ kind, udfPath, args }) =>
-      this.#serve({ udfPath, args, identity: call.identity, origin: "server" }, { kind, depth });
+    const { app, now } = this.#options;
     const message = { type: "RunAction", call: ++this.#actionCount, ...call } as const;
     const timeout = Promise.withResolvers<Outcome>();
     const { actionTimeoutMs } = functionLimits;
@@ -173,13 +210,21 @@ export class InProcessHost implements FunctionHost, Disposable {
       () => timeout.resolve(failed("internal", timeoutText("action", actionTimeoutMs))),
       actionTimeoutMs,
     );
-    const run = inAction(now, () => runAction(app, message, { env: Object.freeze({ ...env }), subCall }));
+    const run = inAction(now, () => runAction(app, message, this.#surroundingsOf(call.identity, depth)));
     const answer = run.then(({ ending, logLines }) => outcomeOf(ending, logLines));
     try {
       return await Promise.race([answer, timeout.promise]);
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** What an action has beside its arguments. */
+  #surroundingsOf(identity: Identity, depth: number): ActionSurroundings {
+    const { env, now } = this.#options;
+    const subCall: SubCaller = ({ kind, udfPath, args }) =>
+      this.#serve({ udfPath, args, identity, origin: "server" }, { kind, depth });
+    return { env: Object.freeze({ ...env }), now, subCall };
   }
 
   async #serve(

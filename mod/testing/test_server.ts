@@ -1,5 +1,8 @@
 /** `createTestServer`: an app's functions on the real engine, in the test's own process. */
 import { authModules } from "../auth/functions.ts";
+import { Scheduler } from "../scheduler/scheduler.ts";
+import { schedulerModules } from "../scheduler/functions.ts";
+import { storageModules } from "../storage/functions.ts";
 import { SynclineClient } from "../client/mod.ts";
 import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
 import type { DataModelOf, Schema } from "../functions/api/schema.ts";
@@ -23,6 +26,9 @@ import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
 import { keepWork, testFunctions, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
+
+/** Tables and functions of the service that apps can name. */
+const systemModules = [...authModules, ...schedulerModules, ...storageModules];
 
 /** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
 const START = Date.UTC(2030, 0, 1);
@@ -68,6 +74,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #dev: boolean;
   readonly #port: CallerPort;
   readonly #nobody: TestCaller;
+  readonly #scheduler: Scheduler;
   #sessions = 0;
   #closed = false;
 
@@ -97,6 +104,17 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       connect: (token) => this.#connect(token),
     };
     this.#nobody = new TestCaller(this.#port, { identity: anonymous, token: null });
+    this.#scheduler = new Scheduler({
+      port: {
+        mutate: (call) => this.#host.mutate(call),
+        query: (call) => this.#hub.query(call),
+        act: (call) => this.#host.act(call),
+      },
+      appCrons: () => app.crons,
+      clock: this.#clock,
+      log: () => {},
+    });
+    this.#host.onCommits((entries) => this.#scheduler.applyCommits(entries));
   }
 
   /** See {@linkcode createTestServer}. */
@@ -104,7 +122,9 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     const { app, functionsUrl } = await load(options);
     const folder = await Deno.makeTempDir({ prefix: "syncline-test-" });
     try {
-      return new TestServer(app, { folder, functionsUrl, options });
+      const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
+      await server.#scheduler.start();
+      return server;
     } catch (error) {
       await Deno.remove(folder, { recursive: true });
       throw error;
@@ -117,15 +137,16 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /**
-   * Moves the clock forward, from one due timer to the next, and waits after each until what it started has ended.
-   * Throws `RangeError` for a negative time.
+   * Moves the clock forward: scheduled functions and crons run when their time comes, one after another. Resolves when what
+   * they started has ended. Throws `RangeError` for a negative time.
    */
   async advance(ms: number): Promise<void> {
     if (!(ms >= 0)) throw new RangeError(`advance() needs milliseconds from 0 on, not ${ms}`);
     const end = this.#clock.now() + ms;
     for (let next = this.#clock.nextAt; next !== null && next <= end; next = this.#clock.nextAt) {
       this.#clock.moveTo(next);
-      await this.settled();
+      await whatIsReady();
+      if (!this.#idle) await this.settled();
     }
     this.#clock.moveTo(end);
     await this.settled();
@@ -135,8 +156,12 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   async settled(): Promise<void> {
     do {
       await turnOfEventLoop();
-    } while (this.#host.callsUnderWay > 0 || this.#hub.working);
+    } while (!this.#idle);
     await turnOfEventLoop();
+  }
+
+  get #idle(): boolean {
+    return this.#host.callsUnderWay === 0 && !this.#hub.working;
   }
 
   /** A caller without credentials, the same as calling the server itself. */
@@ -191,11 +216,25 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     return this.#nobody.subscribe(name, ...args);
   }
 
+  /**
+   * Sends a request to the routes of the app's `http.ts`, a path or a whole URL, as nobody. `null` when no route is for it.
+   * Rejects with what the handler throws.
+   */
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response | null> {
+    const request = input instanceof Request
+      ? input
+      : new Request(new URL(input, "http://test.invalid"), init);
+    const response = await this.#host.request(request, anonymous);
+    if (this.#hub.socketCount > 0) await this.settled();
+    return response;
+  }
+
   /** Closes clients and database and removes the folder. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
     for (const client of this.#clients) client.close();
+    await this.#scheduler[Symbol.asyncDispose]();
     await this.#hub.shutdown();
     await this.settled();
     this.#host[Symbol.dispose]();
@@ -265,7 +304,7 @@ async function load(
       modulePath: path === "index" ? "" : path,
       exports: { ...exports },
     }));
-    return { app: assembleApp(list, { systemModules: authModules, named: [] }), functionsUrl: "" };
+    return { app: assembleApp(list, { systemModules, named: [] }), functionsUrl: "" };
   }
   if (functionsDir === undefined) {
     throw new TypeError(
@@ -273,13 +312,18 @@ async function load(
     );
   }
   const path = await Deno.realPath(functionsDir);
-  return { app: await loadApp(path, authModules), functionsUrl: fileUrl(path) };
+  return { app: await loadApp(path, systemModules), functionsUrl: fileUrl(path) };
 }
 
 function withTestFunctions(app: LoadedApp): LoadedApp {
   const functions = new Map(app.functions);
   for (const added of testFunctions()) functions.set(added.udfPath, added);
   return { ...app, functions };
+}
+
+/** Lets promises that are settled be heard, a few after one another. */
+async function whatIsReady(): Promise<void> {
+  for (let turn = 0; turn < 8; turn++) await null;
 }
 
 /** Lets everything that is ready run. */

@@ -1,0 +1,8 @@
+/** What runs by itself. */
+import { cronJobs } from "syncline/server";
+import { internal } from "./api.ts";
+
+const crons = cronJobs();
+crons.daily("remove old done items", { hourUTC: 3, minuteUTC: 0 }, internal.cleanup.removeDone);
+
+export default crons;
