@@ -48,6 +48,12 @@ export type RedirectResult =
   /** An OAuth provider refused. */
   | { readonly type: "failed"; readonly code: string; readonly description: string };
 
+/** The part of the page's history that is used; platforms without pages do not know its type. */
+interface PageHistory {
+  readonly state: unknown;
+  replaceState(state: unknown, unused: string, address: string): void;
+}
+
 /** The connection the accounts sign in. */
 export interface AccountConnection {
   setAuth(fetchToken: FetchToken, onChange: OnAuthChange): void;
@@ -154,7 +160,7 @@ export class Accounts {
    * Call it once when a page starts.
    */
   async completeRedirect(): Promise<RedirectResult> {
-    const { location, history } = globalThis as { location?: Location; history?: History };
+    const { location, history } = globalThis as { location?: Location; history?: PageHistory };
     if (location === undefined || history === undefined) return { type: "none" };
     const fields = new URLSearchParams(location.hash.slice(1));
     if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
