@@ -4,7 +4,14 @@
  * @module
  */
 export { createTestServer } from "./test_server.ts";
-export type { ModelOf, TestModules, TestServer, TestServerOptions, TestUser } from "./test_server.ts";
+export type {
+  ModelOf,
+  SignedInUser,
+  TestModules,
+  TestServer,
+  TestServerOptions,
+  TestUser,
+} from "./test_server.ts";
 export type { TestCaller } from "./test_caller.ts";
 export type { TestSubscription } from "./test_subscription.ts";
 export { FunctionError } from "../client/mod.ts";

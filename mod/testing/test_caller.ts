@@ -2,6 +2,7 @@
 import { FunctionError, SynclineClient } from "../client/mod.ts";
 import { jsonArgs } from "../client/json_args.ts";
 import type { ArgsRest } from "../functions/api/context.ts";
+import type { Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { type Outcome, publicError } from "../functions/outcome.ts";
@@ -41,8 +42,8 @@ export class TestCaller {
   }
 
   /** Id of the user, `null` for others. */
-  get userId(): string | null {
-    return this.#identity.userId;
+  get userId(): Id<"_users"> | null {
+    return this.#identity.userId as Id<"_users"> | null;
   }
 
   get sessionId(): string | null {

@@ -6,7 +6,7 @@ import { storageModules } from "../storage/functions.ts";
 import { SynclineClient } from "../client/mod.ts";
 import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
 import type { DataModelOf, Schema } from "../functions/api/schema.ts";
-import type { AnyDataModel, DataModel } from "../functions/api/values.ts";
+import type { AnyDataModel, DataModel, Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import {
@@ -57,6 +57,9 @@ export interface TestUser {
   readonly name?: string;
   readonly emailVerified?: boolean;
 }
+
+/** A caller whose id is known. */
+export type SignedInUser = TestCaller & { readonly userId: Id<"_users"> };
 
 /** The tables `run` knows: those of the schema among the modules, or any. */
 export type ModelOf<S extends Schema> = Schema extends S ? AnyDataModel : DataModelOf<S>;
@@ -170,10 +173,10 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /** A signed-in user in a session of their own; a text is short for the name. */
-  async asUser(user: TestUser | string = {}): Promise<TestCaller> {
+  async asUser(user: TestUser | string = {}): Promise<SignedInUser> {
     const { emailVerified = true, ...rest } = typeof user === "string" ? { name: user } : user;
     const userId = await this.#system(testPaths.createUser, { ...rest, emailVerified });
-    return this.#signedIn({ principal: `user:${userId}`, userId, adminId: null });
+    return this.#signedIn({ principal: `user:${userId}`, userId, adminId: null }) as SignedInUser;
   }
 
   /** A signed-in administrator of the server. */
