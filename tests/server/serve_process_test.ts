@@ -260,7 +260,8 @@ Deno.test("--dev waits for an edit when the app is broken from the beginning", a
 
 Deno.test("the first function of the README works, with curl's request and in a page", async () => {
   const readme = await Deno.readTextFile(join(projectDir, "README.md"));
-  const files = [...readme.matchAll(/```ts\n\/\/ functions\/(\S+)\n(.*?)```/gs)];
+  const first = readme.slice(0, readme.indexOf("## Schema and functions"));
+  const files = [...first.matchAll(/```ts\n\/\/ functions\/(\S+)\n(.*?)```/gs)];
   assert.equal(files.length, 2);
   await using a = await app(Object.fromEntries(files.map(([, name = "", text = ""]) => [name, text])));
   await using server = await a.serve();
