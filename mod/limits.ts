@@ -115,13 +115,13 @@ export const engineLimits = {
   /** Rows a scan reads at first when it does not know how many are wanted. */
   scanRowsFirst: 16,
   /** Rows a scan reads at first however many are wanted: documents may be large. */
-  scanRowsFirstMax: 128,
-  /** Rows a scan reads at once. */
-  scanRowsMax: 256,
+  scanRowsFirstMax: 64,
+  /** Rows a scan reads at once. What comes next may be the largest documents there are, and all must fit in memory. */
+  scanRowsMax: 64,
   /** Characters of documents a scan aims to read at once. */
   scanCharsAimed: 1 * MiB,
   /** Documents a schema change holds in memory at once. */
-  migrationRows: 256,
+  migrationRows: 64,
   /** Words of a search that count; the rest is left out. */
   searchWordsMax: 32,
   /** Characters of a word that count. */
@@ -407,6 +407,8 @@ export const storageLimits = {
   thumbnailsAtOnceMax: 2,
   /** Thumbnails waiting to be made; one more is refused. */
   thumbnailsQueuedMax: 256,
+  /** Images of which no thumbnail can be made that are remembered, so that they are not tried again and again. */
+  hopelessImagesMax: 10_000,
   /** A thumbnail that takes longer ends the process that makes it. */
   thumbnailMs: 30_000,
   /** The process that makes thumbnails ends when it had nothing to do for this long. */

@@ -39,6 +39,8 @@ export interface StorageConfig {
   readonly privateReads: boolean;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
+  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  readonly thumbnailSizes: readonly string[] | null;
 }
 
 /** What the operator decided about accounts. */
@@ -81,6 +83,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
       uploadBytesMax: options.uploadMaxBytes,
       privateReads: options.storagePrivate,
       keepDeletedMs: options.storageKeepDeleted,
+      thumbnailSizes: options.thumbSizes,
     },
   };
 }

@@ -5,7 +5,9 @@
 import { parseEntry } from "../auth/redirects.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, storageLimits } from "../limits.ts";
+import { parseSize } from "../storage/thumbnails/spec.ts";
 import {
+  OptionValueError,
   parseBytes,
   parseCheckedList,
   parseDuration,
@@ -54,6 +56,18 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
 
 function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
   return spec;
+}
+
+/** Sizes of thumbnails, each as `WxH`. */
+function parseThumbSizes(text: string): readonly string[] {
+  return text.split(",").map((size) => size.trim()).filter((size) => size !== "").map((size) => {
+    const parsed = parseSize(size);
+    if (parsed === null) {
+      const most = storageLimits.thumbnailEdgeMax;
+      throw new OptionValueError(`expected sizes such as 100x100 or 400, up to ${most}, received "${size}"`);
+    }
+    return `${parsed.width}x${parsed.height}`;
+  });
 }
 
 /** The port taken when none is asked for; when it is in use, the next free one above it. */
@@ -282,6 +296,17 @@ export const options = {
     defaultText: "not at all",
     description: "How long the contents of deleted files are kept, for restores to an earlier time",
     commands: ["serve"],
+  }),
+  thumbSizes: option({
+    flag: "--thumb-sizes",
+    placeholder: "sizes",
+    env: "SYNCLINE_THUMB_SIZES",
+    parse: parseThumbSizes,
+    default: null,
+    defaultText: "any up to 1024x1024",
+    description: "Sizes that thumbnails may have, as 100x100,400; repeatable",
+    commands: ["serve"],
+    repeatable: true,
   }),
   passwordStdin: option({
     flag: "--password-stdin",

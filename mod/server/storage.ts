@@ -30,7 +30,7 @@ export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record
 export async function startStorage(
   { config, keys, port, clientOf, log }: StartStorageOptions,
 ): Promise<StorageService> {
-  const { uploadBytesMax, privateReads, keepDeletedMs } = config.storage;
+  const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return createStorage({
     urlKey: keys.urlSignatures,
     port,
@@ -38,6 +38,7 @@ export async function startStorage(
     uploadBytesMax,
     private: privateReads,
     keepDeletedMs,
+    thumbnailSizes,
     clientOf,
     log,
   });

@@ -12,12 +12,15 @@ import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
 import { storageRoutes } from "./routes.ts";
 import { Sweeper } from "./sweeper.ts";
+import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
+import { Thumbnails } from "./thumbnails/thumbnails.ts";
 import { Uploads } from "./uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
 export type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 export { storageFeature, storageModules } from "./functions.ts";
 export type { StorageSettings } from "./functions/settings.ts";
+export { parseSize } from "./thumbnails/spec.ts";
 export { LocalBlobs } from "./local_blobs.ts";
 
 export interface StorageOptions {
@@ -30,6 +33,10 @@ export interface StorageOptions {
   readonly uploadBytesMax: number;
   /** Whether signed URLs are the only read path. */
   readonly private: boolean;
+  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  readonly thumbnailSizes: readonly string[] | null;
+  /** Closed with the storage. */
+  readonly thumbnailMaker?: ThumbnailMaker;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
   /** Address of the client that sent a request. */
@@ -71,7 +78,16 @@ export function createStorage(options: StorageOptions): StorageService {
     now,
     ...(options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs }),
   });
-  const reads = new Reads({ signer, facts, store, private: options.private, now });
+  const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
+  const reads = new Reads({
+    signer,
+    facts,
+    store,
+    private: options.private,
+    thumbnails: new Thumbnails({ store, facts, maker }),
+    thumbnailSizes: options.thumbnailSizes,
+    now,
+  });
   const actionFiles = new ActionFiles({ calls, facts, store, intakes, now });
   return {
     actions: actionFiles.actions,
@@ -88,6 +104,7 @@ export function createStorage(options: StorageOptions): StorageService {
     async [Symbol.asyncDispose]() {
       await sweeper[Symbol.asyncDispose]();
       await actionFiles[Symbol.asyncDispose]();
+      await maker[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
     },
   };

@@ -12,6 +12,8 @@ import { multipart, multipartStream } from "./multipart.ts";
 import { parseRanges } from "./ranges.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
 import type { StoredFile } from "./stored_file.ts";
+import { parseThumbnail, type ThumbnailSpec, variantOf } from "./thumbnails/spec.ts";
+import type { Thumbnails } from "./thumbnails/thumbnails.ts";
 import type { UrlSigner } from "./url_signer.ts";
 
 /** A request to read, as it came. */
@@ -20,6 +22,8 @@ export interface ReadRequest {
   readonly head: boolean;
   readonly exp: string | undefined;
   readonly sig: string | undefined;
+  readonly thumb: string | undefined;
+  readonly fit: string | undefined;
   readonly download: boolean;
   readonly range: string | null;
   readonly ifRange: string | null;
@@ -32,6 +36,9 @@ export interface ReadsOptions {
   readonly store: BlobStore;
   /** Whether signed URLs are the only read path. */
   readonly private: boolean;
+  readonly thumbnails: Thumbnails;
+  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  readonly thumbnailSizes: readonly string[] | null;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -43,6 +50,8 @@ export function readRequest(c: Context): ReadRequest {
     head: c.req.method === "HEAD",
     exp: c.req.query("exp"),
     sig: c.req.query("sig"),
+    thumb: c.req.query("thumb"),
+    fit: c.req.query("fit"),
     download: c.req.query("download") === "1",
     range: header("range"),
     ifRange: header("if-range"),
@@ -69,7 +78,10 @@ export class Reads {
     const found = this.#options.facts.find(request.id);
     const file = found instanceof Promise ? await found : found;
     if (file === null) throw new ServiceError("not_found");
-    return await this.#respondWithFile(file, request, { maxAge });
+    const { thumb, fit } = request;
+    if (thumb === undefined) return await this.#respondWithFile(file, request, { maxAge });
+    const spec = parseThumbnail({ thumb, fit }, this.#options.thumbnailSizes);
+    return await this.#respondWithThumbnail(file, request, { maxAge, spec });
   }
 
   /** Checks the signature; gives the seconds for which an answer may be kept. */
@@ -104,6 +116,28 @@ export class Reads {
     if (first === undefined) return notSatisfiable(file.size);
     if (others.length === 0) return await this.#single(file, { headers, part: first });
     return await this.#several(file, { ...described, parts: [first, ...others] });
+  }
+
+  /** Ranges are ignored: thumbnails are small. */
+  async #respondWithThumbnail(
+    file: StoredFile,
+    request: ReadRequest,
+    { maxAge, spec }: { readonly maxAge: number; readonly spec: ThumbnailSpec },
+  ): Promise<Response> {
+    const { thumbnails } = this.#options;
+    thumbnails.check(file);
+    const etag = `"${file.sha256}.t1.${variantOf(spec)}"`;
+    const headers = new Headers({
+      ...commonHeaders({ etag, maxAge }),
+      "Accept-Ranges": "none",
+      "Content-Disposition": request.download ? "attachment" : "inline",
+      "Content-Security-Policy": contentSecurityPolicy,
+    });
+    if (matches(request.ifNoneMatch, etag)) return notModified(headers);
+    const { contentType, bytes } = await thumbnails.get(file, spec);
+    headers.set("Content-Type", contentType);
+    headers.set("Content-Length", String(bytes.length));
+    return new Response(request.head ? null : bytes, { headers });
   }
 
   async #whole(
@@ -155,11 +189,8 @@ function describe(
 ): Described {
   const inline = !download && isShownInline(contentType);
   const headers = new Headers({
-    "ETag": etag,
+    ...commonHeaders({ etag, maxAge }),
     "Accept-Ranges": "bytes",
-    "Cache-Control": `private, max-age=${maxAge}, immutable`,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
     "Content-Disposition": contentDisposition(inline ? "inline" : "attachment", name),
   });
   // Browsers show PDF with a viewer of their own, which the policy would keep from working.
@@ -169,14 +200,24 @@ function describe(
   return { headers, contentType: contentType ?? defaultContentType };
 }
 
+/** What files and thumbnails have in common. */
+function commonHeaders({ etag, maxAge }: { readonly etag: string; readonly maxAge: number }) {
+  return {
+    "ETag": etag,
+    "Cache-Control": `private, max-age=${maxAge}, immutable`,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+  };
+}
+
 /** Whether an `If-None-Match` header names the tag; weak and strong tags are alike here (RFC 9110, section 13.1.2). */
-export function matches(ifNoneMatch: string | null, etag: string): boolean {
+function matches(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === "*") return true;
   return ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
 }
 
-export function notModified(headers: Headers): Response {
+function notModified(headers: Headers): Response {
   return new Response(null, { status: 304, headers });
 }
 

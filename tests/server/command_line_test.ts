@@ -42,7 +42,9 @@ Deno.test("flags give typed values", async () => {
     ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
     "--app-name",
     "My app",
-    ..."--upload-max-bytes 2GiB --storage-private --storage-keep-deleted 7d".split(" "),
+    ..."--upload-max-bytes 2GiB --storage-private --storage-keep-deleted 7d --thumb-sizes 100,400x300".split(
+      " ",
+    ),
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -67,6 +69,7 @@ Deno.test("flags give typed values", async () => {
     uploadMaxBytes: 2_147_483_648,
     storagePrivate: true,
     storageKeepDeleted: 604_800_000,
+    thumbSizes: ["100x100", "400x300"],
   });
 });
 
@@ -95,6 +98,7 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--access-token-ttl", "15"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--access-token-ttl", "0m"], {}, /--access-token-ttl: expected a length of time/],
   [["serve", "--upload-max-bytes", "1 MB"], {}, /--upload-max-bytes: expected a size/],
+  [["serve", "--thumb-sizes", "100,2000"], {}, /--thumb-sizes: expected sizes such as 100x100/],
   [["serve", "--upload-max-bytes", "0"], {}, /--upload-max-bytes: expected a size/],
   [["serve", "--host", "localhost:80"], {}, /--host: expected an address/],
   [["serve", "--data", ""], {}, /--data: expected a path/],

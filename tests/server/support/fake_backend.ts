@@ -76,7 +76,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       templatesDir: null,
       appName: null,
     },
-    storage: { uploadBytesMax: 1_000_000, privateReads: false, keepDeletedMs: 0 },
+    storage: { uploadBytesMax: 1_000_000, privateReads: false, keepDeletedMs: 0, thumbnailSizes: null },
     ...changes,
   };
 }

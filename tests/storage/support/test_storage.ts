@@ -17,6 +17,7 @@ import {
   storageModules,
   type StorageService,
 } from "../../../mod/storage/mod.ts";
+import type { ThumbnailMaker } from "../../../mod/storage/thumbnails/maker.ts";
 import { InProcessHost } from "../../../mod/testing/in_process_host.ts";
 
 export interface TestStorageOptions {
@@ -25,6 +26,8 @@ export interface TestStorageOptions {
   readonly keepDeletedMs?: number;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
+  readonly thumbnailSizes?: readonly string[];
+  readonly thumbnailMaker?: ThumbnailMaker;
   /** Stands between the storage and its folder. */
   readonly wrapStore?: (store: BlobStore) => BlobStore;
   /** The data folder of a server before this one; a new one when absent. */
@@ -131,6 +134,8 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
+    thumbnailSizes: options.thumbnailSizes ?? null,
+    ...(options.thumbnailMaker !== undefined && { thumbnailMaker: options.thumbnailMaker }),
     clientOf: (c) => c.req.header("x-test-client") ?? "203.0.113.1",
     log: (level, message) => logged.push(`${level} ${message}`),
     now: () => clock.now,

@@ -1,0 +1,95 @@
+/** One process that makes thumbnails, as main sees it. */
+import { fileURLToPath } from "node:url";
+import { limitedCommand } from "../../functions/host/command.ts";
+import { storageLimits } from "../../limits.ts";
+import {
+  encodeFrame,
+  type ImageFrame,
+  type MadeThumbnail,
+  type MakeThumbnail,
+  readFrames,
+} from "./frames.ts";
+
+/** Longest answer: a thumbnail of the largest size is far below it. */
+const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
+
+const ENTRY = fileURLToPath(new URL("./process.ts", import.meta.url));
+
+/** What loading sharp takes: its native libraries, wherever the packages lie, and a look at the C library's kind. */
+function startArguments(): string[] {
+  const packages = packagesFolder();
+  return [
+    "run",
+    "--quiet",
+    "--no-prompt",
+    "--no-remote",
+    "--cached-only",
+    "--no-check",
+    `--config=${fileURLToPath(new URL("../../../deno.json", import.meta.url))}`,
+    `--allow-ffi=${packages}`,
+    `--allow-read=${packages},/usr/bin/ldd`,
+    "--allow-env=npm_package_config_libvips,MALLOC_ARENA_MAX",
+    "--allow-sys=setPriority",
+    ENTRY,
+  ];
+}
+
+/** Where the runtime keeps npm packages. */
+function packagesFolder(): string {
+  const home = Deno.env.get("HOME") ?? "/";
+  const caches = Deno.build.os === "darwin" ? `${home}/Library/Caches` : `${home}/.cache`;
+  const folder = Deno.env.get("DENO_DIR") ?? `${Deno.env.get("XDG_CACHE_HOME") ?? caches}/deno`;
+  return `${folder}/npm`.replaceAll(",", ",,");
+}
+
+export class ImageProcess {
+  readonly #child: Deno.ChildProcess;
+  readonly #input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
+  /** Resolves once the process has ended and everything it said was taken. */
+  readonly ended: Promise<void>;
+  /** Writes follow one another. */
+  #written: Promise<void> = Promise.resolve();
+
+  constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
+    const own = Deno.build.standalone ? ["images"] : startArguments();
+    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, own);
+    this.#child = new Deno.Command(executable, {
+      args: [...args],
+      env,
+      clearEnv: true,
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    this.#input = this.#child.stdin.getWriter();
+    this.ended = this.#read(onAnswer);
+  }
+
+  /** Hands over an image; a process that has ended answers nothing. */
+  send(message: MakeThumbnail, bytes: Uint8Array): void {
+    for (const part of encodeFrame(message, bytes)) {
+      this.#written = this.#written.then(() => this.#input.write(part)).catch(() => {});
+    }
+  }
+
+  kill(): void {
+    try {
+      this.#child.kill("SIGKILL");
+    } catch {
+      // It has ended already.
+    }
+  }
+
+  async #read(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void): Promise<void> {
+    try {
+      for await (const frame of readFrames<MadeThumbnail>(this.#child.stdout, ANSWER_BYTES_MAX)) {
+        onAnswer(frame);
+      }
+    } catch {
+      // What it says makes no sense: it goes, as one that crashed.
+    }
+    this.kill();
+    await this.#child.status;
+    await this.#input.abort().catch(() => {});
+  }
+}

@@ -1,0 +1,63 @@
+/** Makes one thumbnail with sharp. Runs in the image process only. */
+import type { Buffer } from "node:buffer";
+import sharp, { type Sharp, type SharpOptions } from "sharp";
+import { storageLimits } from "../../limits.ts";
+import type { ThumbnailSpec } from "./spec.ts";
+
+/** The image is over the limit of pixels, by its header. */
+export class ImageTooLargeError extends Error {
+  override readonly name = "ImageTooLargeError";
+}
+
+const ALPHA_MAX = 255;
+const JPEG_QUALITY = 82;
+
+/** PNG when the image has transparency, JPEG otherwise. Throws {@linkcode ImageTooLargeError}, or what sharp throws. */
+export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Promise<Buffer> {
+  const { autoOrient: upright, hasAlpha } = await sharp(bytes, { limitInputPixels: false }).metadata();
+  if (upright.width * upright.height > storageLimits.thumbnailSourcePixelsMax) throw new ImageTooLargeError();
+  const { data, info } = await resized(sharp(bytes, options).autoOrient(), { spec, upright })
+    .toColourspace("srgb").raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true });
+  const raw = { width: info.width, height: info.height, channels: info.channels };
+  const image = sharp(data, { raw });
+  if (hasAlpha && (hasClear(data, info.channels) || await sourceHasClear(bytes))) {
+    return await image.png().toBuffer();
+  }
+  return await image.flatten().jpeg({ quality: JPEG_QUALITY }).toBuffer();
+}
+
+/** The first frame only; a file that is damaged is none. */
+const options: SharpOptions = {
+  pages: 1,
+  failOn: "error",
+  limitInputPixels: storageLimits.thumbnailSourcePixelsMax,
+  sequentialRead: true,
+};
+
+interface Size {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** `upright` is the size a viewer sees. That of a contained thumbnail is computed here: sharp's own is off by a pixel. */
+function resized(image: Sharp, { spec, upright }: { spec: ThumbnailSpec; upright: Size }): Sharp {
+  const { width, height, fit } = spec;
+  if (fit === "cover") return image.resize(width, height, { fit: "cover", position: "centre" });
+  const scale = Math.min(width / upright.width, height / upright.height, 1);
+  const scaled = (edge: number) => Math.max(1, Math.round(edge * scale));
+  return image.resize(scaled(upright.width), scaled(upright.height), { fit: "fill" });
+}
+
+/** Whether any pixel is not opaque; alpha is the last channel. */
+function hasClear(data: Uint8Array, channels: number): boolean {
+  for (let at = channels - 1; at < data.length; at += channels) {
+    if (data[at] !== ALPHA_MAX) return true;
+  }
+  return false;
+}
+
+/** A few clear pixels may be lost when an image is made smaller; it has transparency all the same. */
+async function sourceHasClear(bytes: Uint8Array): Promise<boolean> {
+  const alpha = await sharp(bytes, options).extractChannel("alpha").raw({ depth: "uchar" }).toBuffer();
+  return hasClear(alpha, 1);
+}

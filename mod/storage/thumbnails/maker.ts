@@ -1,0 +1,139 @@
+/**
+ * Has thumbnails made in a process of their own, started when the first is asked for and ended when it has nothing to do. An
+ * image over which the process ends, or which takes too long, costs that process and nothing else.
+ */
+import { ServiceError } from "../../errors.ts";
+import { storageLimits } from "../../limits.ts";
+import type { ImageFrame, MadeThumbnail } from "./frames.ts";
+import { ImageProcess } from "./image_process.ts";
+import type { ThumbnailSpec } from "./spec.ts";
+
+/** Makes thumbnails; the tests of what stands in front of it give one of their own. */
+export interface ThumbnailMaker extends AsyncDisposable {
+  /**
+   * The thumbnail of an image, which `load` gives when its turn has come. Throws `image_too_large`, `invalid_image`,
+   * `overloaded`, and what `load` throws.
+   */
+  make(
+    load: () => Promise<Uint8Array<ArrayBuffer>>,
+    spec: ThumbnailSpec,
+  ): Promise<Uint8Array<ArrayBuffer>>;
+}
+
+interface Job {
+  readonly number: number;
+  readonly load: () => Promise<Uint8Array<ArrayBuffer>>;
+  readonly spec: ThumbnailSpec;
+  readonly resolve: (thumbnail: Uint8Array<ArrayBuffer>) => void;
+  readonly reject: (error: unknown) => void;
+  /** It was under way when a process ended: next time it runs alone, so that only the guilty one is blamed. */
+  suspect: boolean;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+export class ProcessThumbnailMaker implements ThumbnailMaker {
+  #process: ImageProcess | null = null;
+  readonly #waiting: Job[] = [];
+  readonly #running = new Map<number, Job>();
+  #jobs = 0;
+  #idleTimer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+
+  make(
+    load: () => Promise<Uint8Array<ArrayBuffer>>,
+    spec: ThumbnailSpec,
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.#closed) throw new ServiceError("unavailable");
+    if (this.#waiting.length >= storageLimits.thumbnailsQueuedMax) throw new ServiceError("overloaded");
+    const { promise, resolve, reject } = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
+    this.#waiting.push({
+      number: ++this.#jobs,
+      load,
+      spec,
+      resolve,
+      reject,
+      suspect: false,
+      timer: undefined,
+    });
+    this.#dispatch();
+    return promise;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#idleTimer);
+    for (const job of this.#waiting.splice(0)) job.reject(new ServiceError("unavailable"));
+    const process = this.#process;
+    process?.kill();
+    await process?.ended;
+  }
+
+  #dispatch(): void {
+    clearTimeout(this.#idleTimer);
+    for (;;) {
+      const [next] = this.#waiting;
+      if (next === undefined || !this.#mayBegin(next)) break;
+      this.#waiting.shift();
+      void this.#begin(next);
+    }
+    if (this.#process !== null && this.#running.size === 0) {
+      this.#idleTimer = setTimeout(() => this.#process?.kill(), storageLimits.thumbnailIdleMs);
+      Deno.unrefTimer(this.#idleTimer);
+    }
+  }
+
+  #mayBegin(job: Job): boolean {
+    if (job.suspect) return this.#running.size === 0;
+    const besideSuspect = this.#running.values().some(({ suspect }) => suspect);
+    return !besideSuspect && this.#running.size < storageLimits.thumbnailsAtOnceMax;
+  }
+
+  async #begin(job: Job): Promise<void> {
+    this.#running.set(job.number, job);
+    try {
+      const bytes = await job.load();
+      if (this.#closed) throw new ServiceError("unavailable");
+      const process = this.#process ??= this.#start();
+      job.timer = setTimeout(() => process.kill(), storageLimits.thumbnailMs);
+      process.send({ job: job.number, ...job.spec }, bytes);
+    } catch (error) {
+      this.#end(job, () => job.reject(error));
+    }
+  }
+
+  #start(): ImageProcess {
+    const process = new ImageProcess((frame) => this.#onAnswer(frame));
+    process.ended.then(() => this.#onEnded(process));
+    return process;
+  }
+
+  #onAnswer({ message, bytes }: ImageFrame<MadeThumbnail>): void {
+    const job = this.#running.get(message.job);
+    if (job === undefined) return;
+    this.#end(job, () => message.ok ? job.resolve(bytes) : job.reject(new ServiceError(message.error)));
+  }
+
+  #onEnded(process: ImageProcess): void {
+    if (this.#process === process) this.#process = null;
+    // Those still loading begin with the next process.
+    for (const job of [...this.#running.values()].filter(({ timer }) => timer !== undefined).reverse()) {
+      if (this.#closed) this.#end(job, () => job.reject(new ServiceError("unavailable")));
+      else if (job.suspect) this.#end(job, () => job.reject(new ServiceError("invalid_image")));
+      else this.#again(job);
+    }
+    this.#dispatch();
+  }
+
+  #again(job: Job): void {
+    clearTimeout(job.timer);
+    this.#running.delete(job.number);
+    this.#waiting.unshift({ ...job, suspect: true, timer: undefined });
+  }
+
+  #end(job: Job, settle: () => void): void {
+    clearTimeout(job.timer);
+    this.#running.delete(job.number);
+    settle();
+    this.#dispatch();
+  }
+}

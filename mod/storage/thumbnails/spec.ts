@@ -1,0 +1,49 @@
+/** What a thumbnail request asks for (contract: Thumbnails). */
+import { ServiceError } from "../../errors.ts";
+import { storageLimits } from "../../limits.ts";
+
+export type Fit = "contain" | "cover";
+
+/** Pixels of the box, and how the image lies in it. */
+export interface ThumbnailSpec {
+  readonly width: number;
+  readonly height: number;
+  readonly fit: Fit;
+}
+
+const SIZE = /^([1-9]\d{0,3})(?:x([1-9]\d{0,3}))?$/;
+
+/** `WxH`, or `N` for a square; `null` for anything else and for edges over the limit. */
+export function parseSize(text: string): { readonly width: number; readonly height: number } | null {
+  const match = SIZE.exec(text);
+  if (match === null) return null;
+  const width = Number(match[1]);
+  const height = Number(match[2] ?? match[1]);
+  return Math.max(width, height) > storageLimits.thumbnailEdgeMax ? null : { width, height };
+}
+
+/** Throws `invalid_thumbnail`. `sizes`: those allowed, as `WxH`; `null` for any. */
+export function parseThumbnail(
+  { thumb, fit }: { readonly thumb: string; readonly fit: string | undefined },
+  sizes: readonly string[] | null,
+): ThumbnailSpec {
+  const allowed = sizes === null
+    ? `edges of 1 to ${storageLimits.thumbnailEdgeMax} pixels`
+    : sizes.join(", ") || "none";
+  const size = parseSize(thumb);
+  if (size === null || (sizes !== null && !sizes.includes(`${size.width}x${size.height}`))) {
+    throw new ServiceError(
+      "invalid_thumbnail",
+      `The thumbnail's size is not valid: it is WxH or N; allowed sizes are ${allowed}`,
+    );
+  }
+  if (fit !== undefined && fit !== "contain" && fit !== "cover") {
+    throw new ServiceError("invalid_thumbnail", "The thumbnail's fit is not valid: it is contain or cover");
+  }
+  return { ...size, fit: fit ?? "contain" };
+}
+
+/** Name of the variant: in entity tags, and among a blob's derivatives. */
+export function variantOf({ width, height, fit }: ThumbnailSpec): string {
+  return `${width}x${height}.${fit}`;
+}

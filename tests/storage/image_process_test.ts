@@ -1,0 +1,60 @@
+/** The process that makes thumbnails: what is left of the server when it ends. */
+import assert from "node:assert/strict";
+import { makeImages, measure } from "./support/images.ts";
+import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
+
+/** Ids of this process's children that make thumbnails. */
+function imageProcesses(): number[] {
+  const found: number[] = [];
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const parent = /^PPid:\t(\d+)$/m.exec(Deno.readTextFileSync(`/proc/${name}/status`))?.[1];
+      const command = Deno.readTextFileSync(`/proc/${name}/cmdline`);
+      if (Number(parent) === Deno.pid && command.includes("thumbnails/process.ts")) found.push(Number(name));
+    } catch {
+      // It ended while it was looked at.
+    }
+  }
+  return found;
+}
+
+const spec = { width: 20, height: 20, fit: "cover" } as const;
+
+Deno.test({
+  name: "TH13 the process starts with the first thumbnail, and its end costs nobody anything",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });
+    await using maker = new ProcessThumbnailMaker();
+    assert.deepEqual(imageProcesses(), []);
+    assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
+    const [first = 0, ...others] = imageProcesses();
+    assert.ok(first > 0 && others.length === 0);
+    // Stopped, so that both are under way when it is killed; each is made by the next process.
+    Deno.kill(first, "SIGSTOP");
+    const both = [
+      maker.make(() => Promise.resolve(jpeg), spec),
+      maker.make(() => Promise.resolve(jpeg), spec),
+    ];
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    Deno.kill(first, "SIGKILL");
+    for (const { size } of await measure(await Promise.all(both))) assert.equal(size, "20x20");
+    const [second = 0] = imageProcesses();
+    assert.ok(second > 0 && second !== first);
+    // An image over which it ends twice is to blame.
+    Deno.kill(second, "SIGSTOP");
+    const doomed = maker.make(() => Promise.resolve(jpeg), spec);
+    const failed = assert.rejects(doomed, { code: "invalid_image" });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    Deno.kill(second, "SIGKILL");
+    let third = 0;
+    while (third === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      [third = 0] = imageProcesses().filter((pid) => pid !== second);
+    }
+    Deno.kill(third, "SIGKILL");
+    await failed;
+    assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
+  },
+});

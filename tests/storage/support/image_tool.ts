@@ -1,0 +1,49 @@
+/** Makes and measures images for tests, in a process of its own: a list of wishes comes in, a list of answers leaves. */
+import sharp from "sharp";
+import type { Measured, Wish } from "./images.ts";
+
+async function answer(wish: Wish): Promise<string | Measured> {
+  if ("measure" in wish) {
+    const bytes = Uint8Array.fromBase64(wish.measure);
+    const { format, width, height, hasAlpha, exif, icc, orientation } = await sharp(bytes).metadata();
+    const { data, info } = await sharp(bytes).raw().toBuffer({ resolveWithObject: true });
+    const pixel = (x: number, y: number) => [
+      ...data.subarray((y * info.width + x) * info.channels).subarray(0, info.channels),
+    ];
+    return {
+      format,
+      size: `${width}x${height}`,
+      hasAlpha,
+      metadata: exif !== undefined || icc !== undefined || orientation !== undefined,
+      topLeft: pixel(0, 0),
+      bottomRight: pixel(info.width - 1, info.height - 1),
+    };
+  }
+  const { width, height, format } = wish;
+  // Left half red, right half blue; `alpha` is that of the right half.
+  const half = (background: { r: number; g: number; b: number; alpha: number }, left: number) => ({
+    input: { create: { width: width / 2, height, channels: 4 as const, background } },
+    left,
+    top: 0,
+  });
+  const background = { r: 0, g: 0, b: 0, alpha: 0 };
+  let image = sharp({ create: { width, height, channels: 4, background } }).composite([
+    half({ r: 255, g: 0, b: 0, alpha: 1 }, 0),
+    half({ r: 0, g: 0, b: 255, alpha: wish.alpha ?? 1 }, width / 2),
+  ]);
+  if (wish.noise === true) {
+    const noise = sharp({
+      create: { width, height, channels: 3, background, noise: { type: "gaussian", mean: 128, sigma: 50 } },
+    });
+    image = sharp(await noise.png().toBuffer());
+  }
+  if (wish.opaqueChannel === false) image = image.flatten();
+  if (wish.orientation !== undefined) image = image.withMetadata({ orientation: wish.orientation });
+  const bytes = await image.toFormat(format).toBuffer();
+  return bytes.toBase64();
+}
+
+const wishes: Wish[] = await new Response(Deno.stdin.readable).json();
+const answers = [];
+for (const wish of wishes) answers.push(await answer(wish));
+await new Response(JSON.stringify(answers)).body?.pipeTo(Deno.stdout.writable);

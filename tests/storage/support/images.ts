@@ -1,0 +1,61 @@
+/** Images for tests, made and measured by sharp in a process that may load it; tests themselves may not. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+
+/** An image to make, or the bytes of one to measure, in base64. */
+export type Wish = {
+  readonly width: number;
+  readonly height: number;
+  readonly format: "jpeg" | "png" | "webp" | "gif" | "avif" | "tiff";
+  readonly alpha?: number;
+  readonly opaqueChannel?: boolean;
+  readonly orientation?: number;
+  readonly noise?: boolean;
+} | { readonly measure: string };
+
+export interface Measured {
+  readonly format: string;
+  readonly size: string;
+  readonly hasAlpha: boolean;
+  /** Whether there is anything that tells of camera, place or colour profile. */
+  readonly metadata: boolean;
+  readonly topLeft: number[];
+  readonly bottomRight: number[];
+}
+
+async function ask(wishes: readonly Wish[]): Promise<unknown[]> {
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-prompt",
+      "--allow-ffi",
+      "--allow-read",
+      "--allow-env",
+      fileURLToPath(new URL("./image_tool.ts", import.meta.url)),
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const input = child.stdin.getWriter();
+  await input.write(new TextEncoder().encode(JSON.stringify(wishes)));
+  await input.close();
+  const { success, stdout, stderr } = await child.output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+/** Left half red, right half blue, in each of the forms asked for. */
+export async function makeImages<Name extends string>(
+  wishes: Record<Name, Exclude<Wish, { readonly measure: string }>>,
+): Promise<Record<Name, Uint8Array<ArrayBuffer>>> {
+  const made = await ask(Object.values(wishes));
+  return Object.fromEntries(
+    Object.keys(wishes).map((name, at) => [name, Uint8Array.fromBase64(String(made[at]))]),
+  ) as Record<Name, Uint8Array<ArrayBuffer>>;
+}
+
+export async function measure(images: readonly Uint8Array[]): Promise<Measured[]> {
+  return await ask(images.map((bytes) => ({ measure: bytes.toBase64() }))) as Measured[];
+}

@@ -1,0 +1,344 @@
+/** Thumbnails: sizes, forms and errors of the contract, made by the real process. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { deflateSync } from "node:zlib";
+import { ServiceError } from "../../mod/errors.ts";
+import { storageLimits } from "../../mod/limits.ts";
+import { ProcessThumbnailMaker, type ThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
+import { makeImages, measure } from "./support/images.ts";
+import { errorOf, startTestStorage, type TestStorage } from "./support/test_storage.ts";
+
+const types = { jpeg: "image/jpeg", png: "image/png", webp: "image/webp", gif: "image/gif" } as const;
+
+/** One process for all tests of this file; each storage gets it wrapped, so that it does not close it. */
+function borrowed(maker: ThumbnailMaker): ThumbnailMaker {
+  return {
+    make: (load, spec) => maker.make(load, spec),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
+async function thumbnail(s: TestStorage, id: string, query: string) {
+  const response = await s.request(`/api/storage/${id}?${query}`);
+  assert.equal(response.status, 200, query);
+  return { headers: response.headers, bytes: await response.bytes() };
+}
+
+/** Head of a PNG of this size, whose pixels nobody wrote. */
+function emptyPng(width: number, height: number): Uint8Array<ArrayBuffer> {
+  const chunk = (type: string, data: Uint8Array) => {
+    const body = [...new TextEncoder().encode(type), ...data];
+    const bytes = new Uint8Array(12 + data.length);
+    const view = new DataView(bytes.buffer);
+    view.setUint32(0, data.length);
+    bytes.set(body, 4);
+    view.setUint32(8 + data.length, crc32(Uint8Array.from(body)));
+    return bytes;
+  };
+  const header = new Uint8Array(13);
+  const view = new DataView(header.buffer);
+  view.setUint32(0, width);
+  view.setUint32(4, height);
+  header.set([8, 2, 0, 0, 0], 8);
+  const signature = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10);
+  const parts = [
+    signature,
+    chunk("IHDR", header),
+    chunk("IDAT", deflateSync(new Uint8Array(1_000))),
+    chunk("IEND", new Uint8Array(0)),
+  ];
+  return new Uint8Array(parts.flatMap((part) => [...part]));
+}
+
+function crc32(bytes: Uint8Array): number {
+  let crc = 0xffffffff;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}
+
+Deno.test("thumbnails of real images", async (t) => {
+  const images = await makeImages({
+    jpeg: { width: 200, height: 100, format: "jpeg" },
+    png: { width: 200, height: 100, format: "png", opaqueChannel: false },
+    webp: { width: 200, height: 100, format: "webp", opaqueChannel: false },
+    gif: { width: 200, height: 100, format: "gif" },
+    opaqueAlpha: { width: 200, height: 100, format: "png" },
+    clear: { width: 200, height: 100, format: "png", alpha: 0.5 },
+    clearWebp: { width: 200, height: 100, format: "webp", alpha: 0 },
+    upright: { width: 200, height: 100, format: "jpeg", orientation: 6 },
+    avif: { width: 64, height: 64, format: "avif" },
+    tiff: { width: 64, height: 64, format: "tiff" },
+    noisyJpeg: { width: 120, height: 90, format: "jpeg", noise: true },
+    noisyPng: { width: 60, height: 45, format: "png", noise: true },
+  });
+  await using maker = new ProcessThumbnailMaker();
+  await using s = await startTestStorage({ thumbnailMaker: borrowed(maker), uploadBytesMax: 40_000_000 });
+  const id = await s.upload(images.jpeg, { type: "image/jpeg", name: "a.jpg" });
+  const sha256 = String((await s.call("files:metadata", { id }) as Record<string, unknown>)["sha256"]);
+
+  await t.step("TH1 contain fits the box and never scales up, cover fills it", async () => {
+    const sizes: [query: string, size: string][] = [
+      ["thumb=50", "50x25"],
+      ["thumb=50x50", "50x25"],
+      ["thumb=50x10", "20x10"],
+      ["thumb=400x300", "200x100"],
+      ["thumb=1024&fit=contain", "200x100"],
+      ["thumb=1", "1x1"],
+      ["thumb=50&fit=cover", "50x50"],
+      ["thumb=20x60&fit=cover", "20x60"],
+      ["thumb=400x300&fit=cover", "400x300"],
+    ];
+    const made = [];
+    for (const [query] of sizes) made.push((await thumbnail(s, id, query)).bytes);
+    const measured = await measure(made);
+    assert.deepEqual(measured.map(({ size }) => size), sizes.map(([, size]) => size));
+    assert.ok(measured.every(({ format }) => format === "jpeg"));
+    // Cropped in the middle: half of it red, half of it blue.
+    const [red = 0, , blue = 0] = measured[6]?.topLeft ?? [];
+    assert.ok(red > 200 && blue < 60, `${red} ${blue}`);
+    const [redEnd = 0, , blueEnd = 0] = measured[6]?.bottomRight ?? [];
+    assert.ok(blueEnd > 200 && redEnd < 60, `${redEnd} ${blueEnd}`);
+  });
+
+  await t.step("TH2 PNG when the image has transparency, JPEG otherwise", async () => {
+    const forms: [bytes: Uint8Array<ArrayBuffer>, type: string, made: string][] = [
+      [images.png, types.png, "image/jpeg"],
+      [images.webp, types.webp, "image/jpeg"],
+      [images.gif, types.gif, "image/jpeg"],
+      [images.opaqueAlpha, types.png, "image/jpeg"],
+      [images.clear, types.png, "image/png"],
+      [images.clearWebp, types.webp, "image/png"],
+      // One of the four by its bytes too, though another than it says.
+      [images.png, "Image/JPEG; a=b", "image/jpeg"],
+    ];
+    for (const [bytes, type, made] of forms) {
+      const got = await thumbnail(s, await s.upload(bytes, { type }), "thumb=40");
+      assert.equal(got.headers.get("content-type"), made, type);
+      const [measured] = await measure([got.bytes]);
+      assert.equal(`image/${measured?.format}`, made);
+      assert.equal(measured?.size, "40x20");
+    }
+  });
+
+  await t.step("TH3 turned upright, without metadata", async () => {
+    const got = await thumbnail(s, await s.upload(images.upright, { type: types.jpeg }), "thumb=50");
+    const [measured] = await measure([got.bytes]);
+    assert.equal(measured?.size, "25x50");
+    assert.equal(measured?.metadata, false);
+  });
+
+  await t.step("TH4 the headers of a thumbnail, conditions, ranges and HEAD", async () => {
+    const { headers, bytes } = await thumbnail(s, id, "thumb=50x40&fit=cover");
+    assert.deepEqual(Object.fromEntries(headers), {
+      "accept-ranges": "none",
+      "cache-control": "private, max-age=2592000, immutable",
+      "content-disposition": "inline",
+      "content-length": String(bytes.length),
+      "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+      "content-type": "image/jpeg",
+      "etag": `"${sha256}.t1.50x40.cover"`,
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+    });
+    const path = `/api/storage/${id}?thumb=50x40&fit=cover`;
+    const etag = headers.get("etag") ?? "";
+    assert.equal((await s.request(path, { headers: { "If-None-Match": etag } })).status, 304);
+    const other = await s.request(`/api/storage/${id}?thumb=50x41&fit=cover`, {
+      headers: { "If-None-Match": etag },
+    });
+    assert.equal(other.status, 200);
+    assert.equal(other.headers.get("etag"), `"${sha256}.t1.50x41.cover"`);
+    await other.body?.cancel();
+    const ranged = await s.request(path, { headers: { Range: "bytes=0-1" } });
+    assert.equal(ranged.status, 200);
+    assert.deepEqual(await ranged.bytes(), bytes);
+    const head = await s.request(path, { method: "HEAD" });
+    assert.deepEqual(Object.fromEntries(head.headers), Object.fromEntries(headers));
+    const square = await thumbnail(s, id, "thumb=30");
+    assert.equal(square.headers.get("etag"), `"${sha256}.t1.30x30.contain"`);
+    const attached = await thumbnail(s, id, "thumb=30&download=1");
+    assert.equal(attached.headers.get("content-disposition"), "attachment");
+  });
+
+  await t.step("TH5 a malformed size or fit is invalid_thumbnail", async () => {
+    const wrong = [
+      "",
+      "0",
+      "x",
+      "1x",
+      "x1",
+      "0x1",
+      "1025",
+      "1x1025",
+      "050",
+      "50X50",
+      "50x50x50",
+      "-1",
+      "1.5",
+      "50 ",
+    ];
+    for (const thumb of wrong) {
+      const response = await s.request(`/api/storage/${id}?thumb=${encodeURIComponent(thumb)}`);
+      assert.equal(await errorOf(response), "400 invalid_thumbnail", thumb);
+    }
+    for (const fit of ["", "Cover", "fill"]) {
+      assert.equal(
+        await errorOf(await s.request(`/api/storage/${id}?thumb=50&fit=${fit}`)),
+        "400 invalid_thumbnail",
+      );
+    }
+    assert.equal(await errorOf(await s.request("/api/storage/none?thumb=x")), "404 not_found");
+  });
+
+  await t.step("TH6 what is none of the four types is unsupported_image", async () => {
+    const wrong: [bytes: Uint8Array<ArrayBuffer>, type: string | null][] = [
+      [images.jpeg, "text/plain"],
+      [images.jpeg, null],
+      [images.jpeg, "image/avif"],
+      [images.avif, "image/jpeg"],
+      [images.tiff, "image/png"],
+      [new TextEncoder().encode("<svg xmlns='http://www.w3.org/2000/svg'/>"), "image/png"],
+      [new Uint8Array(0), "image/png"],
+      [crypto.getRandomValues(new Uint8Array(5_000)).fill(0, 0, 3), "image/gif"],
+    ];
+    for (const [bytes, type] of wrong) {
+      const response = await s.request(`/api/storage/${await s.upload(bytes, { type })}?thumb=50`);
+      assert.equal(await errorOf(response), "415 unsupported_image", String(type));
+    }
+  });
+
+  await t.step("TH7 too many pixels are refused by the header, too many bytes by the length", async () => {
+    const wide = await s.upload(emptyPng(8_200, 5_000), { type: "image/png" });
+    assert.equal(await errorOf(await s.request(`/api/storage/${wide}?thumb=50`)), "422 image_too_large");
+    const bomb = await s.upload(emptyPng(200_000, 200_000), { type: "image/png" });
+    assert.equal(await errorOf(await s.request(`/api/storage/${bomb}?thumb=50`)), "422 image_too_large");
+    const heavy = new Uint8Array(storageLimits.thumbnailSourceBytesMax + 1);
+    heavy.set(images.jpeg);
+    const long = await s.upload(heavy, { type: "image/jpeg" });
+    assert.equal(await errorOf(await s.request(`/api/storage/${long}?thumb=50`)), "422 image_too_large");
+  });
+
+  await t.step(
+    "TH8 images cut anywhere are thumbnails or invalid_image, and the process goes on",
+    async () => {
+      const outcomes = new Map<string, number>();
+      for (const [bytes, type] of [[images.noisyJpeg, types.jpeg], [images.noisyPng, types.png]] as const) {
+        for (let percent = 1; percent < 100; percent += 7) {
+          const cut = bytes.slice(0, Math.ceil(bytes.length * percent / 100));
+          const response = await s.request(`/api/storage/${await s.upload(cut, { type })}?thumb=50`);
+          const outcome = response.status === 200 ? "200" : await errorOf(response);
+          if (response.status === 200) await response.body?.cancel();
+          assert.ok(["200", "422 invalid_image"].includes(outcome), `${type} ${percent} %: ${outcome}`);
+          outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        }
+      }
+      assert.ok((outcomes.get("422 invalid_image") ?? 0) > 10, JSON.stringify([...outcomes]));
+      await thumbnail(s, id, "thumb=77");
+    },
+  );
+
+  await t.step("TH10 deleting the file deletes its thumbnails", async () => {
+    const doomed = await s.upload(images.png, { type: types.png });
+    await thumbnail(s, doomed, "thumb=33");
+    const [row] = (await s.rows("_storage")).filter(({ _id }) => _id === doomed);
+    const blob = String(row?.["blob"]);
+    const folder = join(s.dir, "storage", "derived", blob.slice(0, 2), blob);
+    assert.deepEqual([...Deno.readDirSync(folder)].map(({ name }) => name), ["33x33.contain"]);
+    await s.call("files:remove", { id: doomed });
+    await s.service.sweep();
+    assert.throws(() => Deno.readDirSync(folder), Deno.errors.NotFound);
+  });
+});
+
+/** A maker whose thumbnails come when the test lets them. */
+class HeldMaker implements ThumbnailMaker {
+  made = 0;
+  gate = Promise.withResolvers<void>();
+
+  async make(load: () => Promise<Uint8Array<ArrayBuffer>>): Promise<Uint8Array<ArrayBuffer>> {
+    this.made++;
+    await load();
+    await this.gate.promise;
+    return Uint8Array.of(0xff, 0xd8, 0xff, 0xe0);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+Deno.test("TH9 a thumbnail is made once, for all who ask at one time and afterwards", async () => {
+  const maker = new HeldMaker();
+  await using s = await startTestStorage({ thumbnailMaker: maker });
+  const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
+  const answers = Array.from({ length: 20 }, () => s.request(`/api/storage/${id}?thumb=50`));
+  maker.gate.resolve();
+  for (const answer of answers) assert.equal((await (await answer).bytes()).length, 4);
+  assert.equal((await (await s.request(`/api/storage/${id}?thumb=50`)).bytes()).length, 4);
+  assert.equal(maker.made, 1);
+});
+
+Deno.test("TH9 an image of which none can be made is not tried again", async () => {
+  let tried = 0;
+  const maker: ThumbnailMaker = {
+    make: () => {
+      tried++;
+      return Promise.reject(new ServiceError("invalid_image"));
+    },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+  await using s = await startTestStorage({ thumbnailMaker: maker });
+  const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
+  for (const size of [50, 50, 60]) {
+    assert.equal(await errorOf(await s.request(`/api/storage/${id}?thumb=${size}`)), "422 invalid_image");
+  }
+  assert.equal(tried, 1);
+});
+
+Deno.test("TH10 a thumbnail made while its file is deleted does not stay", async () => {
+  const maker = new HeldMaker();
+  await using s = await startTestStorage({ thumbnailMaker: maker });
+  const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
+  const answer = s.request(`/api/storage/${id}?thumb=50`);
+  await s.call("files:metadata", { id });
+  await s.call("files:remove", { id });
+  await s.service.sweep();
+  maker.gate.resolve();
+  await (await answer).body?.cancel();
+  for await (const shard of Deno.readDir(join(s.dir, "storage", "derived"))) {
+    assert.deepEqual([...Deno.readDirSync(join(s.dir, "storage", "derived", shard.name))], []);
+  }
+});
+
+Deno.test("TH11 only the sizes allowed are made, and the error lists them", async () => {
+  await using s = await startTestStorage({
+    thumbnailSizes: ["100x100", "40x30"],
+    thumbnailMaker: new HeldMaker(),
+  });
+  const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
+  const refused = await s.request(`/api/storage/${id}?thumb=50`);
+  assert.match((await refused.clone().json()).errorMessage, /100x100, 40x30/);
+  assert.equal(await errorOf(refused), "400 invalid_thumbnail");
+  for (const thumb of ["100", "100x100", "40x30"]) {
+    const headers = { "If-None-Match": "*" };
+    assert.equal((await s.request(`/api/storage/${id}?thumb=${thumb}`, { headers })).status, 304, thumb);
+  }
+});
+
+Deno.test("TH12 no more wait than the limit, and closing ends them", async () => {
+  await using maker = new ProcessThumbnailMaker();
+  const gate = Promise.withResolvers<Uint8Array<ArrayBuffer>>();
+  const spec = { width: 1, height: 1, fit: "contain" } as const;
+  const count = storageLimits.thumbnailsAtOnceMax + storageLimits.thumbnailsQueuedMax;
+  const all = Array.from({ length: count }, () => maker.make(() => gate.promise, spec));
+  assert.throws(() => maker.make(() => gate.promise, spec), { code: "overloaded" });
+  const settled = Promise.allSettled(all);
+  await maker[Symbol.asyncDispose]();
+  gate.resolve(new Uint8Array(0));
+  assert.ok(
+    (await settled).every((result) => result.status === "rejected" && result.reason.code === "unavailable"),
+  );
+});
