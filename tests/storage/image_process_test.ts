@@ -4,19 +4,11 @@ import { makeImages, measure } from "./support/images.ts";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 
 /** Ids of this process's children that make thumbnails. */
-function imageProcesses(): number[] {
-  const found: number[] = [];
-  for (const { name } of Deno.readDirSync("/proc")) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const parent = /^PPid:\t(\d+)$/m.exec(Deno.readTextFileSync(`/proc/${name}/status`))?.[1];
-      const command = Deno.readTextFileSync(`/proc/${name}/cmdline`);
-      if (Number(parent) === Deno.pid && command.includes("thumbnails/process.ts")) found.push(Number(name));
-    } catch {
-      // It ended while it was looked at.
-    }
-  }
-  return found;
+async function imageProcesses(): Promise<number[]> {
+  const { stdout } = await new Deno.Command("ps", { args: ["-o", "pid=,args=", "--ppid", String(Deno.pid)] })
+    .output();
+  return new TextDecoder().decode(stdout).split("\n").filter((line) => line.includes("thumbnails/process.ts"))
+    .map((line) => parseInt(line));
 }
 
 const spec = { width: 20, height: 20, fit: "cover" } as const;
@@ -27,9 +19,9 @@ Deno.test({
   fn: async () => {
     const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });
     await using maker = new ProcessThumbnailMaker();
-    assert.deepEqual(imageProcesses(), []);
+    assert.deepEqual(await imageProcesses(), []);
     assert.ok((await maker.make(() => Promise.resolve(jpeg), spec)).length > 0);
-    const [first = 0, ...others] = imageProcesses();
+    const [first = 0, ...others] = await imageProcesses();
     assert.ok(first > 0 && others.length === 0);
     // Stopped, so that both are under way when it is killed; each is made by the next process.
     Deno.kill(first, "SIGSTOP");
@@ -40,7 +32,7 @@ Deno.test({
     await new Promise((resolve) => setTimeout(resolve, 50));
     Deno.kill(first, "SIGKILL");
     for (const { size } of await measure(await Promise.all(both))) assert.equal(size, "20x20");
-    const [second = 0] = imageProcesses();
+    const [second = 0] = await imageProcesses();
     assert.ok(second > 0 && second !== first);
     // An image over which it ends twice is to blame.
     Deno.kill(second, "SIGSTOP");
@@ -51,7 +43,7 @@ Deno.test({
     let third = 0;
     while (third === 0) {
       await new Promise((resolve) => setTimeout(resolve, 1));
-      [third = 0] = imageProcesses().filter((pid) => pid !== second);
+      [third = 0] = (await imageProcesses()).filter((pid) => pid !== second);
     }
     Deno.kill(third, "SIGKILL");
     await failed;
