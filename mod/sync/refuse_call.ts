@@ -12,31 +12,50 @@ export function refuseCall(
   if (udfPath.length > functionLimits.udfPathCharsMax) {
     return failed("unknown_function", `Unknown function: the path has ${udfPath.length} characters`);
   }
-  const fault = faultOf(args, { place: "args", depth: 1 });
+  const size: Size = { charsMax: 0 };
+  const fault = faultOf(args, { place: "args", depth: 1, size }) ?? sizeFault(args, size);
   return fault === null ? null : failed("args", fault);
+}
+
+/** The most characters the arguments seen so far can have as JSON text. */
+interface Size {
+  charsMax: number;
 }
 
 interface Place {
   readonly place: string;
   readonly depth: number;
+  readonly size: Size;
 }
 
-function faultOf(value: unknown, { place, depth }: Place): string | null {
-  if (typeof value === "number") return Number.isFinite(value) ? null : `${place}: number out of range`;
-  if (typeof value !== "object" || value === null) return null;
+/** Characters of the longest number, `-1.2345678901234567e-308`, and of what parts it from the next value. */
+const NUMBER_CHARS_MAX = 25;
+/** A control character becomes `\u0000`. */
+const ESCAPED_CHARS_MAX = 6;
+
+/** Most arguments are far from the limit whatever their text; only for the others it is made and measured. */
+function sizeFault(args: Record<string, unknown>, { charsMax }: Size): string | null {
+  if (charsMax <= functionLimits.argsCharsMax) return null;
+  const { length } = JSON.stringify(args);
+  if (length <= functionLimits.argsCharsMax) return null;
+  return `args: ${length} characters, the limit is ${functionLimits.argsCharsMax}`;
+}
+
+function faultOf(value: object, { place, depth, size }: Place): string | null {
   if (depth > functionLimits.argsDepthMax) {
     return `args: nested deeper than ${functionLimits.argsDepthMax} levels`;
   }
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const fault = childFault(value[i], { depth, place: () => `${place}[${i}]` });
+      const fault = childFault(value[i], { depth, size, place: () => `${place}[${i}]` });
       if (fault !== null) return fault;
     }
     return null;
   }
   const fields = value as Record<string, unknown>;
   for (const key of Object.keys(fields)) {
-    const fault = childFault(fields[key], { depth, place: () => `${place}.${key.slice(0, 64)}` });
+    size.charsMax += key.length * ESCAPED_CHARS_MAX + 4;
+    const fault = childFault(fields[key], { depth, size, place: () => `${place}.${key.slice(0, 64)}` });
     if (fault !== null) return fault;
   }
   return null;
@@ -45,13 +64,17 @@ function faultOf(value: unknown, { place, depth }: Place): string | null {
 /** Scalars, which most values are, cost no text for their place. */
 function childFault(
   value: unknown,
-  { depth, place }: { readonly depth: number; readonly place: () => string },
+  { depth, size, place }: { readonly depth: number; readonly size: Size; readonly place: () => string },
 ): string | null {
+  size.charsMax += NUMBER_CHARS_MAX;
   switch (typeof value) {
     case "object":
-      return value === null ? null : faultOf(value, { place: place(), depth: depth + 1 });
+      return value === null ? null : faultOf(value, { place: place(), depth: depth + 1, size });
     case "number":
       return Number.isFinite(value) ? null : `${place()}: number out of range`;
+    case "string":
+      size.charsMax += value.length * ESCAPED_CHARS_MAX;
+      return null;
     default:
       return null;
   }

@@ -1,6 +1,7 @@
 /** Limits of a socket: what is held, what is merged, what ends it. */
 import assert from "node:assert/strict";
-import { socketLimits } from "../../mod/limits.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { functionLimits, socketLimits } from "../../mod/limits.ts";
 import { World } from "./support/world.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 
@@ -353,4 +354,53 @@ Deno.test("WL7 what a socket that has gone held is let go", async () => {
   assert.equal(world.hub.socketCount, 0);
   assert.equal(world.clock.tickerCount, 0);
   assert.equal(world.host.mutationRuns, 1);
+});
+
+Deno.test("arguments over their limit are an error of that call alone, however they are written", async () => {
+  const { argsCharsMax } = functionLimits;
+  const world = new World({ actions: { size: ({ text }) => String(text).length } });
+  const socket = world.connected();
+  const error = (chars: number) => `args: ${chars} characters, the limit is ${argsCharsMax}`;
+  const envelope = '{"text":""}'.length;
+  const failure = (type: string, requestId: number, chars: number) => ({
+    type,
+    requestId,
+    success: false,
+    errorMessage: error(chars),
+    errorData: null,
+    logLines: [],
+  });
+  socket.frames.length = 0;
+  socket.tell({ type: "Action", requestId: 1, udfPath: "size", args: { text: "x".repeat(argsCharsMax) } });
+  assert.deepEqual(socket.frames.pop(), failure("ActionResponse", 1, argsCharsMax + envelope));
+  // Six characters each as JSON text.
+  const escaped = "\u0001".repeat(Math.ceil(argsCharsMax / 6));
+  socket.tell({ type: "Mutation", requestId: 2, udfPath: "nothing", args: { text: escaped } });
+  assert.deepEqual(socket.frames.pop(), failure("MutationResponse", 2, escaped.length * 6 + envelope));
+  socket.add(0, "get", { text: "x".repeat(argsCharsMax) });
+  await settle();
+  assert.deepEqual(socket.all("Transition").at(-1)?.modifications, [{
+    type: "QueryFailed",
+    queryId: 0,
+    errorMessage: error(argsCharsMax + envelope),
+    errorData: null,
+    logLines: [],
+  }]);
+  const fits = { text: "x".repeat(argsCharsMax - envelope) };
+  socket.tell({ type: "Action", requestId: 3, udfPath: "size", args: fits });
+  await settle();
+  assert.deepEqual(socket.frames.at(-1), {
+    type: "ActionResponse",
+    requestId: 3,
+    success: true,
+    result: fits.text.length,
+    logLines: [],
+  });
+  const refused = await world.hub.query({
+    udfPath: "get",
+    args: { text: "x".repeat(argsCharsMax) },
+    identity: anonymous,
+    origin: "client",
+  });
+  assert.equal(!refused.ok && refused.error.kind, "args");
 });
