@@ -76,7 +76,8 @@ export class QueryTable {
   release(query: SharedQuery): void {
     if (query.wanted || query.run !== null) return;
     const outcome = query.newest?.outcome;
-    const keepable = query.current && !query.nondeterministic &&
+    // What the service asks for itself (a session, a file) it remembers itself: here it would only push the app's out.
+    const keepable = query.current && !query.nondeterministic && query.spec.origin !== "system" &&
       query.readSet !== null && !readsUnknown(query.readSet);
     if (outcome === undefined || !keepable) {
       this.drop(query);

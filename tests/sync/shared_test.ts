@@ -290,6 +290,15 @@ Deno.test("HC8 kept results are bounded, the longest unused leaves first", async
   assert.equal(world.host.runs.length, 1);
 });
 
+Deno.test("HC8 what the service asks for itself takes no room from the app's results", async () => {
+  const world = new World();
+  const ask = (key: string) =>
+    world.hub.query({ udfPath: "_system/x:find", args: { key }, identity: anonymous, origin: "system" });
+  await Promise.all([ask("a"), ask("a")]);
+  assert.equal(world.host.runs.length, 1, "asked at once, it is run once");
+  assert.equal(world.hub.queryCount, 0);
+});
+
 Deno.test("HC8 one-shot queries that wait are bounded", async () => {
   const world = new World({ auto: false });
   const ask = (i: number) =>
