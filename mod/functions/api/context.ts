@@ -20,7 +20,10 @@ export interface Auth {
   adminId(): Id<"_admins"> | null;
   /** Id of the session, or `null`; external tokens have none. */
   sessionId(): string | null;
-  /** The ids together with the claims of an external token; `null` for anonymous callers. */
+  /**
+   * The ids together with the claims of an external token; `null` for anonymous callers. Who looks at `claims` has read
+   * the session: two tokens of one user may differ in them.
+   */
   identity(): CallerIdentity | null;
 }
 

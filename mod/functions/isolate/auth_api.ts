@@ -24,12 +24,17 @@ export class AuthApi implements Auth {
   }
 
   identity(): CallerIdentity | null {
-    const { principal, userId, adminId, claims } = this.#principal();
+    const { principal, userId, adminId, claims = {} } = this.#principal();
     if (principal === null) return null;
+    const call = this.#call;
     return {
       userId: userId as Id<"_users"> | null,
       adminId: adminId as Id<"_admins"> | null,
-      claims: structuredClone(claims ?? {}),
+      /** Two tokens of one principal may carry different claims: who looks at them shares with the session only. */
+      get claims() {
+        call.scope = "session";
+        return structuredClone(claims);
+      },
     };
   }
 

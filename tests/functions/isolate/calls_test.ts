@@ -88,6 +88,7 @@ const app = {
       return null;
     });
     export const who = query((ctx) => ({ user: ctx.auth.userId(), identity: ctx.auth.identity() }));
+    export const ids = query((ctx) => ctx.auth.identity()?.userId ?? null);
     export const session = query((ctx) => ctx.auth.sessionId());
     export const spread = query(({ db, ...rest }) => ({ ...rest }.auth.userId()));
   `,
@@ -256,13 +257,15 @@ Deno.test("queries answer with their value, or with an error that says what is w
 
   await t.step("what was read of the identity is reported", async () => {
     const identity = user("u1", "s1");
-    const [ping, who, session, spread] = (await reader.wave(
-      [["ping"], [notes("who")], [notes("session")], [notes("spread")]].map(([path = ""]) =>
+    const [ping, ids, who, session, spread] = (await reader.wave(
+      ["ping", notes("ids"), notes("who"), notes("session"), notes("spread")].map((path) =>
         call(path, {}, { identity })
       ),
     )).answers;
     assert.equal(ping?.details.scope, "nothing");
-    assert.deepEqual([who?.details.scope, who?.value], ["principal", {
+    assert.deepEqual([ids?.details.scope, ids?.value], ["principal", "u1"]);
+    // Claims belong to one token, so the result that shows them belongs to one session.
+    assert.deepEqual([who?.details.scope, who?.value], ["session", {
       user: "u1",
       identity: { userId: "u1", adminId: null, claims: {} },
     }]);
