@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { BenchContext } from "./context.ts";
 import { accountRows } from "./rows/accounts.ts";
+import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
@@ -17,6 +18,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   subscriptions: subscriptionRows,
   memory: memoryRows,
   accounts: accountRows,
+  data: dataRows,
 };
 
 const encoder = new TextEncoder();
