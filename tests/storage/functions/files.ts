@@ -1,0 +1,31 @@
+/** What the tests of a real server do with files. */
+import { action, mutation, query } from "syncline/server";
+import { z } from "zod";
+
+export const generate = mutation((ctx) => ctx.storage.generateUploadUrl());
+
+export const metadata = query({
+  args: { id: z.string() },
+  handler: (ctx, { id }) => ctx.storage.getMetadata(id),
+});
+
+export const signedUrl = query({
+  args: { id: z.string() },
+  handler: (ctx, { id }) => ctx.storage.getSignedUrl(id, { ttlSeconds: 60 }),
+});
+
+export const remove = mutation({
+  args: { id: z.string() },
+  handler: (ctx, { id }) => ctx.storage.delete(id),
+});
+
+/** Copies a file, and says how long the copy is by asking for it again. */
+export const copy = action({
+  args: { id: z.string() },
+  handler: async (ctx, { id }) => {
+    const blob = await ctx.storage.get(id);
+    if (blob === null) return null;
+    const copied = await ctx.storage.store(blob, { name: "copy" });
+    return { id: copied, size: (await ctx.storage.get(copied))?.size };
+  },
+});

@@ -1,0 +1,179 @@
+/** Files on a real server, over real connections, also when either side is killed. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { childrenOf, commandLine } from "../bench/support/process_tree.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
+import { makeImages, measure } from "./support/images.ts";
+
+const functions = "tests/storage/functions";
+
+async function start(dataDir: string, flags: readonly string[] = []): Promise<ServerProcess> {
+  return await ServerProcess.start({ dataDir, functions, flags });
+}
+
+async function upload(server: ServerProcess, body: BodyInit, type?: string): Promise<Response> {
+  const url = `http://127.0.0.1:${server.port}${await server.call("mutation", "files:generate")}`;
+  return await fetch(url, {
+    method: "POST",
+    body,
+    ...(type !== undefined && { headers: { "Content-Type": type } }),
+  });
+}
+
+function readUrl(server: ServerProcess, id: string): string {
+  return `http://127.0.0.1:${server.port}/api/storage/${id}`;
+}
+
+async function blobsIn(dataDir: string): Promise<string[]> {
+  const found: string[] = [];
+  for await (const shard of Deno.readDir(join(dataDir, "storage"))) {
+    if (!/^[0-9a-f]{2}$/.test(shard.name)) continue;
+    for await (const { name } of Deno.readDir(join(dataDir, "storage", shard.name))) {
+      found.push(join(dataDir, "storage", shard.name, name));
+    }
+  }
+  return found;
+}
+
+Deno.test("files over real connections", async (t) => {
+  const dataDir = await Deno.makeTempDir();
+  const server = await start(dataDir, ["--upload-max-bytes", "3MiB"]);
+  try {
+    await t.step(
+      "UP7 FR10 what is uploaded is read again, in parts and beside clients that leave",
+      async () => {
+        const contents = new Uint8Array(3_000_000).map((_, at) => (at * 7919) >> 5);
+        const { storageId: id } = await (await upload(server, contents, "application/x-test")).json();
+        assert.deepEqual(await (await fetch(readUrl(server, id))).bytes(), contents);
+        const part = await fetch(readUrl(server, id), { headers: { Range: "bytes=1000-1999999" } });
+        assert.deepEqual(await part.bytes(), contents.slice(1_000, 2_000_000));
+        for (let count = 0; count < 20; count++) {
+          const controller = new AbortController();
+          const headers = count % 2 === 0 ? {} : { Range: "bytes=0-1000000,1500000-" };
+          const response = await fetch(readUrl(server, id), { signal: controller.signal, headers });
+          const reader = response.body?.getReader();
+          await reader?.read();
+          controller.abort();
+          await reader?.closed.catch(() => {});
+        }
+        const open = await openBlobs(server);
+        assert.ok(open <= 1, `${open} files are still open`);
+      },
+    );
+
+    await t.step("UP7 a file over the limit is refused with its status, announced or not", async () => {
+      const large = new Uint8Array(3 * 1024 * 1024 + 1);
+      const announced = await upload(server, large);
+      assert.equal(announced.status, 413);
+      assert.equal((await announced.json()).errorData.code, "file_too_large");
+      const chunked = await upload(server, new Blob([large]).stream());
+      assert.equal(chunked.status, 413);
+      await chunked.body?.cancel();
+    });
+
+    await t.step("FS5 an action stores and gets contents", async () => {
+      const { storageId: id } = await (await upload(server, new Uint8Array(1_500_000))).json();
+      const response = await fetch(`http://127.0.0.1:${server.port}/api/action`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify({ path: "files:copy", args: { id } }),
+      });
+      const { value } = await response.json();
+      assert.equal(value.size, 1_500_000);
+      assert.equal(
+        (await fetch(readUrl(server, value.id), { method: "HEAD" })).headers.get("content-length"),
+        "1500000",
+      );
+    });
+
+    await t.step("FR5 a signed URL made in an isolate opens the file", async () => {
+      const { storageId: id } = await (await upload(server, "signed")).json();
+      const url = await server.call("query", "files:signedUrl", { id });
+      assert.equal(await (await fetch(`http://127.0.0.1:${server.port}${url}`)).text(), "signed");
+      const other = `http://127.0.0.1:${server.port}${url}x`;
+      assert.equal((await (await fetch(other)).json()).errorData.code, "invalid_signature");
+    });
+
+    await t.step(
+      "TH1 TH13 thumbnails are made by a server with its own permissions, which starts no process before",
+      async () => {
+        const imageProcesses = async () => {
+          const lines = await Promise.all((await childrenOf(server.pid)).map(commandLine));
+          return lines.filter((line) => line?.includes("thumbnails/process.ts")).length;
+        };
+        assert.equal(await imageProcesses(), 0);
+        const { png } = await makeImages({ png: { width: 100, height: 50, format: "png" } });
+        const { storageId: id } = await (await upload(server, png, "image/png")).json();
+        const thumbnail = await fetch(`${readUrl(server, id)}?thumb=20`);
+        assert.equal(thumbnail.headers.get("content-type"), "image/jpeg");
+        const [measured] = await measure([await thumbnail.bytes()]);
+        assert.equal(measured?.size, "20x10");
+        assert.equal(await imageProcesses(), 1);
+      },
+    );
+  } finally {
+    await server[Symbol.asyncDispose]();
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});
+
+/** Files below `storage/` that the server's main process has open. */
+async function openBlobs(server: ServerProcess): Promise<number> {
+  // Cancelling reaches the server with the closing of the connection.
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const { stdout } = await new Deno.Command("ls", { args: ["-l", `/proc/${server.pid}/fd`], stderr: "null" })
+    .output();
+  return new TextDecoder().decode(stdout).split("\n").filter((line) => line.includes("/storage/")).length;
+}
+
+/** Rounds of killing: `SYNCLINE_DURABILITY_ROUNDS` for more. */
+const rounds = Number(Deno.env.get("SYNCLINE_DURABILITY_ROUNDS") ?? 2);
+const UPLOADS = 40;
+
+Deno.test("UP14 kill -9 during uploads leaves whole files or nothing, and loses none that was answered", async () => {
+  const dataDir = await Deno.makeTempDir();
+  const answered = new Map<string, string>();
+  try {
+    for (let round = 0; round <= rounds; round++) {
+      const server = await start(dataDir);
+      try {
+        for (const [id, sha256] of answered) {
+          const bytes = await (await fetch(readUrl(server, id))).bytes();
+          assert.equal(createHash("sha256").update(bytes).digest("hex"), sha256, `round ${round}`);
+        }
+        if (round === rounds) break;
+        const urls = await Promise.all(
+          Array.from({ length: UPLOADS }, () => server.call("mutation", "files:generate")),
+        );
+        const all = urls.map(async (url, at) => {
+          const contents = new Uint8Array(50_000 + at * 10_000).fill(at + round);
+          const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+            method: "POST",
+            body: contents,
+          });
+          const { storageId } = await response.json();
+          answered.set(storageId, createHash("sha256").update(contents).digest("hex"));
+        });
+        const done = Promise.allSettled(all);
+        // The kill falls among the commits of the uploads.
+        const before = answered.size;
+        while (answered.size < before + 3 + round * 5) await new Promise((resolve) => setTimeout(resolve, 1));
+        await server.kill();
+        await done;
+      } finally {
+        await server[Symbol.asyncDispose]();
+      }
+      // Whatever has a blob's name is whole: its length is one of those sent, and all its bytes are alike.
+      for (const path of await blobsIn(dataDir)) {
+        const bytes = await Deno.readFile(path);
+        assert.equal((bytes.length - 50_000) % 10_000, 0, path);
+        assert.ok(bytes.every((byte) => byte === bytes[0]), path);
+      }
+    }
+    assert.ok(answered.size > 3);
+    assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "tmp"))], []);
+  } finally {
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});
