@@ -1,0 +1,322 @@
+/** Scheduled functions on the real engine, with a clock in the test's hands. */
+import assert from "node:assert/strict";
+import { schedulerLimits } from "../../mod/limits.ts";
+import { World } from "./support/world.ts";
+
+const SECOND = 1_000;
+const DAY = 86_400_000;
+
+// deno-lint-ignore no-explicit-any -- jobs are looked at in many ways
+async function jobs(world: World): Promise<any[]> {
+  // deno-lint-ignore no-explicit-any -- as above
+  return await world.query("app:jobs") as any[];
+}
+
+function schedule(world: World, path: string, text: string, when = 0): Promise<unknown> {
+  return world.mutate("app:schedule", { path, args: { text }, when });
+}
+
+Deno.test("a job tells its name, arguments, times and state, from waiting to its end", async () => {
+  await using world = await World.open();
+  const at = world.clock.now();
+  const id = await schedule(world, "app:note", "a", 5 * SECOND);
+  const [waiting] = await jobs(world);
+  assert.deepEqual({ ...waiting, _creationTime: 0 }, {
+    _id: id,
+    _creationTime: 0,
+    name: "app:note",
+    args: { text: "a" },
+    scheduledTime: at + 5 * SECOND,
+    state: { kind: "pending" },
+    functionKind: "mutation",
+  });
+  await world.advance(5 * SECOND);
+  const [ended] = await jobs(world);
+  assert.deepEqual(ended.state, { kind: "success" });
+  assert.equal(ended.completedTime, at + 5 * SECOND);
+});
+
+Deno.test("what a rolled back mutation scheduled was never there, also when a nested one is rolled back", async () => {
+  await using world = await World.open();
+  await assert.rejects(world.mutate("app:scheduleAndThrow", { text: "a" }), /thrown after scheduling/);
+  await world.mutate("app:scheduleInNested", { text: "b" });
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), ["b outside"]);
+  assert.equal((await jobs(world)).length, 1);
+});
+
+Deno.test("a mutation's writes and the end of its job are one commit", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:note", "a");
+  await world.quiet();
+  const runs = world.entries.filter(({ changes }) => changes.some(({ table }) => table === "notes"));
+  assert.equal(runs.length, 1);
+  assert.deepEqual(runs[0]?.changes.map(({ table }) => table).sort(), ["_scheduled_functions", "notes"]);
+});
+
+Deno.test("a mutation that fails leaves nothing but the word that it failed, and is not run again", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:note", "bad");
+  await world.advance(DAY);
+  assert.deepEqual(await world.query("app:texts"), []);
+  const [job] = await jobs(world);
+  assert.deepEqual(job.state, { kind: "failed", error: "no bad" });
+  assert.equal(world.entries.length, 2);
+});
+
+Deno.test("jobs run by time, then in the order in which they were made", async () => {
+  await using world = await World.open();
+  const at = world.clock.now() + SECOND;
+  await world.mutate("app:scheduleMany", { texts: ["2", "3"], at });
+  await world.mutate("app:scheduleMany", { texts: ["1"], at: at - 1 });
+  await world.mutate("app:scheduleMany", { texts: ["4"], at });
+  await world.advance(SECOND);
+  assert.deepEqual(await world.query("app:texts"), ["1", "2", "3", "4"]);
+});
+
+Deno.test("more jobs than main remembers run all the same, once and in order, and over a restart", async () => {
+  await using world = await World.open({ jobsKnownMax: 7 });
+  const texts = Array.from({ length: 120 }, (_, i) => `${i}`);
+  const at = world.clock.now();
+  // From the last to the first, so that what is known has to give way all the time.
+  for (let from = 110; from >= 0; from -= 10) {
+    await world.mutate("app:scheduleMany", { texts: texts.slice(from, from + 10), at: at + SECOND + from });
+  }
+  await world.advance(SECOND + 54);
+  assert.deepEqual(await world.query("app:texts"), texts.slice(0, 60));
+  await world.restart();
+  await world.advance(SECOND);
+  assert.deepEqual(await world.query("app:texts"), texts);
+});
+
+Deno.test("a job that was due while the server was down runs at its start", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:note", "a", 10 * SECOND);
+  await world.restart({ downMs: DAY });
+  assert.deepEqual(await world.query("app:texts"), ["a"]);
+});
+
+Deno.test("scheduled functions run as nobody and reach internal ones", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:hidden", "a");
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), ["a null"]);
+});
+
+Deno.test("an action is in progress from before its first step to its end", async () => {
+  await using world = await World.open();
+  const id = await schedule(world, "app:wait", "a");
+  await world.quiet();
+  assert.deepEqual((await jobs(world))[0].state, { kind: "inProgress" });
+  assert.deepEqual(await world.query("app:texts"), ["a began"]);
+  world.holds.release();
+  await world.quiet();
+  assert.deepEqual((await jobs(world)).map(({ _id, state }) => [_id, state]), [[id, { kind: "success" }]]);
+});
+
+Deno.test("an action that throws has failed, with its writes in place", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:wait", "failing");
+  await world.quiet();
+  world.holds.release();
+  await world.quiet();
+  assert.deepEqual((await jobs(world))[0].state, { kind: "failed", error: "no failing" });
+});
+
+Deno.test("an action that was running when the server ended is not run again", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:wait", "a");
+  await world.quiet();
+  await world.restart({ downMs: SECOND });
+  await world.advance(DAY);
+  assert.deepEqual(await world.query("app:texts"), ["a began"]);
+  const [job] = await jobs(world);
+  assert.equal(job.state.kind, "failed");
+  assert.match(job.state.error, /^Interrupted/);
+});
+
+Deno.test("a canceled job does not run, and canceling what has ended changes nothing", async () => {
+  await using world = await World.open();
+  const id = await schedule(world, "app:note", "a", SECOND);
+  await world.mutate("app:cancel", { id });
+  await world.mutate("app:cancelOwn", { text: "b" });
+  const other = await schedule(world, "app:note", "c");
+  await world.advance(DAY);
+  await world.mutate("app:cancel", { id: other });
+  assert.deepEqual(await world.query("app:texts"), ["c"]);
+  assert.deepEqual((await jobs(world)).map(({ state }) => state.kind), ["canceled", "canceled", "success"]);
+});
+
+Deno.test("a cancellation that comes between the look and the run wins", async () => {
+  await using world = await World.open();
+  const id = await schedule(world, "app:note", "a", SECOND);
+  // The run stands in the writer's line behind the cancellation.
+  const [, { state }] = await Promise.all([
+    world.mutate("app:cancel", { id }),
+    world.system("_system/scheduler:runMutation", { id }) as Promise<{ state: unknown }>,
+  ]);
+  assert.equal(state, null);
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), []);
+});
+
+Deno.test("a canceled action goes on and stays canceled", async () => {
+  await using world = await World.open();
+  const id = await schedule(world, "app:wait", "a");
+  await world.quiet();
+  await world.mutate("app:cancel", { id });
+  world.holds.release();
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), ["a began", "a ended"]);
+  assert.equal((await jobs(world))[0].state.kind, "canceled");
+});
+
+Deno.test("a job that the server could not run now is run later, and its place in line is kept", async () => {
+  await using world = await World.open();
+  world.fault = ({ udfPath }) =>
+    udfPath.startsWith("_system/") ? { message: "the disk is full", retryable: true } : null;
+  await schedule(world, "app:note", "a");
+  await schedule(world, "app:wait", "b");
+  await world.advance(10 * SECOND);
+  assert.deepEqual(await world.query("app:texts"), []);
+  assert.deepEqual((await jobs(world)).map(({ state }) => state.kind), ["pending", "pending"]);
+  world.fault = () => null;
+  await world.advance(schedulerLimits.retryMsMax);
+  assert.deepEqual(await world.query("app:texts"), ["a", "b began"]);
+});
+
+Deno.test("failures of the server are not tried again and again without a pause", async () => {
+  await using world = await World.open();
+  let tries = 0;
+  world.fault = ({ udfPath }) => {
+    if (!udfPath.endsWith(":runMutation")) return null;
+    tries++;
+    return { message: "the disk is full", retryable: true };
+  };
+  await schedule(world, "app:note", "a");
+  await world.advance(60 * 60 * SECOND);
+  assert(tries > 50 && tries < 100, `${tries} tries in an hour`);
+});
+
+Deno.test("an action that was refused a runner waits again and runs later", async () => {
+  await using world = await World.open();
+  let refused = 0;
+  world.fault = ({ udfPath }) =>
+    udfPath === "app:wait" && refused++ < 3 ? { message: "overloaded", retryable: true } : null;
+  await schedule(world, "app:wait", "a");
+  await world.quiet();
+  assert.deepEqual((await jobs(world))[0].state, { kind: "pending" });
+  await world.advance(10 * SECOND);
+  assert.deepEqual(await world.query("app:texts"), ["a began"]);
+});
+
+Deno.test("a mutation that took its isolate down has failed and is not run again", async () => {
+  await using world = await World.open();
+  world.fault = ({ udfPath }) =>
+    udfPath.endsWith(":runMutation") ? { message: "The mutation took longer than 5 s" } : null;
+  await schedule(world, "app:note", "a");
+  await world.quiet();
+  world.fault = () => null;
+  await world.advance(DAY);
+  assert.deepEqual(await world.query("app:texts"), []);
+  assert.deepEqual((await jobs(world))[0].state, {
+    kind: "failed",
+    error: "The mutation took longer than 5 s",
+  });
+});
+
+Deno.test("the end of an action is written down however often that fails", async () => {
+  await using world = await World.open();
+  let failures = 0;
+  world.fault = ({ udfPath }) =>
+    udfPath.endsWith(":finish") && failures++ < 5 ? { message: "the disk is full" } : null;
+  await schedule(world, "app:wait", "a");
+  await world.quiet();
+  world.holds.release();
+  await world.quiet();
+  await world.advance(10 * SECOND);
+  assert.deepEqual((await jobs(world))[0].state, { kind: "success" });
+  assert.equal(failures, 6);
+});
+
+Deno.test("jobs that a lost commit stream did not tell of are found after the reload", async () => {
+  await using world = await World.open();
+  world.scheduler.applyCommits = () => {};
+  await schedule(world, "app:note", "a");
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), []);
+  world.scheduler.reload();
+  await world.quiet();
+  assert.deepEqual(await world.query("app:texts"), ["a"]);
+});
+
+Deno.test("a clock that is set forward is noticed within half a minute", async () => {
+  await using world = await World.open();
+  await schedule(world, "app:note", "a", 60 * 60 * SECOND);
+  await world.advance(schedulerLimits.clockLookMs);
+  assert((world.clock.nextAt ?? Infinity) - world.clock.now() <= schedulerLimits.clockLookMs);
+});
+
+Deno.test("what has ended is kept for seven days and then deleted in small steps", async () => {
+  await using world = await World.open();
+  const count = schedulerLimits.rowsCleanedMax * 2 + 10;
+  const texts = Array.from({ length: count }, (_, i) => `${i}`);
+  await world.mutate("app:scheduleMany", { texts, at: world.clock.now() });
+  await schedule(world, "app:note", "much later", 30 * DAY);
+  await world.quiet();
+  const clean = () =>
+    world.system("_system/scheduler:clean", {
+      before: world.clock.now() - schedulerLimits.resultKeptMs,
+    });
+  world.clock.moveTo(world.clock.now() + schedulerLimits.resultKeptMs);
+  assert.equal(await clean(), false);
+  assert.equal((await jobs(world)).length, count + 1);
+  world.clock.moveTo(world.clock.now() + 1);
+  assert.deepEqual([await clean(), await clean(), await clean()], [true, true, false]);
+  assert.deepEqual((await jobs(world)).map(({ args }) => args.text), ["much later"]);
+});
+
+Deno.test("app code reads jobs and cannot write them", async () => {
+  await using world = await World.open();
+  const id = await schedule(world, "app:note", "a", DAY);
+  assert.equal((await world.query("app:job", { id }) as { name: string }).name, "app:note");
+  await assert.rejects(world.mutate("app:removeJob", { id }), /_scheduled_functions.*cannot write/);
+});
+
+const mistakes: Record<string, readonly [args: Record<string, unknown>, message: RegExp]> = {
+  "a query": [{ path: "app:texts", when: 0 }, /"app:texts" is a query: only mutations and actions/],
+  "an unknown function": [{ path: "app:gone", when: 0 }, /There is no function "app:gone" to schedule/],
+  "a function of the service": [
+    { path: "_system/scheduler:interrupt", when: 0 },
+    /There is no function "_system\/scheduler:interrupt" to schedule/,
+  ],
+  "what stands behind ctx": [{ path: "_ctx/scheduler:cancel", when: 0 }, /There is no function/],
+  "a negative delay": [{ path: "app:note", args: { text: "a" }, when: -1 }, /milliseconds from 0 on, not -1/],
+  "arguments that do not fit": [{ path: "app:note", args: { text: 1 }, when: 0 }, /app:note: args\.text/],
+  "too far ahead": [{ path: "app:note", args: { text: "a" }, when: 6 * 366 * DAY }, /five years/],
+  "arguments that are too large": [
+    { path: "app:note", args: { text: "x".repeat(schedulerLimits.argsCharsMax) }, when: 0 },
+    /store what is large and pass its id/,
+  ],
+};
+
+for (const [name, [args, message]] of Object.entries(mistakes)) {
+  Deno.test(`scheduling ${name} is refused where it is done, from mutations and from actions`, async () => {
+    await using world = await World.open();
+    await assert.rejects(world.mutate("app:schedule", args), message);
+    await assert.rejects(world.act("app:scheduleByAction", args), message);
+    assert.deepEqual(await jobs(world), []);
+  });
+}
+
+Deno.test("app code cannot reach the service's functions through the ones behind ctx", async () => {
+  await using world = await World.open();
+  const job = { name: "_system/scheduler:interrupt", args: {}, scheduledTime: 0, functionKind: "mutation" };
+  await assert.rejects(world.system("_ctx/scheduler:schedule", job), /There is no function/);
+  await assert.rejects(world.mutate("_ctx/scheduler:schedule", job), /There is no function/);
+});
+
+Deno.test("an id that is none of a job cannot be canceled", async () => {
+  await using world = await World.open();
+  await assert.rejects(world.mutate("app:cancel", { id: "nothing" }), /needs the id of a scheduled function/);
+});

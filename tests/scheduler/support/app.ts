@@ -1,0 +1,126 @@
+/** The app of the scheduler's tests: notes what runs, and can be told to fail or to wait. */
+import { action, internalAction, internalMutation, mutation, query } from "syncline/server";
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
+import type { AppModule } from "../../../mod/functions/isolate/loader.ts";
+
+/** Actions that wait until the test lets them go. */
+export class Holds {
+  readonly #waiting: (() => void)[] = [];
+
+  /** How many wait. */
+  get held(): number {
+    return this.#waiting.length;
+  }
+
+  wait(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** Lets the one that has waited longest go on. */
+  release(): void {
+    this.#waiting.shift()?.();
+  }
+
+  releaseAll(): void {
+    while (this.#waiting.length > 0) this.release();
+  }
+}
+
+const schema = defineSchema({ notes: defineTable({ text: z.string(), at: z.number() }) });
+
+/** What is to be scheduled: `kind` says by which call, `when` is its time. */
+const jobArgs = {
+  path: z.string(),
+  args: z.record(z.string(), z.unknown()).default({}),
+  when: z.number(),
+  after: z.boolean().default(true),
+};
+
+/** The app's modules. Its actions wait at `holds`. */
+export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule[] {
+  const app = {
+    note: mutation({
+      args: { text: z.string() },
+      handler: async (ctx, { text }) => {
+        await ctx.db.insert("notes", { text, at: Date.now() });
+        if (text.startsWith("bad")) throw new Error(`no ${text}`);
+      },
+    }),
+    hidden: internalMutation({
+      args: { text: z.string() },
+      handler: (ctx, { text }) =>
+        ctx.db.insert("notes", { text: `${text} ${ctx.auth.identity()}`, at: Date.now() }),
+    }),
+    schedule: mutation({
+      args: jobArgs,
+      handler: (ctx, { path, args, when, after }) =>
+        after ? ctx.scheduler.runAfter(when, path, args) : ctx.scheduler.runAt(when, path, args),
+    }),
+    scheduleByAction: action({
+      args: jobArgs,
+      handler: (ctx, { path, args, when }) => ctx.scheduler.runAfter(when, path, args),
+    }),
+    scheduleMany: mutation({
+      args: { texts: z.array(z.string()), at: z.number() },
+      handler: async (ctx, { texts, at }) => {
+        for (const text of texts) await ctx.scheduler.runAt(at, "app:note", { text });
+      },
+    }),
+    scheduleAndThrow: mutation({
+      args: { text: z.string() },
+      handler: async (ctx, { text }) => {
+        await ctx.scheduler.runAfter(0, "app:note", { text });
+        throw new Error("thrown after scheduling");
+      },
+    }),
+    scheduleInNested: mutation({
+      args: { text: z.string() },
+      handler: async (ctx, { text }) => {
+        await ctx.runMutation("app:scheduleAndThrow", { text }).catch(() => {});
+        await ctx.scheduler.runAfter(0, "app:note", { text: `${text} outside` });
+      },
+    }),
+    cancel: mutation({
+      args: { id: z.string() },
+      handler: (ctx, { id }) => ctx.scheduler.cancel(id as never),
+    }),
+    cancelOwn: mutation({
+      args: { text: z.string() },
+      handler: async (ctx, { text }) =>
+        await ctx.scheduler.cancel(await ctx.scheduler.runAfter(0, "app:note", { text })),
+    }),
+    wait: internalAction({
+      args: { text: z.string() },
+      handler: async (ctx, { text }) => {
+        await ctx.runMutation("app:note", { text: `${text} began` });
+        await holds.wait();
+        await ctx.runMutation("app:note", { text: `${text} ended` });
+        if (text.startsWith("failing")) throw new Error(`no ${text}`);
+      },
+    }),
+    texts: query({
+      handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text),
+    }),
+    times: query({
+      handler: async (ctx) => (await ctx.db.query("notes").collect()).map(({ at }) => at),
+    }),
+    jobs: query({
+      handler: async (ctx) => await ctx.db.query("_scheduled_functions").collect(),
+    }),
+    job: query({
+      args: { id: z.string() },
+      handler: async (ctx, { id }) => await ctx.db.get(id as never),
+    }),
+    removeJob: mutation({
+      args: { id: z.string() },
+      handler: (ctx, { id }) => ctx.db.delete(id as never),
+    }),
+  };
+  return [
+    { name: "schema.ts", modulePath: "schema", exports: { default: schema } },
+    { name: "app.ts", modulePath: "app", exports: app },
+    ...(crons === undefined ? [] : [{ name: "crons.ts", modulePath: "crons", exports: { default: crons } }]),
+  ];
+}
