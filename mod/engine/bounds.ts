@@ -5,7 +5,7 @@ import type { ScanIndex, Table } from "./table.ts";
 import { BY_ID } from "./table.ts";
 import type { Bound, IndexBounds, ScanOptions } from "./transaction.ts";
 import { END_OF_KEYS, type Value } from "./types.ts";
-import { storableValue } from "./values.ts";
+import { checkStorable } from "./values.ts";
 
 /** The keys a scan goes through. Throws an `EngineError` for bounds that do not fit the index. */
 export function rangeOfScan(
@@ -59,7 +59,7 @@ export function checkComparable(value: Value | undefined, where: string): void {
       if (!Number.isNaN(value)) return;
       break;
     case "object":
-      if (value !== null) storableValue(value);
+      if (value !== null) checkStorable(value, `compare with this value in ${where}`);
       return;
     default:
       break;

@@ -5,7 +5,6 @@ export { compareValues, encodeKey, keyAfter } from "./keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
 export { openWriterDatabase, type WriterOptions } from "./writer_database.ts";
-export { storableValue } from "./values.ts";
 export type {
   Bound,
   IndexBounds,

@@ -302,6 +302,13 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     },
   ): void {
     const { id, before, after } = write;
+    // Getters of the fields and the table's own checks are app code, which may have written meanwhile.
+    if (before !== null && this.#known.get(id) !== before) {
+      throw new EngineError(
+        "not_storable",
+        `Cannot write document "${id}": it was written again by a getter or a check while it was being written`,
+      );
+    }
     if (before !== null && after !== null && before.text === after.text) return;
     for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, before));
     this.#apply(before, after);

@@ -12,6 +12,8 @@ interface Walk {
   readonly path: (string | number)[];
   /** Lower bound of the JSON text's length so far: keeps shared references from growing without end. */
   chars: number;
+  /** What is tried with the value, for messages; storing the document when it is not said. */
+  readonly use?: string;
 }
 
 /**
@@ -41,11 +43,9 @@ export function storableFields(
   return copyObject(fields, walk);
 }
 
-/** A copy of one value that is no document, such as an argument of a search. */
-export function storableValue(value: unknown): Value {
-  const copy = copyValue(value, { path: [], chars: 0 });
-  if (copy === undefined) throw new EngineError("not_storable", "Cannot use undefined here: use null");
-  return copy;
+/** Throws an `EngineError` for a value that no document can hold. `use` is what the caller tries: `compare with it`. */
+export function checkStorable(value: object, use: string): void {
+  copyValue(value, { path: [], chars: 0, use });
 }
 
 /** `undefined` stays itself, for the caller to judge: fields drop it, arrays refuse it. */
@@ -150,9 +150,9 @@ function copyObject(value: object, walk: Walk): Record<string, Value> {
 }
 
 function notPlain(value: object, walk: Walk): EngineError {
-  if (value instanceof Date) return refuse(walk, "it is a Date", "store date.getTime(), a number");
-  if (value instanceof Map) return refuse(walk, "it is a Map", "store Object.fromEntries(map), or an array");
-  if (value instanceof Set) return refuse(walk, "it is a Set", "store [...set], an array");
+  if (value instanceof Date) return refuse(walk, "it is a Date", "use date.getTime(), a number");
+  if (value instanceof Map) return refuse(walk, "it is a Map", "use Object.fromEntries(map), or an array");
+  if (value instanceof Set) return refuse(walk, "it is a Set", "use [...set], an array");
   if (value instanceof Promise) return refuse(walk, "it is a promise", "await it first");
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) {
     return refuse(walk, "it is binary data", "store it as a file, or as base64 text");
@@ -172,10 +172,13 @@ function tooDeep(value: object, walk: Walk): EngineError {
     );
 }
 
+/** Levels in which a cycle is looked for: getters can make values that have no end. */
+const CYCLE_LEVELS_MAX = 1024;
+
 /** Follows one path only: enough to tell a cycle from honest depth, and cheap on any input. */
 function hasCycle(value: unknown, ancestors: Set<object>): boolean {
   let current: unknown = value;
-  while (typeof current === "object" && current !== null) {
+  while (typeof current === "object" && current !== null && ancestors.size < CYCLE_LEVELS_MAX) {
     if (ancestors.has(current)) return true;
     ancestors.add(current);
     current = Object.values(current).find((inner) => typeof inner === "object" && inner !== null);
@@ -184,17 +187,15 @@ function hasCycle(value: unknown, ancestors: Set<object>): boolean {
 }
 
 function tooLong(walk: Walk): EngineError {
-  return new EngineError(
-    "not_storable",
-    `Cannot store ${
-      place(walk)
-    }: the document is longer than ${documentLimits.documentCharsMax} characters of JSON; ` +
-      "split it, or store it as a file",
+  return refuse(
+    walk,
+    `it is longer than ${documentLimits.documentCharsMax} characters of JSON`,
+    "split it, or store it as a file",
   );
 }
 
 function refuse(walk: Walk, what: string, wayOut: string): EngineError {
-  return new EngineError("not_storable", `Cannot store ${place(walk)}: ${what}; ${wayOut}`);
+  return new EngineError("not_storable", `Cannot ${walk.use ?? `store ${place(walk)}`}: ${what}; ${wayOut}`);
 }
 
 /** `field "a.b[3]"`, or `this document` at the top. */

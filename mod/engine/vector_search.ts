@@ -129,7 +129,7 @@ export class VectorSearcher {
     if (loaded !== undefined && loaded.seq >= oldest - 1 && loaded.seq <= newest) {
       const { store } = loaded;
       if (store !== null && loaded.seq < newest) this.#catchUp(store, { index, seq: loaded.seq });
-      this.#loaded.set(index.number, { store, seq: newest });
+      this.#loaded.set(index.number, { store: store?.cluttered ? this.#load(index) : store, seq: newest });
     } else {
       this.#loaded.set(index.number, { store: this.#load(index), seq: newest });
     }

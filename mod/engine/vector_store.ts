@@ -71,6 +71,11 @@ export class VectorStore {
     return this.#bytes.length + this.#capacity * (16 + 4 * this.#values.length + 50);
   }
 
+  /** Whether values of filter fields that no row has any more take much room: then the index is better loaded again. */
+  get cluttered(): boolean {
+    return this.#values.some((numbers) => numbers.size > 2 * this.#capacity);
+  }
+
   /** Adds a row, or replaces it. */
   put(rid: number, { vector, filters }: VectorEntry): void {
     const slot = this.#slots.get(rid) ?? this.#slots.size;

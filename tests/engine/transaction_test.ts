@@ -371,3 +371,29 @@ Deno.test("each limit of a call has its error, with the limit and what was used"
     engineError("not_storable", /index "by_n" and the limit is 16384/),
   );
 });
+
+Deno.test("a getter that writes the document being written gets an error, and the group goes on", () => {
+  using db = new TestDatabase({ items: anyTable({ indexes: [{ name: "by_a", fields: ["a"] }] }) });
+  const { result: id } = db.commit((tx) => tx.insert("items", { a: 1 }));
+  const meanwhile: Record<string, (tx: WriteTransaction) => void> = {
+    deleted: (tx) => tx.delete(id),
+    patched: (tx) => tx.patch(id, { a: 3 }),
+  };
+  for (const [what, write] of Object.entries(meanwhile)) {
+    db.writer.openGroup();
+    const tx = db.writer.beginMutation({ at: db.now });
+    const fields = {
+      get a(): number {
+        write(tx);
+        return 2;
+      },
+    };
+    assert.throws(() => tx.patch(id, fields), /was written again by a getter or a check/, what);
+    db.writer.rollbackMutation();
+    const other = db.writer.beginMutation({ at: db.now });
+    assert.equal(other.get(id)?.["a"], 1);
+    other.insert("items", { a: 9 });
+    assert.notEqual(db.writer.releaseMutation(), null);
+    db.writer.commitGroup("");
+  }
+});

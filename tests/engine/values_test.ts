@@ -90,3 +90,12 @@ Deno.test("tables of the service may use names that begin with _", () => {
 Deno.test("honest depth up to the limit is stored", () => {
   assert.doesNotThrow(() => store({ a: nested(documentLimits.valueDepthMax - 1) }));
 });
+
+Deno.test("a value that getters make without end is too deep, not endless", () => {
+  const endless = (): unknown => ({
+    get inner() {
+      return endless();
+    },
+  });
+  assert.throws(() => store({ a: endless() }), /nested deeper than 64 levels/);
+});

@@ -308,3 +308,24 @@ Deno.test("mistakes get errors that say what to do", () => {
     assert.throws(() => writer.applySchema(schema), /it needs 1 to 4096/);
   }
 });
+
+Deno.test("values of a filter field that come and go do not pile up in memory", () => {
+  const index = vectorIndex(1, by_place);
+  const store = new VectorStore(index);
+  const row = new Float32Array(DIMENSIONS).fill(1);
+  for (let kind = 0; !store.cluttered; kind++) {
+    assert.ok(kind < 100_000, "a store with one row and a hundred thousand values is cluttered");
+    store.put(1, { vector: row, filters: JSON.stringify([`kind ${kind}`]) });
+  }
+  using db = new TestDatabase(tables);
+  const place = [1, 0, 0, 0, 0];
+  const { result: id } = db.commit((tx) => tx.insert("things", { place, kind: 0 }));
+  for (let step = 1; step <= 6; step++) {
+    db.commit((tx) => {
+      for (let kind = 1; kind <= 700; kind++) tx.patch(id, { kind: step * 1000 + kind });
+    });
+    db.commit((tx) => check(tx, { vector: place, limit: 3, kinds: [step * 1000 + 700, 0] }));
+    check(db.reader.openSnapshot() > 0 ? db.reader.beginQuery() : assert.fail(), { vector: place, limit: 3 });
+    db.reader.closeSnapshot();
+  }
+});
