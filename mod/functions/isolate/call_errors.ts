@@ -58,7 +58,7 @@ function convert(thrown: unknown): CallError {
     return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, undefined);
   }
   const message = `${thrown.message}`;
-  return internal(message === "" ? thrown.name : message, thrown.stack);
+  return internal(message === "" ? `${thrown.name}` : message, thrown.stack);
 }
 
 function userError(error: { code?: unknown; message?: unknown; data?: unknown; stack?: unknown }): CallError {

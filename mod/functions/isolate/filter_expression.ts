@@ -91,7 +91,7 @@ export function filterPredicate(condition: unknown): (doc: Doc) => boolean {
 }
 
 function fieldAt(doc: Doc, path: string): Value | undefined {
-  let value: Value | undefined = doc[path];
+  let value: Value | undefined = Object.hasOwn(doc, path) ? doc[path] : undefined;
   if (value !== undefined || !path.includes(".")) return value;
   value = doc;
   for (const name of path.split(".")) {

@@ -37,7 +37,10 @@ export function jsonText(value: unknown, name: string): string {
     const path = pathText(fault.path.reverse(), "");
     throw new NotJsonError(path === "" ? name : `${name} at ${path}`, fault.problem);
   }
-  return stringify(value);
+  const text: unknown = stringify(value);
+  // A hidden toJSON, or a getter that gives something else each time.
+  if (typeof text !== "string") throw new NotJsonError(name, "turns itself into nothing: use a plain object");
+  return text;
 }
 
 /** What is wrong with a value, or `null`. The path is collected on the way back, so that sound values cost nothing. */

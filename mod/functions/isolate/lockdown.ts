@@ -136,6 +136,8 @@ function lockIntrinsics(): void {
   const typedArray = Object.getPrototypeOf(Uint8Array) as { prototype: object };
   lockMethods(typedArray.prototype);
   lockMethods(Object);
+  // What is added here stands on every object: a toJSON would turn up in all that we write.
+  Object.preventExtensions(Object.prototype);
   for (const name of lockedGlobals) {
     const descriptor = Object.getOwnPropertyDescriptor(globals, name);
     if (descriptor !== undefined && "value" in descriptor) {

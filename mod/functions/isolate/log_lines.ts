@@ -12,9 +12,9 @@ export class LogLines {
   #dropped = 0;
 
   /** Adds a line. Beyond the limit lines are counted only, so that a flood costs little. */
-  add(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
+  add(level: LogLevel, message: unknown, fields?: Record<string, unknown>): void {
     if (!this.#room()) return;
-    let line = `[${level}] ${message}`;
+    let line = `[${level}] ${typeof message === "string" ? message : inspected(message)}`;
     if (fields !== undefined && fields !== null && line.length < functionLimits.logLineCharsMax) {
       line += fieldsText(fields);
     }

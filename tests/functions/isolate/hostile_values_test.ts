@@ -1,0 +1,86 @@
+/** App code that throws, logs, returns and compares what nobody should: each call gets its own error, in plain words. */
+import assert from "node:assert/strict";
+import { Workspace } from "./support.ts";
+
+const app = {
+  "schema.ts": `
+    import { defineSchema, defineTable } from "syncline/server";
+    import { z } from "zod";
+    export default defineSchema({
+      notes: defineTable({ text: z.string(), n: z.any().optional() }).index("by_n", ["n"]),
+    });
+  `,
+  "a.js": `
+    import { mutation, query } from "syncline/server";
+    export const add = mutation((ctx) => ctx.db.insert("notes", { text: "sound" }));
+    export const texts = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
+    export const reentrant = mutation(async (ctx) => {
+      const id = await ctx.db.insert("notes", { text: "x" });
+      await ctx.db.patch(id, { get text() { ctx.db.delete(id); return "y"; } });
+    });
+    const thrower = (error) => mutation(async (ctx) => {
+      await ctx.db.insert("notes", { text: "must be undone" });
+      throw error();
+    });
+    export const numberName = thrower(() => Object.assign(new Error(""), { name: 5 }));
+    export const objectName = thrower(() => Object.assign(new Error(""), { name: { a: 1 } }));
+    export const nothing = thrower(() => undefined);
+    export const proxy = thrower(() => new Proxy({}, { get() { throw 1; }, getPrototypeOf() { throw 2; } }));
+    export const getter = thrower(() => Object.defineProperty(new Error("x"), "message", { get() { throw 1; } }));
+    export const hidden = mutation(() => Object.defineProperty({}, "toJSON", { value: () => undefined }));
+    export const logs = mutation((ctx) => {
+      ctx.log.info(Symbol("s"));
+      ctx.log.info(Object.create(null));
+      ctx.log.info({ a: [1, 2] });
+      return 1;
+    });
+    export const dateBound = query((ctx) =>
+      ctx.db.query("notes").withIndex("by_n", (q) => q.gt("n", new Date(0))).collect());
+    export const inherited = query(async (ctx) =>
+      (await ctx.db.query("notes").filter((q) => q.eq(q.field("constructor"), undefined)).collect()).length);
+    export const poison = mutation(() => {
+      Object.prototype.toJSON = () => "poison";
+    });
+  `,
+};
+
+Deno.test("what app code throws, logs, returns or compares is told in plain words, and nobody else notices", async () => {
+  await using workspace = new Workspace(app);
+  await using writer = await workspace.start("writer");
+  await using reader = await workspace.start("reader");
+  const { outcome: first } = await writer.mutate("a:add");
+  assert.equal(first.ok, true);
+
+  const failures: Record<string, RegExp> = {
+    reentrant: /^Cannot write document ".*": it was written again by a getter/,
+    numberName: /^5$/,
+    objectName: /^\[object Object\]$/,
+    nothing: /^A value was thrown that is not an Error: undefined$/,
+    proxy: /^An error was thrown that cannot be read$/,
+    getter: /^An error was thrown that cannot be read$/,
+    hidden: /^The result of "a:hidden" turns itself into nothing: use a plain object$/,
+    poison: /^Cannot add property toJSON, object is not extensible$/,
+  };
+  for (const [name, message] of Object.entries(failures)) {
+    const { outcome, ts } = await writer.mutate(`a:${name}`);
+    assert.ok(!outcome.ok, name);
+    assert.equal(typeof outcome.error.message, "string", name);
+    assert.match(outcome.error.message, message, name);
+    assert.equal(outcome.error.retryable ?? false, false, name);
+    assert.equal(ts, 1, name);
+  }
+  const logs = await writer.mutate("a:logs");
+  assert.deepEqual(logs.logLines, [
+    "[INFO] Symbol(s)",
+    "[INFO] [Object: null prototype] {}",
+    "[INFO] { a: [ 1, 2 ] }",
+  ]);
+  const dateBound = await reader.query("a:dateBound");
+  assert.ok(!dateBound.outcome.ok);
+  assert.equal(
+    dateBound.outcome.error.message,
+    'Cannot compare with this value in index "by_n": it is a Date; use date.getTime(), a number',
+  );
+  assert.equal((await reader.query("a:inherited")).value, 1);
+  assert.deepEqual((await reader.query("a:texts")).value, ["sound"]);
+});
