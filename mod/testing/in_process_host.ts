@@ -16,7 +16,7 @@ import type {
 } from "../functions/host_port.ts";
 import { currentCall } from "../functions/isolate/call.ts";
 import { setFunctionsUrl } from "../functions/isolate/call_errors.ts";
-import { type Identity } from "../functions/identity.ts";
+import type { Identity } from "../functions/identity.ts";
 import type { Ending } from "../functions/isolate/ending.ts";
 import { giveUpWaiting } from "../functions/isolate/idle.ts";
 import type { LoadedApp } from "../functions/isolate/loader.ts";
@@ -44,6 +44,8 @@ export interface InProcessHostOptions {
   readonly now: () => number;
   /** What actions see as `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
+  /** Time queries and mutations have, in milliseconds of the machine's clock; as in the server unless given. */
+  readonly callTimeoutMs?: number | undefined;
 }
 
 export class InProcessHost implements FunctionHost, Disposable {
@@ -244,7 +246,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   async #mutate(call: MutationCall): Promise<MutationAnswer> {
     setFunctionsUrl(this.#options.functionsUrl);
     this.#writer.openGroup();
-    const { ending, logLines, ts, replayed, entry } = await patiently(
+    const { ending, logLines, ts, replayed, entry } = await this.#patiently(
       "mutation",
       () => runMutation(this.#options.app, this.#writer, { mutation: call, at: this.#options.now() }),
     );
@@ -275,12 +277,25 @@ export class InProcessHost implements FunctionHost, Disposable {
 
   async #query(call: FunctionCall, reads: ReadTransaction): Promise<Omit<QueryAnswer, "ts">> {
     const startedAt = performance.now();
-    const { ending, logLines, readSet, scope, nondeterministic } = await patiently(
+    const { ending, logLines, readSet, scope, nondeterministic } = await this.#patiently(
       "query",
       () => runQuery(this.#options.app, call, { reads, at: this.#options.now() }),
     );
     const durationMs = performance.now() - startedAt;
     return { outcome: outcomeOf(ending, logLines), readSet, scope, nondeterministic, durationMs };
+  }
+
+  /** Runs a function and fails it when it awaits something that does not happen in its time. */
+  async #patiently<T>(kind: "query" | "mutation", run: () => Promise<T>): Promise<T> {
+    const { callTimeoutMs } = this.#options;
+    const { queryTimeoutMs, mutationTimeoutMs } = functionLimits;
+    const timeoutMs = callTimeoutMs ?? (kind === "query" ? queryTimeoutMs : mutationTimeoutMs);
+    const timer = setTimeout(() => giveUpWaiting(new Error(timeoutText(kind, timeoutMs))), timeoutMs);
+    try {
+      return await inTransaction(run);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async #counted<T>(run: () => Promise<T>): Promise<T> {
@@ -294,17 +309,6 @@ export class InProcessHost implements FunctionHost, Disposable {
 }
 
 const closedOutcome = failed("internal", "The test server is closed");
-
-/** Runs a function and fails it when it awaits something that does not happen in its time. */
-async function patiently<T>(kind: "query" | "mutation", run: () => Promise<T>): Promise<T> {
-  const timeoutMs = kind === "query" ? functionLimits.queryTimeoutMs : functionLimits.mutationTimeoutMs;
-  const timer = setTimeout(() => giveUpWaiting(new Error(timeoutText(kind, timeoutMs))), timeoutMs);
-  try {
-    return await inTransaction(run);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 function timeoutText(kind: string, timeoutMs: number): string {
   return `The ${kind} ran longer than its limit of ${timeoutMs / 1000} seconds`;

@@ -1,21 +1,12 @@
 /** `createTestServer`: an app's functions on the real engine, in the test's own process. */
-import { authModules } from "../auth/functions.ts";
 import { Scheduler } from "../scheduler/scheduler.ts";
-import { schedulerModules } from "../scheduler/functions.ts";
-import { storageModules } from "../storage/functions.ts";
 import { SynclineClient } from "../client/mod.ts";
 import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
 import type { DataModelOf, Schema } from "../functions/api/schema.ts";
 import type { AnyDataModel, DataModel, Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import {
-  type AppModule,
-  assembleApp,
-  fileUrl,
-  loadApp,
-  type LoadedApp,
-} from "../functions/isolate/loader.ts";
+import type { LoadedApp } from "../functions/isolate/loader.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
 import { Hub } from "../sync/hub.ts";
@@ -24,11 +15,9 @@ import { InProcessHost } from "./in_process_host.ts";
 import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
-import { keepWork, testFunctions, testPaths } from "./test_system.ts";
+import { loadTestApp } from "./load_test_app.ts";
+import { keepWork, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
-
-/** Tables and functions of the service that apps can name. */
-const systemModules = [...authModules, ...schedulerModules, ...storageModules];
 
 /** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
 const START = Date.UTC(2030, 0, 1);
@@ -47,6 +36,8 @@ export interface TestServerOptions<S extends Schema = Schema> {
   readonly now?: number | Date;
   /** What actions see as `ctx.env`; nothing of the process's own environment is there. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Time queries and mutations have, in milliseconds of the machine's clock; as in the server unless told. */
+  readonly callTimeoutMs?: number;
   /** Whether callers are shown real error messages, as with `--dev`; they are unless told. */
   readonly dev?: boolean;
 }
@@ -93,11 +84,12 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     this.#clock = new TestClock(Number(options.now ?? START));
     this.#dev = options.dev ?? true;
     this.#host = new InProcessHost({
-      app: withTestFunctions(app),
+      app,
       functionsUrl,
       databasePath: `${folder}/data.db`,
       now: () => this.#clock.now(),
       env: options.env ?? {},
+      callTimeoutMs: options.callTimeoutMs,
     });
     this.#hub = new Hub({ host: this.#host, authenticator: this.#tokens, dev: this.#dev });
     this.#host.serveQueries((call) => this.#hub.query(call));
@@ -122,7 +114,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
 
   /** See {@linkcode createTestServer}. */
   static async open<S extends Schema>(options: TestServerOptions<S>): Promise<TestServer<ModelOf<S>>> {
-    const { app, functionsUrl } = await load(options);
+    const { app, functionsUrl } = await loadTestApp(options);
     const folder = await Deno.makeTempDir({ prefix: "syncline-test-" });
     try {
       const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
@@ -296,32 +288,6 @@ export function createTestServer<S extends Schema = Schema>(
   options: TestServerOptions<S>,
 ): Promise<TestServer<ModelOf<S>>> {
   return TestServer.open(options);
-}
-
-async function load(
-  { functionsDir, modules }: TestServerOptions,
-): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
-  if (modules !== undefined) {
-    const list: AppModule[] = Object.entries(modules).map(([path, exports]) => ({
-      name: `${path}.ts`,
-      modulePath: path === "index" ? "" : path,
-      exports: { ...exports },
-    }));
-    return { app: assembleApp(list, { systemModules, named: [] }), functionsUrl: "" };
-  }
-  if (functionsDir === undefined) {
-    throw new TypeError(
-      "createTestServer() needs functionsDir, the folder of the app's functions, or modules",
-    );
-  }
-  const path = await Deno.realPath(functionsDir);
-  return { app: await loadApp(path, systemModules), functionsUrl: fileUrl(path) };
-}
-
-function withTestFunctions(app: LoadedApp): LoadedApp {
-  const functions = new Map(app.functions);
-  for (const added of testFunctions()) functions.set(added.udfPath, added);
-  return { ...app, functions };
 }
 
 /** Lets promises that are settled be heard, a few after one another. */

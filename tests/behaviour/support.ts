@@ -49,7 +49,8 @@ export type Server = TestServer<Model>;
 
 /** A server with the tables above and these functions, under the path `app`. */
 export function serve(functions: Record<string, unknown> = {}): Promise<Server> {
-  return createTestServer({ modules: { schema: { default: schema }, app: functions } });
+  const modules = { schema: { default: schema }, app: functions };
+  return createTestServer({ modules, callTimeoutMs: 1_000 });
 }
 
 export type Case = (server: Server) => Promise<void>;

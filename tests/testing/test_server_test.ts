@@ -73,27 +73,6 @@ Deno.test("a test server is ready in under 200 ms", async () => {
   assert(median < 200, `ready after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms`);
 });
 
-Deno.test("the chat example: what one person sends, another one sees", async () => {
-  await using server = await createTestServer(chat);
-  const [ada, linus] = [await server.asUser("Ada"), await server.asUser("Linus")];
-  using seen = linus.subscribe("messages:list", { channel: "general" });
-  assert.deepEqual(await seen.next(), []);
-  await ada.mutation("messages:send", { channel: "general", name: "Ada", body: " hello " });
-  const [message] = await seen.next() as { body: string; name: string; _creationTime: number }[];
-  assert.deepEqual([message?.body, message?.name, Math.floor(message?._creationTime ?? 0)], [
-    "hello",
-    "Ada",
-    server.now(),
-  ]);
-  assert.equal(await ada.mutation("channels:create", { name: "Deep  Sea" }), "deep-sea");
-  await ada.mutation("channels:create", { name: "deep-sea" });
-  assert.deepEqual(await server.query("channels:list"), ["deep-sea"]);
-  await assert.rejects(
-    ada.mutation("messages:send", { channel: "general", name: "Ada", body: " " }),
-    { name: "FunctionError", code: "empty_message", data: { field: "body" } },
-  );
-});
-
 Deno.test("a mutation's effects are in every live query when it resolves", async () => {
   await using server = await createTestServer({ modules });
   const ada = await server.asUser("Ada");
@@ -153,6 +132,13 @@ Deno.test("actions call functions, see the given environment and nothing of the 
   const ada = await server.asUser("Ada");
   const { mine, env } = await ada.action(api.notes.addTwice, { text: "x" });
   assert.deepEqual([mine, env], [["x", "x"], { KEY: "value" }]);
+});
+
+Deno.test("a mutation that awaits what never happens fails in its time", async () => {
+  await using server = await createTestServer({ modules, callTimeoutMs: 50 });
+  await assert.rejects(server.mutation(api.notes.waitForever), /longer than its limit of 0\.05 seconds/);
+  await server.mutation(api.notes.add, { text: "goes on" });
+  assert.deepEqual(await server.query(api.notes.mine), ["goes on"]);
 });
 
 Deno.test("queries and mutations have no network, and everything outside them keeps its own", async () => {

@@ -1,0 +1,43 @@
+/** The app under test: from a folder as the server loads it, or of modules the test has imported. */
+import { authModules } from "../auth/functions.ts";
+import {
+  type AppModule,
+  assembleApp,
+  fileUrl,
+  loadApp,
+  type LoadedApp,
+} from "../functions/isolate/loader.ts";
+import { schedulerModules } from "../scheduler/functions.ts";
+import { storageModules } from "../storage/functions.ts";
+import type { TestServerOptions } from "./test_server.ts";
+import { testFunctions } from "./test_system.ts";
+
+/** Tables and functions of the service that apps can name. */
+const systemModules = [...authModules, ...schedulerModules, ...storageModules];
+
+/** Loads the app of a folder or of modules, with the functions of the test server. Throws `BrokenAppError`. */
+export async function loadTestApp(
+  { functionsDir, modules }: Pick<TestServerOptions, "functionsDir" | "modules">,
+): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
+  if (modules !== undefined) {
+    const list: AppModule[] = Object.entries(modules).map(([path, exports]) => ({
+      name: `${path}.ts`,
+      modulePath: path === "index" ? "" : path,
+      exports: { ...exports },
+    }));
+    return { app: withTestFunctions(assembleApp(list, { systemModules, named: [] })), functionsUrl: "" };
+  }
+  if (functionsDir === undefined) {
+    throw new TypeError(
+      "createTestServer() needs functionsDir, the folder of the app's functions, or modules",
+    );
+  }
+  const path = await Deno.realPath(functionsDir);
+  return { app: withTestFunctions(await loadApp(path, systemModules)), functionsUrl: fileUrl(path) };
+}
+
+function withTestFunctions(app: LoadedApp): LoadedApp {
+  const functions = new Map(app.functions);
+  for (const added of testFunctions()) functions.set(added.udfPath, added);
+  return { ...app, functions };
+}
