@@ -27,14 +27,19 @@ export class AccountError extends Error {
 }
 
 /** Posts a body to an auth endpoint, or gets it without one, and returns the answer. Throws {@linkcode AccountError}. */
-export type CallAccounts = (path: string, body: object | null) => Promise<unknown>;
+export type CallAccounts = (
+  path: string,
+  body: object | null,
+  options?: { readonly signal?: AbortSignal },
+) => Promise<unknown>;
 
 /** Requests to one server. */
 export function callAccounts(server: string | URL, fetchFunction: typeof fetch): CallAccounts {
-  return async (path, body) => {
+  return async (path, body, { signal } = {}) => {
     const response = await fetchFunction(httpAddress(server, `api/auth/${path}`), {
       method: body === null ? "GET" : "POST",
       cache: "no-store",
+      ...signal && { signal },
       ...body !== null && { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) },
     });
     const answer = await response.json().catch(() => null) as Answer;

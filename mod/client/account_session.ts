@@ -5,7 +5,9 @@
 import { tokenLife } from "./access_token.ts";
 import type { Tokens } from "./account_calls.ts";
 import { AccountError, type CallAccounts } from "./account_calls.ts";
+import { Alarm, type Clock } from "./clock.ts";
 import { clientLimits } from "./limits.ts";
+import { randomUuid } from "./random_uuid.ts";
 import type { Tabs } from "./tabs.ts";
 
 /** Where tokens are kept; `localStorage` fits, and so does a storage that answers later. */
@@ -22,8 +24,10 @@ export interface AccountSessionParts {
   readonly tabs: Tabs;
   /** Key of the tokens in the storage. */
   readonly key: string;
-  readonly now: () => number;
+  readonly clock: Clock;
 }
+
+const ATTEMPT_ID = /^[\da-f-]{36}$/;
 
 export class AccountSession {
   readonly #parts: AccountSessionParts;
@@ -42,11 +46,13 @@ export class AccountSession {
   async save(tokens: Tokens): Promise<void> {
     const { accessToken, refreshToken, userId } = tokens;
     await this.#parts.storage.setItem(this.#parts.key, JSON.stringify({ accessToken, refreshToken, userId }));
+    await this.#parts.storage.removeItem(this.#attemptKey);
     this.#parts.tabs.announce();
   }
 
   async clear(): Promise<void> {
     await this.#parts.storage.removeItem(this.#parts.key);
+    await this.#parts.storage.removeItem(this.#attemptKey);
     this.#parts.tabs.announce();
   }
 
@@ -70,7 +76,7 @@ export class AccountSession {
   }
 
   #isEnding(accessToken: string): boolean {
-    const life = tokenLife(accessToken, this.#parts.now());
+    const life = tokenLife(accessToken, this.#parts.clock.now());
     return life !== null && life.leftMs <= Math.min(clientLimits.tokenRefreshLeadMs, life.fullMs / 2);
   }
 
@@ -81,7 +87,10 @@ export class AccountSession {
     if (stored.refreshToken !== seen.refreshToken) return stored.accessToken;
     let renewed: Tokens;
     try {
-      renewed = await this.#parts.call("refresh", { refreshToken: stored.refreshToken }) as Tokens;
+      renewed = await this.#refresh({
+        refreshToken: stored.refreshToken,
+        attemptId: await this.#attemptId(),
+      }) as Tokens;
     } catch (error) {
       return await this.#afterRefusal(stored, error);
     }
@@ -90,6 +99,48 @@ export class AccountSession {
     if (now?.refreshToken !== stored.refreshToken) return now?.accessToken ?? null;
     await this.save(renewed);
     return renewed.accessToken;
+  }
+
+  /**
+   * Asks for new tokens, and once more while no answer comes. A slow answer to the first request still counts: both
+   * requests are one attempt, which the server answers alike.
+   */
+  async #refresh(body: { readonly refreshToken: string; readonly attemptId: string }): Promise<unknown> {
+    const { call, clock } = this.#parts;
+    const over = new AbortController();
+    const [again, end] = [new Alarm(clock), new Alarm(clock)];
+    try {
+      return await new Promise((resolve, reject) => {
+        const ask = () => void call("refresh", body, { signal: over.signal }).then(resolve, reject);
+        again.set(clientLimits.refreshAgainMs, ask);
+        end.set(
+          clientLimits.refreshMs,
+          () => reject(new Error("The server did not answer a refresh in time")),
+        );
+        ask();
+      });
+    } finally {
+      again.clear();
+      end.clear();
+      over.abort();
+    }
+  }
+
+  /**
+   * The name under which the next tokens are asked for. It is stored until they are: when the answer is lost, even with
+   * the whole page, who asks next gets the same tokens and no one is taken for a thief.
+   */
+  async #attemptId(): Promise<string> {
+    const { storage } = this.#parts;
+    const known = await storage.getItem(this.#attemptKey);
+    if (known !== null && ATTEMPT_ID.test(known)) return known;
+    const attemptId = randomUuid();
+    await storage.setItem(this.#attemptKey, attemptId);
+    return attemptId;
+  }
+
+  get #attemptKey(): string {
+    return `${this.#parts.key} attempt`;
   }
 
   async #afterRefusal(used: Tokens, error: unknown): Promise<string | null> {

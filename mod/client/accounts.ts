@@ -3,6 +3,7 @@ import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts
 import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "./addresses.ts";
 import type { FetchToken, OnAuthChange } from "./auth.ts";
+import type { Clock } from "./clock.ts";
 import { reportUnhandled } from "./errors.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
 
@@ -73,7 +74,7 @@ export class Accounts {
   /** Signs the connection in with the tokens that are stored, if there are any. */
   constructor(
     server: string | URL,
-    options: AccountOptions & { connection: AccountConnection; now: () => number },
+    options: AccountOptions & { readonly connection: AccountConnection; readonly clock: Clock },
   ) {
     this.#server = server;
     this.#connection = options.connection;
@@ -86,7 +87,7 @@ export class Accounts {
       storage,
       tabs: this.#tabs,
       key,
-      now: options.now,
+      clock: options.clock,
     });
     this.#use();
   }

@@ -14,7 +14,7 @@ import { ClientClosedError, type FunctionError, reportUnhandled } from "./errors
 import { jsonArgs, type JsonObject } from "./json_args.ts";
 import type { OptimisticStore } from "./optimistic.ts";
 import { queryKey, type QueryResult } from "./query_set.ts";
-import { newSessionId } from "./session_id.ts";
+import { randomUuid } from "./random_uuid.ts";
 import type { WebSocketFactory } from "./socket_driver.ts";
 import { SyncCore } from "./sync_core.ts";
 import { onWake } from "./wake_events.ts";
@@ -96,7 +96,7 @@ export class SynclineClient {
       WebSocket: options.webSocket ?? platformWebSocket(),
       clock: this.#clock,
       random: options.random ?? Math.random,
-      sessionId: newSessionId(),
+      sessionId: randomUuid(),
     };
     this.#core = new SyncCore(environment, {
       resultsChanged: (keys) => this.#watches.deliver(keys),
@@ -107,7 +107,7 @@ export class SynclineClient {
     this.#watches = new Watches((key) => this.#core.results.result(key));
     this.#endWake = onWake(() => this.reconnectNow());
     this.#makeAccounts = () =>
-      new Accounts(server, { ...options.accounts, connection: this, now: () => this.#clock.now() });
+      new Accounts(server, { ...options.accounts, connection: this, clock: this.#clock });
     this.#core.driver.start();
   }
 

@@ -39,6 +39,10 @@ export const clientLimits = {
   tokenRefreshLeadMs: 30_000,
   /** Shortest time between two refreshes of a token. */
   tokenRefreshMinMs: 1_000,
+  /** A refresh without an answer for this long is asked again: within 10 s the server gives the same answer twice. */
+  refreshAgainMs: 4_000,
+  /** A refresh without an answer for this long has failed. */
+  refreshMs: 12_000,
   /** A token getter that has not answered after this long is passed over; its late answer still counts. */
   tokenFetchMs: 15_000,
   /** Longest wait before a token getter that failed is asked again. */

@@ -1,6 +1,7 @@
 /** `client.auth`: signing in and out, renewal by one tab at a time, links and redirects. */
 import assert from "node:assert/strict";
 import { AccountError, SynclineClient, type TokenStorage } from "../../mod/client/mod.ts";
+import { clientLimits } from "../../mod/client/limits.ts";
 import { AccountServer, failure } from "./support/account_server.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
 import { type FakeSocket, FakeSockets } from "./support/fake_socket.ts";
@@ -48,6 +49,11 @@ class Tab implements Disposable {
   [Symbol.dispose](): void {
     this.client.close();
   }
+}
+
+async function stored(storage: TokenStorage): Promise<string | null> {
+  const text = await storage.getItem("syncline-auth http://app.test/");
+  return text === null ? null : (JSON.parse(text) as { refreshToken: string }).refreshToken;
 }
 
 function world() {
@@ -116,7 +122,7 @@ Deno.test("a session that ended signs out; an unreachable server does not", asyn
   server.answerNext = () => Promise.reject(new TypeError("network"));
   socket.receive({ type: "AuthError", error: "access token expired" });
   await turns();
-  assert.equal(storage.items.size, 1, "nothing is known of the session");
+  assert.equal(await stored(storage), "refresh1", "nothing is known of the session");
   await clock.advance(2000);
   await turns();
   const again = await tab.open();
@@ -144,13 +150,87 @@ Deno.test("tabs that renew at the same moment renew once", async () => {
       socket.receive({ type: "AuthError", error: "access token expired" });
     }
     await turns();
-    const renewals = server.requests.filter(([path]) => path === "refresh");
-    assert.deepEqual(renewals, [["refresh", { refreshToken: "refresh1" }]]);
+    assert.deepEqual(server.refreshes.map(({ refreshToken }) => refreshToken), ["refresh1"]);
     assert.notEqual(storage.items.get(key), text);
     for (const each of tabs) each.client.close();
   } finally {
     page[Symbol.dispose]();
   }
+});
+
+/** A client that is signed in and whose token the server has just refused. */
+async function refused({ clock, server, storage }: ReturnType<typeof world>): Promise<Tab> {
+  const tab = new Tab({ clock, server, storage });
+  await tab.client.auth.signIn({ email: "ada", password: "right" });
+  const socket = await tab.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  socket.receive({ type: "AuthError", error: "access token expired" });
+  return tab;
+}
+
+Deno.test("an answer with new tokens that was lost is asked for again, and nobody is signed out", async () => {
+  const surroundings = world();
+  const { clock, server, storage } = surroundings;
+  server.loseNextRefresh(() => Promise.reject(new TypeError("connection reset")));
+  using tab = await refused(surroundings);
+  await turns();
+  assert.equal(await stored(storage), "refresh1");
+  await clock.advance(1_000);
+  await turns();
+  assert.equal(await stored(storage), "refresh2");
+  const again = await tab.open();
+  again.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.equal(tab.states.at(-1), "signedIn ada");
+  const [first, second] = server.refreshes;
+  assert.match(first?.attemptId ?? "", /^[\da-f-]{36}$/);
+  assert.deepEqual(second, first);
+  assert.equal(storage.items.size, 1, "what named the attempt is gone");
+});
+
+Deno.test("an answer that does not come is asked for again while the first may still arrive", async () => {
+  for (const firstArrives of [true, false]) {
+    const surroundings = world();
+    const { clock, server, storage } = surroundings;
+    const late = Promise.withResolvers<Response>();
+    server.loseNextRefresh(() => late.promise);
+    using _tab = await refused(surroundings);
+    await turns();
+    if (firstArrives) server.loseNextRefresh(() => new Promise(() => {}));
+    await clock.advance(clientLimits.refreshAgainMs);
+    await turns();
+    assert.equal(server.refreshes.length, 2);
+    if (firstArrives) late.resolve(server.lost[0] ?? failure(500, "internal"));
+    await turns();
+    assert.equal(await stored(storage), "refresh2");
+  }
+});
+
+Deno.test("a page that was closed before its new tokens came finds them when it is opened again", async () => {
+  const surroundings = world();
+  const { server, storage } = surroundings;
+  server.loseNextRefresh(() => new Promise(() => {}));
+  const closed = await refused(surroundings);
+  await turns();
+  closed.client.close();
+  using tab = new Tab(surroundings);
+  const socket = await tab.open();
+  socket.receive({ type: "AuthError", error: "access token expired" });
+  await turns();
+  assert.equal(await stored(storage), "refresh2");
+  assert.equal(server.refreshes[0]?.attemptId, server.refreshes[1]?.attemptId);
+  assert.ok(!tab.states.includes("signedOut"));
+});
+
+Deno.test("each renewal is an attempt of its own", async () => {
+  const surroundings = world();
+  using tab = await refused(surroundings);
+  await turns();
+  await surroundings.clock.advance(900_000);
+  await turns();
+  assert.equal(tab.states.at(-1), "signedIn ada");
+  const attempts = surroundings.server.refreshes.map(({ attemptId }) => attemptId);
+  assert.ok(attempts.length >= 2);
+  assert.equal(new Set(attempts).size, attempts.length);
 });
 
 Deno.test("a sign-out while the server renews is not undone by the answer", async () => {

@@ -6,10 +6,10 @@ import { ServerProcess } from "../bench/support/server_process.ts";
 
 const WAIT_MS = 20_000;
 
-async function withServer(test: (url: string) => Promise<void>): Promise<void> {
+async function withServer(test: (url: string) => Promise<void>, flags: string[] = []): Promise<void> {
   const dataDir = await Deno.makeTempDir();
   try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions" });
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions", flags });
     await test(`http://127.0.0.1:${server.port}`);
   } finally {
     await Deno.remove(dataDir, { recursive: true });
@@ -100,4 +100,43 @@ Deno.test("an account signs up, is known to the socket, and a sign-out ends it i
       here.close();
     }
   });
+});
+
+Deno.test("ten tabs that share one session and nothing else renew it at the same moments, and stay signed in", async () => {
+  const flags = ["--access-token-ttl", "2s"];
+  await withServer(async (url) => {
+    const storage = memoryStorage();
+    const account = { email: "ada@example.com", password: "correct horse" };
+    const refreshTokens = new Set<string>();
+    // No tab knows of the others: outside a page there are no locks, so each goes to the server by itself.
+    const watched: TokenStorage = {
+      ...storage,
+      setItem: (key, value) => {
+        const { refreshToken } = value.startsWith("{") ? JSON.parse(value) : {};
+        if (refreshToken !== undefined) refreshTokens.add(refreshToken);
+        return storage.setItem(key, value);
+      },
+    };
+    const tabs = Array.from(
+      { length: 10 },
+      () => new SynclineClient(url, { accounts: { storage: watched } }),
+    );
+    const signedOut: number[] = [];
+    try {
+      await tabs[0]?.auth.signUp(account);
+      for (const [i, tab] of tabs.entries()) {
+        tab.auth.onState((state) => state.status === "signedOut" && signedOut.push(i));
+      }
+      await eventually(
+        () => tabs.every(({ auth }) => auth.state.status === "signedIn"),
+        "the sign-in of all tabs",
+      );
+      signedOut.length = 0;
+      await eventually(() => refreshTokens.size >= 4, "three renewals");
+      assert.ok(tabs.every(({ auth }) => auth.state.status === "signedIn"));
+      assert.deepEqual(signedOut, []);
+    } finally {
+      for (const tab of tabs) tab.close();
+    }
+  }, flags);
 });

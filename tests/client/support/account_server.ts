@@ -4,7 +4,8 @@ import type { FakeClock } from "./fake_clock.ts";
 interface Session {
   readonly userId: string;
   refreshToken: string;
-  readonly rotated: Map<string, number>;
+  /** Tokens that were replaced: when, and in which attempt. */
+  readonly rotated: Map<string, { readonly at: number; readonly attemptId: string; readonly next: string }>;
   ended: boolean;
 }
 
@@ -15,6 +16,9 @@ export class AccountServer {
   readonly #sessions: Session[] = [];
   /** Requests so far, as path and body. */
   readonly requests: [path: string, body: unknown][] = [];
+  readonly #losses: (() => Promise<Response>)[] = [];
+  /** Answers that did not arrive. */
+  readonly lost: Response[] = [];
   /** Set to answer something else. */
   answerNext: (() => Response | Promise<Response>) | null = null;
   #count = 0;
@@ -30,8 +34,24 @@ export class AccountServer {
     this.requests.push([path, body]);
     const { answerNext } = this;
     this.answerNext = null;
-    return answerNext === null ? this.#answer(path, body) : await answerNext();
+    if (answerNext !== null) return await answerNext();
+    const answer = this.#answer(path, body);
+    const loss = path === "refresh" ? this.#losses.shift() : undefined;
+    if (loss === undefined) return answer;
+    this.lost.push(answer);
+    return await loss();
   };
+
+  /** The refreshes asked for so far. */
+  get refreshes(): { readonly refreshToken: string; readonly attemptId: string }[] {
+    return this.requests.filter(([path]) => path === "refresh")
+      .map(([, body]) => body as { refreshToken: string; attemptId: string });
+  }
+
+  /** The next refresh is done, but something else arrives than its answer. */
+  loseNextRefresh(arrives: () => Promise<Response>): void {
+    this.#losses.push(arrives);
+  }
 
   endAll(): void {
     for (const session of this.#sessions) session.ended = true;
@@ -48,7 +68,7 @@ export class AccountServer {
         if (body["password"] === "wrong") return failure(401, "invalid_credentials");
         return this.#start(body["email"] ?? "linked");
       case "refresh":
-        return this.#refresh(body["refreshToken"] ?? "");
+        return this.#refresh(body["refreshToken"] ?? "", body["attemptId"] ?? "");
       case "signout":
         for (const session of this.#sessions) {
           if (session.refreshToken === body["refreshToken"]) session.ended = true;
@@ -60,21 +80,26 @@ export class AccountServer {
   }
 
   #start(userId: string): Response {
-    const session = { userId, refreshToken: "", rotated: new Map<string, number>(), ended: false };
+    const session: Session = { userId, refreshToken: "", rotated: new Map(), ended: false };
     this.#sessions.push(session);
     return this.#tokens(session);
   }
 
-  #refresh(refreshToken: string): Response {
+  #refresh(refreshToken: string, attemptId: string): Response {
     for (const session of this.#sessions) {
       if (session.ended) continue;
       if (session.refreshToken === refreshToken) {
-        session.rotated.set(refreshToken, this.#clock.now());
-        return this.#tokens(session);
+        const answer = this.#tokens(session);
+        const at = this.#clock.now();
+        session.rotated.set(refreshToken, { at, attemptId, next: session.refreshToken });
+        return answer;
       }
-      const rotatedAt = session.rotated.get(refreshToken);
-      if (rotatedAt === undefined) continue;
-      if (this.#clock.now() - rotatedAt <= STALE_GRACE_MS) return failure(401, "stale_refresh_token");
+      const rotation = session.rotated.get(refreshToken);
+      if (rotation === undefined) continue;
+      if (this.#clock.now() - rotation.at < STALE_GRACE_MS) {
+        const again = rotation.attemptId === attemptId && rotation.next === session.refreshToken;
+        return again ? this.#current(session) : failure(401, "stale_refresh_token");
+      }
       session.ended = true;
       return failure(401, "refresh_token_reused");
     }
@@ -83,6 +108,10 @@ export class AccountServer {
 
   #tokens(session: Session): Response {
     session.refreshToken = `refresh${++this.#count}`;
+    return this.#current(session);
+  }
+
+  #current(session: Session): Response {
     const iat = Math.floor(this.#clock.now() / 1000);
     const payload = btoa(JSON.stringify({ iat, exp: iat + 900, n: this.#count })).replaceAll("=", "");
     return Response.json({

@@ -1,7 +1,7 @@
 /** Random UUIDs, also on pages served over plain http, where `crypto.randomUUID` is missing. */
 
 /** A random UUID, version 4. */
-export function newSessionId(): string {
+export function randomUuid(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
   bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
