@@ -8,17 +8,23 @@ import {
   type LoadedApp,
 } from "../functions/isolate/loader.ts";
 import { schedulerModules } from "../scheduler/functions.ts";
-import { storageModules } from "../storage/functions.ts";
+import { storageFeature, storageModules } from "../storage/functions.ts";
 import type { TestServerOptions } from "./test_server.ts";
 import { testFunctions } from "./test_system.ts";
 
 /** Tables and functions of the service that apps can name. */
 const systemModules = [...authModules, ...schedulerModules, ...storageModules];
 
+/** What functions of the service have to know of the server: URLs of files lead nowhere here. */
+const settings: Readonly<Record<string, unknown>> = {
+  [storageFeature]: { urlKey: "A".repeat(43), baseUrl: "http://test.invalid" },
+};
+
 /** Loads the app of a folder or of modules, with the functions of the test server. Throws `BrokenAppError`. */
 export async function loadTestApp(
   { functionsDir, modules }: Pick<TestServerOptions, "functionsDir" | "modules">,
 ): Promise<{ readonly app: LoadedApp; readonly functionsUrl: string }> {
+  for (const { settings: wanted } of systemModules) wanted?.configure(settings[wanted.name]);
   if (modules !== undefined) {
     const list: AppModule[] = Object.entries(modules).map(([path, exports]) => ({
       name: `${path}.ts`,
