@@ -1,6 +1,10 @@
 /** Time as the scheduler uses it, so that tests hold it in their hands. */
 
+import { schedulerLimits } from "../limits.ts";
+
 export interface SchedulerClock {
+  /** Longest wait without a look at the clock, for one that may be set; none for one that only goes on. */
+  readonly lookMs?: number;
   /** Milliseconds since the epoch. */
   now(): number;
   /** Calls `run` once, `ms` milliseconds from now, unless the returned function is called before. */
@@ -8,6 +12,7 @@ export interface SchedulerClock {
 }
 
 export const systemClock: SchedulerClock = {
+  lookMs: schedulerLimits.clockLookMs,
   now: () => Date.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);

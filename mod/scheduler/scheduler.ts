@@ -231,7 +231,8 @@ export class Scheduler implements AsyncDisposable {
     const known = times.filter((time) => time !== null);
     const now = this.#clock.now();
     // Time may be set, and a timer knows nothing of it.
-    const at = Math.max(now, Math.min(now + schedulerLimits.clockLookMs, ...known));
+    const at = Math.max(now, Math.min(now + (this.#clock.lookMs ?? Infinity), ...known));
+    if (at === Infinity) return;
     if (this.#timer !== null && this.#timer.at <= at && this.#timer.at > now) return;
     this.#timer?.cancel();
     this.#timer = {

@@ -250,11 +250,13 @@ Deno.test("jobs that a lost commit stream did not tell of are found after the re
   assert.deepEqual(await world.query("app:texts"), ["a"]);
 });
 
-Deno.test("a clock that is set forward is noticed within half a minute", async () => {
-  await using world = await World.open();
+Deno.test("a clock that may be set is looked at again and again", async () => {
+  await using world = await World.open({ lookMs: 30 * SECOND });
   await schedule(world, "app:note", "a", 60 * 60 * SECOND);
-  await world.advance(schedulerLimits.clockLookMs);
-  assert((world.clock.nextAt ?? Infinity) - world.clock.now() <= schedulerLimits.clockLookMs);
+  for (let look = 0; look < 3; look++) {
+    assert((world.clock.nextAt ?? Infinity) - world.clock.now() <= 30 * SECOND);
+    await world.advance(30 * SECOND);
+  }
 });
 
 Deno.test("what has ended is kept for seven days and then deleted in small steps", async () => {

@@ -21,6 +21,8 @@ export interface WorldOptions {
   readonly crons?: CronJobs;
   readonly serviceCrons?: readonly Cron[];
   readonly startsAt?: number;
+  /** As of a clock that may be set. */
+  readonly lookMs?: number;
 }
 
 /** What a call is to end with instead of being made. */
@@ -100,6 +102,7 @@ export class World implements AsyncDisposable {
   /** Moves the clock, stopping whenever something is due. */
   async advance(ms: number): Promise<void> {
     const end = this.clock.now() + ms;
+    await this.quiet();
     for (let next = this.clock.nextAt; next !== null && next <= end; next = this.clock.nextAt) {
       this.clock.moveTo(next);
       await this.quiet();
@@ -131,7 +134,7 @@ export class World implements AsyncDisposable {
   }
 
   #build(): [InProcessHost, Hub, Scheduler] {
-    const { serviceCrons, jobsKnownMax } = this.#options;
+    const { serviceCrons, jobsKnownMax, lookMs } = this.#options;
     const load = () =>
       assembleApp(appModules(this.holds, this.crons), { systemModules: schedulerModules, named: [] });
     const now = () => this.clock.now();
@@ -163,7 +166,11 @@ export class World implements AsyncDisposable {
     const scheduler = new Scheduler({
       port,
       appCrons: () => load().crons,
-      clock: this.clock,
+      clock: lookMs === undefined ? this.clock : {
+        lookMs,
+        now,
+        after: (ms, run) => this.clock.after(ms, run),
+      },
       log: (level, message, fields) => {
         const reason = fields?.["error"] ?? fields?.["reason"] ?? "";
         this.logged.push(`${level} ${message} ${reason}`.trim());
