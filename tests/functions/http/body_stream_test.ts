@@ -1,0 +1,149 @@
+/** Bodies in chunks: they arrive whole and in order, and no more of one is on its way than there is room for. */
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { BodyReceiver, BodySender } from "../../../mod/functions/body_stream.ts";
+import { encodeBytes, type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
+import { routeLimits } from "../../../mod/limits.ts";
+
+const { chunkBytesMax, windowBytes } = routeLimits;
+
+/** A sender and a receiver, joined by hand: what was sent is `sent` until it is delivered. */
+function joined() {
+  const sent: Uint8Array<ArrayBuffer>[] = [];
+  let canceled = 0;
+  const sender: BodySender = new BodySender((bytes) => void sent.push(bytes.slice()));
+  const receiver = new BodyReceiver({
+    onTaken: (bytes) => sender.taken(bytes),
+    onCancel: () => canceled++,
+  });
+  return {
+    sender,
+    receiver,
+    sent,
+    get canceled() {
+      return canceled;
+    },
+    deliver() {
+      for (const bytes of sent.splice(0)) receiver.push(bytes);
+    },
+  };
+}
+
+function body(chunks: readonly Uint8Array<ArrayBuffer>[]): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return ReadableStream.from(chunks);
+}
+
+function turn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}
+
+Deno.test("a body arrives whole, in chunks of bounded size, whatever sizes it was written in", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(200_000), { maxLength: 8 }), async (sizes) => {
+      let next = 0;
+      const chunks = sizes.map((size) => Uint8Array.from({ length: size }, () => next++ % 251));
+      const pair = joined();
+      const pumped = pair.sender.pump(body(chunks));
+      const read = new Response(pair.receiver.stream).bytes();
+      let done = false;
+      pumped.then(() => done = true);
+      while (!done) {
+        assert(pair.sent.every(({ length }) => length > 0 && length <= chunkBytesMax));
+        pair.deliver();
+        await turn();
+      }
+      pair.deliver();
+      pair.receiver.end();
+      assert.deepEqual(await read, new Uint8Array(chunks.flatMap((chunk) => [...chunk])));
+    }),
+    { numRuns: 15 },
+  );
+});
+
+Deno.test("a sender stops when nobody reads, and goes on when somebody does", async () => {
+  const pair = joined();
+  let pulled = 0;
+  const endless = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      pulled++;
+      controller.enqueue(new Uint8Array(50_000));
+    },
+  }, { highWaterMark: 0 });
+  const pumped = pair.sender.pump(endless);
+  for (let i = 0; i < 30; i++) await turn();
+  const onTheWay = pair.sent.reduce((sum, { length }) => sum + length, 0);
+  assert.equal(onTheWay, windowBytes);
+  const before = pulled;
+  pair.deliver();
+  const reader = pair.receiver.stream.getReader();
+  await reader.read();
+  await turn();
+  await turn();
+  assert(pulled > before, "a chunk was taken, so there is room for another one");
+  pair.sender.stop("enough");
+  assert.equal(await pumped, false);
+  await reader.cancel();
+  assert.equal(pair.canceled, 1);
+});
+
+Deno.test("a receiver refuses what it has no room for", () => {
+  const receiver = new BodyReceiver({ onTaken: () => {}, onCancel: () => {} });
+  for (let bytes = 0; bytes < windowBytes; bytes += chunkBytesMax) {
+    receiver.push(new Uint8Array(chunkBytesMax));
+  }
+  assert.throws(() => receiver.push(new Uint8Array(1)), RangeError);
+});
+
+Deno.test("a body that breaks off is an error for whoever reads it", async () => {
+  const pair = joined();
+  const reader = pair.receiver.stream.getReader();
+  const read = reader.read();
+  pair.receiver.fail(new Error("broke off"));
+  await assert.rejects(read, /broke off/);
+  await assert.rejects(reader.read(), /broke off/);
+});
+
+Deno.test("stopping ends the body that is being sent", async () => {
+  const pair = joined();
+  const canceled = Promise.withResolvers<unknown>();
+  const waiting = new ReadableStream<Uint8Array>({ cancel: (reason) => canceled.resolve(reason) });
+  const pumped = pair.sender.pump(waiting);
+  pair.sender.stop("The client went away");
+  assert.equal(await pumped, false);
+  assert.equal((await canceled.promise as DOMException).name, "AbortError");
+});
+
+Deno.test("a stream of something else than bytes fails", async () => {
+  const pair = joined();
+  const texts = ReadableStream.from(["text"]) as unknown as ReadableStream<Uint8Array>;
+  await assert.rejects(pair.sender.pump(texts), /Uint8Array/);
+});
+
+Deno.test("frames of bytes and frames of text keep their order over a socket, in pieces of any size", async () => {
+  const path = `${await Deno.makeTempDir()}/s`;
+  using listener = Deno.listen({ transport: "unix", path });
+  const [to, from] = await Promise.all([Deno.connect({ transport: "unix", path }), listener.accept()]);
+  const sender = new FrameSender(to);
+  sender.send({ type: "first" });
+  sender.sendBytes(7, new Uint8Array([1, 2, 3]));
+  sender.sendBytes(4_000_000_000, new Uint8Array(200_000).fill(9));
+  await sender.send({ type: "last" }, ["segment"]);
+  // Byte by byte: headers may come apart, too.
+  for (const byte of encodeBytes(1, new Uint8Array([5]))) await to.write(new Uint8Array([byte]));
+  to.close();
+  const frames: Frame<{ type: string; call?: number }>[] = [];
+  for await (const frame of readFrames<{ type: string; call?: number }>(from)) frames.push(frame);
+  from.close();
+  assert.deepEqual(frames.map(({ message }) => message), [
+    { type: "first" },
+    { type: "Bytes", call: 7 },
+    { type: "Bytes", call: 4_000_000_000 },
+    { type: "last" },
+    { type: "Bytes", call: 1 },
+  ]);
+  assert.deepEqual([...frames[1]?.bytes ?? []], [1, 2, 3]);
+  assert.equal(frames[2]?.bytes?.length, 200_000);
+  assert.deepEqual(frames[3]?.segments, ["segment"]);
+  assert.deepEqual([...frames[4]?.bytes ?? []], [5]);
+  await Deno.remove(path.replace(/\/s$/, ""), { recursive: true });
+});
