@@ -22,6 +22,8 @@ export const socketLimits = {
   unansweredTransitionsMax: 1024,
   /** A client that has said nothing for this long is closed at the next ping tick. */
   silenceMs: 45_000,
+  /** The connection of a peer that has sent nothing for this long, not even the pong of its own network code, is cut. */
+  deadPeerMs: 40_000,
   /** Time between two Pings. */
   pingIntervalMs: 15_000,
   /** A frame that takes longer than this to leave closes the socket. */
@@ -377,6 +379,8 @@ export const storageLimits = {
   rangesMax: 16,
   /** How long a browser may keep a file. */
   cacheSeconds: 2_592_000,
+  /** Bytes of a file sent to a bucket at once; S3 takes no smaller parts. */
+  s3PartBytes: 5 * MiB,
   /** Bytes of a file read from disk at once. */
   readChunkBytes: 256 * KiB,
   /** Files whose facts are kept in memory to answer reads without a look-up. */

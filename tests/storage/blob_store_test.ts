@@ -1,0 +1,156 @@
+/** The contract of blob stores, on the local folder and on a real S3 server. */
+import assert from "node:assert/strict";
+import { CreateBucketCommand, ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3";
+import { join } from "node:path";
+import { type BlobStore, LocalBlobs } from "../../mod/storage/mod.ts";
+import { S3Blobs } from "../../mod/storage/s3_blobs.ts";
+import { storageLimits } from "../../mod/limits.ts";
+import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
+
+const name = (digit: string) => digit.repeat(32);
+
+async function put(
+  store: BlobStore,
+  blob: string,
+  chunks: readonly Uint8Array<ArrayBuffer>[],
+): Promise<void> {
+  const writer = await store.create(blob);
+  for (const chunk of chunks) await writer.write(chunk);
+  await writer.commit();
+}
+
+async function bytesOf(store: BlobStore, blob: string, part: { start: number; end: number } | null = null) {
+  const stream = await store.read(blob, part);
+  return stream === null ? null : await new Response(stream).bytes();
+}
+
+async function names(store: BlobStore): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name } of store.list()) found.push(name);
+  return [...new Set(found)].sort();
+}
+
+const text = (value: string) => new TextEncoder().encode(value);
+
+/** Every store is tried with the same steps. `open` gives one on the same place each time. */
+async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Promise<void> {
+  await t.step("BS1 what is committed can be read, whole and in parts", async () => {
+    await using store = await open();
+    await put(store, name("a"), [text("hello "), text("world")]);
+    assert.deepEqual(await bytesOf(store, name("a")), text("hello world"));
+    assert.deepEqual(await bytesOf(store, name("a"), { start: 6, end: 6 }), text("w"));
+    assert.deepEqual(await bytesOf(store, name("a"), { start: 2, end: 10 }), text("llo world"));
+    await put(store, name("e"), []);
+    assert.deepEqual(await bytesOf(store, name("e")), new Uint8Array(0));
+    assert.equal(await bytesOf(store, name("f")), null);
+    assert.equal(await bytesOf(store, name("f"), { start: 0, end: 1 }), null);
+  });
+
+  await t.step("BS2 large blobs pass whole; the chunks are the caller's again after each write", async () => {
+    await using store = await open();
+    const size = 2 * storageLimits.s3PartBytes + 12_345;
+    const whole = new Uint8Array(size).map((_, at) => (at * 31) >> 3);
+    const writer = await store.create(name("b"));
+    const chunk = new Uint8Array(1_000_003);
+    for (let at = 0; at < size; at += chunk.length) {
+      const piece = chunk.subarray(0, Math.min(chunk.length, size - at));
+      piece.set(whole.subarray(at, at + piece.length));
+      await writer.write(piece);
+      piece.fill(0);
+    }
+    assert.equal(await bytesOf(store, name("b")), null, "nothing before it is committed");
+    await writer.commit();
+    assert.deepEqual(await bytesOf(store, name("b")), whole);
+    const { start, end } = { start: storageLimits.s3PartBytes - 5, end: storageLimits.s3PartBytes + 5 };
+    assert.deepEqual(await bytesOf(store, name("b"), { start, end }), whole.slice(start, end + 1));
+  });
+
+  await t.step("BS3 what is aborted, or was left, leaves nothing", async () => {
+    await using store = await open();
+    for (const size of [0, 10, storageLimits.s3PartBytes + 1]) {
+      const writer = await store.create(name("c"));
+      await writer.write(new Uint8Array(size));
+      await writer.abort();
+      assert.equal(await bytesOf(store, name("c")), null);
+    }
+    const left = await store.create(name("d"));
+    await left.write(new Uint8Array(storageLimits.s3PartBytes + 1));
+    await using again = await open();
+    assert.equal(await bytesOf(again, name("d")), null);
+    assert.deepEqual(await names(again), [name("a"), name("b"), name("e")]);
+    await left.abort();
+  });
+
+  await t.step("BS4 derivatives are kept beside their blob and go with it", async () => {
+    await using store = await open();
+    assert.equal(await store.readDerivative(name("a"), "1x1.cover"), null);
+    await store.writeDerivative(name("a"), "1x1.cover", text("one"));
+    await store.writeDerivative(name("a"), "1x1.cover", text("two"));
+    await store.writeDerivative(name("a"), "2x2.cover", text("three"));
+    assert.deepEqual(await store.readDerivative(name("a"), "1x1.cover"), text("two"));
+    await store.remove(name("a"));
+    assert.equal(await bytesOf(store, name("a")), null);
+    assert.equal(await store.readDerivative(name("a"), "1x1.cover"), null);
+    assert.equal(await store.readDerivative(name("a"), "2x2.cover"), null);
+    await store.remove(name("a"));
+    assert.deepEqual(await names(store), [name("b"), name("e")]);
+    await store.writeDerivative(name("a"), "1x1.cover", text("late"));
+    assert.deepEqual(
+      await names(store),
+      [name("a"), name("b"), name("e")],
+      "derivatives without a blob are listed",
+    );
+  });
+
+  await t.step("BS5 a listing says when a blob was written", async () => {
+    await using store = await open();
+    for await (const { writtenAt } of store.list()) {
+      assert.ok(Math.abs(Date.now() - writtenAt) < 300_000, String(writtenAt));
+    }
+  });
+}
+
+Deno.test("blobs in a folder", async (t) => {
+  const dir = await Deno.makeTempDir();
+  await contract(t, () => LocalBlobs.open(join(dir, "storage")));
+  await Deno.remove(dir, { recursive: true });
+});
+
+const missing = await swiftMissing();
+
+Deno.test({
+  name: `blobs in a bucket${missing === null ? "" : ` (left out: ${missing})`}`,
+  ignore: missing !== null,
+  fn: async (t) => {
+    await using server = await SwiftServer.start();
+    const { endpoint, accessKeyId, secretAccessKey } = server;
+    const client = new S3Client({
+      endpoint,
+      region: "us-east-1",
+      forcePathStyle: true,
+      credentials: { accessKeyId, secretAccessKey },
+    });
+    await client.send(new CreateBucketCommand({ Bucket: "files" }));
+    const options = { bucket: "files", region: "us-east-1", endpoint, accessKeyId, secretAccessKey };
+    await contract(t, () => S3Blobs.open({ ...options, prefix: "app/one/" }));
+
+    await t.step("BS3 uploads that were left are ended when the bucket is opened", async () => {
+      await using store = await S3Blobs.open({ ...options, prefix: "app/one/" });
+      const left = await store.create(name("d"));
+      await left.write(new Uint8Array(storageLimits.s3PartBytes));
+      const unfinished = async () =>
+        (await client.send(new ListMultipartUploadsCommand({ Bucket: "files" }))).Uploads?.length ?? 0;
+      assert.equal(await unfinished(), 1);
+      await using _other = await S3Blobs.open({ ...options, prefix: "app/two/" });
+      assert.equal(await unfinished(), 1, "those of another prefix are another's");
+      await using _again = await S3Blobs.open({ ...options, prefix: "app/one/" });
+      assert.equal(await unfinished(), 0);
+    });
+
+    await t.step("BS6 a wrong key or bucket is told when it is opened", async () => {
+      await assert.rejects(S3Blobs.open({ ...options, prefix: "", secretAccessKey: "wrong" }));
+      await assert.rejects(S3Blobs.open({ ...options, prefix: "", bucket: "none" }));
+    });
+    client.destroy();
+  },
+});

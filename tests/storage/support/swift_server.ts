@@ -1,0 +1,172 @@
+/**
+ * A real S3 server for tests: OpenStack Swift with its S3 interface, from Debian's packages swift-proxy, swift-account,
+ * swift-container, swift-object and memcached.
+ */
+import { join } from "node:path";
+
+const PROGRAMS = [
+  "swift-proxy-server",
+  "swift-account-server",
+  "swift-container-server",
+  "swift-object-server",
+];
+const START_MS = 40_000;
+const decoder = new TextDecoder();
+
+/** Why there can be no server here, or `null`. */
+export async function swiftMissing(): Promise<string | null> {
+  for (const program of [...PROGRAMS, "swift-ring-builder", "memcached"]) {
+    const { success } = await new Deno.Command("sh", { args: ["-c", `command -v ${program}`] }).output();
+    if (!success) {
+      return `${program} is not installed: apt-get install swift-proxy swift-account swift-container swift-object memcached`;
+    }
+  }
+  return null;
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+/** The back ends share this; `%` are their name and port. */
+const backEnd = (name: string, { port, user, dir }: { port: number; user: string; dir: string }) => `
+[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = ${port}
+user = ${user}
+swift_dir = ${dir}
+devices = ${dir}/srv
+mount_check = false
+workers = 0
+log_level = ERROR
+disable_fallocate = true
+[pipeline:main]
+pipeline = ${name}-server
+[app:${name}-server]
+use = egg:swift#${name}
+recon_cache_path = ${dir}
+[${name}-replicator]
+[${name}-updater]
+[${name}-auditor]
+`;
+
+const filters = [
+  "catch_errors",
+  "gatekeeper",
+  "healthcheck",
+  "listing_formats",
+  "bulk",
+  "s3api",
+  "tempauth",
+  "copy",
+  "slo",
+  "dlo",
+];
+
+const proxy = ({ port, cache, user, dir }: { port: number; cache: number; user: string; dir: string }) => `
+[DEFAULT]
+bind_ip = 127.0.0.1
+bind_port = ${port}
+user = ${user}
+swift_dir = ${dir}
+workers = 0
+log_level = ERROR
+[pipeline:main]
+pipeline = cache ${filters.join(" ")} proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+allow_account_management = true
+account_autocreate = true
+[filter:cache]
+use = egg:swift#memcache
+memcache_servers = 127.0.0.1:${cache}
+${filters.map((name) => `[filter:${name}]\nuse = egg:swift#${name}\n${extra[name] ?? ""}`).join("\n")}
+`;
+
+const extra: Record<string, string> = {
+  tempauth: "user_test_tester = testing .admin",
+  s3api: "s3_acl = false\ncheck_bucket_owner = false\nlocation = us-east-1",
+};
+
+export class SwiftServer implements AsyncDisposable {
+  readonly endpoint: string;
+  readonly accessKeyId = "test:tester";
+  readonly secretAccessKey = "testing";
+  readonly #dir: string;
+  readonly #children: readonly Deno.ChildProcess[];
+
+  private constructor(port: number, { dir, children }: { dir: string; children: Deno.ChildProcess[] }) {
+    this.endpoint = `http://127.0.0.1:${port}`;
+    this.#dir = dir;
+    this.#children = children;
+  }
+
+  static async start(): Promise<SwiftServer> {
+    const dir = await Deno.makeTempDir();
+    await Deno.mkdir(join(dir, "srv", "d1"), { recursive: true });
+    const user = decoder.decode((await new Deno.Command("id", { args: ["-un"] }).output()).stdout).trim();
+    const write = (name: string, text: string) => Deno.writeTextFile(join(dir, name), text);
+    await write(
+      "swift.conf",
+      "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n[storage-policy:0]\nname = default\ndefault = yes\n",
+    );
+    const port = freePort();
+    const cache = freePort();
+    const children: Deno.ChildProcess[] = [];
+    const run = (program: string, args: string[]) =>
+      children.push(
+        new Deno.Command(program, {
+          args,
+          env: { SWIFT_DIR: dir },
+          stdin: "null",
+          stdout: "null",
+          stderr: "null",
+        }).spawn(),
+      );
+    run("memcached", ["-u", user, "-l", "127.0.0.1", "-p", String(cache), "-m", "16"]);
+    for (const name of ["account", "container", "object"]) {
+      const backPort = freePort();
+      await write(`${name}.conf`, backEnd(name, { port: backPort, user, dir }));
+      const builder = `swift-ring-builder ${name}.builder`;
+      const script =
+        `${builder} create 4 1 1 && ${builder} add r1z1-127.0.0.1:${backPort}/d1 1 && ${builder} rebalance`;
+      await new Deno.Command("sh", { args: ["-c", script], cwd: dir }).output();
+      run(`swift-${name}-server`, [join(dir, `${name}.conf`)]);
+    }
+    await write("proxy.conf", proxy({ port, cache, user, dir }));
+    run("swift-proxy-server", [join(dir, "proxy.conf")]);
+    const server = new SwiftServer(port, { dir, children });
+    try {
+      await server.#ready();
+      return server;
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async #ready(): Promise<void> {
+    const until = performance.now() + START_MS;
+    while (performance.now() < until) {
+      const ready = await fetch(`${this.endpoint}/healthcheck`).then((response) => response.text()).catch(
+        () => "",
+      );
+      if (ready === "OK") return;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error("Swift did not start in time");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) {
+      try {
+        child.kill("SIGKILL");
+      } catch {
+        // It has ended already.
+      }
+      await child.status;
+    }
+    await Deno.remove(this.#dir, { recursive: true });
+  }
+}
