@@ -1,5 +1,6 @@
 /** `createTestServer`: an app's functions on the real engine, in the test's own process. */
 import { Scheduler } from "../scheduler/scheduler.ts";
+import { setImmediate } from "node:timers";
 import { SynclineClient } from "../client/mod.ts";
 import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
 import type { DataModelOf, Schema } from "../functions/api/schema.ts";
@@ -119,6 +120,8 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     try {
       const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
       await server.#scheduler.start();
+      // Crons with an interval run as soon as they are declared.
+      await server.settled();
       return server;
     } catch (error) {
       await Deno.remove(folder, { recursive: true });
@@ -138,9 +141,10 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   async advance(ms: number): Promise<void> {
     if (!(ms >= 0)) throw new RangeError(`advance() needs milliseconds from 0 on, not ${ms}`);
     const end = this.#clock.now() + ms;
+    await this.settled();
     for (let next = this.#clock.nextAt; next !== null && next <= end; next = this.#clock.nextAt) {
       this.#clock.moveTo(next);
-      await whatIsReady();
+      await turnOfEventLoop();
       if (!this.#idle) await this.settled();
     }
     this.#clock.moveTo(end);
@@ -290,12 +294,7 @@ export function createTestServer<S extends Schema = Schema>(
   return TestServer.open(options);
 }
 
-/** Lets promises that are settled be heard, a few after one another. */
-async function whatIsReady(): Promise<void> {
-  for (let turn = 0; turn < 8; turn++) await null;
-}
-
-/** Lets everything that is ready run. */
+/** Lets everything that is ready run: nothing here waits for more than promises. */
 function turnOfEventLoop(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
+  return new Promise((resolve) => setImmediate(resolve));
 }
