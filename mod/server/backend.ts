@@ -1,7 +1,6 @@
 /** The part of a server behind its HTTP face: the isolates and the sockets' hub, wired together. */
 import { Hono } from "hono";
 import { AdminChannel, type LoadedSecret, runAdminCommand } from "../auth/mod.ts";
-import { ServiceError } from "../errors.ts";
 import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { CallPort } from "../functions/system_calls.ts";
@@ -16,6 +15,7 @@ import { loadSecret } from "./secret.ts";
 import { startScheduler } from "./scheduling.ts";
 import { AppError } from "./start_error.ts";
 import { startStorage, storageSettingsOf } from "./storage.ts";
+import { upgradeSocket } from "./upgrade.ts";
 
 const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 
@@ -120,7 +120,7 @@ async function connect(
       .route("/api/storage", storage.routes),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
-      const { socket, response } = upgrade(request);
+      const { socket, response } = upgradeSocket(request);
       hub.accept(socket);
       return response;
     },
@@ -134,13 +134,4 @@ async function connect(
       await host[Symbol.asyncDispose]();
     },
   };
-}
-
-/** The platform's own idle timeout is off: the protocol has pings of its own. */
-function upgrade(request: Request): Deno.WebSocketUpgrade {
-  try {
-    return Deno.upgradeWebSocket(request, { idleTimeout: 0 });
-  } catch (error) {
-    throw new ServiceError("bad_request", "The WebSocket handshake is not valid", { cause: error });
-  }
 }

@@ -29,6 +29,9 @@ export interface RouterParts {
   readonly log: Log;
 }
 
+/** The version of RFC 6455, the only one there is. */
+const WEBSOCKET_VERSION = "13";
+
 /** HSTS is left to whoever ends TLS, which this server does not. */
 const commonHeaders = {
   crossOriginOpenerPolicy: false,
@@ -61,9 +64,13 @@ export function createRouter(parts: RouterParts): Hono {
 
   // Before all middleware: the answer to a handshake must leave exactly as the platform made it.
   app.get("/api/sync", (c) => {
-    if (c.req.header("upgrade")?.toLowerCase() === "websocket") return parts.acceptSocket(c.req.raw);
+    const asks = c.req.header("upgrade")?.toLowerCase() === "websocket";
+    if (asks && c.req.header("sec-websocket-version") === WEBSOCKET_VERSION) {
+      return parts.acceptSocket(c.req.raw);
+    }
     const response = errorResponse(new ServiceError("upgrade_required"));
     response.headers.set("Upgrade", "websocket");
+    response.headers.set("Sec-WebSocket-Version", WEBSOCKET_VERSION);
     return response;
   });
 
