@@ -75,6 +75,16 @@ export class RateLimitedError extends ServiceError {
   }
 }
 
+/** Another method than those there are; `allow` lists these, as the header of that name. */
+export class MethodNotAllowedError extends ServiceError {
+  readonly allow: string;
+
+  constructor(allow: string) {
+    super("method_not_allowed");
+    this.allow = allow;
+  }
+}
+
 /** Marks a {@linkcode UserError}, also one made by another copy of this module, which an app may have bundled. */
 export const userErrorKey: unique symbol = Symbol.for("syncline.userError") as never;
 

@@ -2,6 +2,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../errors.ts";
+import { requestText } from "../kit/request_text.ts";
 import { authLimits } from "../limits.ts";
 
 /** A code or link from a mail. */
@@ -30,34 +31,22 @@ export const bodies = {
   setup: z.object({ token: z.string(), email, password }),
 };
 
-/** A request's body, checked. Throws `unsupported_media_type`, `body_too_large` and `bad_request`. */
+/** A request's body, checked; one without a content type is taken for JSON. Throws `unsupported_media_type`, `body_too_large` and `bad_request`. */
 export async function readBody<Schema extends z.ZodType>(
   c: Context,
   schema: Schema,
 ): Promise<z.infer<Schema>> {
   const type = c.req.header("content-type") ?? "";
-  if (!/^application\/json\s*(?:;|$)/i.test(type)) throw new ServiceError("unsupported_media_type");
-  const parsed = schema.safeParse(parseJson(await readText(c.req.raw)));
+  if (type !== "" && !/^application\/json\s*(?:;|$)/i.test(type)) {
+    throw new ServiceError("unsupported_media_type");
+  }
+  const parsed = schema.safeParse(parseJson(await requestText(c.req.raw, authLimits.bodyBytesMax)));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw new ServiceError(
     "bad_request",
     `${issue?.path.join(".") || "body"}: ${issue?.message ?? "Invalid input"}`,
   );
-}
-
-/** Text of a body no longer than the limit, counted as it arrives. */
-export async function readText(request: Request): Promise<string> {
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop cancels the body: nothing more of it is read.
-    if (bytes > authLimits.bodyBytesMax) throw new ServiceError("body_too_large");
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }
 
 function parseJson(text: string): unknown {

@@ -1,11 +1,13 @@
 /** The auth endpoints over HTTP (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../errors.ts";
+import { requestText } from "../kit/request_text.ts";
+import { authLimits } from "../limits.ts";
 import type { Accounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin_accounts.ts";
 import type { TokenVerification } from "./authenticator.ts";
 import type { GivenProof, MailAccounts } from "./mail_accounts.ts";
-import { bodies, readBody, readText } from "./request_body.ts";
+import { bodies, readBody } from "./request_body.ts";
 import type { Requester } from "./requester.ts";
 
 export interface AuthRoutesOptions {
@@ -105,8 +107,8 @@ async function verifyBearer(
 
 /** Sign-out never fails: a body that says nothing is one without a refresh token. */
 async function optionalRefreshToken(c: Context): Promise<string | null> {
-  const text = await readText(c.req.raw);
   try {
+    const text = await requestText(c.req.raw, authLimits.bodyBytesMax);
     return bodies.signOut.parse(JSON.parse(text)).refreshToken ?? null;
   } catch {
     return null;

@@ -1,5 +1,5 @@
 /** Errors of the service itself, in the shape of the auth, admin and storage endpoints (contract: Error shapes). */
-import { RateLimitedError, type ServiceError } from "../errors.ts";
+import { MethodNotAllowedError, RateLimitedError, type ServiceError } from "../errors.ts";
 
 /** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status; never cached. */
 export function errorResponse(error: ServiceError): Response {
@@ -7,6 +7,7 @@ export function errorResponse(error: ServiceError): Response {
   if (error instanceof RateLimitedError) {
     headers.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1000)));
   }
+  if (error instanceof MethodNotAllowedError) headers.set("Allow", error.allow);
   const errorData = { code: error.code, data: null };
   return Response.json({ status: "error", errorMessage: error.message, errorData }, {
     status: error.status,

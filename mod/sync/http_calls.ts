@@ -1,11 +1,11 @@
 /** The one-shot function calls: `POST /api/query`, `/api/mutation`, `/api/action` (contract: HTTP function calls). */
 import { type Context, Hono } from "hono";
-import { bodyLimit } from "hono/body-limit";
 import { z } from "zod";
-import { ServiceError } from "../errors.ts";
+import { MethodNotAllowedError, ServiceError } from "../errors.ts";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import { errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
+import { requestText } from "../kit/request_text.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
 import type { Authenticator } from "./authenticator.ts";
@@ -31,16 +31,6 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
  */
 export function httpCalls({ hub, host, authenticator, dev }: HttpCallsOptions): Hono {
   const app = new Hono();
-  app.use(
-    "/api/:call{query|mutation|action}",
-    bodyLimit({
-      maxSize: httpLimits.callBodyBytesMax,
-      onError: () => {
-        throw new ServiceError("body_too_large");
-      },
-    }),
-  );
-
   app.post("/api/query", async (c) => {
     const call = await readCall(c, authenticator);
     const outcome = "refused" in call ? call.refused : await hub.query(call);
@@ -61,7 +51,7 @@ export function httpCalls({ hub, host, authenticator, dev }: HttpCallsOptions): 
   });
 
   app.all("/api/:call{query|mutation|action}", () => {
-    throw new ServiceError("method_not_allowed");
+    throw new MethodNotAllowedError("POST, OPTIONS");
   });
   return app;
 }
@@ -72,12 +62,13 @@ async function readCall(
   authenticator: Authenticator,
 ): Promise<FunctionCall | { readonly refused: Outcome }> {
   const identity = await caller(c.req.header("authorization"), authenticator);
+  const text = await requestText(c.req.raw, httpLimits.callBodyBytesMax);
   let body: unknown;
   try {
-    body = JSON.parse(await c.req.text());
+    body = JSON.parse(text);
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return { refused: failed("args", `The request body is not JSON: ${error.message.toWellFormed()}`) };
+    const reason = error instanceof Error ? error.message.toWellFormed() : "it cannot be parsed";
+    return { refused: failed("args", `The request body is not JSON: ${reason}`) };
   }
   const parsed = callBodySchema.safeParse(body);
   if (!parsed.success) {

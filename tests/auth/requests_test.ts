@@ -36,6 +36,13 @@ for (const path of posts) {
   });
 }
 
+Deno.test("AE1 a body without a content type is taken for JSON", async () => {
+  await using accounts = await startTestAccounts();
+  const credential = { email: "nobody@example.com", password };
+  const { body } = await accounts.post("/signin", credential, { headers: { "Content-Type": "" } });
+  assert.equal(body.errorData.code, "invalid_credentials");
+});
+
 Deno.test("unknown paths and methods are not found", async () => {
   await using accounts = await startTestAccounts();
   assert.equal((await accounts.get("/signup")).status, 404);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Hono } from "hono";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { RateLimitedError, ServiceError } from "../../mod/errors.ts";
+import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../../mod/errors.ts";
 import { ClientModules } from "../../mod/server/client_modules.ts";
 import { errorResponse } from "../../mod/server/error_response.ts";
 import { createRouter } from "../../mod/server/router.ts";
@@ -101,9 +101,20 @@ Deno.test("the socket's address refuses plain HTTP with 426", async () => {
   assert.equal((await response.json()).errorData.code, "upgrade_required");
 });
 
+Deno.test("a handshake of another version is told the one there is", async () => {
+  await using r = await router();
+  for (const version of [{}, { "sec-websocket-version": "8" }]) {
+    const response = await r.app.request("/api/sync", { headers: { upgrade: "websocket", ...version } });
+    assert.equal(response.status, 426);
+    assert.equal(response.headers.get("sec-websocket-version"), "13");
+  }
+});
+
 Deno.test("a handshake that is not valid is refused with 400", async () => {
   await using r = await router();
-  const response = await r.app.request("/api/sync", { headers: { upgrade: "WebSocket" } });
+  const response = await r.app.request("/api/sync", {
+    headers: { upgrade: "WebSocket", "sec-websocket-version": "13" },
+  });
   assert.equal(response.status, 400);
   assert.equal((await response.json()).errorData.code, "bad_request");
 });
@@ -118,6 +129,11 @@ Deno.test("an error in a handler is logged and shown as Server Error", async () 
     errorData: { code: "internal", data: null },
   });
   assert.deepEqual(r.logged, ["error A request failed"]);
+});
+
+Deno.test("who uses another method is told which ones there are", () => {
+  const response = errorResponse(new MethodNotAllowedError("POST, OPTIONS"));
+  assert.deepEqual([response.status, response.headers.get("allow")], [405, "POST, OPTIONS"]);
 });
 
 Deno.test("a rate limited request is told when to come back, in whole seconds", () => {

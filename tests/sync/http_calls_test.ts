@@ -228,6 +228,19 @@ for (
   });
 }
 
+Deno.test("HC1 a body is JSON whatever its content type says, with or without a byte order mark", async () => {
+  const { app } = appOf(false);
+  const call = JSON.stringify({ path: "get", args: { key: "a" } });
+  for (const type of [null, "application/x-www-form-urlencoded", "text/plain"]) {
+    const response = await app.request("/api/query", {
+      method: "POST",
+      headers: type === null ? {} : { "Content-Type": type },
+      body: new TextEncoder().encode(`\ufeff${call}`),
+    });
+    assert.deepEqual([response.status, (await response.json()).value], [200, 1]);
+  }
+});
+
 Deno.test("HC2 HTTP mutations are not de-duplicated", async () => {
   const { app, world } = appOf(false);
   const call = () =>

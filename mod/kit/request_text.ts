@@ -1,0 +1,32 @@
+/** The text of a request's body, within bounds. */
+import { ServiceError } from "../errors.ts";
+
+/**
+ * Reads a body of at most `bytesMax` bytes as UTF-8, without its byte order mark. Throws `body_too_large`, before the
+ * body is read when its length is announced, and `bad_request` when it breaks off: the network's affair, or the
+ * caller's, and no fault of the server.
+ */
+export async function requestText(request: Request, bytesMax: number): Promise<string> {
+  const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
+  if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
+  try {
+    return announced === null ? await counted(request, bytesMax) : await request.text();
+  } catch (error) {
+    if (error instanceof ServiceError) throw error;
+    throw new ServiceError("bad_request", "The request body broke off", { cause: error });
+  }
+}
+
+/** Reads a body of unknown length, counted as it arrives. */
+async function counted(request: Request, bytesMax: number): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.length;
+    // Leaving the loop cancels the body: nothing more of it is read.
+    if (bytes > bytesMax) throw new ServiceError("body_too_large");
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
+}

@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import { requestText } from "../../mod/kit/request_text.ts";
+
+/** A body that arrives in pieces, and says whether somebody stopped reading it. */
+function streamed(chunks: readonly (string | Error)[], headers: HeadersInit = {}) {
+  let cancelled = false;
+  const left = [...chunks];
+  const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      const chunk = left.shift();
+      if (chunk === undefined) controller.close();
+      else if (chunk instanceof Error) controller.error(chunk);
+      else controller.enqueue(new TextEncoder().encode(chunk));
+    },
+    cancel() {
+      cancelled = true;
+    },
+  }, { highWaterMark: 0 });
+  const request = new Request("http://test", { method: "POST", body, headers });
+  return { request, cancelled: () => cancelled, left };
+}
+
+Deno.test("a body of unknown length is counted as it arrives, and left when it is too long", async () => {
+  assert.equal(await requestText(streamed(["a", "\u00fc"]).request, 3), "a\u00fc");
+  const { request, cancelled, left } = streamed(["aa", "bb", "cc", "dd"]);
+  await assert.rejects(requestText(request, 3), { code: "body_too_large" });
+  assert.ok(cancelled());
+  assert.equal(left.length, 2);
+});
+
+Deno.test("an announced length over the limit is refused before anything is read", async () => {
+  const { request, left } = streamed(["aa"], { "Content-Length": "4" });
+  await assert.rejects(requestText(request, 3), { code: "body_too_large" });
+  assert.equal(left.length, 1);
+});
+
+Deno.test("a body that breaks off is a bad request, not a fault of the server", async () => {
+  for (const headers of [{}, { "Content-Length": "10" }]) {
+    const { request } = streamed(["a", new Error("reset")], headers);
+    await assert.rejects(requestText(request, 100), {
+      code: "bad_request",
+      message: "The request body broke off",
+    });
+  }
+});
+
+Deno.test("there may be no body, a byte order mark, and bytes that are no text", async () => {
+  assert.equal(await requestText(new Request("http://test", { method: "POST" }), 3), "");
+  assert.equal(await requestText(streamed(["\ufeffa"]).request, 10), "a");
+  const bytes = new Uint8Array([0x61, 0xff]);
+  assert.equal(await requestText(new Request("http://test", { method: "POST", body: bytes }), 10), "a\ufffd");
+});
