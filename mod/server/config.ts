@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
+import type { S3BlobsOptions } from "../storage/s3_blobs.ts";
 import type { ServeOptions } from "./options.ts";
 import { StartError } from "./start_error.ts";
 
@@ -33,6 +34,8 @@ export interface ServeConfig {
 
 /** What the operator decided about stored files. */
 export interface StorageConfig {
+  /** `null`: in the data folder. */
+  readonly s3: S3BlobsOptions | null;
   /** Largest upload. */
   readonly uploadBytesMax: number;
   /** Whether signed URLs are the only read path. */
@@ -79,12 +82,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     publicUrl: options.publicUrl,
     trustedProxies: options.trustedProxy,
     accounts: accountsConfig(options),
-    storage: {
-      uploadBytesMax: options.uploadMaxBytes,
-      privateReads: options.storagePrivate,
-      keepDeletedMs: options.storageKeepDeleted,
-      thumbnailSizes: options.thumbSizes,
-    },
+    storage: storageConfig(options),
   };
 }
 
@@ -109,6 +107,34 @@ function accountsConfig(options: ServeOptions): AccountsConfig {
     smtp: smtpUrl === null || mailFrom === null ? null : { url: smtpUrl, from: mailFrom },
     templatesDir: options.mailTemplates === null ? null : resolve(options.mailTemplates),
     appName: options.appName,
+  };
+}
+
+function storageConfig(options: ServeOptions): StorageConfig {
+  return {
+    s3: options.storage === null ? null : s3Config(options, options.storage),
+    uploadBytesMax: options.uploadMaxBytes,
+    privateReads: options.storagePrivate,
+    keepDeletedMs: options.storageKeepDeleted,
+    thumbnailSizes: options.thumbSizes,
+  };
+}
+
+function s3Config(
+  { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ServeOptions,
+  place: { readonly bucket: string; readonly prefix: string },
+): S3BlobsOptions {
+  if (s3AccessKeyId === null || s3SecretAccessKey === null) {
+    throw new StartError(
+      "Files in a bucket need its keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY",
+    );
+  }
+  return {
+    ...place,
+    endpoint: s3Endpoint,
+    region: s3Region,
+    accessKeyId: s3AccessKeyId,
+    secretAccessKey: s3SecretAccessKey,
   };
 }
 

@@ -64,6 +64,26 @@ export function parseBytes(text: string): number {
   return bytes;
 }
 
+/** A place in a bucket: `s3://bucket/prefix`. Gives the prefix with a slash at its end, or empty. */
+export function parseBucket(text: string): { readonly bucket: string; readonly prefix: string } {
+  const [, bucket, path = ""] = text.trim().match(/^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/) ??
+    [];
+  const parts = path.replace(/\/$/, "").split("/");
+  if (bucket === undefined || (path !== "" && parts.some((part) => !/^[A-Za-z0-9!_.*'()-]+$/.test(part)))) {
+    throw new OptionValueError(`expected a place such as s3://bucket/prefix, received "${text}"`);
+  }
+  return { bucket, prefix: path === "" ? "" : `${parts.join("/")}/` };
+}
+
+/** The address of a service: http or https, without a path. */
+export function parseServiceUrl(text: string): string {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search || url.hash) {
+    throw new OptionValueError(`expected an address such as https://s3.example.com, received "${text}"`);
+  }
+  return url.origin;
+}
+
 /** Any text that is not blank. */
 export function parseText(text: string): string {
   if (text.trim() === "") throw new OptionValueError("expected a text, received none");

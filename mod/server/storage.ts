@@ -5,6 +5,7 @@ import type { SecretKeys } from "../auth/mod.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import {
+  type BlobStore,
   createStorage,
   LocalBlobs,
   storageFeature,
@@ -12,6 +13,7 @@ import {
   type StorageSettings,
 } from "../storage/mod.ts";
 import type { ServeConfig } from "./config.ts";
+import { StartError } from "./start_error.ts";
 
 export interface StartStorageOptions {
   readonly config: ServeConfig;
@@ -27,6 +29,7 @@ export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record
   return { [storageFeature]: { urlKey, baseUrl: config.publicUrl ?? "" } };
 }
 
+/** Throws a `StartError` when the bucket cannot be used. */
 export async function startStorage(
   { config, keys, port, clientOf, log }: StartStorageOptions,
 ): Promise<StorageService> {
@@ -34,7 +37,7 @@ export async function startStorage(
   return createStorage({
     urlKey: keys.urlSignatures,
     port,
-    store: await LocalBlobs.open(join(config.dataDir, "storage")),
+    store: await openStore(config),
     uploadBytesMax,
     private: privateReads,
     keepDeletedMs,
@@ -42,4 +45,16 @@ export async function startStorage(
     clientOf,
     log,
   });
+}
+
+/** The S3 client takes memory and time to load, which servers with a folder do without. */
+async function openStore({ dataDir, storage: { s3 } }: ServeConfig): Promise<BlobStore> {
+  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"));
+  const { S3Blobs } = await import("../storage/s3_blobs.ts");
+  try {
+    return await S3Blobs.open(s3);
+  } catch (error) {
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });
+  }
 }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { type BlobStore, LocalBlobs } from "../../mod/storage/mod.ts";
 import { S3Blobs } from "../../mod/storage/s3_blobs.ts";
 import { storageLimits } from "../../mod/limits.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
 import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
 
 const name = (digit: string) => digit.repeat(32);
@@ -150,6 +151,39 @@ Deno.test({
     await t.step("BS6 a wrong key or bucket is told when it is opened", async () => {
       await assert.rejects(S3Blobs.open({ ...options, prefix: "", secretAccessKey: "wrong" }));
       await assert.rejects(S3Blobs.open({ ...options, prefix: "", bucket: "none" }));
+    });
+
+    await t.step("BS7 a server with its own permissions keeps its files in a bucket", async () => {
+      const dataDir = await Deno.makeTempDir();
+      const flags = Object.entries({
+        storage: "s3://files/server",
+        "s3-endpoint": endpoint,
+        "s3-access-key-id": accessKeyId,
+        "s3-secret-access-key": secretAccessKey,
+      }).flatMap(([flag, value]) => [`--${flag}`, value]);
+      const functions = "tests/storage/functions";
+      {
+        await using syncline = await ServerProcess.start({ dataDir, functions, flags });
+        const base = `http://127.0.0.1:${syncline.port}`;
+        const url = await syncline.call("mutation", "files:generate");
+        const contents = new Uint8Array(storageLimits.s3PartBytes + 1).map((_, at) => at % 251);
+        const uploaded = await fetch(base + url, { method: "POST", body: contents });
+        const { storageId: id } = await uploaded.json();
+        const whole = await fetch(`${base}/api/storage/${id}`);
+        assert.deepEqual(await whole.bytes(), contents);
+        const parts = await fetch(`${base}/api/storage/${id}`, { headers: { Range: "bytes=5-9,100-109" } });
+        assert.equal(parts.status, 206);
+        assert.equal((await parts.bytes()).length, Number(parts.headers.get("content-length")));
+        await syncline.call("mutation", "files:remove", { id });
+        assert.equal((await fetch(`${base}/api/storage/${id}`, { method: "HEAD" })).status, 404);
+      }
+      await using store = await S3Blobs.open({ ...options, prefix: "server/" });
+      assert.deepEqual(await names(store), []);
+      assert.equal(
+        (await Array.fromAsync(Deno.readDir(dataDir))).some(({ name }) => name === "storage"),
+        false,
+      );
+      await Deno.remove(dataDir, { recursive: true });
     });
     client.destroy();
   },

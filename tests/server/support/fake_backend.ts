@@ -76,7 +76,13 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       templatesDir: null,
       appName: null,
     },
-    storage: { uploadBytesMax: 1_000_000, privateReads: false, keepDeletedMs: 0, thumbnailSizes: null },
+    storage: {
+      s3: null,
+      uploadBytesMax: 1_000_000,
+      privateReads: false,
+      keepDeletedMs: 0,
+      thumbnailSizes: null,
+    },
     ...changes,
   };
 }
