@@ -70,6 +70,8 @@ export const functionLimits = {
   documentsWrittenMax: 16_000,
   /** Characters of documents one mutation may write. */
   charsWrittenMax: 16 * MiB,
+  /** Characters of index entries one mutation may write: they stand in its commit entry. */
+  indexCharsWrittenMax: 64 * MiB,
   /** Calls of runQuery, runMutation and runAction nested in one another. */
   nestingMax: 16,
   /** Longest function path. */

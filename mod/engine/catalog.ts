@@ -5,7 +5,7 @@ import { tableNumberOf } from "./ids.ts";
 import { indexSet } from "./index_set.ts";
 import type { SearchIndex } from "./search_index.ts";
 import { BY_CREATION_TIME, BY_ID, documentsTable, type ScanIndex, type Table, table } from "./table.ts";
-import type { SchemaDefinition, TableDefinition } from "./types.ts";
+import type { SchemaDefinition, TableDefinition, Value } from "./types.ts";
 import type { VectorIndex } from "./vector_index.ts";
 
 /** SQL that makes the catalog of a new database. */
@@ -198,6 +198,24 @@ export function loadTables(connection: Connection, schema: SchemaDefinition): Ta
     tables.push(table(name, { number: known.number, definition, indexes }));
   }
   return new Tables(tables);
+}
+
+/** A table without indexes of its own, for documents that were checked elsewhere. */
+export const uncheckedTable: TableDefinition = {
+  indexes: [],
+  searchIndexes: [],
+  vectorIndexes: [],
+  validate: (fields) => fields as Record<string, Value>,
+};
+
+/** The tables of the database itself, with the indexes it has. */
+export function storedTables(connection: Connection): Tables {
+  const definition = uncheckedTable;
+  return new Tables(
+    [...readCatalog(connection).values()].map(({ name, number, indexes }) =>
+      table(name, { number, definition, indexes: indexSet(documentsTable(number), indexes) })
+    ),
+  );
 }
 
 function notApplied(name: string): EngineError {

@@ -5,6 +5,7 @@
  * - `unknown_table`, `unknown_index`, `bad_bounds`, `bad_search`: the call names or asks for what is not there;
  * - `missing_document`: a write to a document that does not exist;
  * - `not_storable`: a value that documents cannot hold;
+ * - `bad_entry`: a commit entry that does not belong to the database;
  * - `limit`: the call used more than a limit allows;
  * - `ended`: a view was used after its run had ended;
  * - `bad_schema`: the schema itself is wrong;
@@ -18,6 +19,7 @@ export type EngineErrorCode =
   | "bad_search"
   | "missing_document"
   | "not_storable"
+  | "bad_entry"
   | "limit"
   | "ended"
   | "bad_schema"

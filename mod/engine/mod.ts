@@ -14,6 +14,7 @@ export type {
   Savepoint,
   ScanOptions,
   ScanRow,
+  SchemaOptions,
   SchemaReport,
   SearchOptions,
   Usage,

@@ -10,6 +10,7 @@ import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
 import type { Scan, StoredRow } from "./scan.ts";
 import type { SearchOwner } from "./search.ts";
 import { fieldsOf, type StoredFields } from "./stored_fields.ts";
+import { checkNewFields, documentOfEntry, importedDocument, withoutSystemFields } from "./system_fields.ts";
 import type { Table } from "./table.ts";
 import type {
   IndexBounds,
@@ -28,8 +29,8 @@ import type { WriteGroup } from "./write_group.ts";
 
 const { parse, stringify } = JSON;
 
-/** One write, with what undoes it. */
-interface JournalEntry {
+/** A document before and after a write; `null` is none. */
+interface DocumentWrite {
   readonly id: string;
   readonly before: StoredDocument | null;
   readonly after: StoredDocument | null;
@@ -59,7 +60,8 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly #known = new Map<string, StoredDocument | null>();
   /** Documents written, undone writes included, as they were before the mutation. */
   readonly #originals = new Map<string, StoredDocument | null>();
-  readonly #journal: JournalEntry[] = [];
+  /** Every write, for undoing. */
+  readonly #journal: DocumentWrite[] = [];
   /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
   readonly #scans = new Map<Scan, number>();
   #serial = 0;
@@ -112,12 +114,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   insert(tableName: string, fields: Record<string, unknown>): string {
     this.#checkWritable();
     const table = this.#tables.named(tableName);
-    checkFields(fields);
-    for (const name of ["_id", "_creationTime"]) {
-      if (Object.hasOwn(fields, name)) {
-        throw new EngineError("not_storable", `Cannot store field "${name}": the service sets it on insert`);
-      }
-    }
+    checkNewFields(fields);
     const stored = this.#accepted(table, fields);
     const id = newId(table.number);
     const _creationTime = this.#group.nextCreationTime(this.#at);
@@ -148,6 +145,64 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     const { table, before } = this.#existing(id, "delete");
     this.usage.write(0);
     this.#write(table, { id, before, after: null });
+  }
+
+  importDocument(
+    tableName: string,
+    document: Record<string, unknown>,
+    { mode }: { readonly mode: "insert" | "upsert" },
+  ): void {
+    this.#checkWritable();
+    const table = this.#tables.named(tableName);
+    const { id, creationTime, fields } = importedDocument(document);
+    const owner = this.#tables.ofId(id);
+    if (owner !== table) {
+      throw new EngineError(
+        "not_storable",
+        `Cannot import document "${id}" into table "${tableName}": ` +
+          (owner === undefined ? "it is not an id of this database" : `it is an id of table "${owner.name}"`),
+      );
+    }
+    const before = this.#load(table, id);
+    if (before !== null && mode === "insert") {
+      throw new EngineError(
+        "not_storable",
+        `Cannot import document "${id}": table "${tableName}" has it already`,
+      );
+    }
+    const stored = this.#accepted(table, fields);
+    const after = this.#encoded(table, { _id: id, _creationTime: creationTime, ...stored });
+    this.#put(table, { id, before, after });
+  }
+
+  /**
+   * Brings one document to what a commit entry says, as it is: such a change was checked where it was made.
+   * Throws an `EngineError` for a change that cannot be of this database.
+   */
+  applyChange({ table: tableName, tableNumber, id, doc: text }: DocumentChange): void {
+    this.#checkWritable();
+    const table = this.#tables.ofId(id);
+    if (table?.name !== tableName || table.number !== tableNumber || text === undefined) {
+      throw new EngineError(
+        "bad_entry",
+        `Cannot apply the change of document "${id}": ` +
+          (text === undefined
+            ? "the entry does not say what it is"
+            : `this database has no table "${tableName}" with number ${tableNumber}`),
+      );
+    }
+    const before = this.#load(table, id);
+    if (text === null) {
+      if (before !== null) this.#put(table, { id, before, after: null });
+      return;
+    }
+    const doc = documentOfEntry(id, text);
+    this.#group.noteCreationTime(doc._creationTime);
+    this.#put(table, {
+      id,
+      before,
+      after: { table, id, rid: 0, text, entries: indexEntries(table.indexes, doc) },
+    });
   }
 
   savepoint(): Savepoint {
@@ -256,6 +311,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     if (!met) this.usage.read(before.text.length);
     const doc = parse(before.text) as StoredFields;
     before.entries ??= indexEntries(table.indexes, doc);
+    this.usage.index(before.entries.keys);
     return { table, before, doc };
   }
 
@@ -289,18 +345,21 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
       );
     }
     this.usage.write(text.length);
-    return { table, id: doc._id, rid: 0, text, entries: indexEntries(table.indexes, doc) };
+    const entries = indexEntries(table.indexes, doc);
+    this.usage.index(entries.keys);
+    return { table, id: doc._id, rid: 0, text, entries };
+  }
+
+  /** Writes a document that may be there or not. */
+  #put(table: Table, write: DocumentWrite): void {
+    const { before, after } = write;
+    if (before !== null) before.entries ??= indexEntries(table.indexes, parse(before.text) as StoredFields);
+    if (before !== null && after !== null) after.rid = before.rid;
+    this.#write(table, write);
   }
 
   /** Writes, unless nothing changes: storing a document's own text again is no write. */
-  #write(
-    table: Table,
-    write: {
-      readonly id: string;
-      readonly before: StoredDocument | null;
-      readonly after: StoredDocument | null;
-    },
-  ): void {
+  #write(table: Table, write: DocumentWrite): void {
     const { id, before, after } = write;
     // Getters of the fields and the table's own checks are app code, which may have written meanwhile.
     if (before !== null && this.#known.get(id) !== before) {
@@ -350,23 +409,6 @@ function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
   const { position } = scan.index;
   const key = position < 0 ? stored.id : stored.entries?.keys[position] ?? "";
   return { key, rid: stored.rid, text: stored.text };
-}
-
-function checkFields(fields: Record<string, unknown>): void {
-  if (typeof fields === "object" && fields !== null && !Array.isArray(fields)) return;
-  throw new EngineError("not_storable", "Cannot store this document: its fields must be a plain object");
-}
-
-/** The fields without `_id` and `_creationTime`, which may be named only as they are. */
-function withoutSystemFields(doc: StoredFields, fields: Record<string, unknown>): Record<string, unknown> {
-  checkFields(fields);
-  for (const name of ["_id", "_creationTime"] as const) {
-    if (Object.hasOwn(fields, name) && fields[name] !== doc[name]) {
-      throw new EngineError("not_storable", `Cannot change field "${name}" of a document`);
-    }
-  }
-  const { _id, _creationTime, ...others } = fields;
-  return others;
 }
 
 /** The change of one document between two states, or `null` when they are the same. */

@@ -1,6 +1,12 @@
 /** Makes the tables and indexes of a database fit a schema, all or nothing. */
 import { documentLimits, engineLimits } from "../limits.ts";
-import { type CatalogIndex, type CatalogTable, readCatalog, wantedIndexes } from "./catalog.ts";
+import {
+  type CatalogIndex,
+  type CatalogTable,
+  readCatalog,
+  uncheckedTable,
+  wantedIndexes,
+} from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./ids.ts";
@@ -19,12 +25,16 @@ import type { SchemaDefinition, TableDefinition } from "./types.ts";
 import { checkVectorDefinition } from "./vector_index.ts";
 
 /**
- * Makes the database fit the schema, inside the open transaction. Documents are checked where the definition of their
+ * Makes the database fit the schema, inside the open transaction; `tableNumbers` are for tables yet to be made. Documents are checked where the definition of their
  * table may have changed; they are not rewritten. Tables that the schema no longer has keep their documents, out of
  * reach, until it has them again.
  * Throws an `EngineError` for a schema that is wrong in itself, a `SchemaError` for a document that does not fit.
  */
-export function changeSchema(connection: Connection, schema: SchemaDefinition): SchemaReport {
+export function changeSchema(
+  connection: Connection,
+  schema: SchemaDefinition,
+  { tableNumbers }: { readonly tableNumbers: ReadonlyMap<string, number> },
+): SchemaReport {
   checkSchema(schema);
   const catalog = readCatalog(connection);
   const report = {
@@ -32,9 +42,12 @@ export function changeSchema(connection: Connection, schema: SchemaDefinition): 
     createdIndexes: [] as string[],
     droppedIndexes: [] as string[],
   };
-  for (const [name, definition] of schema) {
+  // Tables that need a number of their own come first: no other may take it.
+  const inOrder = [...schema].sort(([a], [b]) => Number(tableNumbers.has(b)) - Number(tableNumbers.has(a)));
+  for (const [name, definition] of inOrder) {
     const known = catalog.get(name);
-    const table = known ?? createTable(connection, name);
+    if (known !== undefined) checkNumber(known, tableNumbers.get(name));
+    const table = known ?? createTable(connection, name, tableNumbers.get(name));
     if (known === undefined) report.createdTables.push(name);
     const { created, dropped } = changeIndexes(connection, { table, definition });
     for (const index of dropped) report.droppedIndexes.push(`${name}.${index.name}`);
@@ -52,9 +65,33 @@ export function changeSchema(connection: Connection, schema: SchemaDefinition): 
   return { ...report, unreachableTables };
 }
 
-function createTable(connection: Connection, name: string): CatalogTable {
-  const number =
-    connection.statement("INSERT INTO syncline_tables (name) VALUES (?)").run(name).lastInsertRowid;
+/**
+ * Drops the indexes of the schema, so that documents of any schema can be written, and makes `tables` with their numbers
+ * where they are missing. The next change to a schema builds the indexes and checks all documents.
+ */
+export function dropSchema(connection: Connection, tables: ReadonlyMap<string, number>): void {
+  const catalog = readCatalog(connection);
+  for (const [name, number] of tables) {
+    const known = catalog.get(name);
+    if (known === undefined) catalog.set(name, createTable(connection, name, number));
+    else checkNumber(known, number);
+  }
+  for (const table of catalog.values()) changeIndexes(connection, { table, definition: uncheckedTable });
+  connection.execute("UPDATE syncline_tables SET fingerprint = NULL");
+}
+
+/** Makes a table, with this number or the next. */
+function createTable(connection: Connection, name: string, wanted?: number): CatalogTable {
+  const taken = wanted !== undefined &&
+    connection.statement("SELECT name FROM syncline_tables WHERE number = ?").get(wanted)?.[0];
+  if (typeof taken === "string") {
+    throw new EngineError(
+      "bad_schema",
+      `Cannot create table "${name}": its number ${wanted} is that of "${taken}"`,
+    );
+  }
+  const number = connection.statement("INSERT INTO syncline_tables (number, name) VALUES (?, ?)")
+    .run(wanted ?? null, name).lastInsertRowid;
   if (number > TABLE_NUMBER_MAX) {
     throw new EngineError(
       "bad_schema",
@@ -63,6 +100,16 @@ function createTable(connection: Connection, name: string): CatalogTable {
   }
   connection.execute(createDocumentsSql(number));
   return { number, name, fingerprint: null, indexes: [] };
+}
+
+/** Throws when a table that comes from elsewhere, with its ids, has another number here. */
+function checkNumber(known: CatalogTable, number: number | undefined): void {
+  if (number === undefined || number === known.number) return;
+  throw new EngineError(
+    "bad_schema",
+    `Table "${known.name}" has number ${known.number} in this database, and its ids elsewhere have ${number}: ` +
+      "begin with an empty database",
+  );
 }
 
 /** Drops the indexes that are not wanted any more and makes those that are new, still empty. */

@@ -84,6 +84,15 @@ export interface WriteTransaction extends ReadTransaction {
   patch(id: string, fields: Record<string, unknown>): void;
   /** Throws when there is no such document. */
   delete(id: string): void;
+  /**
+   * Stores a document with the id and creation time it comes with, checked like any other. One that is there already is
+   * refused (`insert`) or replaced (`upsert`). Throws for an id of another table.
+   */
+  importDocument(
+    table: string,
+    document: Record<string, unknown>,
+    options: { readonly mode: "insert" | "upsert" },
+  ): void;
   /** Marks a point inside the mutation to which nested calls can return. */
   savepoint(): Savepoint;
 }
@@ -116,6 +125,11 @@ export interface SchemaReport {
   readonly unreachableTables: readonly string[];
 }
 
+export interface SchemaOptions {
+  /** Numbers for tables that the database does not have yet, so that ids from elsewhere are theirs. */
+  readonly tableNumbers?: ReadonlyMap<string, number>;
+}
+
 /** The only connection that writes. A group is one SQLite transaction, a mutation one savepoint inside it. */
 export interface WriterDatabase extends Disposable {
   /** Current ts, including mutations released in the open group. */
@@ -125,7 +139,19 @@ export interface WriterDatabase extends Disposable {
    * whose definition may have changed. Throws a `SchemaError` naming table, id and field, and changes nothing then.
    * Tables that the schema no longer has keep their documents but cannot be reached.
    */
-  applySchema(schema: SchemaDefinition): SchemaReport;
+  applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport;
+  /**
+   * Makes the database ready for entries while there is no schema: drops its indexes, which the next `applySchema` builds
+   * again, after which it also checks every document. `tables` are made with these numbers where they are missing.
+   * Throws an `EngineError` when a table has another number.
+   */
+  prepareReplay(tables: ReadonlyMap<string, number>): void;
+  /**
+   * Applies a commit made by another database, or by this one after the state it was restored to, inside the open group.
+   * Its ts must follow the current one, and its changes must have their documents. Gives back the entry as it is here:
+   * with the keys of this database's indexes. Throws an `EngineError` for an entry that does not fit, and changes nothing.
+   */
+  applyEntry(entry: CommitEntry): CommitEntry;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;

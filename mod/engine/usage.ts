@@ -3,7 +3,8 @@ import { functionLimits } from "../limits.ts";
 import { EngineError } from "./errors.ts";
 import type { Usage } from "./transaction.ts";
 
-const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax } = functionLimits;
+const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax, indexCharsWrittenMax } =
+  functionLimits;
 
 /** What one run has used. */
 export class UsageMeter implements Usage {
@@ -11,6 +12,7 @@ export class UsageMeter implements Usage {
   charsRead = 0;
   documentsWritten = 0;
   charsWritten = 0;
+  #indexChars = 0;
 
   /** Counts a document read. Throws an `EngineError` when it is one too many. */
   read(chars: number): void {
@@ -44,6 +46,18 @@ export class UsageMeter implements Usage {
         what: "characters written by one call",
         limit: charsWrittenMax,
         used: this.charsWritten,
+      });
+    }
+  }
+
+  /** Counts index keys a write adds or removes. Throws an `EngineError` when they are too many. */
+  index(keys: readonly string[]): void {
+    for (const key of keys) this.#indexChars += key.length;
+    if (this.#indexChars > indexCharsWrittenMax) {
+      throw overLimit({
+        what: "characters of index entries written by one call",
+        limit: indexCharsWrittenMax,
+        used: this.#indexChars,
       });
     }
   }

@@ -1,12 +1,12 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
-import { CREATE_CATALOG_SQL, loadTables, Tables } from "./catalog.ts";
+import { CREATE_CATALOG_SQL, loadTables, storedTables, Tables } from "./catalog.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { MutationTransaction } from "./mutation.ts";
 import { CREATE_RECORDS_SQL, Records } from "./records.ts";
-import { changeSchema } from "./schema_change.ts";
-import type { RecordKey, SchemaReport, WriterDatabase, WriteTransaction } from "./transaction.ts";
+import { changeSchema, dropSchema } from "./schema_change.ts";
+import type { RecordKey, SchemaOptions, SchemaReport, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
@@ -86,17 +86,31 @@ class SqliteWriterDatabase implements WriterDatabase {
     return this.#ts;
   }
 
-  applySchema(schema: SchemaDefinition): SchemaReport {
+  applySchema(schema: SchemaDefinition, { tableNumbers }: SchemaOptions = {}): SchemaReport {
+    return this.#changeTables(() => ({
+      result: changeSchema(this.#connection, schema, { tableNumbers: tableNumbers ?? new Map() }),
+      tables: loadTables(this.#connection, schema),
+    }));
+  }
+
+  prepareReplay(tables: ReadonlyMap<string, number>): void {
+    this.#changeTables(() => ({
+      result: dropSchema(this.#connection, tables),
+      tables: storedTables(this.#connection),
+    }));
+  }
+
+  /** Changes tables in a transaction of its own, and works with the new ones once it has committed. */
+  #changeTables<Result>(change: () => { readonly result: Result; readonly tables: Tables }): Result {
     if (this.#group !== null) {
       throw new EngineError("bad_schema", "Cannot apply a schema inside an open group");
     }
     this.#connection.execute("BEGIN IMMEDIATE");
     try {
-      const report = changeSchema(this.#connection, schema);
-      const tables = loadTables(this.#connection, schema);
+      const { result, tables } = change();
       this.#connection.execute("COMMIT");
       this.#tables = tables;
-      return report;
+      return result;
     } catch (error) {
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
       throw error;
@@ -109,7 +123,24 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
   }
 
-  beginMutation({ at }: { readonly at: number }): WriteTransaction {
+  applyEntry(entry: CommitEntry): CommitEntry {
+    if (entry.ts !== this.#ts + 1) {
+      throw new EngineError("bad_entry", `Cannot apply entry ${entry.ts}: the database is at ${this.#ts}`);
+    }
+    const mutation = this.beginMutation({ at: entry.at });
+    try {
+      for (const change of entry.changes) mutation.applyChange(change);
+    } catch (error) {
+      this.rollbackMutation();
+      throw error;
+    }
+    this.#openGroup().writes.check();
+    this.#mutation = null;
+    this.#ts = entry.ts;
+    return { ts: entry.ts, at: entry.at, changes: mutation.release() };
+  }
+
+  beginMutation({ at }: { readonly at: number }): MutationTransaction {
     const { writes } = this.#openGroup();
     writes.check();
     if (this.#mutation !== null) throw new RangeError("A mutation is open already");

@@ -397,3 +397,19 @@ Deno.test("a getter that writes the document being written gets an error, and th
     db.writer.commitGroup("");
   }
 });
+
+Deno.test("a mutation whose index entries would not fit into its commit entry is told so", () => {
+  const indexes = Array.from({ length: 16 }, (_, n) => ({ name: `by_${n}`, fields: ["text", `f${n}`] }));
+  using db = new TestDatabase({ items: anyTable({ indexes }) });
+  assert.throws(
+    () =>
+      db.commit((tx) => {
+        for (let n = 0; n < 1_000; n++) tx.insert("items", { text: "\u4e00".repeat(4_000) });
+      }),
+    engineError(
+      "limit",
+      /characters of index entries written by one call: the limit is 67108864 and this one used/,
+    ),
+  );
+  assert.equal(db.writer.ts, 0);
+});
