@@ -10,6 +10,9 @@ export const benchFunctions = "tests/bench/functions";
 /** The public benchmark's functions. */
 export const transferFunctions = "examples/transfer/functions";
 
+/** Functions of the rows about files. */
+export const storageFunctions = "tests/storage/functions";
+
 export class BenchContext implements AsyncDisposable {
   /** Whether there is time for the long form of each row. */
   readonly full: boolean;
@@ -49,7 +52,10 @@ export class BenchContext implements AsyncDisposable {
   }
 
   /** Starts one of the control servers and returns its port. */
-  async control(name: "websocket_server" | "sqlite_server", args: readonly string[] = []): Promise<number> {
+  async control(
+    name: "websocket_server" | "sqlite_server" | "file_server",
+    args: readonly string[] = [],
+  ): Promise<number> {
     const dir = this.folder();
     const child = this.#opened.use(
       new Child({

@@ -7,6 +7,10 @@ import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
+import { reconnectRows } from "./rows/reconnect.ts";
+import { stalledRows } from "./rows/stalled.ts";
+import { storageRows } from "./rows/storage.ts";
+import { slowQueryRows } from "./rows/slow_query.ts";
 import { subscriptionRows } from "./rows/subscriptions.ts";
 import { transferRows } from "./rows/transfer.ts";
 import { markdown, met, type Row } from "./table.ts";
@@ -16,8 +20,12 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   latency: latencyRows,
   "fan-out": fanOutRows,
   subscriptions: subscriptionRows,
+  "slow-query": slowQueryRows,
+  reconnect: reconnectRows,
+  stalled: stalledRows,
   memory: memoryRows,
   accounts: accountRows,
+  storage: storageRows,
   data: dataRows,
 };
 
