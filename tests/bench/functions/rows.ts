@@ -20,6 +20,19 @@ export const get = query({
     await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first(),
 });
 
+const runs = new Map<number, number>();
+
+/** How often this query has run for the row with a number, in the process that ran it. */
+export const runsOf = query({
+  args: { number: z.int() },
+  handler: async (ctx, { number }) => {
+    await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first();
+    const count = (runs.get(number) ?? 0) + 1;
+    runs.set(number, count);
+    return count;
+  },
+});
+
 /** The rows from `start` on. */
 export const list = query({
   args: { start: z.int(), count: z.int().max(1000) },
@@ -35,5 +48,19 @@ export const set = mutation({
     if (row === null) throw new Error(`There is no row ${number}`);
     await ctx.db.patch(row._id, { value });
     return null;
+  },
+});
+
+/** Turns of a loop that take many times as long as any other query here. */
+const SLOW_TURNS = 30_000_000;
+
+/** The value of a row, slowly. */
+export const getSlowly = query({
+  args: { number: z.int() },
+  handler: async (ctx, { number }) => {
+    const row = await ctx.db.query("rows").withIndex("by_number", (q) => q.eq("number", number)).first();
+    let turned = 0;
+    for (let turn = 0; turn < SLOW_TURNS; turn++) turned = (turned + turn) % 7;
+    return { value: row?.value ?? null, turned };
   },
 });
