@@ -1,6 +1,7 @@
 /** What the benchmark asks of the process that makes its load. One line of JSON each way. */
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { ClosedLoop, ClosedLoopResult } from "./closed_loop.ts";
+import type { ReturningOptions, ReturnResult } from "./returning.ts";
 import type { TransferWorkload } from "./transfers.ts";
 
 /** Commands by name, with what they take and give. */
@@ -13,6 +14,8 @@ export interface LoadCommands {
   };
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
+  openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
+  awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };
   closeAudience: { takes: { readonly name: string }; gives: null };
 }
 

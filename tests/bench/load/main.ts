@@ -3,8 +3,10 @@ import { lines } from "../support/lines.ts";
 import { Audience } from "./audience.ts";
 import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
+import { Returning } from "./returning.ts";
 
 const audiences = new Map<string, Audience>();
+const returning = new Map<string, Returning>();
 
 function audience(name: string): Audience {
   const found = audiences.get(name);
@@ -25,6 +27,14 @@ async function run(request: LoadRequest): Promise<unknown> {
       return null;
     case "triggerAudience":
       return await audience(request.options.name).run(request.options);
+    case "openReturning":
+      returning.set(request.options.name, await Returning.open(request.options));
+      return null;
+    case "awaitReturn": {
+      const sockets = returning.get(request.options.name);
+      if (sockets === undefined) throw new Error(`There are no sockets "${request.options.name}"`);
+      return await sockets.back();
+    }
     case "closeAudience":
       await audience(request.options.name)[Symbol.asyncDispose]();
       audiences.delete(request.options.name);
