@@ -93,6 +93,7 @@ export function installDeterminism(): void {
   });
   markRandomness(Crypto.prototype, ["getRandomValues", "randomUUID"]);
   markRandomness(SubtleCrypto.prototype, ["generateKey"]);
+  freezeFormats();
   freezeTemporal();
 }
 
@@ -110,6 +111,28 @@ function markRandomness(prototype: object, names: readonly string[]): void {
       configurable: false,
     });
   }
+}
+
+/** A date format that is given no date takes the time of now from the machine. */
+function freezeFormats(): void {
+  const { prototype } = Intl.DateTimeFormat;
+  const format = Object.getOwnPropertyDescriptor(prototype, "format")?.get;
+  const { formatToParts } = prototype;
+  if (format === undefined) return;
+  Object.defineProperty(prototype, "format", {
+    get(this: Intl.DateTimeFormat) {
+      const original = Reflect.apply(format, this, []) as Intl.DateTimeFormat["format"];
+      return (date?: Date | number) => original(date === undefined ? frozenNow() : date);
+    },
+    configurable: false,
+  });
+  Object.defineProperty(prototype, "formatToParts", {
+    value(this: Intl.DateTimeFormat, date?: Date | number) {
+      return Reflect.apply(formatToParts, this, [date === undefined ? frozenNow() : date]);
+    },
+    writable: false,
+    configurable: false,
+  });
 }
 
 /** `Temporal.Now` reads the clock in ways of its own: it is closed rather than copied. */

@@ -1,5 +1,5 @@
 /** Turns what app code gives back into JSON text, once, and says where it is not JSON. */
-import { documentLimits } from "../../limits.ts";
+import { documentLimits, functionLimits } from "../../limits.ts";
 import { pathText } from "../api/zod_issues.ts";
 
 const { stringify } = JSON;
@@ -9,6 +9,9 @@ const objectPrototype = Object.prototype;
 
 /** Results wrap documents, so they may be deeper than one. */
 const DEPTH_MAX = 2 * documentLimits.valueDepthMax;
+
+/** Objects and arrays in what is passed on: more could not fit, each takes two characters and a comma. */
+const OBJECTS_MAX = functionLimits.resultCharsMax / 3;
 
 /** A value that is not JSON. The message names the path. */
 export class NotJsonError extends TypeError {
@@ -21,6 +24,9 @@ export class NotJsonError extends TypeError {
 /** Implemented by objects that know better than "an instance of X" why they cannot be a result. */
 export const notJsonHint: unique symbol = Symbol("syncline.notJsonHint");
 
+/** Objects and arrays met so far in the value under way: references to the same one can be more than anyone can walk. */
+let objects = 0;
+
 interface Fault {
   readonly path: PropertyKey[];
   readonly problem: string;
@@ -32,6 +38,7 @@ interface Fault {
  */
 export function jsonText(value: unknown, name: string): string {
   if (value === undefined || value === null) return "null";
+  objects = 0;
   const fault = faultOf(value, 0);
   if (fault !== null) {
     const path = pathText(fault.path.reverse(), "");
@@ -69,6 +76,12 @@ function faultOf(value: unknown, depth: number): Fault | null {
 function objectFault(value: object, depth: number): Fault | null {
   if (depth >= DEPTH_MAX) {
     return { path: [], problem: `is nested deeper than ${DEPTH_MAX} levels, or contains itself` };
+  }
+  if (++objects > OBJECTS_MAX) {
+    return {
+      path: [],
+      problem: "makes it longer than any result may be: does it hold the same object many times?",
+    };
   }
   if (isArray(value)) {
     for (let index = 0; index < value.length; index++) {

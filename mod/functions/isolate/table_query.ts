@@ -32,7 +32,7 @@ interface PlacedRow {
 
 const wholeTable: Source = { from: "index", index: "by_creation_time", bounds: { eq: [] } };
 
-/** Rows read at first when a page or a first row is wanted. */
+/** Fields of the indexes that every table has. */
 const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
   ["by_creation_time", ["_creationTime"]],
   ["by_id", ["_id"]],

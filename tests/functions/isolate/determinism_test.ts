@@ -23,6 +23,13 @@ const app = {
       const { randomBytes } = await import("node:crypto");
       return randomBytes(4).length;
     });
+    const formats = () => {
+      const format = new Intl.DateTimeFormat("en", { dateStyle: "full", timeStyle: "full" });
+      const parts = new Intl.DateTimeFormat("en", { second: "numeric", fractionalSecondDigits: 3 }).formatToParts();
+      return [format.format(), format.format(new Date()), parts.map(({ value }) => value).join("")];
+    };
+    export const formatted = query(() => { const before = formats(); spin(); return [before, formats()]; });
+    export const formatOf = query(() => new Intl.DateTimeFormat("en", { timeZone: "UTC" }).format(new Date(0)));
     export const quiet = query(() => Math.max(1, 2));
   `,
 };
@@ -40,6 +47,16 @@ Deno.test("clock and chance of queries stand still, repeat and are noticed", asy
     assert.ok(Math.abs((before[0] ?? 0) - started) < 5000);
     assert.equal(before[0], before[1]);
     assert.equal(details.nondeterministic, true);
+  });
+
+  await t.step("dates formatted without a date are those of the same clock", async () => {
+    const { value, details } = await reader.query("clock:formatted");
+    const [before, after] = value as [string[], string[]];
+    assert.deepEqual(before, after);
+    assert.equal(before[0], before[1]);
+    assert.equal(details.nondeterministic, true);
+    const given = await reader.query("clock:formatOf");
+    assert.deepEqual([given.value, given.details.nondeterministic], ["1/1/1970", false]);
   });
 
   await t.step("the clock goes on from one query to the next", async () => {

@@ -51,3 +51,15 @@ Deno.test("functions hidden as toJSON are refused rather than called", () => {
   assert.throws(() => jsonText({ toJSON }, "It"), NotJsonError);
   assert.equal(called, false);
 });
+
+Deno.test("one object referred to more often than anyone can walk is refused in a moment", () => {
+  let many: unknown = {};
+  for (let level = 0; level < 60; level++) many = [many, many];
+  assert.throws(() => jsonText(many, "It"), /does it hold the same object many times\?$/);
+  assert.equal(jsonText([1, [2]], "It"), "[1,[2]]");
+});
+
+Deno.test("what a hidden toJSON turns into nothing is refused", () => {
+  const hidden = Object.defineProperty({}, "toJSON", { value: () => undefined });
+  assert.throws(() => jsonText(hidden, "It"), NotJsonError);
+});
