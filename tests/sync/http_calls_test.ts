@@ -253,7 +253,7 @@ Deno.test("HC2 HTTP mutations are not de-duplicated", async () => {
   assert.equal(world.host.mutationRuns, 2);
 });
 
-Deno.test("HC6 a query right after the caller's own mutation reflects it", async () => {
+Deno.test("HC6 a query sees what the same caller's mutation before it wrote", async () => {
   const { app } = appOf(false);
   const post = async (path: string, body: unknown) =>
     await (await app.request(path, { method: "POST", body: JSON.stringify(body) })).json();

@@ -32,7 +32,7 @@ Deno.test("SG4 a mutation that touches nothing the socket shows is followed by a
   assert.deepEqual([transition.endVersion.ts, transition.modifications], [1, []]);
 });
 
-Deno.test("PC2 SG4 a mutation that writes nothing reports the current ts and is followed by a Transition", async () => {
+Deno.test("PC2 SG4 a mutation without writes is answered with the ts of now and followed by a Transition", async () => {
   const world = new World();
   world.host.write({ a: 1 });
   const socket = world.connected();
