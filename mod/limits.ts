@@ -279,6 +279,8 @@ export const httpLimits = {
   callBodyBytesMax: 17 * MiB,
   /** Time open requests and close frames get at shutdown. */
   drainMs: 5_000,
+  /** When no close frame was answered for this long at shutdown, those who have not answered are gone or do not read. */
+  closeQuietMs: 500,
 } as const;
 
 /** Limits of accounts (contract: Limits; thresholds the contract leaves open are chosen here). */
@@ -383,6 +385,10 @@ export const storageLimits = {
   cacheSeconds: 2_592_000,
   /** Bytes of a file sent to a bucket at once; S3 takes no smaller parts. */
   s3PartBytes: 5 * MiB,
+  /** Files up to this size are kept in memory once they were read. */
+  smallFileBytesMax: 32 * KiB,
+  /** Bytes of such files kept. */
+  smallFilesKeptBytes: 16 * MiB,
   /** Bytes of a file read from disk at once. */
   readChunkBytes: 256 * KiB,
   /** Files whose facts are kept in memory to answer reads without a look-up. */

@@ -11,6 +11,7 @@ import { contentDisposition } from "./file_name.ts";
 import { multipart, multipartStream } from "./multipart.ts";
 import { parseRanges } from "./ranges.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
+import { SmallBlobs } from "./small_blobs.ts";
 import type { StoredFile } from "./stored_file.ts";
 import { parseThumbnail, type ThumbnailSpec, variantOf } from "./thumbnails/spec.ts";
 import type { Thumbnails } from "./thumbnails/thumbnails.ts";
@@ -67,9 +68,11 @@ interface Described {
 
 export class Reads {
   readonly #options: ReadsOptions;
+  readonly #small: SmallBlobs;
 
   constructor(options: ReadsOptions) {
     this.#options = options;
+    this.#small = new SmallBlobs(options.store);
   }
 
   /** Answers a request. Throws the errors of the contract's table, in its order. */
@@ -146,7 +149,9 @@ export class Reads {
   ): Promise<Response> {
     headers.set("Content-Length", String(file.size));
     if (head) return new Response(null, { headers });
-    return new Response(await this.#open(file, null), { headers });
+    const contents = this.#small.kept(file) ?? await this.#small.open(file);
+    if (contents === null) throw new ServiceError("not_found");
+    return new Response(contents, { headers });
   }
 
   async #single(

@@ -267,3 +267,25 @@ Deno.test("FR10 a large file is read as its reader takes it", async () => {
     await reader?.cancel();
   }
 });
+
+Deno.test("FR10 small files that were read are answered from memory, and deleted ones are gone all the same", async () => {
+  let reads = 0;
+  await using s = await startTestStorage({
+    wrapStore: (store) =>
+      new Proxy(store, {
+        get(target, name) {
+          if (name === "read") reads++;
+          return Reflect.get(target, name).bind?.(target);
+        },
+      }),
+  });
+  const id = await s.upload("hello");
+  for (let count = 0; count < 3; count++) {
+    const response = await s.request(`/api/storage/${id}`);
+    assert.equal(response.headers.get("content-length"), "5");
+    assert.equal(await response.text(), "hello");
+  }
+  assert.equal(reads, 1);
+  await s.call("files:remove", { id });
+  assert.equal(await errorOf(await s.request(`/api/storage/${id}`)), "404 not_found");
+});
