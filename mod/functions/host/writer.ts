@@ -8,7 +8,7 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { functionLimits, isolateLimits } from "../../limits.ts";
-import { type Frame, frameTextOfJson, parseFrameText } from "../frames.ts";
+import { frameTextOfJson, parseFrameText } from "../frames.ts";
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { Group } from "../wire.ts";
@@ -219,9 +219,11 @@ export class Writer {
   /** Tells of a group's commits, then answers its calls. Throws for a group that is not awaited. */
   #apply(group: Group, segments: readonly string[]): void {
     if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
+    // Before any of its calls counts as answered: what cannot be read is thrown out as a whole.
+    const entries = group.entries.map(unpackEntry);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
-    this.#options.onGroup(group.entries.map(unpackEntry), group.ts);
+    this.#options.onGroup(entries, group.ts);
     for (const { call, answer } of answered) call.resolve(answer);
   }
 
@@ -321,24 +323,21 @@ export class Writer {
 
   #applyLastGroup(batch: Batch, text: string | null): void {
     if (text === null) return;
-    let frame: Frame<Group>;
     try {
-      frame = parseFrameText<Group>(text);
+      const { message: group, segments } = parseFrameText<Group>(text);
+      if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return;
+      // Groups between the last one received and this one were committed, but their text is gone.
+      const lost = batch.skipTo(group.from);
+      this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
+      if (lost.length > 0) this.#options.onGap(group.ts);
+      this.#apply(group, segments);
     } catch (error) {
       this.#options.log("error", "The last group in the database cannot be read", { error });
       this.#answer(
         batch.skipTo(Infinity),
         failed("internal", "It is not known whether the mutation was committed"),
       );
-      return;
     }
-    const { message: group, segments } = frame;
-    if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return;
-    // Groups between the last one received and this one were committed, but their text is gone.
-    const lost = batch.skipTo(group.from);
-    this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
-    if (lost.length > 0) this.#options.onGap(group.ts);
-    this.#apply(group, segments);
   }
 
   #answer(calls: readonly PendingMutation[], outcome: Outcome): void {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { frameText } from "../../../mod/functions/frames.ts";
 import type { Group } from "../../../mod/functions/wire.ts";
 import { settled } from "./support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
@@ -120,6 +121,7 @@ for (
     "a group of another batch": { batch: "other", answers: [answer, answer] },
     "an empty group": { answers: [] },
     "more answers than calls": { answers: [answer, answer, answer] },
+    "a group whose entries are none": { answers: [answer, answer], entries: "poison" as never },
     "an answer without its value": { answers: [{ ...answer, outcome: { value: 1, logLines: [] } }] },
   })
 ) {
@@ -133,6 +135,24 @@ for (
     assert.deepEqual(world.told, []);
   });
 }
+
+Deno.test("a last group in the database that is nonsense leaves the fate of its batch unknown, and runs nothing again", async () => {
+  for (
+    const nonsense of [{}, { answers: [{}, {}] }, { answers: [answer, answer], entries: [["poison"]] }]
+  ) {
+    const { world, results } = await withBatch("a", "b");
+    const { batch } = world.isolate.last("Batch");
+    world.starter.lastGroup = frameText({ type: "Group", batch, from: 0, ts: 2, ...nonsense }, ["null"]);
+    world.starter.ts = 2;
+    world.isolate.dies("killed");
+    await settled();
+    const unknown = "internal: It is not known whether the mutation was committed";
+    assert.deepEqual(results, { a: unknown, b: unknown });
+    world.mutate("c");
+    await settled();
+    assert.deepEqual(world.batch, ["c"]);
+  }
+});
 
 Deno.test("a call over its time ends the writer, gets the error, and the others run again", async () => {
   const { world, results } = await withBatch("a", "b", "c");
