@@ -183,13 +183,21 @@ export class Hub {
     return this.#shared.query(spec, identity);
   }
 
-  /** Closes every socket with 1012. Resolves when the close frames have been answered, or after `httpLimits.drainMs`. */
+  /**
+   * Closes every socket with 1012. Resolves when the close frames have been answered, when answers have stopped coming
+   * (one dead peer must not keep all others from their restarted server), or after `httpLimits.drainMs`.
+   */
   async shutdown(): Promise<void> {
     this.#shutDown = true;
     for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
     if (this.#openSockets === 0) return;
     await new Promise<void>((resolve) => {
-      const stop = this.#clock.every(httpLimits.drainMs, () => this.#onAllClosed?.());
+      const endAt = this.#clock.now() + httpLimits.drainMs;
+      let openBefore = this.#openSockets;
+      const stop = this.#clock.every(httpLimits.closeQuietMs, () => {
+        if (this.#openSockets === openBefore || this.#clock.now() >= endAt) this.#onAllClosed?.();
+        openBefore = this.#openSockets;
+      });
       this.#onAllClosed = () => {
         stop();
         this.#onAllClosed = null;

@@ -1,7 +1,7 @@
 /** Limits of a socket: what is held, what is merged, what ends it. */
 import assert from "node:assert/strict";
 import { anonymous } from "../../mod/functions/identity.ts";
-import { functionLimits, socketLimits } from "../../mod/limits.ts";
+import { functionLimits, httpLimits, socketLimits } from "../../mod/limits.ts";
 import { World } from "./support/world.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 
@@ -327,15 +327,45 @@ Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", as
   assert.equal(world.hub.socketCount, 0);
 });
 
-Deno.test("SV8 shutdown does not wait for ever for a close frame", async () => {
+/** A hub that shuts down, the ends of its sockets that have to answer the close frame, and whether it has stopped. */
+function shuttingDown(sockets: number) {
   const world = new World();
   const closes: number[] = [];
-  const handle = world.hub.connect({ send: () => {}, close: (code) => closes.push(code), bufferedAmount: 0 });
-  const done = world.hub.shutdown();
-  world.clock.advance(5_000);
-  await done;
-  assert.deepEqual(closes, [1012]);
-  handle?.closed();
+  const handles = Array.from(
+    { length: sockets },
+    () => world.hub.connect({ send: () => {}, close: (code) => closes.push(code), bufferedAmount: 0 }),
+  );
+  const state = { done: false };
+  void world.hub.shutdown().then(() => state.done = true);
+  return { world, closes, handles, state };
+}
+
+Deno.test("SV8 shutdown waits while close frames are answered, and not for peers that are gone", async () => {
+  const { world, closes, handles, state } = shuttingDown(5);
+  assert.deepEqual(closes, [1012, 1012, 1012, 1012, 1012]);
+  for (const handle of handles.slice(1)) {
+    world.clock.advance(400);
+    handle?.closed();
+    await settle();
+    assert.equal(state.done, false);
+  }
+  world.clock.advance(2 * httpLimits.closeQuietMs);
+  await settle();
+  assert.equal(state.done, true);
+  assert.equal(world.clock.tickerCount, 0);
+  handles[0]?.closed();
+});
+
+Deno.test("SV8 shutdown does not wait for ever for close frames that come one by one", async () => {
+  const { world, handles, state } = shuttingDown(100);
+  for (let waited = 0; waited < httpLimits.drainMs; waited += httpLimits.closeQuietMs) {
+    assert.equal(state.done, false);
+    handles.pop()?.closed();
+    world.clock.advance(httpLimits.closeQuietMs);
+    await settle();
+  }
+  assert.equal(state.done, true);
+  for (const handle of handles) handle?.closed();
 });
 
 Deno.test("WL7 what a socket that has gone held is let go", async () => {
