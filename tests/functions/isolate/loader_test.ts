@@ -32,8 +32,8 @@ Deno.test("modules are the TypeScript and JavaScript files below the folder", as
     "node_modules/g/g.ts": "throw new Error('not a module')",
     "readme.md": "not a module",
     "with space é.ts": one,
-    "http.ts": "export default 3;",
-    "crons.ts": "export default 3;",
+    "http.ts": `import { httpRouter } from "syncline/server"; export default httpRouter();`,
+    "crons.ts": `import { cronJobs } from "syncline/server"; export default cronJobs();`,
   }, (workspace) => Deno.symlinkSync("/etc", `${workspace.functionsDir}/link`));
   assert.deepEqual(paths, [
     "a:one",
@@ -150,5 +150,50 @@ for (const [name, files, message] of broken) {
     assert.equal(typeof told, "string");
     assert.match(told as string, message);
     assert.ok(!(told as string).includes("/tmp/"), told as string);
+  });
+}
+
+const brokenDeclarations: Record<string, readonly [files: AppFiles, message: RegExp]> = {
+  "an http.ts without a router": [
+    { "http.ts": "export default 3;" },
+    /^http\.ts: the default export must be/,
+  ],
+  "a crons.ts without crons": [
+    { "crons.ts": "export const x = 3;" },
+    /^crons\.ts: the default export must be/,
+  ],
+  "a route of the service": [
+    {
+      "http.ts": `import { httpAction, httpRouter } from "syncline/server";
+        const http = httpRouter();
+        http.route({ path: "/api/x", method: "GET", handler: httpAction(() => new Response()) });
+        export default http;`,
+    },
+    /http\.ts:3:14: "\/api\/x" belongs to the service/,
+  ],
+  "a cron of a function that is not there": [
+    {
+      "crons.ts": `import { cronJobs } from "syncline/server";
+        const crons = cronJobs();
+        crons.interval("x", { minutes: 1 }, "a:gone");
+        export default crons;`,
+    },
+    /^crons\.ts: cron "x": there is no function "a:gone"/,
+  ],
+  "a cron expression that is none": [
+    {
+      "a.ts": `import { mutation } from "syncline/server"; export const b = mutation(() => {});`,
+      "crons.ts": `import { cronJobs } from "syncline/server";
+        const crons = cronJobs();
+        crons.cron("x", "61 * * * *", "a:b");
+        export default crons;`,
+    },
+    /^crons\.ts: cron "x": "61 \* \* \* \*": .*minute/,
+  ],
+};
+
+for (const [name, [files, message]] of Object.entries(brokenDeclarations)) {
+  Deno.test(`${name} is told with its file when the app is loaded`, async () => {
+    assert.match(String(await load(files)), message);
   });
 }
