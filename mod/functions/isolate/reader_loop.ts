@@ -23,6 +23,17 @@ export interface ReaderParts {
 
 type Answer = WaveAnswers["answers"][number];
 
+/**
+ * How long the last run of each function took. A message leaves only between two runs, so what is ready must not wait
+ * behind a run that may take long.
+ */
+const lastMs = new Map<string, number>();
+const FUNCTIONS_MAX = 10_000;
+
+function mayTakeLong(udfPath: string): boolean {
+  return (lastMs.get(udfPath) ?? Infinity) >= CHUNK_MS;
+}
+
 /** Runs a wave and answers it. */
 export async function runWave(
   { app, database, progress, sender }: ReaderParts,
@@ -46,8 +57,11 @@ export async function runWave(
     const outcome = wireOutcome(ending, { logLines, segments });
     answers.push({ outcome, readSet, scope, nondeterministic, durationMs: now - startedAt });
     chars += ending.ok ? ending.text.length : ending.error.message.length;
-    if (position === queries.length - 1) break;
-    if (chars >= CHUNK_CHARS || now - chunkSince >= CHUNK_MS) {
+    if (lastMs.size >= FUNCTIONS_MAX) lastMs.clear();
+    lastMs.set(query.udfPath, now - startedAt);
+    const next = queries[position + 1];
+    if (next === undefined) break;
+    if (chars >= CHUNK_CHARS || now - chunkSince >= CHUNK_MS || mayTakeLong(next.udfPath)) {
       // Awaited, so that a wave of large results never piles up here.
       await sender.send(
         { type: "WaveAnswers", wave, from: answered, answers, last: false } satisfies WaveAnswers,

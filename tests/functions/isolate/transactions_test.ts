@@ -18,6 +18,14 @@ const app = {
   "counters.ts": `
     import { internalMutation, mutation, query, UserError } from "syncline/server";
     import { z } from "zod";
+    export const slow = query({
+      args: {},
+      handler: () => {
+        let sum = 0;
+        for (let i = 0; i < 100_000_000; i++) sum += i % 7;
+        return sum;
+      },
+    });
     const name = z.string();
     const find = (ctx, name) => ctx.db.query("counters").withIndex("by_name", (q) => q.eq("name", name)).unique();
     export const add = mutation({
@@ -283,6 +291,21 @@ Deno.test("a reader answers a wave from one snapshot", async (t) => {
     assert.equal(intervals?.length, 1);
     const empty = await reader.query("counters:value", { name: "nobody" });
     assert.notDeepEqual(empty.details.readSet, found.details.readSet);
+  });
+
+  await t.step("a ready answer does not wait behind a run that was slow the last time", async () => {
+    const quick = call("counters:value", { name: "a" });
+    const slow = call("counters:slow");
+    await reader.wave([quick, slow]);
+    await reader.send({ type: "RunWave", wave: 99, queries: [quick, slow] });
+    const froms: number[] = [];
+    for (let last = false; !last;) {
+      const { message } = await reader.next();
+      if (message.type !== "WaveAnswers") continue;
+      froms.push(message.from);
+      last = message.last;
+    }
+    assert.deepEqual(froms, [0, 1]);
   });
 
   await t.step("an empty wave is pinned and ends", async () => {
