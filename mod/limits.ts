@@ -12,8 +12,11 @@ export const socketLimits = {
   liveQueriesMax: 1024,
   /** Mutations and actions running for one socket; the next one waits, and later frames wait behind it in order. */
   callsInFlightMax: 64,
-  /** Frames that may wait behind a held call; one more is a FatalError (the socket cannot be paused). */
-  heldFramesMax: 4096,
+  /**
+   * Frames that may wait behind a held call; one more is a FatalError. The contract stops reading instead, which this
+   * platform's sockets cannot do: so there is room for what a client may well send without waiting for answers.
+   */
+  heldFramesMax: 65_536,
   /** Characters of frames that may wait behind a held call. */
   heldCharsMax: 32 * MiB,
   /** Queries of one socket, those included whose Add or Remove awaits its Transition; past it frames are held. */
@@ -111,7 +114,7 @@ export const engineLimits = {
   /** Pages a reader keeps in memory. */
   readerCacheBytes: 16 * MiB,
   /** Pages in the write-ahead log after which a commit copies them into the database file. */
-  checkpointPages: 4_000,
+  checkpointPages: 16_000,
   /** The write-ahead log is cut to this when it has been copied. */
   walBytesKept: 64 * MiB,
   /** A connection waits this long for a lock that another process holds. */
