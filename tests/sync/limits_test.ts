@@ -169,6 +169,19 @@ Deno.test("WL2 actions and mutations count together", async () => {
   assert.equal(world.host.queued.length, 30);
 });
 
+Deno.test("WL2 a client may send ten thousand calls at once; they are answered in order", async () => {
+  const world = new World();
+  const socket = world.connected();
+  const count = 10_000;
+  for (let i = 0; i < count; i++) socket.mutate(i, "add", { key: "a" });
+  for (let turn = 0; turn < count && socket.all("MutationResponse").length < count; turn++) await settle();
+  assert.equal(socket.all("MutationResponse").length, count);
+  assert.equal(socket.closedWith, null);
+  for (const [i, answer] of socket.all("MutationResponse").entries()) {
+    assert.ok(answer.success && answer.requestId === i && answer.result === i + 1);
+  }
+});
+
 Deno.test("WL2 what waits behind a held call is bounded", () => {
   const world = new World({ auto: false });
   const socket = world.connected();
