@@ -27,6 +27,8 @@ export interface Backend extends AsyncDisposable {
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
+  /** Routes below `/api` whose answers need no more headers: reads of files. */
+  readonly completeRoutes?: Hono;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
@@ -118,6 +120,7 @@ async function connect(
       .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
+    completeRoutes: new Hono().route("/api/storage", storage.readRoutes),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);

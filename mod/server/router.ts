@@ -16,6 +16,8 @@ import { VERSION } from "./version.ts";
 export interface RouterParts {
   /** Routes below `/api`: one-shot function calls, accounts and files. */
   readonly routes: Hono;
+  /** Routes whose answers are complete as they are. */
+  readonly completeRoutes?: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
   readonly acceptSocket: (request: Request) => Response;
   /** ts of the newest commit, for `/api/health`. */
@@ -44,7 +46,7 @@ const commonHeaders = {
 } as const;
 
 /** What scripts of other origins may see of an answer, beside what every browser shows them. */
-const exposeHeaders = [
+export const exposeHeaders: readonly string[] = [
   "Accept-Ranges",
   "Content-Disposition",
   "Content-Length",
@@ -74,8 +76,10 @@ export function createRouter(parts: RouterParts): Hono {
     return response;
   });
 
+  if (parts.completeRoutes !== undefined) app.route("/", parts.completeRoutes);
+
   // Apps on other origins may call: credentials are bearer tokens, which no browser sends by itself.
-  app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders }));
+  app.use("/api/*", cors({ origin: "*", maxAge: 7200, exposeHeaders: [...exposeHeaders] }));
   app.use(
     "/api/*",
     secureHeaders({ ...commonHeaders, xFrameOptions: false, crossOriginResourcePolicy: false }),

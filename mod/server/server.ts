@@ -112,6 +112,7 @@ export class Server implements AsyncDisposable {
     const backend = await startBackend(config, { log, url: this.url });
     const router = createRouter({
       routes: backend.routes,
+      ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
       acceptSocket: (request) => backend.acceptSocket(request),
       ts: () => backend.ts,
       appRoutes: backend.appRoutes,

@@ -13,6 +13,7 @@ import {
   type StorageSettings,
 } from "../storage/mod.ts";
 import type { ServeConfig } from "./config.ts";
+import { exposeHeaders } from "./router.ts";
 import { StartError } from "./start_error.ts";
 
 export interface StartStorageOptions {
@@ -43,6 +44,10 @@ export async function startStorage(
     keepDeletedMs,
     thumbnailSizes,
     clientOf,
+    extraHeaders: {
+      "Access-Control-Allow-Origin": "*",
+      "Access-Control-Expose-Headers": exposeHeaders.join(","),
+    },
     log,
   });
 }

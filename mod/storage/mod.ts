@@ -10,7 +10,7 @@ import type { BlobStore } from "./blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
 import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
-import { storageRoutes } from "./routes.ts";
+import { readRoutes, uploadRoutes } from "./routes.ts";
 import { Sweeper } from "./sweeper.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
@@ -41,6 +41,8 @@ export interface StorageOptions {
   readonly keepDeletedMs: number;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
+  /** Sent with every answer to a read; none unless told. */
+  readonly extraHeaders?: Readonly<Record<string, string>>;
   readonly log: Log;
   readonly now?: () => number;
   /** Time after which an upload without a byte has failed. */
@@ -49,8 +51,10 @@ export interface StorageOptions {
 
 /** Everything files offer to the rest of the server. */
 export interface StorageService extends AsyncDisposable {
-  /** For `/api/storage`. */
+  /** For uploads, below `/api/storage`. */
   readonly routes: Hono;
+  /** For reads, below `/api/storage`. Their answers are complete: mounted before anything that adds headers, they cost half. */
+  readonly readRoutes: Hono;
   /** Behind `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -62,7 +66,7 @@ export interface StorageService extends AsyncDisposable {
 }
 
 export function createStorage(options: StorageOptions): StorageService {
-  const { port, store, log, now = Date.now } = options;
+  const { port, store, log, now = Date.now, extraHeaders = {} } = options;
   const calls = new SystemCalls(port);
   const signer = new UrlSigner(options.urlKey);
   const facts = new FileFacts(calls);
@@ -86,12 +90,14 @@ export function createStorage(options: StorageOptions): StorageService {
     private: options.private,
     thumbnails: new Thumbnails({ store, facts, maker }),
     thumbnailSizes: options.thumbnailSizes,
+    extraHeaders,
     now,
   });
   const actionFiles = new ActionFiles({ calls, facts, store, intakes, now });
   return {
     actions: actionFiles.actions,
-    routes: storageRoutes({ uploads, reads, clientOf: options.clientOf }),
+    routes: uploadRoutes({ uploads, clientOf: options.clientOf }),
+    readRoutes: readRoutes(reads, extraHeaders),
     applyCommits(entries) {
       facts.applyCommits(entries);
       removals.applyCommits(entries);

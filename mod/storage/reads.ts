@@ -40,6 +40,8 @@ export interface ReadsOptions {
   readonly thumbnails: Thumbnails;
   /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
   readonly thumbnailSizes: readonly string[] | null;
+  /** Sent with every answer. */
+  readonly extraHeaders: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -109,6 +111,7 @@ export class Reads {
     const etag = `"${file.sha256}"`;
     const described = describe(file, { etag, maxAge, download: request.download });
     const { headers, contentType } = described;
+    for (const [name, value] of Object.entries(this.#options.extraHeaders)) headers.set(name, value);
     if (matches(request.ifNoneMatch, etag)) return notModified(headers);
     const parts = request.head || (request.ifRange !== null && request.ifRange !== etag)
       ? null
@@ -116,7 +119,7 @@ export class Reads {
     headers.set("Content-Type", contentType);
     if (parts === null) return await this.#whole(file, { headers, head: request.head });
     const [first, ...others] = parts;
-    if (first === undefined) return notSatisfiable(file.size);
+    if (first === undefined) return notSatisfiable(file.size, this.#options.extraHeaders);
     if (others.length === 0) return await this.#single(file, { headers, part: first });
     return await this.#several(file, { ...described, parts: [first, ...others] });
   }
@@ -131,6 +134,7 @@ export class Reads {
     thumbnails.check(file);
     const etag = `"${file.sha256}.t1.${variantOf(spec)}"`;
     const headers = new Headers({
+      ...this.#options.extraHeaders,
       ...commonHeaders({ etag, maxAge }),
       "Accept-Ranges": "none",
       "Content-Disposition": request.download ? "attachment" : "inline",
@@ -226,10 +230,11 @@ function notModified(headers: Headers): Response {
   return new Response(null, { status: 304, headers });
 }
 
-function notSatisfiable(size: number): Response {
+function notSatisfiable(size: number, extraHeaders: Readonly<Record<string, string>>): Response {
   return new Response(null, {
     status: 416,
     headers: {
+      ...extraHeaders,
       "Content-Range": `bytes */${size}`,
       "Accept-Ranges": "bytes",
       "Cache-Control": "no-store",

@@ -4,25 +4,16 @@ import { readRequest, type Reads } from "./reads.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
 import type { Uploads } from "./uploads.ts";
 
-export interface StorageRoutesOptions {
+export interface UploadRoutesOptions {
   readonly uploads: Uploads;
-  readonly reads: Reads;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
 }
 
-/** The sub-app for `/api/storage`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
-export function storageRoutes({ uploads, reads, clientOf }: StorageRoutesOptions): Hono {
+/** The sub-app for uploads. Errors leave as `ServiceError`; who mounts it turns them into responses. */
+export function uploadRoutes({ uploads, clientOf }: UploadRoutesOptions): Hono {
   const app = new Hono();
-
-  app.use("*", async (c, next) => {
-    await next();
-    if (c.error === undefined) return;
-    c.header("Content-Security-Policy", contentSecurityPolicy);
-    c.header("X-Content-Type-Options", "nosniff");
-    c.header("Referrer-Policy", "no-referrer");
-  });
-
+  app.use("*", harmlessErrors);
   app.post("/upload", async (c) => {
     const length = c.req.header("content-length");
     const storageId = await uploads.upload({
@@ -35,8 +26,26 @@ export function storageRoutes({ uploads, reads, clientOf }: StorageRoutesOptions
     });
     return c.json({ storageId }, 200, { "Cache-Control": "no-store" });
   });
-
-  // HEAD comes here too.
-  app.get("/:id", (c) => reads.respond(readRequest(c)));
   return app;
+}
+
+/** The sub-app for reads, whose answers have every header they need: nothing has to be added to them. */
+export function readRoutes(reads: Reads, extraHeaders: Readonly<Record<string, string>>): Hono {
+  const app = new Hono();
+  // HEAD comes here too.
+  app.get("/:id", harmlessErrors, async (c, next) => {
+    await next();
+    if (c.error === undefined) return;
+    for (const [name, value] of Object.entries(extraHeaders)) c.header(name, value);
+  }, (c) => reads.respond(readRequest(c)));
+  return app;
+}
+
+/** What a browser may do with an error: show it. */
+async function harmlessErrors(c: Context, next: () => Promise<void>): Promise<void> {
+  await next();
+  if (c.error === undefined) return;
+  c.header("Content-Security-Policy", contentSecurityPolicy);
+  c.header("X-Content-Type-Options", "nosniff");
+  c.header("Referrer-Policy", "no-referrer");
 }

@@ -72,6 +72,24 @@ Deno.test("files over real connections", async (t) => {
       await chunked.body?.cancel();
     });
 
+    await t.step("FR1 pages of other origins may read files and what went wrong", async () => {
+      const { storageId: id } = await (await upload(server, "hello")).json();
+      for (const [path, status] of [[id, 200], [`${id}?thumb=5`, 415], ["none", 404]] as const) {
+        const response = await fetch(readUrl(server, path), {
+          headers: { Origin: "https://app.example.com" },
+        });
+        await response.body?.cancel();
+        assert.equal(response.status, status);
+        assert.equal(response.headers.get("access-control-allow-origin"), "*");
+        assert.match(response.headers.get("access-control-expose-headers") ?? "", /Content-Range,ETag/);
+        assert.equal(response.headers.get("x-content-type-options"), "nosniff");
+      }
+      const outside = await fetch(readUrl(server, id), { headers: { Range: "bytes=9-" } });
+      assert.equal(outside.status, 416);
+      assert.equal(outside.headers.get("access-control-allow-origin"), "*");
+      await outside.body?.cancel();
+    });
+
     await t.step("FS5 an action stores and gets contents", async () => {
       const { storageId: id } = await (await upload(server, new Uint8Array(1_500_000))).json();
       const response = await fetch(`http://127.0.0.1:${server.port}/api/action`, {

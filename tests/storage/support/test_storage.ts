@@ -143,7 +143,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   });
   host.serveCtxActions(service.actions);
   host.onCommits((entries) => service.applyCommits(entries));
-  const router = new Hono().route("/api/storage", service.routes);
+  const router = new Hono().route("/api/storage", service.readRoutes).route("/api/storage", service.routes);
   router.notFound(() => errorResponse(new ServiceError("not_found")));
   router.onError((error) => {
     if (error instanceof ServiceError) return errorResponse(error);
