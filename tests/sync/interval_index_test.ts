@@ -45,12 +45,15 @@ Deno.test("SH3 a key finds exactly the owners whose intervals contain it", () =>
 });
 
 Deno.test("SH3 the cost of finding an owner hardly grows with the number of intervals", () => {
-  const visited = (count: number): number => {
+  const fill = (count: number): IntervalIndex<number> => {
     const index = new IntervalIndex<number>();
     for (let i = 0; i < count; i++) {
       const lo = i.toString().padStart(6, "0");
       index.add([lo, `${lo}~`], i);
     }
+    return index;
+  };
+  const visit = (index: IntervalIndex<number>, count: number): number => {
     let owners = 0;
     const start = performance.now();
     for (let i = 0; i < 2000; i++) {
@@ -59,9 +62,13 @@ Deno.test("SH3 the cost of finding an owner hardly grows with the number of inte
     assert.equal(owners, 2000);
     return performance.now() - start;
   };
-  visited(1000);
-  const few = visited(1000);
-  const many = visited(100_000);
+  // The least of several: a busy machine only ever adds.
+  const least = (count: number): number => {
+    const index = fill(count);
+    return Math.min(...Array.from({ length: 7 }, () => visit(index, count)));
+  };
+  const few = least(1000);
+  const many = least(100_000);
   // A hundred times the intervals; linear cost would be a hundred times the time.
   assert.ok(many < few * 20 + 5, `${few} ms for 1,000 intervals, ${many} ms for 100,000`);
 });
