@@ -9,9 +9,9 @@ type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf
 
 /** Exactly one unit. */
 export type Interval =
-  | { readonly seconds: number }
-  | { readonly minutes: number }
-  | { readonly hours: number };
+  | { readonly seconds: number; readonly minutes?: never; readonly hours?: never }
+  | { readonly minutes: number; readonly seconds?: never; readonly hours?: never }
+  | { readonly hours: number; readonly seconds?: never; readonly minutes?: never };
 
 export interface HourlySchedule {
   readonly minuteUTC: number;
