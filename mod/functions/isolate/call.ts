@@ -1,4 +1,5 @@
 /** The state of a running call: what it may see and do, and what it has used. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { ReadTransaction, WriteTransaction } from "../../engine/transaction.ts";
 import { functionLimits } from "../../limits.ts";
 import type { AuthScope, Identity } from "../identity.ts";
@@ -138,14 +139,20 @@ function ended(call: Call): Error {
   );
 }
 
-let current: Call | null = null;
+const calls = new AsyncLocalStorage<Call>();
+// Bound before app code is loaded: it knows the class, and a patched method would be handed the calls.
+const getStore = calls.getStore.bind(calls);
+const runWith = calls.run.bind(calls);
 
-/** The call that queries and mutations run for now; `null` between calls, and always in runners. */
+/**
+ * The query or mutation whose code is running now: its clock, generator and console are what app code sees. Code that a
+ * call left behind stays its own when it goes on beside the next one. `null` outside of calls, and always in runners.
+ */
 export function currentCall(): Call | null {
-  return current;
+  return getStore() ?? null;
 }
 
-/** Tells whose clock, generator and console app code sees from now on. */
-export function setCurrentCall(call: Call | null): void {
-  current = call;
+/** Runs the code of a call. */
+export function asCall<Result>(call: Call, run: () => Result): Result {
+  return runWith(call, run) as Result;
 }

@@ -3,7 +3,7 @@ import type { RecordKey, WriterDatabase, WriteTransaction } from "../../engine/t
 import type { CommitEntry } from "../../engine/types.ts";
 import type { WireMutation } from "../wire.ts";
 import { type App, findFunction } from "./app.ts";
-import { Call, setCurrentCall } from "./call.ts";
+import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "./idle.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
@@ -50,18 +50,14 @@ async function attempt(
   call: Call,
   { mutation, writes }: { readonly mutation: WireMutation; readonly writes: WriteTransaction },
 ): Promise<Ending> {
-  setCurrentCall(call);
+  const { udfPath, origin, args } = mutation;
   try {
-    const callee = findFunction(app, mutation.udfPath, { kind: "mutation", origin: mutation.origin });
+    const callee = findFunction(app, udfPath, { kind: "mutation", origin });
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
-    return {
-      ok: true,
-      text: await runFrame(app, frame, { callee, args: mutation.args, settle: settleOrIdle }),
-    };
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    return { ok: true, text };
   } catch (error) {
     return endingOfError(error);
-  } finally {
-    setCurrentCall(null);
   }
 }
 

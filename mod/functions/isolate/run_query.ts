@@ -4,7 +4,7 @@ import type { ReadSet } from "../../engine/types.ts";
 import type { AuthScope } from "../identity.ts";
 import type { WireCall } from "../wire.ts";
 import { type App, findFunction } from "./app.ts";
-import { Call, setCurrentCall } from "./call.ts";
+import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "./idle.ts";
 import { outerFrame, runFrame } from "./transaction_ctx.ts";
@@ -26,16 +26,14 @@ export async function runQuery(
   // The same query repeated draws the same numbers, so that chance alone does not change its result.
   const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
   const call = new Call({ udfPath, identity, at, seed, reads });
-  setCurrentCall(call);
   let ending: Ending;
   try {
     const callee = findFunction(app, udfPath, { kind: "query", origin });
     const frame = outerFrame(call, { reads, writes: null, system: callee.system });
-    ending = { ok: true, text: await runFrame(app, frame, { callee, args, settle: settleOrIdle }) };
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    ending = { ok: true, text };
   } catch (error) {
     ending = endingOfError(error);
-  } finally {
-    setCurrentCall(null);
   }
   return {
     ending,

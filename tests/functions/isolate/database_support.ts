@@ -10,7 +10,7 @@ import type { DatabaseReader, DatabaseWriter } from "../../../mod/functions/api/
 import { type Schema, schemaDefinition, setTableResolver } from "../../../mod/functions/api/schema.ts";
 import type { AnyDataModel, DataModel } from "../../../mod/functions/api/values.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import { Call, currentCall, Frame, setCurrentCall } from "../../../mod/functions/isolate/call.ts";
+import { asCall, Call, currentCall, Frame } from "../../../mod/functions/isolate/call.ts";
 import { DatabaseApi } from "../../../mod/functions/isolate/database_api.ts";
 import { Tables } from "../../../mod/functions/isolate/tables.ts";
 import type { ReadSet } from "../../../mod/engine/types.ts";
@@ -39,16 +39,17 @@ export class TestDatabase<Model extends DataModel = AnyDataModel> implements Dis
     const writes = this.#writer.beginMutation({ at: this.#at += 1000 });
     const call = new Call({ udfPath: "test", identity: anonymous, at: this.#at, seed: null, reads: writes });
     const frame = new Frame(call, { reads: writes, writes, caller: null, system: false });
-    setCurrentCall(call);
     try {
-      const result = await run(new DatabaseApi(frame, this.#tables) as unknown as DatabaseWriter<Model>);
+      const result = await asCall(
+        call,
+        () => run(new DatabaseApi(frame, this.#tables) as unknown as DatabaseWriter<Model>),
+      );
       this.#writer.releaseMutation();
       return result;
     } catch (error) {
       this.#writer.rollbackMutation();
       throw error;
     } finally {
-      setCurrentCall(null);
       frame.close();
       this.#writer.commitGroup("");
     }
@@ -67,12 +68,13 @@ export class TestDatabase<Model extends DataModel = AnyDataModel> implements Dis
     const reads = this.#reader.beginQuery();
     const call = new Call({ udfPath: "test", identity: anonymous, at: this.#at, seed: null, reads });
     const frame = new Frame(call, { reads, writes: null, caller: null, system: false });
-    setCurrentCall(call);
     try {
-      const result = await run(new DatabaseApi(frame, this.#tables) as unknown as DatabaseReader<Model>);
+      const result = await asCall(
+        call,
+        () => run(new DatabaseApi(frame, this.#tables) as unknown as DatabaseReader<Model>),
+      );
       return { result, readSet: reads.readSet() };
     } finally {
-      setCurrentCall(null);
       frame.close();
       this.#reader.closeSnapshot();
     }

@@ -1,6 +1,6 @@
 /** App code that throws, logs, returns and compares what nobody should: each call gets its own error, in plain words. */
 import assert from "node:assert/strict";
-import { Workspace } from "./support.ts";
+import { call, Workspace } from "./support.ts";
 
 const app = {
   "schema.ts": `
@@ -83,4 +83,41 @@ Deno.test("what app code throws, logs, returns or compares is told in plain word
   );
   assert.equal((await reader.query("a:inherited")).value, 1);
   assert.deepEqual((await reader.query("a:texts")).value, ["sound"]);
+});
+
+Deno.test("code a call left behind stays out of the calls after it: their log lines, their clock, their transaction", async () => {
+  await using workspace = new Workspace({
+    "schema.ts": app["schema.ts"],
+    "a.js": `
+      import { mutation } from "syncline/server";
+      const rest = async () => { for (let i = 0; i < 500; i++) await null; };
+      let seen = [];
+      export const leaver = mutation((ctx) => {
+        const at = Date.now();
+        (async () => {
+          for (let i = 0; i < 100; i++) await null;
+          console.log("a secret of the leaver");
+          seen.push(Date.now() === at);
+          await ctx.db.insert("notes", { text: "stray" }).catch((error) => seen.push(error.message));
+        })();
+        for (let now = performance.now(), n = 0; n < 3e6; n++) now += n;
+        return 1;
+      });
+      export const next = mutation(async (ctx) => {
+        console.log("of the next");
+        await rest();
+        return [seen, (await ctx.db.query("notes").collect()).length];
+      });
+    `,
+  });
+  await using writer = await workspace.start("writer");
+  const { answers } = await writer.batch([call("a:leaver"), call("a:next")]);
+  assert.deepEqual(answers[1]?.logLines, ["[INFO] of the next"]);
+  assert.deepEqual(answers[1]?.value, [
+    [
+      true,
+      '"a:leaver" has ended, and its ctx was used after that: await every promise before the handler returns',
+    ],
+    0,
+  ]);
 });
