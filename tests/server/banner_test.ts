@@ -5,7 +5,7 @@ import { testConfig } from "./support/fake_backend.ts";
 
 Deno.test("the banner names address, functions and data, paths below the working folder in short", () => {
   const config = testConfig({ dataDir: "/srv/data", functionsDir: "/elsewhere/functions", staticDir: "/s" });
-  const text = banner({ config, url: "http://127.0.0.1:3210", cwd: "/work", setupLink: null });
+  const text = banner({ config, url: "http://127.0.0.1:3210", cwd: "/srv", setupLink: null });
   assert.match(text, /^ {2}app +http:\/\/127\.0\.0\.1:3210\/$/m);
   assert.match(text, /^ {2}dashboard +http:\/\/127\.0\.0\.1:3210\/_\/$/m);
   assert.match(text, /^ {2}functions +\/elsewhere\/functions$/m);
