@@ -39,11 +39,12 @@ export class BodySender {
       if (done) return true;
       if (!(value instanceof Uint8Array)) throw new TypeError("The stream of a body must give Uint8Arrays");
       for (let from = 0; from < value.length;) {
-        const part = value.subarray(from, from + Math.min(chunkBytesMax, this.#credit));
-        if (part.length > 0) {
-          this.#credit -= part.length;
-          from += part.length;
-          this.#send(part);
+        const bytes = Math.min(chunkBytesMax, value.length - from);
+        // Whole chunks only: to use up what little room there is would make ever smaller ones.
+        if (bytes <= this.#credit) {
+          this.#credit -= bytes;
+          this.#send(value.subarray(from, from + bytes));
+          from += bytes;
         } else {
           await new Promise<void>((resolve) => this.#resume = resolve);
           this.#resume = null;
