@@ -25,7 +25,7 @@ export function catchUncaught(): void {
   });
 }
 
-/** Adds the error to the log lines of the call under way, whose it most likely is, or prints it. */
+/** Adds the error to the log lines of the call whose code is running, or prints it when none is. */
 function report(what: string, thrown: unknown): void {
   const stack = thrown instanceof Error ? cleanStack(thrown.stack) : "";
   const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : inspected(thrown);
