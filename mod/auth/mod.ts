@@ -32,7 +32,13 @@ export { AdminAccounts } from "./admin_accounts.ts";
 export { authModules } from "./functions.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { TemplateError } from "./mail/templates.ts";
-export { type LoadedSecret, loadSecretKeys, SecretKeyError, secretKeyFile, type SecretKeys } from "./secret_key.ts";
+export {
+  type LoadedSecret,
+  loadSecretKeys,
+  SecretKeyError,
+  secretKeyFile,
+  type SecretKeys,
+} from "./secret_key.ts";
 
 export interface AccountsOptions {
   readonly keys: SecretKeys;
