@@ -110,7 +110,7 @@ export const engineLimits = {
   /** Prepared statements a connection keeps, about 4 KB each. */
   statementsMax: 1024,
   /** Pages the writer keeps in memory. */
-  writerCacheBytes: 32 * MiB,
+  writerCacheBytes: 64 * MiB,
   /** Pages a reader keeps in memory. */
   readerCacheBytes: 16 * MiB,
   /** Pages in the write-ahead log after which a commit copies them into the database file. */
@@ -164,7 +164,7 @@ export const isolateLimits = {
   /** Characters of arguments handed to the writer at once. */
   batchCharsMax: 4 * MiB,
   /** A batch that has run this long commits what it has done and goes on in a new transaction. */
-  batchSliceMs: 20,
+  batchSliceMs: 40,
   /** A group whose answers have this many characters is committed, and its batch goes on in a new one. */
   groupCharsMax: 16 * MiB,
   /** How often main looks whether a running call is over its time. */
