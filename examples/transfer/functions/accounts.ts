@@ -2,11 +2,13 @@
 import { query } from "syncline/server";
 import { z } from "zod";
 
-/** The account with a number, or `null`. */
+/** Number and balance of an account, or `null`. */
 export const get_account = query({
-  args: { number: z.int() },
-  handler: async (ctx, { number }) =>
-    await ctx.db.query("accounts").withIndex("by_number", (q) => q.eq("number", number)).first(),
+  args: { id: z.int() },
+  handler: async (ctx, { id }) => {
+    const account = await ctx.db.query("accounts").withIndex("by_account_id", (q) => q.eq("id", id)).unique();
+    return account === null ? null : { id: account.id, balance: account.balance };
+  },
 });
 
 /** Number of accounts and sum of balances from `start` on, for `count` numbers: what a transfer must not change. */
@@ -14,7 +16,7 @@ export const sum_range = query({
   args: { start: z.int(), count: z.int().min(1).max(25_000) },
   handler: async (ctx, { start, count }) => {
     const accounts = await ctx.db.query("accounts")
-      .withIndex("by_number", (q) => q.gte("number", start).lt("number", start + count))
+      .withIndex("by_account_id", (q) => q.gte("id", start).lt("id", start + count))
       .collect();
     return {
       accounts: accounts.length,

@@ -3,5 +3,5 @@ import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 
 export default defineSchema({
-  accounts: defineTable({ number: z.int(), balance: z.number() }).index("by_number", ["number"]),
+  accounts: defineTable({ id: z.int(), balance: z.number() }).index("by_account_id", ["id"]),
 });

@@ -7,11 +7,9 @@ const CLEAR_PORTION = 1000;
 
 /** Creates the accounts `start` to `start + count - 1`, each with the balance `initial`. */
 export const seed_range = mutation({
-  args: { start: z.int().min(0), count: z.int().min(0).max(4000), initial: z.number() },
+  args: { start: z.int().min(0), count: z.int().min(0).max(10_000), initial: z.number() },
   handler: async (ctx, { start, count, initial }) => {
-    for (let number = start; number < start + count; number++) {
-      await ctx.db.insert("accounts", { number, balance: initial });
-    }
+    for (let id = start; id < start + count; id++) await ctx.db.insert("accounts", { id, balance: initial });
     return null;
   },
 });

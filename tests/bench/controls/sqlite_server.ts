@@ -24,12 +24,12 @@ const begin = database.prepare("BEGIN IMMEDIATE");
 const commit = database.prepare("COMMIT");
 
 interface Transfer {
-  readonly from: number;
-  readonly to: number;
+  readonly from_id: number;
+  readonly to_id: number;
   readonly amount: number;
 }
 
-function transfer({ from, to, amount }: Transfer): void {
+function transfer({ from_id: from, to_id: to, amount }: Transfer): void {
   begin.run();
   const source = Number(read.get(from)?.balance);
   const target = Number(read.get(to)?.balance);
@@ -45,7 +45,7 @@ function measure(count: number): number[] {
   for (let i = 0; i < count; i++) {
     const from = Math.floor(Math.random() * Number(accounts));
     const startedAt = performance.now();
-    transfer({ from, to: (from + 1) % Number(accounts), amount: 1 });
+    transfer({ from_id: from, to_id: (from + 1) % Number(accounts), amount: 1 });
     durations.push(performance.now() - startedAt);
   }
   return durations;

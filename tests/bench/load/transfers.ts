@@ -17,6 +17,6 @@ export function transferArgs(workload: TransferWorkload): () => string {
     const from = draw();
     let to = draw();
     while (to === from) to = draw();
-    return `{"from":${from},"to":${to},"amount":1}`;
+    return `{"from_id":${from},"to_id":${to},"amount":1}`;
   };
 }

@@ -127,7 +127,7 @@ async function signInRow(context: BenchContext, users: readonly User[]): Promise
 async function refreshRow(context: BenchContext, users: readonly User[]): Promise<Row> {
   const port = await context.control("sqlite_server", ["1000"]);
   const controls = await Promise.all(users.map(() => RawHttp.connect(port)));
-  const body = JSON.stringify({ args: { from: 1, to: 2, amount: 1 } });
+  const body = JSON.stringify({ args: { from_id: 1, to_id: 2, amount: 1 } });
   try {
     const result = await compared(context, {
       measured: () => rate(users.map((user) => () => user.refresh()), 1_000),
