@@ -65,6 +65,8 @@ export const functionLimits = {
   logLineCharsMax: 4 * KiB,
   /** Longest message of an error and longest stack trace; the rest is cut. */
   errorCharsMax: 16 * KiB,
+  /** Rows of one page that a client may ask for with `paginationOpts`. */
+  pageItemsMax: 4_096,
   /** Documents one call may read. */
   documentsReadMax: 32_000,
   /** Characters of documents one call may read. */

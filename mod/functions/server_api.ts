@@ -12,6 +12,7 @@ export type {
   TableQuery,
   UnorderedQuery,
 } from "./api/database.ts";
+export { paginationOpts } from "./api/pagination.ts";
 export type { ApiFromModules, RegisteredFunction } from "./api/reference.ts";
 export { anyApi, createApi } from "./api/reference.ts";
 export {

@@ -255,6 +255,21 @@ behaviours("pagination", {
       assert.deepEqual([names(pinned.page), names(next.page)], ["a b c d", "e f h"]);
     });
   },
+  "a pinned page that has grown beyond twice its size says where to cut it": async (t) => {
+    await t.run(async (ctx) => {
+      await people(ctx, "a", "z");
+      const query = () => ctx.db.query("people").withIndex("by_name");
+      const { continueCursor: endCursor } = await query().paginate({ cursor: null, numItems: 1 });
+      await people(ctx, "Q", "R");
+      const { page, splitCursor } = await query().paginate({ cursor: null, numItems: 1, endCursor });
+      assert(splitCursor !== undefined);
+      const parts = [
+        await query().paginate({ cursor: null, numItems: 1, endCursor: splitCursor }),
+        await query().paginate({ cursor: splitCursor, numItems: 1, endCursor }),
+      ];
+      assert.deepEqual([page, ...parts.map((part) => part.page)].map(names), ["Q R a", "Q", "R a"]);
+    });
+  },
   "a page may end exactly at the last row": async (t) => {
     await t.run(async (ctx) => {
       await people(ctx, "a", "b");

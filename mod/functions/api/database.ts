@@ -119,6 +119,11 @@ export interface PaginationResult<Document> {
   /** Whether the page reaches the end. */
   readonly isDone: boolean;
   readonly continueCursor: string;
+  /**
+   * Where to cut a page with an `endCursor` that has grown beyond twice `numItems`: behind its first `numItems` rows.
+   * A page from `cursor` to `splitCursor` and one from there to `endCursor` show the same rows.
+   */
+  readonly splitCursor?: string;
 }
 
 /** A query whose rows and order are chosen: it can be filtered and run. */

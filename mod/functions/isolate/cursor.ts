@@ -3,6 +3,8 @@
  * a mark of the query it belongs to; the engine keeps every scan inside the query's own bounds.
  */
 
+import { UserError } from "../../errors.ts";
+
 /** A place: behind a row, at the end of all rows, or behind so many results of a search. */
 export type Place =
   | { readonly at: "key"; readonly key: string }
@@ -26,7 +28,10 @@ export function encodeCursor(place: Place, mark: string): string {
   }
 }
 
-/** The place of a cursor. Throws when it is none, or belongs to another query. */
+/**
+ * The place of a cursor. When it is none, or belongs to another query, throws a `UserError` of code `invalid_cursor`:
+ * clients that show pages recognise it and begin again, for example when the query reads other rows after a sign-in.
+ */
 export function decodeCursor(cursor: unknown, mark: string): Place {
   if (typeof cursor === "string" && cursor.length < CURSOR_CHARS_MAX && cursor.startsWith(mark)) {
     const rest = cursor.slice(mark.length + 1);
@@ -41,7 +46,10 @@ export function decodeCursor(cursor: unknown, mark: string): Place {
       default:
     }
   }
-  throw new TypeError("The cursor does not belong to this query: start again with cursor: null");
+  throw new UserError(
+    "invalid_cursor",
+    "The cursor does not belong to this query: start again with cursor: null",
+  );
 }
 
 /** A short mark of what a query asks for: cursors of another query do not fit. */

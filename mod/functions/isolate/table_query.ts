@@ -153,17 +153,23 @@ export class TableQueryApi {
     if (after?.at === "end") return { page: [], isDone: true, continueCursor: encodeCursor(after, mark) };
     const page: Doc[] = [];
     let last: Place | null = null;
+    let full: Place | null = null;
     let rowsRead = 0;
     for (const row of this.#placedRows({ after, until, expected: numItems })) {
       last = row.place;
-      if (this.#passes(row.doc)) page.push(row.doc);
+      if (this.#passes(row.doc) && page.push(row.doc) === numItems) full = last;
       rowsRead++;
       if (until === null && (page.length >= numItems || rowsRead === maximumRowsRead)) {
         return { page, isDone: false, continueCursor: encodeCursor(last, mark) };
       }
     }
     const end: Place = until ?? { at: "end" };
-    return { page, isDone: end.at === "end", continueCursor: encodeCursor(end, mark) };
+    return {
+      page,
+      isDone: end.at === "end",
+      continueCursor: encodeCursor(end, mark),
+      ...(full !== null && page.length > 2 * numItems && { splitCursor: encodeCursor(full, mark) }),
+    };
   }
 
   #with(change: Partial<QueryState>): TableQueryApi {

@@ -1,0 +1,26 @@
+/** The argument by which clients ask for pages. */
+import { z } from "zod";
+import { functionLimits } from "../../limits.ts";
+
+/**
+ * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument
+ * has to be called `paginationOpts`; `numItems` is bounded, because clients choose it.
+ *
+ * @example
+ * ```ts
+ * export const page = query({
+ *   args: { list: id("lists"), paginationOpts },
+ *   handler: (ctx, { list, paginationOpts }) =>
+ *     ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list)).paginate(paginationOpts),
+ * });
+ * ```
+ */
+export const paginationOpts: z.ZodObject<{
+  cursor: z.ZodNullable<z.ZodString>;
+  numItems: z.ZodInt;
+  endCursor: z.ZodOptional<z.ZodNullable<z.ZodString>>;
+}, z.core.$strict> = z.strictObject({
+  cursor: z.string().nullable(),
+  numItems: z.int().min(1).max(functionLimits.pageItemsMax),
+  endCursor: z.string().nullable().optional(),
+});
