@@ -21,7 +21,7 @@ import { RefreshTokens } from "./refresh_token.ts";
 import { authRoutes } from "./routes.ts";
 import type { SecretKeys } from "./secret_key.ts";
 import { SessionTokens } from "./session_tokens.ts";
-import { Sweeper } from "./sweeper.ts";
+import { createSweeper } from "./sweeper.ts";
 import { type CallPort, SystemCalls } from "./system_calls.ts";
 import { TokenHasher } from "./token_hash.ts";
 
@@ -119,7 +119,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   };
   const authenticator = new AccountAuthenticator({ accessTokens, calls, now });
   const admins = new AdminAccounts(parts);
-  const sweeper = new Sweeper({ calls, now, log });
+  const sweeper = createSweeper({ calls, now, log });
   return {
     authenticator,
     admins,

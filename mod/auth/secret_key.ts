@@ -2,6 +2,7 @@
 import { Buffer } from "node:buffer";
 import { hkdfSync, randomBytes } from "node:crypto";
 import { join } from "node:path";
+import { writeDurably } from "../kit/durable_files.ts";
 
 /** Name of the file in the data folder. */
 export const secretKeyFile = "auth_secret.key";
@@ -49,7 +50,7 @@ export async function loadSecretKeys(dataDir: string): Promise<LoadedSecret> {
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
     text = `${randomBytes(KEY_BYTES).toString("base64url")}\n`;
-    await createDurably(dataDir, text);
+    await writeDurably(path, text);
     created = true;
   }
   if (!KEY_TEXT.test(text)) {
@@ -76,20 +77,4 @@ export function deriveKeys(secret: Uint8Array): SecretKeys {
     settings: derive("settings"),
     urlSignatures: derive("url signatures"),
   };
-}
-
-/** Writes the whole file under another name first: a crash leaves no key or a whole one, never half a one. */
-async function createDurably(dataDir: string, text: string): Promise<void> {
-  const temporary = join(dataDir, `.${secretKeyFile}.${randomBytes(6).toString("hex")}`);
-  try {
-    await Deno.writeTextFile(temporary, text, { createNew: true, mode: 0o600 });
-    using file = await Deno.open(temporary);
-    await file.sync();
-    await Deno.rename(temporary, join(dataDir, secretKeyFile));
-  } catch (error) {
-    await Deno.remove(temporary).catch(() => {});
-    throw error;
-  }
-  using folder = await Deno.open(dataDir);
-  await folder.sync();
 }

@@ -1,0 +1,56 @@
+/** Work at intervals: one run at a time, failures told and tried again, nothing after closing. */
+import assert from "node:assert/strict";
+import { RecurringWork } from "../../mod/kit/recurring_work.ts";
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+Deno.test("runs at intervals, and at once when asked, never twice at a time", async () => {
+  let running = 0;
+  let runs = 0;
+  await using work = new RecurringWork({
+    intervalMs: 5,
+    async work() {
+      assert.equal(++running, 1);
+      await turn();
+      running--;
+      runs++;
+    },
+    onError: (error) => assert.fail(String(error)),
+  });
+  await Promise.all([work.run(), work.run()]);
+  assert.equal(runs, 1);
+  while (runs < 3) await turn();
+});
+
+Deno.test("tells what failed and goes on", async () => {
+  const errors: unknown[] = [];
+  await using work = new RecurringWork({
+    intervalMs: 60_000,
+    work: () => Promise.reject(new Error(`failure ${errors.length + 1}`)),
+    onError: (error) => errors.push(error),
+  });
+  await work.run();
+  await work.run();
+  assert.deepEqual(errors.map(String), ["Error: failure 1", "Error: failure 2"]);
+});
+
+Deno.test("closing tells the run under way, waits for it and hides that it broke off; no run follows", async () => {
+  let ended = false;
+  let runs = 0;
+  const work = new RecurringWork({
+    intervalMs: 60_000,
+    async work(signal) {
+      runs++;
+      while (!signal.aborted) await turn();
+      await turn();
+      ended = true;
+      throw new Error("broken off");
+    },
+    onError: (error) => assert.fail(String(error)),
+  });
+  void work.run();
+  await work[Symbol.asyncDispose]();
+  assert(ended);
+  await work.run();
+  assert.equal(runs, 1);
+});
