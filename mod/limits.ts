@@ -434,6 +434,24 @@ export const storageLimits = {
   thumbnailDataMiB: 1_024,
 } as const;
 
+/** Uploads in pieces (tus). */
+export const resumableLimits = {
+  /** An upload that was begun can be gone on with for this long, also after its URL has expired. */
+  keptMs: 86_400_000,
+  /** Unfinished uploads at once; one more is refused. */
+  uploadsMax: 10_000,
+  /** Bytes of all unfinished uploads on disk, in files of the largest size. */
+  spaceInLargestFiles: 100,
+  /** Bytes received between two notes on disk of how far an upload has come: at most these are lost with the server. */
+  checkpointBytes: 16 * MiB,
+  /** Requests for one upload that wait for the one before them to end; one more is refused. */
+  waitingMax: 8,
+  /** Longest `Upload-Metadata` header. */
+  metadataCharsMax: 4_096,
+  /** Requests that go on with uploads, from one client address. */
+  requestsPerClient: { burst: 600, perMinute: 1_200 },
+} as const;
+
 /** Rate limits: `burst` calls at once, then `perMinute`. */
 export const rateLimits = {
   /** Passwords, codes and setup tokens tried from one client address. */
