@@ -11,7 +11,7 @@ import { FileFacts } from "./file_facts.ts";
 import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
 import { readRoutes, uploadRoutes } from "./routes.ts";
-import { Sweeper } from "./sweeper.ts";
+import { createSweeper } from "./sweeper.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
 import { Uploads } from "./uploads.ts";
@@ -72,7 +72,14 @@ export function createStorage(options: StorageOptions): StorageService {
   const facts = new FileFacts(calls);
   const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
-  const sweeper = new Sweeper({ calls, store, intakes, removals, now, log });
+  const sweeper = createSweeper({
+    calls,
+    store,
+    isPending: (blob) => intakes.isPending(blob),
+    removals,
+    now,
+    log,
+  });
   const uploads = new Uploads({
     signer,
     calls,
@@ -109,6 +116,7 @@ export function createStorage(options: StorageOptions): StorageService {
     sweep: () => sweeper.run(),
     async [Symbol.asyncDispose]() {
       await sweeper[Symbol.asyncDispose]();
+      await removals.close();
       await actionFiles[Symbol.asyncDispose]();
       await maker[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
