@@ -11,6 +11,9 @@ const SERVED_FOLDERS = ["client", "protocol"];
 /** `<folder>/<module>.ts` in lower case: no dots, no encoding, nothing that could lead out of the folder. */
 const MODULE_PATH = /^([a-z]+)(?:\/[a-z0-9_]+)*\/[a-z0-9_]+\.ts$/;
 
+/** What apps import, by name. The hooks import `react` by that name: the page's import map says which one that is. */
+const ENTRIES = { client: "client/mod.ts", react: "client/react/mod.ts" } as const;
+
 interface CachedModule {
   readonly text: string;
   readonly etag: string;
@@ -26,10 +29,14 @@ export class ClientModules {
     this.#root = root;
   }
 
-  /** Answers `/_/client.js`, the module that apps import. */
-  respondWithEntry(request: Request): Response {
-    this.#cache.has("") || this.#cache.set("", cached('export * from "./modules/client/mod.ts";\n'));
-    return respondWith(request, this.#cache.get(""));
+  /** Answers `/_/client.js` and `/_/react.js`, the modules that apps import. */
+  respondWithEntry(request: Request, entry: keyof typeof ENTRIES): Response {
+    let module = this.#cache.get(entry);
+    if (module === undefined) {
+      module = cached(`export * from "./modules/${ENTRIES[entry]}";\n`);
+      this.#cache.set(entry, module);
+    }
+    return respondWith(request, module);
   }
 
   /** Answers `/_/modules/<path>`; `path` as in the URL, without a leading slash. 404 for what may not be served. */

@@ -93,7 +93,8 @@ export function createRouter(parts: RouterParts): Hono {
   app.all("/api/*", (c) => c.notFound());
 
   app.use("/_/*", secureHeaders(serviceHeaders));
-  app.get("/_/client.js", (c) => parts.clientModules.respondWithEntry(c.req.raw));
+  app.get("/_/client.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "client"));
+  app.get("/_/react.js", (c) => parts.clientModules.respondWithEntry(c.req.raw, "react"));
   app.get(
     "/_/modules/*",
     (c) => parts.clientModules.respond(c.req.raw, c.req.path.slice("/_/modules/".length)),

@@ -83,15 +83,17 @@ Deno.test("a copy that is still current is answered with 304", async () => {
   assert.equal((await m.modules.respond(get('"other"'), "client/mod.ts")).status, 200);
 });
 
-Deno.test("the entry leads to the client", async () => {
+Deno.test("the entries lead to the client and to the hooks", async () => {
   await using m = await modules();
-  const response = m.modules.respondWithEntry(get());
-  assert.equal(await response.text(), 'export * from "./modules/client/mod.ts";\n');
+  const client = m.modules.respondWithEntry(get(), "client");
+  assert.equal(await client.text(), 'export * from "./modules/client/mod.ts";\n');
+  const react = m.modules.respondWithEntry(get(), "react");
+  assert.equal(await react.text(), 'export * from "./modules/client/react/mod.ts";\n');
 });
 
-Deno.test("every module that the client loads in a browser is served", async () => {
+Deno.test("every module that the client and the hooks load in a browser is served", async () => {
   const modules = new ClientModules();
-  const waiting = ["client/mod.ts"];
+  const waiting = ["client/mod.ts", "client/react/mod.ts"];
   const seen = new Set(waiting);
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
     const response = await modules.respond(get(), path);
@@ -102,6 +104,8 @@ Deno.test("every module that the client loads in a browser is served", async () 
         /^\s*(?:(?:import|export)\b[^"';=]*?\bfrom\s*|import\s*)"([^"]+)"/gm,
       )
     ) {
+      // The page's own, by its import map.
+      if (specifier === "react" && path.startsWith("client/react/")) continue;
       assert.ok(specifier.startsWith("."), `${path} imports ${specifier}, which a browser cannot find`);
       const next = new URL(specifier, `http://localhost/${path}`).pathname.slice(1);
       if (!seen.has(next)) waiting.push(next);

@@ -1,0 +1,206 @@
+/**
+ * A list that is loaded page by page and stays live without a gap: an external store for one component.
+ *
+ * ```text
+ *   shown ──loadMore, or a page grew or shrank──▶ shown + next ──all pages of next have a result──▶ next is shown
+ * ```
+ *
+ * Pages are live queries, so all of them have results of one moment. A change of the pages is prepared while the old
+ * ones go on being shown, and takes their place in one step.
+ */
+import type { SynclineClient } from "../client.ts";
+import type { FunctionError } from "../errors.ts";
+import { shareStructure } from "../share_structure.ts";
+import { reactLimits } from "./limits.ts";
+import {
+  balanced,
+  firstPage,
+  type LoadedPage,
+  type PageRange,
+  type PageResult,
+  withNextPage,
+} from "./page_ranges.ts";
+import { type AskedQuery, type Outcome, queryStore, type Store } from "./query_store.ts";
+
+/** `Exhausted` when the list reaches the end; rows that are added behind it make it `CanLoadMore` again. */
+export type PageStatus = "LoadingFirstPage" | "CanLoadMore" | "LoadingMore" | "Exhausted";
+
+/** The list as a component shows it. */
+export interface ListView {
+  /** The rows of all pages; a row that did not change stays the same object. */
+  readonly results: readonly unknown[];
+  readonly status: PageStatus;
+  /** The error of a page that failed. */
+  readonly error: Error | null;
+}
+
+interface Page {
+  readonly range: PageRange;
+  readonly store: Store<Outcome>;
+  /** Ends the subscription; `null` while there is none. */
+  end: (() => void) | null;
+}
+
+const noRows: readonly unknown[] = Object.freeze([]);
+
+/** What is shown before there is anything. */
+export const loadingList: ListView = Object.freeze({
+  results: noRows,
+  status: "LoadingFirstPage",
+  error: null,
+});
+
+export class PageList implements Store<ListView> {
+  readonly #client: SynclineClient;
+  readonly #query: AskedQuery;
+  readonly #numItems: number;
+  readonly #listeners = new Set<() => void>();
+  /** Pages by their range: those of `#shown` and `#next`. */
+  #pages = new Map<string, Page>();
+  #shown: readonly Page[];
+  /** What is to take the place of `#shown`; `null` when nothing is to change. */
+  #next: readonly Page[] | null = null;
+  /** Whether `#next` is there because more was asked for. */
+  #loadingMore = false;
+  #view: ListView = loadingList;
+  /** What `#view` was made of. */
+  #seen: readonly unknown[] = [];
+
+  constructor(client: SynclineClient, query: AskedQuery, numItems: number) {
+    this.#client = client;
+    this.#query = query;
+    this.#numItems = numItems;
+    this.#shown = this.#pagesOf([firstPage(numItems)]);
+  }
+
+  readonly subscribe = (listener: () => void): () => void => {
+    // A listener may come twice; each subscription counts for itself.
+    const own = () => listener();
+    this.#listeners.add(own);
+    this.#advance();
+    return () => {
+      this.#listeners.delete(own);
+      if (this.#listeners.size === 0) this.#release();
+    };
+  };
+
+  readonly read = (): ListView => {
+    const outcomes = this.#shown.map(({ store }) => store.read());
+    const made = [this.#shown, this.#loadingMore, ...outcomes];
+    if (made.length !== this.#seen.length || made.some((part, i) => !Object.is(part, this.#seen[i]))) {
+      this.#seen = made;
+      this.#view = this.#makeView(outcomes);
+    }
+    return this.#view;
+  };
+
+  /**
+   * Asks for the next page. Ignored unless the status is `CanLoadMore`. Throws `RangeError` when there are too many
+   * pages.
+   */
+  readonly loadMore = (numItems: number = this.#numItems): void => {
+    if (this.#listeners.size === 0 || this.read().status !== "CanLoadMore") return;
+    const loaded = loadedPages(this.#shown);
+    if (loaded === null) return;
+    if (loaded.length >= reactLimits.pagesMax) {
+      throw new RangeError(`Cannot load more than ${reactLimits.pagesMax} pages`);
+    }
+    this.#loadingMore = true;
+    this.#prepare(withNextPage(loaded, numItems));
+    this.#advance();
+    for (const listener of [...this.#listeners]) listener();
+  };
+
+  readonly #changed = (): void => {
+    this.#advance();
+    for (const listener of [...this.#listeners]) listener();
+  };
+
+  /** Takes every step that the results allow. */
+  #advance(): void {
+    if (this.#next?.every(({ store }) => store.read() !== undefined)) {
+      this.#shown = this.#next;
+      this.#next = null;
+      this.#loadingMore = false;
+    }
+    // The query reads other rows than before, for example for another user: its places mean nothing any more.
+    if ([...this.#shown, ...this.#next ?? []].some(hasForeignCursor)) {
+      this.#shown = this.#pagesOf([firstPage(this.#numItems)]);
+      this.#next = null;
+      this.#loadingMore = false;
+    }
+    if (this.#next === null) {
+      const loaded = loadedPages(this.#shown);
+      const ranges = loaded && balanced(loaded);
+      if (ranges !== null) this.#prepare(ranges);
+    }
+    this.#reconcile();
+  }
+
+  #prepare(ranges: readonly PageRange[]): void {
+    this.#next = this.#pagesOf(ranges);
+  }
+
+  #pagesOf(ranges: readonly PageRange[]): Page[] {
+    return ranges.map((range) => {
+      const key = JSON.stringify([range.cursor, range.endCursor, range.numItems]);
+      let page = this.#pages.get(key);
+      if (page === undefined) {
+        const args = { ...this.#query.args, paginationOpts: range };
+        page = { range, store: queryStore(this.#client, this.#query.path, args), end: null };
+        this.#pages.set(key, page);
+      }
+      return page;
+    });
+  }
+
+  /** Subscribes to the pages that are shown or to be shown, and to no others; in one turn, so in one message. */
+  #reconcile(): void {
+    const wanted = new Set([...this.#shown, ...this.#next ?? []]);
+    if (this.#listeners.size > 0) {
+      for (const page of wanted) page.end ??= page.store.subscribe(this.#changed);
+    }
+    for (const [key, page] of this.#pages) {
+      if (wanted.has(page)) continue;
+      page.end?.();
+      this.#pages.delete(key);
+    }
+  }
+
+  #release(): void {
+    for (const page of this.#pages.values()) {
+      page.end?.();
+      page.end = null;
+    }
+  }
+
+  #makeView(outcomes: readonly Outcome[]): ListView {
+    const error = outcomes.find((outcome) => outcome instanceof Error);
+    if (error !== undefined) return { results: noRows, status: "Exhausted", error };
+    const results = outcomes as readonly (PageResult | undefined)[];
+    const last = results.at(-1);
+    if (last === undefined || results.includes(undefined)) return loadingList;
+    // Rows that move from one page's query to another's stay the same objects.
+    const rows = shareStructure(this.#view.results, results.flatMap((result) => result?.page ?? []));
+    const status = this.#loadingMore ? "LoadingMore" : last.isDone ? "Exhausted" : "CanLoadMore";
+    return { results: rows as readonly unknown[], status, error: null };
+  }
+}
+
+/** The pages with their results; `null` when one has none. */
+function loadedPages(pages: readonly Page[]): LoadedPage[] | null {
+  const loaded: LoadedPage[] = [];
+  for (const { range, store } of pages) {
+    const outcome = store.read();
+    if (outcome === undefined || outcome instanceof Error) return null;
+    loaded.push({ range, result: outcome as PageResult });
+  }
+  return loaded;
+}
+
+/** Whether a page was refused because its cursors belong to another query. */
+function hasForeignCursor({ range, store }: Page): boolean {
+  if (range.cursor === null && range.endCursor === null) return false;
+  const outcome = store.read();
+  return outcome instanceof Error && (outcome as Partial<FunctionError>).code === "invalid_cursor";
+}

@@ -1,0 +1,63 @@
+/** Results that a server puts into the page it renders, live from the moment the page's own subscription has answered. */
+import { useMemo, useSyncExternalStore } from "react";
+import { type FunctionName, functionPath, type ResultOf } from "../../protocol/function_reference.ts";
+import type { SynclineHttpClient } from "../http_client.ts";
+import { shareStructure } from "../share_structure.ts";
+import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
+import type { CallArgs } from "./types.ts";
+
+/** A query and its result: plain JSON, to be handed from the server to the page. */
+export interface Preloaded<Name> {
+  readonly path: string;
+  readonly args: Record<string, unknown>;
+  readonly value: ResultOf<Name>;
+}
+
+/**
+ * Runs a query on the server that renders the page. Rejects with `FunctionError` when it fails.
+ *
+ * @example
+ * ```tsx
+ * const list = await preloadQuery(new SynclineHttpClient(server), api.messages.list, { channel });
+ * const html = renderToString(<SynclineProvider client={null}><Messages list={list} /></SynclineProvider>);
+ * // In Messages: const messages = usePreloadedQuery(list);
+ * ```
+ */
+export async function preloadQuery<Name extends FunctionName<"query">>(
+  client: SynclineHttpClient,
+  query: Name,
+  ...given: CallArgs<Name>
+): Promise<Preloaded<Name>> {
+  const path = functionPath(query);
+  const args: Record<string, unknown> = given[0] ?? {};
+  const value = await client.query(path, args);
+  return { path, args, value: value as ResultOf<Name> };
+}
+
+/**
+ * The result of a preloaded query: at once what was preloaded, on the server and while the page is hydrated, then what
+ * the live query gives. Nothing is rendered again when both are equal. Throws the query's `FunctionError`.
+ */
+export function usePreloadedQuery<Name extends FunctionName<"query">>(
+  preloaded: Preloaded<Name>,
+): ResultOf<Name> {
+  const live = useQueryStore(preloaded.path, preloaded.args);
+  const first: unknown = preloaded.value;
+  const store = useMemo(() => beginWith(first, live), [live]);
+  return valueOf(useSyncExternalStore(store.subscribe, store.read, () => first)) as ResultOf<Name>;
+}
+
+/** A store with a value to show until it has one itself; parts that are equal stay the same objects. */
+function beginWith(first: unknown, live: Store<Outcome>): Store<Outcome> {
+  let seen: Outcome;
+  let shown: Outcome = first;
+  const read = () => {
+    const now = live.read();
+    if (now !== undefined && !Object.is(now, seen)) {
+      shown = shown instanceof Error || now instanceof Error ? now : shareStructure(shown, now);
+      seen = now;
+    }
+    return shown;
+  };
+  return { subscribe: live.subscribe, read };
+}

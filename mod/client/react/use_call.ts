@@ -1,0 +1,78 @@
+/** Mutations and actions in components. */
+import { useMemo } from "react";
+import {
+  type ArgsOf,
+  type FunctionName,
+  functionPath,
+  type ResultOf,
+} from "../../protocol/function_reference.ts";
+import type { SynclineClient } from "../client.ts";
+import type { OptimisticStore } from "../optimistic.ts";
+import { present, useClient } from "./provider.ts";
+import type { CallArgs } from "./types.ts";
+
+/** Calls a mutation; see `SynclineClient.mutation` for what the promise says. */
+export interface Mutate<Name> {
+  (...args: CallArgs<Name>): Promise<ResultOf<Name>>;
+  /**
+   * The same, changing local results as the mutation is expected to until the real ones are there. The function has to
+   * be pure: it runs again for every new result. The same `update` gives the same function.
+   */
+  withOptimisticUpdate(update: OptimisticUpdateOf<Name>): Mutate<Name>;
+}
+
+/** Changes local results as a call with `args` is expected to. */
+export type OptimisticUpdateOf<Name> = (store: OptimisticStore, args: ArgsOf<Name>) => void;
+
+/** Calls an action; see `SynclineClient.action`. */
+export type Act<Name> = (...args: CallArgs<Name>) => Promise<ResultOf<Name>>;
+
+/**
+ * A function that calls a mutation; the same one in every render.
+ *
+ * @example
+ * ```tsx
+ * const send = useMutation(api.messages.send);
+ * await send({ channel, body });
+ * ```
+ */
+export function useMutation<Name extends FunctionName<"mutation">>(mutation: Name): Mutate<Name> {
+  const client = useClient();
+  const path = functionPath(mutation);
+  return useMemo(() => mutate(client, path), [client, path]);
+}
+
+/** A function that calls an action; the same one in every render. */
+export function useAction<Name extends FunctionName<"action">>(action: Name): Act<Name> {
+  const client = useClient();
+  const path = functionPath(action);
+  return useMemo((): Act<Name> => {
+    const act = async (args: Args = {}) => await present(client).action(path, args);
+    return act as Act<Name>;
+  }, [client, path]);
+}
+
+type Args = Record<string, unknown>;
+
+function mutate<Name>(
+  client: SynclineClient | null,
+  path: string,
+  update?: OptimisticUpdateOf<Name>,
+): Mutate<Name> {
+  const variants = new WeakMap<OptimisticUpdateOf<Name>, Mutate<Name>>();
+  const call = async (args: Args = {}) =>
+    await present(client).mutation(
+      path,
+      args,
+      update && { optimisticUpdate: update as OptimisticUpdateOf<string> },
+    );
+  return Object.assign(call, {
+    withOptimisticUpdate: (next: OptimisticUpdateOf<Name>) => {
+      const known = variants.get(next);
+      if (known !== undefined) return known;
+      const variant = mutate(client, path, next);
+      variants.set(next, variant);
+      return variant;
+    },
+  }) as Mutate<Name>;
+}

@@ -1,0 +1,65 @@
+/** A live list that is loaded page by page. */
+import { useMemo, useSyncExternalStore } from "react";
+import type { ArgsOf, FunctionReference, ResultOf } from "../../protocol/function_reference.ts";
+import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
+import type { PageResult } from "./page_ranges.ts";
+import { useClient } from "./provider.ts";
+import { type Store, useAskedQuery } from "./query_store.ts";
+
+/** A query that takes `paginationOpts` and returns what `paginate` gives; or any path. */
+export type PaginatedName = string | FunctionReference<"query", never, PageResult>;
+
+/** Arguments of a paginated query but for `paginationOpts`, which the hook gives. */
+export type ListArgs<Name> = Omit<ArgsOf<Name>, "paginationOpts">;
+
+/** Rows of a paginated query. */
+export type RowOf<Name> = ResultOf<Name> extends { readonly page: readonly (infer Row)[] } ? Row : unknown;
+
+/** The list and how to get more of it. */
+export interface PaginatedQuery<Row> {
+  /** The rows loaded so far; read-only. */
+  readonly results: readonly Row[];
+  readonly status: PageStatus;
+  readonly isLoading: boolean;
+  /** Loads the next page, of the first one's size unless told; the same function in every render. Ignored unless the status is `CanLoadMore`. */
+  readonly loadMore: (numItems?: number) => void;
+}
+
+/**
+ * A list of one or more pages, live as a whole: at every moment its rows are the first ones of the full list, none is
+ * missing and none stands twice, whatever is added and removed. Pages that grow large are cut, so that a change costs
+ * one small page. The query takes `paginationOpts` beside its own arguments, see `paginationOpts` of
+ * `syncline/server`. Begins anew with other arguments; `initialNumItems` counts when it begins. Throws the query's
+ * `FunctionError`.
+ *
+ * @example
+ * ```tsx
+ * const { results, status, loadMore } = usePaginatedQuery(api.messages.page, { channel }, { initialNumItems: 50 });
+ * ```
+ */
+export function usePaginatedQuery<Name extends PaginatedName>(
+  query: Name,
+  args: ListArgs<Name> | "skip",
+  { initialNumItems }: { readonly initialNumItems: number },
+): PaginatedQuery<RowOf<Name>> {
+  const client = useClient();
+  const asked = useAskedQuery(query, args);
+  const list = useMemo(
+    () => client === null || asked === null ? idleList : new PageList(client, asked, initialNumItems),
+    [client, asked],
+  );
+  const { results, status, error } = useSyncExternalStore(list.subscribe, list.read, () => loadingList);
+  if (error !== null) throw error;
+  return useMemo(() => ({
+    results: results as readonly RowOf<Name>[],
+    status,
+    isLoading: status === "LoadingFirstPage" || status === "LoadingMore",
+    loadMore: list.loadMore,
+  }), [results, status, list]);
+}
+
+const idleList: Store<ListView> & Pick<PageList, "loadMore"> = {
+  subscribe: () => () => {},
+  read: () => loadingList,
+  loadMore: () => {},
+};

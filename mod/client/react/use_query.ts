@@ -1,0 +1,24 @@
+/** One live query in a component. */
+import { useSyncExternalStore } from "react";
+import type { FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import { nothing, useQueryStore, valueOf } from "./query_store.ts";
+import type { QueryArgs } from "./types.ts";
+
+/**
+ * The query's result, live: the component renders again when it changes, and only then. `undefined` while it loads and
+ * for `"skip"`. Arguments are compared by what they say, so objects written in place are fine. Throws the query's
+ * `FunctionError`, for the error boundary above.
+ *
+ * @example
+ * ```tsx
+ * const messages = useQuery(api.messages.list, channel === null ? "skip" : { channel });
+ * ```
+ */
+export function useQuery<Name extends FunctionName<"query">>(
+  query: Name,
+  ...[args]: QueryArgs<Name>
+): ResultOf<Name> | undefined {
+  const store = useQueryStore(query, args);
+  const outcome = useSyncExternalStore(store.subscribe, store.read, nothing);
+  return valueOf(outcome) as ResultOf<Name> | undefined;
+}

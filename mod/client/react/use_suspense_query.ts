@@ -1,0 +1,62 @@
+/** A live query for which a component suspends. */
+import { use, useMemo, useSyncExternalStore } from "react";
+import type { FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import type { SynclineClient } from "../client.ts";
+import { reactLimits } from "./limits.ts";
+import { useSyncline } from "./provider.ts";
+import { type AskedQuery, queryStore, type Store, useAskedQuery, valueOf } from "./query_store.ts";
+import type { CallArgs } from "./types.ts";
+
+/**
+ * Queries for which components are suspended, by client and query. What suspends before it is mounted keeps no state
+ * of its own, so the subscription and the promise stand here. As many as a client may have live queries.
+ */
+const arrivals = new WeakMap<SynclineClient, Map<string, Promise<void>>>();
+
+/**
+ * The query's result, live. While it loads the component suspends, so that the `<Suspense>` above shows its fallback.
+ * Throws the query's `FunctionError`.
+ */
+export function useSuspenseQuery<Name extends FunctionName<"query">>(
+  query: Name,
+  ...[args]: CallArgs<Name>
+): ResultOf<Name> {
+  const client = useSyncline();
+  const asked = useAskedQuery(query, args);
+  if (asked === null) throw new TypeError("A query that suspends cannot be skipped");
+  const store = useMemo(() => queryStore(client, asked.path, asked.args), [client, asked]);
+  const outcome = useSyncExternalStore(store.subscribe, store.read, store.read);
+  if (outcome === undefined) use(arrival(client, asked, store));
+  return valueOf(outcome) as ResultOf<Name>;
+}
+
+/** Fulfilled when the query has a result; keeps it live until the component had time to subscribe itself. */
+function arrival(
+  client: SynclineClient,
+  { path, argsKey }: AskedQuery,
+  store: Store<unknown>,
+): Promise<void> {
+  let pending = arrivals.get(client);
+  if (pending === undefined) arrivals.set(client, pending = new Map());
+  const key = `${path} ${argsKey}`;
+  const known = pending.get(key);
+  if (known !== undefined) return known;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let arrived = false;
+  const end = store.subscribe(() => {
+    // Once: a query that changes all the time must not keep itself alive for a component that never came back.
+    if (arrived) return;
+    arrived = true;
+    clearTimeout(timer);
+    setTimeout(release, reactLimits.mountMs);
+    resolve();
+  });
+  const release = () => {
+    pending.delete(key);
+    end();
+    resolve();
+  };
+  const timer = setTimeout(release, reactLimits.suspendedMs);
+  pending.set(key, promise);
+  return promise;
+}
