@@ -1,5 +1,5 @@
 /** References to the system functions of accounts, and what calls them. */
-import { createApi } from "../functions/api/reference.ts";
+import { createApi } from "../protocol/api_reference.ts";
 import type { systemFunctions } from "./functions.ts";
 
 export { type CallOptions, type CallPort, SystemCalls } from "../functions/system_calls.ts";

@@ -29,6 +29,7 @@ export type { ConnectionPhase } from "./connection.ts";
 export type { FetchToken, OnAuthChange } from "./auth.ts";
 export type { OptimisticStore } from "./optimistic.ts";
 export type { WebSocketFactory, WebSocketLike } from "./socket_driver.ts";
+export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";
 export {
   type ArgsOf,
   type FunctionKind,

@@ -13,8 +13,8 @@ export type {
   UnorderedQuery,
 } from "./api/database.ts";
 export { paginationOpts } from "./api/pagination.ts";
-export type { ApiFromModules, RegisteredFunction } from "./api/reference.ts";
-export { anyApi, createApi } from "./api/reference.ts";
+export type { ApiFromModules, RegisteredFunction } from "../protocol/api_reference.ts";
+export { anyApi, createApi } from "../protocol/api_reference.ts";
 export {
   action,
   internalAction,

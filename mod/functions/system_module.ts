@@ -1,6 +1,6 @@
 /** How a part of the service brings tables and functions of its own into the isolates. */
 import type { FunctionKind } from "../protocol/function_reference.ts";
-import type { RegisteredFunction, Visibility } from "./api/reference.ts";
+import type { RegisteredFunction, Visibility } from "../protocol/api_reference.ts";
 import type { TableBuilder } from "./api/schema.ts";
 
 /**

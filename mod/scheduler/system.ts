@@ -1,5 +1,5 @@
 /** The scheduler's functions in the isolates, as main names them, and what it needs of the rest of the server. */
-import { createApi } from "../functions/api/reference.ts";
+import { createApi } from "../protocol/api_reference.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallPort } from "../functions/system_calls.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { ActionCtx, MutationCtx, QueryCtx } from "./context.ts";
-import type { RegisteredFunction, Visibility } from "./reference.ts";
+import type { RegisteredFunction, Visibility } from "../../protocol/api_reference.ts";
 import type { AnyDataModel, DataModel } from "./values.ts";
 
 /** Arguments: a zod schema for each, or a zod object. Arguments that are not named are refused. */

@@ -2,11 +2,7 @@
  * `api.messages.list`: references to functions, typed by inference from the modules' own types. Nothing here is
  * generated and nothing is imported at run time but a symbol, so browsers may import it. Browser-safe.
  */
-import {
-  type FunctionKind,
-  functionPathKey,
-  type FunctionReference,
-} from "../../protocol/function_reference.ts";
+import { type FunctionKind, functionPathKey, type FunctionReference } from "./function_reference.ts";
 
 /** Who may call a function: everybody, or only functions of the app. */
 export type Visibility = "public" | "internal";
