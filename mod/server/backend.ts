@@ -27,7 +27,7 @@ export interface Backend extends AsyncDisposable {
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
-  /** Routes below `/api` whose answers need no more headers: reads of files. */
+  /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
   readonly completeRoutes?: Hono;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
@@ -120,7 +120,7 @@ async function connect(
       .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
-    completeRoutes: new Hono().route("/api/storage", storage.readRoutes),
+    completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);

@@ -35,10 +35,12 @@ export async function startStorage(
   { config, keys, port, clientOf, log }: StartStorageOptions,
 ): Promise<StorageService> {
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
-  return createStorage({
+  return await createStorage({
     urlKey: keys.urlSignatures,
     port,
     store: await openStore(config),
+    spoolDir: join(config.dataDir, "storage", "resumable"),
+    baseUrl: config.publicUrl ?? "",
     uploadBytesMax,
     private: privateReads,
     keepDeletedMs,

@@ -25,6 +25,11 @@ export interface ListedBlob {
 export interface BlobStore extends AsyncDisposable {
   /** Begins a new blob. Nothing of it can be read before it is committed. */
   create(name: string): Promise<BlobWriter>;
+  /**
+   * Makes a blob of a file on this machine whose contents are on disk; the file is gone then. A file that is gone already
+   * was adopted before.
+   */
+  adopt(name: string, path: string): Promise<void>;
   /** The bytes of a blob, or of a part that lies inside it; `null` when there is no such blob. */
   read(name: string, part: ByteRange | null): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
   /** Removes a blob with its derivatives; there may be none. */

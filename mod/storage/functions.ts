@@ -9,7 +9,7 @@ import {
   orphansAmong,
 } from "./functions/files.ts";
 import { configureStorage } from "./functions/settings.ts";
-import { commitFile, isUploadUsed } from "./functions/uploads.ts";
+import { commitFile, isUploadUsed, uploadedFile } from "./functions/uploads.ts";
 import { tables } from "./tables.ts";
 
 /** Called by the server only, at `_system/storage:<name>`. */
@@ -21,6 +21,7 @@ export const systemFunctions = {
   forgetUsedUploads,
   isUploadUsed,
   orphansAmong,
+  uploadedFile,
 };
 
 /** Behind `ctx.storage`, at `_ctx/storage:<name>`. */

@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ByteRange } from "../kit/byte_range.ts";
+import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
 import type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 import { fileStream } from "./file_stream.ts";
 
@@ -34,6 +35,16 @@ export class LocalBlobs implements BlobStore {
     const temporary = this.#temporary();
     const file = await Deno.open(temporary, { write: true, createNew: true, mode: 0o600 });
     return new FileWriter(file, { temporary, target: () => this.#place(name) });
+  }
+
+  async adopt(name: string, path: string): Promise<void> {
+    const target = await this.#place(name);
+    try {
+      await Deno.rename(path, target.path);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound) || await statIfThere(target.path) === null) throw error;
+    }
+    await syncFolder(target.folder);
   }
 
   async read(
@@ -137,9 +148,7 @@ class FileWriter implements BlobWriter {
   }
 
   async write(chunk: Uint8Array): Promise<void> {
-    for (let written = 0; written < chunk.length;) {
-      written += await this.#file.write(chunk.subarray(written));
-    }
+    await writeAll(this.#file, chunk);
   }
 
   async commit(): Promise<void> {
@@ -158,27 +167,5 @@ class FileWriter implements BlobWriter {
     }
     // What cannot be removed now is removed when the folder is opened again.
     await removeIfThere(this.#temporary).catch(() => {});
-  }
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  using file = await Deno.open(folder);
-  await file.sync();
-}
-
-async function removeIfThere(path: string): Promise<void> {
-  try {
-    await Deno.remove(path, { recursive: true });
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  }
-}
-
-async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
-  try {
-    return await Deno.stat(path);
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** File storage: what the server wires up. */
-import type { Context, Hono } from "hono";
+import { type Context, Hono } from "hono";
 import type { CommitEntry } from "../engine/types.ts";
 import type { MainAction } from "../functions/main_actions.ts";
 import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
@@ -10,10 +10,13 @@ import type { BlobStore } from "./blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
 import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
+import { resumableRoutes } from "./resumable/routes.ts";
+import { ResumableUploads } from "./resumable/uploads.ts";
 import { readRoutes, uploadRoutes } from "./routes.ts";
 import { createSweeper } from "./sweeper.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
+import { UploadUrls } from "./upload_urls.ts";
 import { Uploads } from "./uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
@@ -29,6 +32,10 @@ export interface StorageOptions {
   readonly port: CallPort;
   /** Closed with the storage. */
   readonly store: BlobStore;
+  /** Folder of uploads that come in pieces, until they are whole; for a store in a folder, on the same disk. */
+  readonly spoolDir: string;
+  /** What URLs begin with, without a slash at its end; empty for URLs relative to the server. */
+  readonly baseUrl: string;
   /** Largest upload, in bytes. */
   readonly uploadBytesMax: number;
   /** Whether signed URLs are the only read path. */
@@ -53,8 +60,11 @@ export interface StorageOptions {
 export interface StorageService extends AsyncDisposable {
   /** For uploads, below `/api/storage`. */
   readonly routes: Hono;
-  /** For reads, below `/api/storage`. Their answers are complete: mounted before anything that adds headers, they cost half. */
-  readonly readRoutes: Hono;
+  /**
+   * For reads and for uploads in pieces, below `/api/storage`. Their answers are complete: mounted before anything that adds
+   * headers, reads cost half.
+   */
+  readonly completeRoutes: Hono;
   /** Behind `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -65,29 +75,27 @@ export interface StorageService extends AsyncDisposable {
   sweep(): Promise<void>;
 }
 
-export function createStorage(options: StorageOptions): StorageService {
+/** Wires file storage up, with the uploads that a server before this one left unfinished. */
+export async function createStorage(options: StorageOptions): Promise<StorageService> {
   const { port, store, log, now = Date.now, extraHeaders = {} } = options;
   const calls = new SystemCalls(port);
   const signer = new UrlSigner(options.urlKey);
   const facts = new FileFacts(calls);
   const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
+  const urls = new UploadUrls({ signer, calls, now });
+  const stall = options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs };
+  const shared = { urls, calls, store, bytesMax: options.uploadBytesMax, now, ...stall };
+  const uploads = new Uploads({ ...shared, intakes });
+  const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
   const sweeper = createSweeper({
     calls,
     store,
-    isPending: (blob) => intakes.isPending(blob),
+    isPending: (blob) => intakes.isPending(blob) || resumables.isPending(blob),
     removals,
+    resumables,
     now,
     log,
-  });
-  const uploads = new Uploads({
-    signer,
-    calls,
-    store,
-    intakes,
-    bytesMax: options.uploadBytesMax,
-    now,
-    ...(options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs }),
   });
   const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
   const reads = new Reads({
@@ -104,7 +112,17 @@ export function createStorage(options: StorageOptions): StorageService {
   return {
     actions: actionFiles.actions,
     routes: uploadRoutes({ uploads, clientOf: options.clientOf }),
-    readRoutes: readRoutes(reads, extraHeaders),
+    completeRoutes: new Hono()
+      .route(
+        "/resumable",
+        resumableRoutes({
+          uploads: resumables,
+          bytesMax: options.uploadBytesMax,
+          baseUrl: options.baseUrl,
+          clientOf: options.clientOf,
+        }),
+      )
+      .route("/", readRoutes(reads, extraHeaders)),
     applyCommits(entries) {
       facts.applyCommits(entries);
       removals.applyCommits(entries);
@@ -115,6 +133,7 @@ export function createStorage(options: StorageOptions): StorageService {
     },
     sweep: () => sweeper.run(),
     async [Symbol.asyncDispose]() {
+      await resumables[Symbol.asyncDispose]();
       await sweeper[Symbol.asyncDispose]();
       await removals.close();
       await actionFiles[Symbol.asyncDispose]();

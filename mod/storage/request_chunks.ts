@@ -7,6 +7,8 @@ export interface RequestChunksOptions {
   readonly contentLength: number | null;
   /** Time without a byte after which the body counts as broken off. */
   readonly stallMs?: number;
+  /** Ends the body early: its reason is thrown. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -15,23 +17,27 @@ export interface RequestChunksOptions {
  */
 export async function* requestChunks(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  { contentLength, stallMs = storageLimits.uploadStallMs }: RequestChunksOptions,
+  { contentLength, stallMs = storageLimits.uploadStallMs, signal }: RequestChunksOptions,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
   let received = 0;
   if (body !== null) {
     const reader = body.getReader();
+    const stop = () => void cancelled(reader);
+    signal?.addEventListener("abort", stop);
     let moved = true;
     let stalled = false;
     const watch = setInterval(() => {
       stalled = !moved;
       moved = false;
-      if (stalled) reader.cancel().catch(() => {});
+      if (stalled) stop();
     }, stallMs);
     try {
       for (;;) {
+        signal?.throwIfAborted();
         const { done, value } = await reader.read().catch((error) => {
           throw new ServiceError("upload_failed", undefined, { cause: error });
         });
+        signal?.throwIfAborted();
         if (stalled) throw new ServiceError("upload_failed", "The upload stood still for too long");
         if (done) break;
         moved = true;
@@ -42,6 +48,7 @@ export async function* requestChunks(
       }
     } finally {
       clearInterval(watch);
+      signal?.removeEventListener("abort", stop);
       await cancelled(reader);
     }
   }

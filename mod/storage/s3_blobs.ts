@@ -17,6 +17,7 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import type { ByteRange } from "../kit/byte_range.ts";
+import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 
@@ -79,6 +80,20 @@ export class S3Blobs implements BlobStore {
 
   create(name: string): Promise<BlobWriter> {
     return Promise.resolve(new S3Writer(this.#bucket, this.#key(name)));
+  }
+
+  async adopt(name: string, path: string): Promise<void> {
+    if (await statIfThere(path) === null) return;
+    using file = await Deno.open(path);
+    const writer = await this.create(name);
+    try {
+      for await (const chunk of file.readable) await writer.write(chunk);
+      await writer.commit();
+    } catch (error) {
+      await writer.abort();
+      throw error;
+    }
+    await removeIfThere(path);
   }
 
   async read(

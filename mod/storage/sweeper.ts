@@ -5,6 +5,7 @@ import { RecurringWork } from "../kit/recurring_work.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "./blob_store.ts";
 import type { Removals } from "./removals.ts";
+import type { ResumableUploads } from "./resumable/uploads.ts";
 import { system } from "./system_calls.ts";
 
 export interface SweeperOptions {
@@ -13,17 +14,19 @@ export interface SweeperOptions {
   /** Whether a blob belongs to an upload that has not ended. */
   readonly isPending: (blob: string) => boolean;
   readonly removals: Removals;
+  readonly resumables: ResumableUploads;
   readonly now: () => number;
   readonly log: Log;
 }
 
 /** Begins the sweeps; `run` removes now what nobody needs. */
 export function createSweeper(options: SweeperOptions): RecurringWork {
-  const { calls, removals, now, log } = options;
+  const { calls, removals, resumables, now, log } = options;
   return new RecurringWork({
     intervalMs: storageLimits.sweepIntervalMs,
     async work(signal) {
       await removals.run();
+      await resumables.removeExpired();
       const before = now() - storageLimits.usedUploadKeptMs;
       while (!signal.aborted && await calls.mutate(system.forgetUsedUploads, { before }));
       await sweepOrphans(options, signal);

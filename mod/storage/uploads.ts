@@ -1,8 +1,6 @@
 /** Uploads through signed URLs (contract: Upload URL, POST /api/storage/upload). */
-import { RateLimitedError, ServiceError, UserError } from "../errors.ts";
+import { ServiceError, UserError } from "../errors.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
-import { addressKey } from "../kit/client_address.ts";
-import { RateLimiter } from "../kit/rate_limit.ts";
 import { storageLimits } from "../limits.ts";
 import { type BlobIntakes, fileTooLarge, type StoredBlob } from "./blob_intake.ts";
 import type { BlobStore } from "./blob_store.ts";
@@ -10,7 +8,8 @@ import { isContentType } from "./content_type.ts";
 import { cleanFileName } from "./file_name.ts";
 import { requestChunks } from "./request_chunks.ts";
 import { system } from "./system_calls.ts";
-import type { UploadToken, UrlSigner } from "./url_signer.ts";
+import type { UploadUrls } from "./upload_urls.ts";
+import type { UploadToken } from "./url_signer.ts";
 
 /** A request to upload, as it came. */
 export interface UploadRequest {
@@ -31,7 +30,7 @@ interface NewFile extends StoredBlob {
 }
 
 export interface UploadsOptions {
-  readonly signer: UrlSigner;
+  readonly urls: UploadUrls;
   readonly calls: SystemCalls;
   readonly store: BlobStore;
   readonly intakes: BlobIntakes;
@@ -43,14 +42,10 @@ export interface UploadsOptions {
 
 export class Uploads {
   readonly #options: UploadsOptions;
-  readonly #perClient: RateLimiter;
-  /** URLs with an upload under way. They are given back when it ends, however it ends. */
-  readonly #inProgress = new Set<string>();
+  #underWay = 0;
 
   constructor(options: UploadsOptions) {
     this.#options = options;
-    const { uploadsPerClient, rateLimitKeysMax } = storageLimits;
-    this.#perClient = new RateLimiter({ ...uploadsPerClient, keysMax: rateLimitKeysMax, now: options.now });
   }
 
   /**
@@ -58,25 +53,18 @@ export class Uploads {
    * the contract's table; the URL can be used again then.
    */
   async upload(request: UploadRequest): Promise<string> {
-    const waitMs = this.#perClient.take(addressKey(request.client));
-    if (waitMs > 0) throw new RateLimitedError(waitMs);
-    const token = request.token === null ? null : this.#options.signer.readUploadToken(request.token);
-    if (token === null) throw new ServiceError("invalid_upload_url");
-    if (this.#inProgress.has(token.token)) throw new ServiceError("upload_in_progress");
-    if (this.#inProgress.size >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
-    this.#inProgress.add(token.token);
+    const { urls } = this.#options;
+    urls.count(request.client);
+    const token = urls.read(request.token);
+    using _held = urls.hold(token);
+    if (this.#underWay >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
+    this.#underWay++;
     try {
-      await this.#checkUnused(token);
+      await urls.checkUsable(token);
       return await this.#store(token, request);
     } finally {
-      this.#inProgress.delete(token.token);
+      this.#underWay--;
     }
-  }
-
-  async #checkUnused({ token, createdAt }: UploadToken): Promise<void> {
-    const { calls, now } = this.#options;
-    if (await calls.query(system.isUploadUsed, { token })) throw new ServiceError("upload_url_used");
-    if (now() - createdAt > storageLimits.uploadUrlMs) throw new ServiceError("upload_url_expired");
   }
 
   async #store(

@@ -10,13 +10,28 @@ export const isUploadUsed = internalQuery({
     await ctx.db.query("_uploads").withIndex("by_token", (q) => q.eq("token", token)).first() !== null,
 });
 
-/** Stores a file's document and marks its upload URL as used; `token` is `null` for files that actions store. */
+/** The file that the upload with this URL has become; `null` when there is none, or none any more. */
+export const uploadedFile = internalQuery({
+  args: { token: z.string() },
+  handler: async (ctx, { token }): Promise<{ id: string; size: number } | null> => {
+    const used = await ctx.db.query("_uploads").withIndex("by_token", (q) => q.eq("token", token)).first();
+    const file = used === null ? null : await ctx.db.get(used.file);
+    return file === null ? null : { id: file._id, size: file.size };
+  },
+});
+
+/** Stores a file's document and marks its upload URL as used; `token` is `null` for files that actions store. The same blob with the same URL once more is the same file: who did not
+ * hear the answer may ask again. */
 export const commitFile = internalMutation({
   args: { token: z.string().nullable(), file: z.strictObject(newFileShape), now: z.number() },
   handler: async (ctx, { token, file, now }): Promise<string> => {
     if (token !== null) {
       const used = await ctx.db.query("_uploads").withIndex("by_token", (q) => q.eq("token", token)).first();
-      if (used !== null) throw new UserError("upload_url_used");
+      if (used !== null) {
+        const known = await ctx.db.get(used.file);
+        if (known?.blob === file.blob) return known._id;
+        throw new UserError("upload_url_used");
+      }
     }
     const id = await ctx.db.insert("_storage", file);
     if (token !== null) await ctx.db.insert("_uploads", { token, file: id, usedAt: now });

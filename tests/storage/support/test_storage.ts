@@ -127,10 +127,12 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   };
   host.serveQueries(runQuery);
   const folder = await LocalBlobs.open(join(dir, "storage"));
-  const service = createStorage({
+  const service = await createStorage({
     urlKey,
     port: { mutate: (call) => host.mutate(call), query: runQuery },
     store: options.wrapStore?.(folder) ?? folder,
+    spoolDir: join(dir, "storage", "resumable"),
+    baseUrl: options.baseUrl ?? "",
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
@@ -143,7 +145,10 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   });
   host.serveCtxActions(service.actions);
   host.onCommits((entries) => service.applyCommits(entries));
-  const router = new Hono().route("/api/storage", service.readRoutes).route("/api/storage", service.routes);
+  const router = new Hono().route("/api/storage", service.completeRoutes).route(
+    "/api/storage",
+    service.routes,
+  );
   router.notFound(() => errorResponse(new ServiceError("not_found")));
   router.onError((error) => {
     if (error instanceof ServiceError) return errorResponse(error);
