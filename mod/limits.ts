@@ -376,6 +376,14 @@ export const storageLimits = {
   uploadStallMs: 60_000,
   /** Uploads under way at once; one more is refused. */
   uploadsAtOnceMax: 1_000,
+  /** Memory for the bodies being read, as long as that leaves each `uploadBufferBytesMin` twice. */
+  uploadBuffersBytes: 64 * MiB,
+  /** Bytes of a body read at once, and as many again that are being written. */
+  uploadBufferBytesMax: 256 * KiB,
+  /** The same when many bodies are read at once. */
+  uploadBufferBytesMin: 64 * KiB,
+  /** Bytes of a new file after which the disk is told to begin writing, so that little is left to do at its end. */
+  earlySyncBytes: 8 * MiB,
   /** Uploads from one client address: `burst` at once, then `perMinute`. */
   uploadsPerClient: { burst: 60, perMinute: 120 },
   /** Clients whose uploads are counted; the one unused for longest gives way. */

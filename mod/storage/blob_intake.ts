@@ -53,6 +53,8 @@ export class BlobIntake implements AsyncDisposable {
   readonly #bytesMax: number;
   readonly #onEnd: () => void;
   readonly #hash: Hash = createHash("sha256");
+  /** The write under way, while the next bytes are read and hashed. */
+  #writing: Promise<void> = Promise.resolve();
   #size = 0;
   #finished = false;
 
@@ -72,22 +74,30 @@ export class BlobIntake implements AsyncDisposable {
     return this.#size;
   }
 
-  /** Throws `file_too_large` as soon as there are too many bytes. */
+  /**
+   * Takes the next bytes; resolves when those before them are written. The chunk is the intake's until the next call has
+   * resolved. Throws `file_too_large` as soon as there are too many bytes.
+   */
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
     if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);
     this.#hash.update(chunk);
-    await this.#writer.write(chunk);
+    await this.#writing;
+    this.#writing = this.#writer.write(chunk);
+    // Whoever writes next, finishes or disposes waits for it and is told.
+    this.#writing.catch(() => {});
   }
 
   /** Makes the blob durable. A document may name it from now on. */
   async finish(): Promise<StoredBlob> {
+    await this.#writing;
     await this.#writer.commit();
     this.#finished = true;
     return { blob: this.#blob, sha256: this.#hash.digest("hex"), size: this.#size };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#writing.catch(() => {});
     if (!this.#finished) await this.#writer.abort();
     this.#onEnd();
   }

@@ -3,7 +3,7 @@ import type { ByteRange } from "../kit/byte_range.ts";
 
 /** A blob on its way into a store. One of `commit` and `abort` ends it. */
 export interface BlobWriter {
-  /** Takes the next bytes; resolves when there is room for more. The chunk is the writer's until then. */
+  /** Takes the next bytes; resolves when there is room for more. The chunk is the writer's until then. One call at a time. */
   write(chunk: Uint8Array<ArrayBuffer>): Promise<void>;
   /** Makes the blob appear under its name, whole and durable. */
   commit(): Promise<void>;

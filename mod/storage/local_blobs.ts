@@ -5,9 +5,10 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ByteRange } from "../kit/byte_range.ts";
-import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
+import { removeIfThere, statIfThere, syncFolder } from "../kit/durable_files.ts";
 import type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 import { fileStream } from "./file_stream.ts";
+import { FileWriter } from "./file_writer.ts";
 
 const SHARD = /^[0-9a-f]{2}$/;
 
@@ -32,9 +33,7 @@ export class LocalBlobs implements BlobStore {
   }
 
   async create(name: string): Promise<BlobWriter> {
-    const temporary = this.#temporary();
-    const file = await Deno.open(temporary, { write: true, createNew: true, mode: 0o600 });
-    return new FileWriter(file, { temporary, target: () => this.#place(name) });
+    return await FileWriter.create({ temporary: this.#temporary(), target: () => this.#place(name) });
   }
 
   async adopt(name: string, path: string): Promise<void> {
@@ -130,42 +129,5 @@ export class LocalBlobs implements BlobStore {
       this.#shards.add(shard);
     }
     return { folder, path: join(folder, name) };
-  }
-}
-
-class FileWriter implements BlobWriter {
-  readonly #file: Deno.FsFile;
-  readonly #temporary: string;
-  readonly #target: () => Promise<{ readonly folder: string; readonly path: string }>;
-
-  constructor(file: Deno.FsFile, options: {
-    readonly temporary: string;
-    readonly target: () => Promise<{ readonly folder: string; readonly path: string }>;
-  }) {
-    this.#file = file;
-    this.#temporary = options.temporary;
-    this.#target = options.target;
-  }
-
-  async write(chunk: Uint8Array): Promise<void> {
-    await writeAll(this.#file, chunk);
-  }
-
-  async commit(): Promise<void> {
-    await this.#file.sync();
-    this.#file.close();
-    const { folder, path } = await this.#target();
-    await Deno.rename(this.#temporary, path);
-    await syncFolder(folder);
-  }
-
-  async abort(): Promise<void> {
-    try {
-      this.#file.close();
-    } catch {
-      // Closed by a commit that failed afterwards.
-    }
-    // What cannot be removed now is removed when the folder is opened again.
-    await removeIfThere(this.#temporary).catch(() => {});
   }
 }

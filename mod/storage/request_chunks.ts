@@ -1,6 +1,7 @@
 /** The body of an upload, chunk by chunk, with every way in which it can break off as `upload_failed`. */
 import { ServiceError } from "../errors.ts";
 import { storageLimits } from "../limits.ts";
+import { readBody } from "./body_reader.ts";
 
 export interface RequestChunksOptions {
   /** Length the client announced; `null` when it did not. */
@@ -12,7 +13,8 @@ export interface RequestChunksOptions {
 }
 
 /**
- * The chunks of a body. Leaving the loop early cancels the body. Throws `upload_failed` when it breaks off, stalls, or is
+ * The chunks of a body. Each is the caller's until the next but one is asked for; its memory is used again then. Leaving the
+ * loop early cancels the body. Throws `upload_failed` when it breaks off, stalls, or is
  * not as long as announced.
  */
 export async function* requestChunks(
@@ -21,8 +23,8 @@ export async function* requestChunks(
 ): AsyncGenerator<Uint8Array<ArrayBuffer>, void> {
   let received = 0;
   if (body !== null) {
-    const reader = body.getReader();
-    const stop = () => void cancelled(reader);
+    using reader = readBody(body, { length: contentLength });
+    const stop = () => void reader.cancel();
     signal?.addEventListener("abort", stop);
     let moved = true;
     let stalled = false;
@@ -34,28 +36,23 @@ export async function* requestChunks(
     try {
       for (;;) {
         signal?.throwIfAborted();
-        const { done, value } = await reader.read().catch((error) => {
+        const chunk = await reader.read().catch((error) => {
           throw new ServiceError("upload_failed", undefined, { cause: error });
         });
         signal?.throwIfAborted();
         if (stalled) throw new ServiceError("upload_failed", "The upload stood still for too long");
-        if (done) break;
+        if (chunk === null) break;
         moved = true;
-        received += value.length;
-        yield value;
+        received += chunk.length;
+        yield chunk;
         // Time the disk takes is not the client's.
         moved = true;
       }
     } finally {
       clearInterval(watch);
       signal?.removeEventListener("abort", stop);
-      await cancelled(reader);
+      await reader.cancel();
     }
   }
   if (contentLength !== null && received !== contentLength) throw new ServiceError("upload_failed");
-}
-
-/** A body that is over or broken cannot be cancelled, and need not be. */
-async function cancelled(reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>): Promise<void> {
-  await reader.cancel().catch(() => {});
 }
