@@ -39,7 +39,8 @@ export async function startStorage(
     urlKey: keys.urlSignatures,
     port,
     store: await openStore(config),
-    spoolDir: join(config.dataDir, "storage", "resumable"),
+    // On the disk of the blobs, so that what is whole is only renamed.
+    spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
     baseUrl: config.publicUrl ?? "",
     uploadBytesMax,
     private: privateReads,

@@ -6,6 +6,7 @@ import { type BlobStore, LocalBlobs } from "../../mod/storage/mod.ts";
 import { S3Blobs } from "../../mod/storage/s3_blobs.ts";
 import { storageLimits } from "../../mod/limits.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
+import { TusClient } from "./support/tus.ts";
 import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
 
 const name = (digit: string) => digit.repeat(32);
@@ -103,6 +104,23 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
     );
   });
 
+  await t.step("BS8 a file on disk becomes a blob, and is asked for only once", async () => {
+    await using store = await open();
+    const dir = await Deno.makeTempDir();
+    try {
+      const path = join(dir, "file");
+      const whole = new Uint8Array(storageLimits.s3PartBytes + 12_345).map((_, at) => (at * 17) >> 2);
+      await Deno.writeFile(path, whole);
+      await store.adopt(name("9"), path);
+      assert.deepEqual([...Deno.readDirSync(dir)], []);
+      await store.adopt(name("9"), path);
+      assert.deepEqual(await bytesOf(store, name("9")), whole);
+      await store.remove(name("9"));
+    } finally {
+      await Deno.remove(dir, { recursive: true });
+    }
+  });
+
   await t.step("BS5 a listing says when a blob was written", async () => {
     await using store = await open();
     for await (const { writtenAt } of store.list()) {
@@ -174,6 +192,14 @@ Deno.test({
         const parts = await fetch(`${base}/api/storage/${id}`, { headers: { Range: "bytes=5-9,100-109" } });
         assert.equal(parts.status, 206);
         assert.equal((await parts.bytes()).length, Number(parts.headers.get("content-length")));
+        const tus = new TusClient((path, init) => fetch(base + path, init));
+        const begun = await syncline.call("mutation", "files:generate");
+        const location = await tus.begin(String(begun), contents.length);
+        await tus.patch(location, { offset: 0, body: contents.slice(0, 1_000) });
+        const last = await tus.patch(location, { offset: 1_000, body: contents.slice(1_000) });
+        const inPieces = last.headers.get("syncline-storage-id");
+        assert.deepEqual(await (await fetch(`${base}/api/storage/${inPieces}`)).bytes(), contents);
+        await syncline.call("mutation", "files:remove", { id: inPieces });
         await syncline.call("mutation", "files:remove", { id });
         assert.equal((await fetch(`${base}/api/storage/${id}`, { method: "HEAD" })).status, 404);
       }

@@ -1,0 +1,71 @@
+/** Requests of the tus protocol, made by hand, to a test storage or a server. */
+
+/** Sends a request to a path or URL. */
+export type Send = (path: string, init: RequestInit) => Promise<Response>;
+
+export const chunkType = "application/offset+octet-stream";
+
+/** The endpoint that belongs to an upload URL. */
+export function resumable(uploadUrl: string): string {
+  return uploadUrl.replace("/upload?", "/resumable?");
+}
+
+/** An `Upload-Metadata` header. */
+export function metadata(pairs: Readonly<Record<string, string>>): string {
+  return Object.entries(pairs).map(([key, value]) => `${key} ${new TextEncoder().encode(value).toBase64()}`)
+    .join(",");
+}
+
+export class TusClient {
+  readonly #send: Send;
+  readonly #headers: Record<string, string>;
+
+  /** `headers` go with every request. */
+  constructor(send: Send, headers: Readonly<Record<string, string>> = {}) {
+    this.#send = send;
+    this.#headers = { "Tus-Resumable": "1.0.0", ...headers };
+  }
+
+  create(uploadUrl: string, headers: Record<string, string>, body?: BodyInit): Promise<Response> {
+    return this.#request("POST", resumable(uploadUrl), headers, body);
+  }
+
+  /** Begins an upload of so many bytes; gives back where it is. */
+  async begin(uploadUrl: string, bytes: number, headers: Record<string, string> = {}): Promise<string> {
+    const response = await this.create(uploadUrl, { "Upload-Length": String(bytes), ...headers });
+    const location = response.headers.get("location");
+    if (response.status !== 201 || location === null) {
+      throw new Error(`${response.status} ${await response.text()}`);
+    }
+    return location;
+  }
+
+  head(location: string): Promise<Response> {
+    return this.#request("HEAD", location);
+  }
+
+  patch(
+    location: string,
+    { offset, body, headers = {} }: {
+      readonly offset: number;
+      readonly body: BodyInit;
+      readonly headers?: Record<string, string>;
+    },
+  ): Promise<Response> {
+    const own = { "Content-Type": chunkType, "Upload-Offset": String(offset), ...headers };
+    return this.#request("PATCH", location, own, body);
+  }
+
+  remove(location: string): Promise<Response> {
+    return this.#request("DELETE", location);
+  }
+
+  #request(
+    method: string,
+    path: string,
+    headers: Record<string, string> = {},
+    body: BodyInit | null = null,
+  ): Promise<Response> {
+    return this.#send(path, { method, body, headers: { ...this.#headers, ...headers } });
+  }
+}
