@@ -9,7 +9,7 @@ import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
-import { errorResponse } from "./error_response.ts";
+import { errorResponse } from "../kit/error_response.ts";
 import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "./version.ts";
 

@@ -8,7 +8,7 @@ import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./client_modules.ts";
 import type { ServeConfig } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
-import { errorResponse } from "./error_response.ts";
+import { errorResponse } from "../kit/error_response.ts";
 import { type HttpServer, listen, localUrl } from "./listen.ts";
 import { createRouter } from "./router.ts";
 import { StaticFiles } from "./static_files.ts";

@@ -9,7 +9,7 @@ import { deriveKeys } from "../../../mod/auth/secret_key.ts";
 import type { Tokens } from "../../../mod/auth/session_tokens.ts";
 import { ServiceError } from "../../../mod/errors.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
-import { errorResponse } from "../../../mod/server/error_response.ts";
+import { errorResponse } from "../../../mod/kit/error_response.ts";
 import { type InProcessPort, openInProcessPort } from "./in_process_port.ts";
 
 export interface TestAccountsOptions {

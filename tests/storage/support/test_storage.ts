@@ -8,7 +8,7 @@ import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import { assembleApp } from "../../../mod/functions/isolate/loader.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { action, mutation, query } from "../../../mod/functions/server_api.ts";
-import { errorResponse } from "../../../mod/server/error_response.ts";
+import { errorResponse } from "../../../mod/kit/error_response.ts";
 import { configureStorage } from "../../../mod/storage/functions/settings.ts";
 import {
   type BlobStore,
