@@ -7,6 +7,7 @@ import type { Store } from "./query_store.ts";
 /** What a server's page says, and the browser's page until it is hydrated. */
 const unconnected: ConnectionState = Object.freeze({
   phase: "idle",
+  transport: null,
   isConnected: false,
   hasEverConnected: false,
   connectionCount: 0,

@@ -1,0 +1,26 @@
+/** The scenarios as the tests call them: `run(name, options)` on the page. */
+import { signing } from "./accounts.tsx";
+import { calls, optimistic } from "./calls.tsx";
+import { hydrated } from "./hydrated.tsx";
+import { foreign, identity, random } from "./pages.tsx";
+import { connection, counted, failing, several, suspending, told } from "./queries.tsx";
+
+const scenarios = {
+  calls,
+  connection,
+  counted,
+  failing,
+  foreign,
+  hydrated,
+  identity,
+  optimistic,
+  random,
+  several,
+  signing,
+  suspending,
+  told,
+};
+
+export type Scenarios = typeof scenarios;
+
+(globalThis as { run?: unknown }).run = (name: keyof Scenarios, options: never) => scenarios[name](options);

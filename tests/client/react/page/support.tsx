@@ -1,0 +1,104 @@
+/** What the scenarios share: a client whose messages are counted, a mounted tree, waiting. */
+import { Component, type ReactNode, StrictMode } from "react";
+import { createRoot, type Root } from "react-dom/client";
+import { FunctionError, SynclineClient, type WebSocketFactory } from "syncline/client";
+import { SynclineProvider } from "syncline/react";
+
+const WAIT_MS = 20_000;
+
+/** What a client told the server about its queries. */
+export class Wire {
+  adds = 0;
+  removes = 0;
+  /** Messages that changed the set of queries. */
+  messages = 0;
+  /** Live queries by id. */
+  readonly live = new Map<number, { udfPath: string; args: Record<string, unknown> }>();
+
+  readonly factory = (() => {
+    const seen = (text: string) => this.#seen(text);
+    return class extends WebSocket {
+      override send(data: string): void {
+        seen(data);
+        super.send(data);
+      }
+    };
+  })() as unknown as WebSocketFactory;
+
+  #seen(text: string): void {
+    const message = JSON.parse(text);
+    if (message.type !== "ModifyQuerySet") return;
+    this.messages++;
+    for (const { type, queryId, udfPath, args } of message.modifications) {
+      if (type === "Add") {
+        this.adds++;
+        this.live.set(queryId, { udfPath, args });
+      } else {
+        this.removes++;
+        this.live.delete(queryId);
+      }
+    }
+  }
+}
+
+export interface Mounted {
+  readonly client: SynclineClient;
+  readonly wire: Wire;
+  readonly root: Root;
+  readonly place: HTMLElement;
+  /** Renders another tree in its place. */
+  show(tree: ReactNode): void;
+  /** Takes the tree away, waits until the server was told, and closes the client. */
+  end(): Promise<void>;
+}
+
+/** Shows a tree in strict mode with a client of its own. */
+export function mount(tree: ReactNode): Mounted {
+  const wire = new Wire();
+  const client = new SynclineClient(location.origin, { webSocket: wire.factory });
+  const place = document.body.appendChild(document.createElement("div"));
+  const root = createRoot(place, { onCaughtError: () => {} });
+  const show = (shown: ReactNode) =>
+    root.render(
+      <StrictMode>
+        <SynclineProvider client={client}>{shown}</SynclineProvider>
+      </StrictMode>,
+    );
+  show(tree);
+  const end = async () => {
+    root.unmount();
+    place.remove();
+    await pause(20);
+    client.close();
+  };
+  return { client, wire, root, place, show, end };
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Waits until something holds. Throws with its text when it does not come to be. */
+export async function until(holds: () => boolean): Promise<void> {
+  const endAt = performance.now() + WAIT_MS;
+  while (!holds()) {
+    if (performance.now() > endAt) throw new Error(`did not come to be: ${holds}`);
+    await pause(5);
+  }
+}
+
+/** Shows the code of an error below it, and its children again when `again` is clicked. */
+export class Boundary extends Component<{ children?: ReactNode }, { error: unknown }> {
+  override state: { error: unknown } = { error: null };
+
+  static getDerivedStateFromError(error: unknown): { error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === null) return this.props.children;
+    const text = error instanceof FunctionError ? `${error.code}: ${error.message}` : String(error);
+    return <button type="button" onClick={() => this.setState({ error: null })}>{text}</button>;
+  }
+}

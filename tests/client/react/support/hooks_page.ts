@@ -1,0 +1,79 @@
+/** A page with the hooks in a real browser, on a real server. */
+import * as esbuild from "esbuild";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { npmPackages } from "../../../../examples/chat/build/npm_packages.ts";
+import { ServerProcess } from "../../../bench/support/server_process.ts";
+import { launchChromium } from "../../../support/chromium.ts";
+import type { Scenarios } from "../page/main.tsx";
+
+export interface HooksPage {
+  readonly url: string;
+  readonly server: ServerProcess;
+  /** Runs a scenario of the page and returns what it gives. Fails with the scenario's own error. */
+  run<Name extends keyof Scenarios>(
+    name: Name,
+    ...options: Parameters<Scenarios[Name]>
+  ): Promise<Awaited<ReturnType<Scenarios[Name]>>>;
+}
+
+/** Builds the page, serves it, opens it, and ends everything after `test`. */
+export async function withHooksPage(test: (page: HooksPage) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir();
+  try {
+    await buildPage(join(dir, "public"));
+    await using server = await ServerProcess.start({
+      dataDir: join(dir, "data"),
+      functions: "tests/client/react/functions",
+      flags: ["--static", join(dir, "public")],
+    });
+    const url = `http://127.0.0.1:${server.port}`;
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      const errors: string[] = [];
+      page.on("pageerror", (error) => errors.push(error.message));
+      await page.goto(url);
+      await test({
+        url,
+        server,
+        run: async (name, ...[options]) => {
+          const result = await page.evaluate(
+            ([name, options]) =>
+              (globalThis as unknown as { run(name: unknown, options: unknown): Promise<unknown> })
+                .run(name, options),
+            [name, options] as const,
+          );
+          if (errors.length > 0) throw new Error(`Errors on the page: ${errors.splice(0).join(", ")}`);
+          return result as never;
+        },
+      });
+    } finally {
+      await browser.close();
+    }
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+async function buildPage(dir: string): Promise<void> {
+  try {
+    await esbuild.build({
+      entryPoints: [fileURLToPath(new URL("../page/main.tsx", import.meta.url))],
+      outfile: join(dir, "page.js"),
+      bundle: true,
+      format: "esm",
+      jsx: "automatic",
+      // React's own checks are on, which strict mode is for.
+      define: { "process.env.NODE_ENV": '"development"' },
+      plugins: [npmPackages],
+      logLevel: "error",
+    });
+  } finally {
+    await esbuild.stop();
+  }
+  await Deno.writeTextFile(
+    join(dir, "index.html"),
+    '<!doctype html><title>Hooks</title><script type="module" src="page.js"></script>\n',
+  );
+}
