@@ -1,0 +1,233 @@
+/** Uploads in pieces on a real server, with the protocol's own client: over bad lines, across kills, and beside one another. */
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { type DetailedError, type HttpResponse, Upload, type UploadOptions } from "tus-js-client";
+import { resumableLimits } from "../../mod/limits.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
+import { FaultProxy } from "../client/support/fault_proxy.ts";
+import { resumable } from "./support/tus.ts";
+
+const functions = "tests/storage/functions";
+const MiB = 1024 * 1024;
+
+/** Bytes that are nowhere alike. */
+function contentsOf(size: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(size).map((_, at) => (at * 7919) >> 5);
+}
+
+function sha256(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+async function endpointOf(server: ServerProcess, port = server.port): Promise<string> {
+  return `http://127.0.0.1:${port}${resumable(String(await server.call("mutation", "files:generate")))}`;
+}
+
+/** An upload with the client's own ways to go on; resolves to the last answer. */
+function send(
+  contents: Uint8Array,
+  options: UploadOptions,
+): { readonly upload: Upload; readonly done: Promise<HttpResponse> } {
+  const { promise: done, resolve, reject } = Promise.withResolvers<HttpResponse>();
+  const upload = new Upload(Buffer.from(contents), {
+    retryDelays: Array.from({ length: 50 }, () => 50),
+    storeFingerprintForResuming: false,
+    ...options,
+    onSuccess: ({ lastResponse }) => resolve(lastResponse),
+    onError: reject,
+  });
+  upload.start();
+  return { upload, done };
+}
+
+async function read(server: ServerProcess, id: string | undefined): Promise<Uint8Array> {
+  const response = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`);
+  assert.equal(response.status, 200);
+  return await response.bytes();
+}
+
+Deno.test({
+  name: "the protocol's own client uploads",
+  // The client keeps connections open.
+  sanitizeResources: false,
+  fn: async (t) => {
+    const dataDir = await Deno.makeTempDir();
+    await using server = await ServerProcess.start({
+      dataDir,
+      functions,
+      flags: ["--upload-max-bytes", "64MiB"],
+    });
+
+    await t.step("RU1 whole and in pieces, with a name and a type", async () => {
+      const contents = contentsOf(3 * MiB + 17);
+      for (const chunkSize of [Infinity, MiB]) {
+        const { done } = send(contents, {
+          endpoint: await endpointOf(server),
+          chunkSize,
+          metadata: { filename: "größe.bin", filetype: "application/x-test" },
+        });
+        const id = (await done).getHeader("Syncline-Storage-Id");
+        assert.deepEqual(await read(server, id), contents);
+        const head = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`, { method: "HEAD" });
+        assert.equal(head.headers.get("content-type"), "application/x-test");
+        assert.match(head.headers.get("content-disposition") ?? "", /gr%C3%B6%C3%9Fe\.bin/);
+        assert.equal(head.headers.get("etag"), `"${sha256(contents)}"`);
+      }
+    });
+
+    await t.step("RU2 over a line that breaks again and again", async () => {
+      await using proxy = new FaultProxy(server.port);
+      const contents = contentsOf(24 * MiB);
+      let sent = 0;
+      const faults = setInterval(() => proxy.strike(sent++ % 2 === 0 ? "cut" : "loseAnswers", 0), 40);
+      try {
+        let failures = 0;
+        const { done } = send(contents, {
+          endpoint: await endpointOf(server, proxy.port),
+          chunkSize: 8 * MiB,
+          onShouldRetry: () => {
+            failures++;
+            if (failures === 6) clearInterval(faults);
+            return true;
+          },
+        });
+        const id = (await done).getHeader("Syncline-Storage-Id");
+        assert.deepEqual(await read(server, id), contents);
+        assert.ok(failures >= 3, `${failures} failures`);
+      } finally {
+        clearInterval(faults);
+      }
+    });
+
+    await t.step("RU5 two clients with one upload mix nothing up", async () => {
+      const contents = contentsOf(8 * MiB);
+      const endpoint = await endpointOf(server);
+      const answers = await Promise.allSettled(
+        [0, 1].map(() => send(contents, { endpoint, chunkSize: MiB }).done),
+      );
+      const ids = answers.map((answer) =>
+        answer.status === "fulfilled" ? answer.value.getHeader("Syncline-Storage-Id") : undefined
+      );
+      const [id = assert.fail("neither was answered"), ...others] = ids.filter((id) => id !== undefined);
+      assert.ok(others.every((other) => other === id));
+      assert.deepEqual(await read(server, id), contents);
+    });
+
+    await t.step("RU9 and gives an upload up", async () => {
+      const { upload, done } = send(contentsOf(8 * MiB), {
+        endpoint: await endpointOf(server),
+        chunkSize: MiB,
+        onChunkComplete: () => void upload.abort(true).then(() => aborted.resolve(), aborted.reject),
+      });
+      const aborted = Promise.withResolvers<void>();
+      done.catch(() => {});
+      await aborted.promise;
+      assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "resumable"))], []);
+    });
+
+    await t.step("RU7 and is told when a file is too large", async () => {
+      const { done } = send(contentsOf(64 * MiB + 1), { endpoint: await endpointOf(server) });
+      await assert.rejects(done, (error: DetailedError) => error.originalResponse?.getStatus() === 413);
+    });
+    await server.stop();
+    await Deno.remove(dataDir, { recursive: true });
+  },
+});
+
+Deno.test({
+  name: "RU3 kill -9 in the middle of an upload loses nothing that was acknowledged, and little else",
+  sanitizeResources: false,
+  fn: async () => {
+    const dataDir = await Deno.makeTempDir();
+    const flags = ["--upload-max-bytes", "128MiB"];
+    const contents = contentsOf(5 * resumableLimits.checkpointBytes + 4321);
+    let server = await ServerProcess.start({ dataDir, functions, flags });
+    try {
+      const { port } = server;
+      const endpoint = await endpointOf(server);
+      const offsets: number[] = [];
+      let certain = 0;
+      const spool = join(dataDir, "storage", "resumable");
+      const arrived = () =>
+        [...Deno.readDirSync(spool)].filter(({ name }) => name.endsWith(".part"))
+          .reduce((bytes, { name }) => bytes + Deno.statSync(join(spool, name)).size, 0);
+      const kills = (async () => {
+        for (const bytes of [MiB, 40 * MiB, 70 * MiB]) {
+          while (arrived() < bytes) await new Promise((resolve) => setTimeout(resolve, 1));
+          await server.kill();
+          // What had been noted by then; a little may have been on its way into the note.
+          certain = bytes - resumableLimits.checkpointBytes - MiB;
+          server = await ServerProcess.start({ dataDir, functions, flags, port });
+        }
+      })();
+      const { done } = send(contents, {
+        endpoint,
+        // One piece for all: what is kept of it is what the server noted on its own.
+        retryDelays: Array.from({ length: 400 }, () => 50),
+        onAfterResponse(_, response) {
+          const offset = response.getHeader("Upload-Offset");
+          if (offset === undefined) return;
+          assert.ok(Number(offset) >= Math.max(certain, offsets.at(-1) ?? 0), "what is certain is there");
+          offsets.push(Number(offset));
+        },
+      });
+      const last = await done;
+      await kills;
+      const id = last.getHeader("Syncline-Storage-Id");
+      const stored = await read(server, id);
+      assert.equal(sha256(stored), sha256(contents));
+      assert.ok(offsets.some((offset) => offset > 0 && offset < contents.length), "went on in the middle");
+      const { headers } = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`, {
+        method: "HEAD",
+      });
+      assert.equal(headers.get("etag"), `"${sha256(contents)}"`);
+      assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "resumable"))], []);
+    } finally {
+      await server[Symbol.asyncDispose]();
+      await Deno.remove(dataDir, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "RU3 a server that is told to stop keeps what running uploads have brought",
+  sanitizeResources: false,
+  fn: async () => {
+    const dataDir = await Deno.makeTempDir();
+    const contents = contentsOf(2 * MiB);
+    let server = await ServerProcess.start({ dataDir, functions });
+    try {
+      const url = await endpointOf(server);
+      const headers = { "Tus-Resumable": "1.0.0" };
+      const begun = await fetch(url, {
+        method: "POST",
+        headers: { ...headers, "Upload-Length": String(contents.length) },
+      });
+      const location = begun.headers.get("location") ?? "";
+      const { readable, writable } = new TransformStream<Uint8Array<ArrayBuffer>>();
+      const writer = writable.getWriter();
+      const patch = fetch(new URL(location, url), {
+        method: "PATCH",
+        body: readable,
+        headers: { ...headers, "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream" },
+      }).then((response) => response.body?.cancel(), () => {});
+      await writer.write(contents.slice(0, MiB));
+      const part = join(dataDir, "storage", "resumable");
+      const arrived = () =>
+        [...Deno.readDirSync(part)].some(({ name }) => Deno.statSync(join(part, name)).size >= MiB);
+      while (!arrived()) await new Promise((resolve) => setTimeout(resolve, 10));
+      await server.stop();
+      await writer.abort().catch(() => {});
+      await patch;
+      server = await ServerProcess.start({ dataDir, functions });
+      const again = new URL(location, `http://127.0.0.1:${server.port}`);
+      const head = await fetch(again, { method: "HEAD", headers });
+      assert.equal(head.headers.get("upload-offset"), String(MiB));
+    } finally {
+      await server[Symbol.asyncDispose]();
+      await Deno.remove(dataDir, { recursive: true });
+    }
+  },
+});
