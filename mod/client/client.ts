@@ -28,6 +28,14 @@ export interface SynclineClientOptions {
   readonly random?: () => number;
   /** Called with the log lines of functions; only servers with `--dev` send them. */
   readonly onLogLines?: (udfPath: string, lines: readonly string[]) => void;
+  /**
+   * Whether to poll over HTTP where sockets are blocked; `true` unless given. Polled results are never older than what was
+   * shown, but those of several queries are not of one moment; a mutation that gets no answer is rejected with
+   * {@linkcode ConnectionLostError} instead of being sent again.
+   */
+  readonly polling?: boolean;
+  /** The platform's `fetch` unless given; for polling and for `client.auth`. */
+  readonly fetch?: typeof fetch;
   /** How `client.auth` keeps tokens and reaches the server. */
   readonly accounts?: AccountOptions;
 }
@@ -35,7 +43,12 @@ export interface SynclineClientOptions {
 /** The connection as an app shows it. */
 export interface ConnectionState {
   readonly phase: ConnectionPhase;
-  /** Whether results and calls flow. */
+  /**
+   * What carries results and calls: a WebSocket; HTTP in their place (`polling`) while the client goes on trying to open a
+   * WebSocket; `null` when nothing does.
+   */
+  readonly transport: "webSocket" | "polling" | null;
+  /** Whether results and calls flow, over either. */
   readonly isConnected: boolean;
   readonly hasEverConnected: boolean;
   /** Attempts to connect so far, but for the first. */
@@ -91,23 +104,25 @@ export class SynclineClient {
   /** Connects at once. `server` is the address of the server; on a page it may be relative. Throws `TypeError`. */
   constructor(server: string | URL, options: SynclineClientOptions = {}) {
     this.#clock = options.clock ?? systemClock;
+    const fetch = options.fetch ?? ((...request) => globalThis.fetch(...request));
     const environment = {
       url: syncAddress(server),
       WebSocket: options.webSocket ?? platformWebSocket(),
       clock: this.#clock,
       random: options.random ?? Math.random,
       sessionId: randomUuid(),
+      http: options.polling === false ? null : { server, fetch },
     };
     this.#core = new SyncCore(environment, {
       resultsChanged: (keys) => this.#watches.deliver(keys),
-      resultsArrived: (keys) => this.#watches.arrived(keys, (key) => this.#core.queries.freshResult(key)),
+      resultsArrived: (keys) => this.#watches.arrived(keys, (key) => this.#core.queries.result(key)),
       stateChanged: () => this.#announceState(),
       logLines: (udfPath, lines) => options.onLogLines?.(udfPath, lines),
     });
     this.#watches = new Watches((key) => this.#core.results.result(key));
     this.#endWake = onWake(() => this.reconnectNow());
     this.#makeAccounts = () =>
-      new Accounts(server, { ...options.accounts, connection: this, clock: this.#clock });
+      new Accounts(server, { fetch, ...options.accounts, connection: this, clock: this.#clock });
     this.#core.driver.start();
   }
 
@@ -156,8 +171,10 @@ export class SynclineClient {
   async query<Name extends FunctionName<"query">>(query: Name, args: ArgsOf<Name>): Promise<ResultOf<Name>> {
     const { key, release } = this.#use(query, args);
     try {
-      const fresh = this.#core.connected ? this.#core.queries.freshResult(key) : undefined;
-      return (fresh === undefined ? await this.#watches.wait(key) : valueOf(fresh)) as ResultOf<Name>;
+      const fresh = this.#core.transport === "webSocket" ? this.#core.queries.freshResult(key) : undefined;
+      if (fresh !== undefined) return valueOf(fresh) as ResultOf<Name>;
+      this.#core.resultWanted();
+      return await this.#watches.wait(key) as ResultOf<Name>;
     } finally {
       release();
     }
@@ -166,7 +183,8 @@ export class SynclineClient {
   /**
    * Runs a mutation exactly once, over reconnections too. Resolves with its result when its writes are visible in all
    * subscribed results. Mutations run in the order they are called. Rejects with {@linkcode FunctionError} when the
-   * mutation fails, {@linkcode ClientClosedError} when the client is closed first.
+   * mutation fails, {@linkcode ClientClosedError} when the client is closed first. Where sockets are blocked and the
+   * client polls, {@linkcode ConnectionLostError} when no answer comes: whether it ran is then unknown.
    */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
@@ -214,7 +232,8 @@ export class SynclineClient {
     const { mutations, actions, oldestCalledAt } = this.#core.requests.summary();
     return {
       phase: machine.phase,
-      isConnected: this.#core.connected,
+      transport: this.#core.transport,
+      isConnected: this.#core.transport !== null,
       hasEverConnected: machine.everOpened,
       connectionCount: machine.connectionCount,
       retries: machine.retries,
@@ -234,7 +253,7 @@ export class SynclineClient {
 
   /** Ends the wait before the next attempt, and gives up a socket that has been silent for long. */
   reconnectNow(): void {
-    this.#core.driver.wake();
+    this.#core.wake();
   }
 
   /** Closes the connection for good. Calls without an answer are rejected with {@linkcode ClientClosedError}. */

@@ -12,6 +12,9 @@
  *    any state ──stop──▶ stopped
  * ```
  *
+ * While connecting and waiting follow one another without a socket, results and calls may go over HTTP: that is a machine
+ * of its own beside this one, drawn in `fallback.ts`.
+ *
  * Each state but idle and stopped has one timer. The wait before a reconnection grows with failures in a row and with
  * faults (FatalError, AuthError, broken messages); close code 1012 is answered within 250 ms, without growth.
  */
@@ -54,6 +57,8 @@ export class ConnectionMachine {
   #attempts = 0;
   /** Failures in a row; cleared by a useful message and by 1012. */
   #retries = 0;
+  /** Attempts in a row that opened no socket. */
+  #unopened = 0;
   /** Faults of late; cleared when a socket that lived long enough ends. */
   #faults = 0;
   #openedAt = 0;
@@ -76,6 +81,11 @@ export class ConnectionMachine {
 
   get retries(): number {
     return this.#retries;
+  }
+
+  /** Attempts in a row that opened no socket; many of them make the client poll (`fallback.ts`). */
+  get unopened(): number {
+    return this.#unopened;
   }
 
   get everOpened(): boolean {
@@ -126,6 +136,7 @@ export class ConnectionMachine {
   #open(now: number): ConnectionEffect[] {
     this.#phase = "open";
     this.#everOpened = true;
+    this.#unopened = 0;
     this.#openedAt = now;
     this.#heardAt = now;
     return [{ type: "setTimer", delayMs: clientLimits.silenceMs }, { type: "up" }];
@@ -182,6 +193,7 @@ export class ConnectionMachine {
   /** Ends the current socket and waits: for the given time, or for one that grows with failures and faults. */
   #lose(now: number, { reason, delayMs }: { reason: string; delayMs?: number }): ConnectionEffect[] {
     const wasOpen = this.#phase === "open";
+    if (!wasOpen) this.#unopened++;
     if (wasOpen && now - this.#openedAt >= clientLimits.faultMemoryMs) this.#faults = 0;
     const wait = delayMs ?? this.#backoffMs();
     this.#retries++;

@@ -28,10 +28,13 @@ export interface FunctionFailure {
   readonly logLines: readonly string[];
 }
 
-/** The connection was lost while an action ran: whether it did its work is unknown. */
+/**
+ * The connection was lost while a call was under way: whether it did its work is unknown. Happens to actions, and to
+ * mutations while the client polls.
+ */
 export class ConnectionLostError extends Error {
-  constructor(message = "Connection lost while the action was in flight") {
-    super(message);
+  constructor(kind: "action" | "mutation") {
+    super(`Connection lost while the ${kind} was in flight`);
     this.name = "ConnectionLostError";
   }
 }

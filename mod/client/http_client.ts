@@ -5,24 +5,14 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
-import type { ErrorData } from "../protocol/server_messages.ts";
-import { httpAddress } from "./addresses.ts";
 import { FunctionError } from "./errors.ts";
+import { callOverHttp, type HttpCall } from "./http_call.ts";
 import { jsonArgs } from "./json_args.ts";
 
 export interface SynclineHttpClientOptions {
   /** Access token of the caller; a function is asked before each call. Anonymous without it. */
   readonly token?: string | (() => string | null | Promise<string | null>);
   readonly fetch?: typeof fetch;
-}
-
-/** What a call over HTTP gives besides its result. */
-interface Answer {
-  readonly status: "success" | "error";
-  readonly value?: unknown;
-  readonly errorMessage?: string;
-  readonly errorData?: ErrorData;
-  readonly logLines?: readonly string[];
 }
 
 /**
@@ -72,33 +62,17 @@ export class SynclineHttpClient {
   }
 
   async #call(
-    kind: "query" | "mutation" | "action",
-    call: { path: string; args: unknown },
+    kind: HttpCall["kind"],
+    { path, args }: { readonly path: string; readonly args: unknown },
   ): Promise<unknown> {
-    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
-    const headers: Record<string, string> = { "Content-Type": "application/json" };
-    if (token) headers["Authorization"] = `Bearer ${token}`;
-    const response = await this.#fetch(httpAddress(this.#server, `api/${kind}`), {
-      method: "POST",
-      headers,
-      body: JSON.stringify({ path: call.path, args: jsonArgs(call.args) }),
-    });
-    const answer = parseAnswer(await response.text());
+    const given = typeof this.#token === "function" ? await this.#token() : this.#token;
+    const call = { kind, udfPath: path, args: jsonArgs(args), token: given ?? null };
+    const { status, answer } = await callOverHttp({ server: this.#server, fetch: this.#fetch }, { call });
     if (answer?.status === "success") return answer.value;
-    throw new FunctionError(answer?.errorMessage ?? `The server answered with status ${response.status}`, {
-      udfPath: call.path,
+    throw new FunctionError(answer?.errorMessage ?? `The server answered with status ${status}`, {
+      udfPath: path,
       errorData: answer?.errorData ?? null,
       logLines: answer?.logLines ?? [],
     });
-  }
-}
-
-/** An answer that is not the server's own, such as a proxy's error page, is `null`. */
-function parseAnswer(text: string): Answer | null {
-  try {
-    const answer: unknown = JSON.parse(text);
-    return typeof answer === "object" && answer !== null && "status" in answer ? answer as Answer : null;
-  } catch {
-    return null;
   }
 }

@@ -27,6 +27,30 @@ export const clientLimits = {
   actionsInFlightMax: 48,
   /** Mutations and actions that have no answer yet, on the wire or waiting; one more is refused. */
   unansweredCallsMax: 20_000,
+  /** Attempts in a row that opened no socket before the client looks whether HTTP works. */
+  attemptsBeforePolling: 3,
+  /** Time without a socket after which it looks as well: where attempts hang, there are few. */
+  waitBeforePollingMs: 10_000,
+  /** HTTP works; a socket that does not open in this time either is blocked. */
+  doubtMs: 2_000,
+  /** `/api/health` has not answered after this long: HTTP does not work. */
+  healthMs: 5_000,
+  /** Time between two rounds of polling, longer by up to half of it and while answers are slow. */
+  pollMs: 3_000,
+  /** The same on a page that is hidden. */
+  pollHiddenMs: 30_000,
+  /** Queries of a round that are asked at once. */
+  polledAtOnceMax: 6,
+  /** A query, or a mutation, without an answer over HTTP for this long; longer than the server lets them run. */
+  httpCallMs: 40_000,
+  /** The same for actions. */
+  httpActionMs: 620_000,
+  /** Actions under way over HTTP; browsers keep few connections to one server. */
+  actionsOverHttpMax: 4,
+  /** After polling, Transitions older than a mutation whose writes are shown wait this long for a newer one. */
+  catchUpMs: 2_000,
+  /** Transitions that wait for it. */
+  catchUpMax: 64,
   /** Arguments of one call, as JSON text. */
   argsCharsMax: 16 * 1024 * 1024,
   /** Levels of nesting of arguments. */

@@ -123,6 +123,16 @@ export class QuerySet {
     return [...removals, ...additions];
   }
 
+  /** Forgets queries that were left while there is no socket to tell. */
+  forgetReleased(): void {
+    for (const query of this.#unsettled) {
+      if (query.users > 0 || query.sent) continue;
+      this.#unsettled.delete(query);
+      this.#byKey.delete(query.key);
+      this.#byId.delete(query.queryId);
+    }
+  }
+
   /** The socket is gone: the server knows of no query any more. */
   connectionLost(): void {
     for (const query of this.#byKey.values()) {
@@ -171,6 +181,23 @@ export class QuerySet {
     return changed;
   }
 
+  /**
+   * Applies results that came over HTTP: no diff builds on them. Results of queries that have one from a socket are
+   * older and left out. Returns the keys of queries whose result changed.
+   */
+  applyPolled(results: ReadonlyMap<LiveQuery, QueryResult>): Set<string> {
+    const changed = new Set<string>();
+    for (const [{ queryId }, result] of results) {
+      const query = this.#byId.get(queryId);
+      if (query === undefined || query.fresh) continue;
+      const next = result.ok ? sharedResult(query.result, result.value) : result;
+      if (query.result === next || sameFailure(query.result, next)) continue;
+      query.result = next;
+      changed.add(query.key);
+    }
+    return changed;
+  }
+
   #create(key: string, { udfPath, args }: { udfPath: string; args: JsonObject }): QueryState {
     const query: QueryState = {
       queryId: this.#nextId++,
@@ -204,15 +231,28 @@ function nextResult(query: QueryState, { base, modification }: Change): QueryRes
     };
   }
   const shown = base ?? query.result;
-  const before = shown?.ok ? shown.value : undefined;
-  let value: unknown;
   if (modification.diff === undefined) {
     if (!Object.hasOwn(modification, "value")) throw new TypeError("QueryUpdated has neither value nor diff");
-    value = shareStructure(before, modification.value);
-  } else {
-    if (base === undefined || !base.ok) throw new TypeError("Diff of a query that has no result");
-    value = applyDiff(before, modification.diff);
+    return sharedResult(shown, modification.value);
   }
+  if (base === undefined || !base.ok) throw new TypeError("Diff of a query that has no result");
+  return resultOf(shown, applyDiff(base.value, modification.diff));
+}
+
+/** A new value that keeps what did not change. */
+function sharedResult(shown: QueryResult | undefined, value: unknown): QueryResult {
+  return resultOf(shown, shareStructure(shown?.ok ? shown.value : undefined, value));
+}
+
+/** A value as a result, read-only; the one that is shown when the value is the same. */
+function resultOf(shown: QueryResult | undefined, value: unknown): QueryResult {
   freezeDeep(value);
   return shown?.ok && Object.is(shown.value, value) ? shown : { ok: true, value };
+}
+
+/** Whether a query fails as it did before. */
+function sameFailure(before: QueryResult | undefined, next: QueryResult): boolean {
+  if (before === undefined || before.ok || next.ok) return false;
+  const [{ message, code, data }, error] = [before.error, next.error];
+  return message === error.message && code === error.code && shareStructure(data, error.data) === data;
 }

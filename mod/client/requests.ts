@@ -8,6 +8,17 @@
  *   action:    waiting ──sent──▶ sent ──▶ resolved or rejected
  *                                  └──socket lost──▶ rejected
  * ```
+ *
+ * While no socket can be had, calls go over HTTP, where nobody recognises a call that comes twice: one that may have
+ * run is never sent again.
+ *
+ * ```text
+ *   mutation:  waiting ──▶ over HTTP ──success──▶ answered ──▶ resolved
+ *     ▲          │            │ │ └──failure, no answer──▶ rejected
+ *     │          │            └─┘ token refused: it did not run
+ *     │          └──sent on an earlier socket──▶ rejected
+ *     └── one at a time, in order
+ * ```
  */
 import type { ActionResponse, MutationResponse } from "../protocol/server_messages.ts";
 import { ConnectionLostError, FunctionError } from "./errors.ts";
@@ -26,6 +37,8 @@ export interface Call {
 }
 
 interface PendingCall extends Call {
+  /** Whether it was ever on a socket; set by takeSendable. */
+  wasSent: boolean;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -34,6 +47,13 @@ interface AnsweredMutation {
   readonly call: PendingCall;
   readonly result: unknown;
   readonly ts: number;
+  readonly overHttp: boolean;
+}
+
+/** A mutation whose writes are shown, or about to be; `resolve` tells the caller. */
+export interface VisibleMutation {
+  readonly requestId: number;
+  readonly resolve: () => void;
 }
 
 export class Requests {
@@ -41,15 +61,17 @@ export class Requests {
   #waiting = new Map<number, PendingCall>();
   /** On the wire, in order. */
   readonly #sent = new Map<number, PendingCall>();
+  /** Under way over HTTP: one mutation at most, and some actions. */
+  readonly #overHttp = new Map<number, PendingCall>();
   /** Committed, but their writes are not visible in the local results yet. */
   readonly #answered = new Map<number, AnsweredMutation>();
-  /** Actions without an answer, among `#waiting` and `#sent`. */
+  /** Actions without an answer, wherever they are. */
   #actions = 0;
   #nextId = 0;
 
   /** Adds a call. Throws `RangeError` when too many are unanswered. */
   add(call: Omit<Call, "requestId">): { requestId: number; result: Promise<unknown> } {
-    if (this.#waiting.size + this.#sent.size >= clientLimits.unansweredCallsMax) {
+    if (this.#unanswered >= clientLimits.unansweredCallsMax) {
       throw new RangeError(
         `Cannot call ${call.udfPath}: ${clientLimits.unansweredCallsMax} calls have no answer yet`,
       );
@@ -57,7 +79,7 @@ export class Requests {
     const requestId = this.#nextId++;
     if (call.kind === "action") this.#actions++;
     const { promise, resolve, reject } = deferred();
-    this.#waiting.set(requestId, { ...call, requestId, resolve, reject });
+    this.#waiting.set(requestId, { ...call, requestId, wasSent: false, resolve, reject });
     return { requestId, result: promise };
   }
 
@@ -80,11 +102,13 @@ export class Requests {
     if (room <= 0 || this.#waiting.size === 0) return [];
     let actionRoom = clientLimits.actionsInFlightMax;
     for (const { kind } of this.#sent.values()) if (kind === "action") actionRoom--;
+    const mutationsWait = this.#mutatesOverHttp;
     const sendable: Call[] = [];
     for (const [requestId, call] of this.#waiting) {
       if (room === 0) break;
-      if (call.kind === "action" && actionRoom-- <= 0) continue;
+      if (call.kind === "action" ? actionRoom-- <= 0 : mutationsWait) continue;
       room--;
+      call.wasSent = true;
       this.#waiting.delete(requestId);
       this.#sent.set(requestId, call);
       sendable.push(call);
@@ -99,7 +123,65 @@ export class Requests {
     this.#waiting = new Map([...this.#sent, ...this.#waiting].sort(([a], [b]) => a - b));
     this.#sent.clear();
     this.#actions -= lost.length;
-    for (const call of lost) call.reject(new ConnectionLostError());
+    for (const call of lost) call.reject(new ConnectionLostError("action"));
+  }
+
+  /** Moves calls to HTTP as far as there is room: the first mutation when none is under way, and actions. */
+  takeForHttp(): Call[] {
+    const actionsOut = [...this.#overHttp.values(), ...this.#sent.values()]
+      .filter(({ kind }) => kind === "action").length;
+    // No more than there are, so that nobody looks through all mutations for one.
+    let actionRoom = Math.min(clientLimits.actionsOverHttpMax, this.#actions) - actionsOut;
+    let mutationRoom = this.#mutatesOverHttp ? 0 : 1;
+    const calls: Call[] = [];
+    for (const [requestId, call] of this.#waiting) {
+      if (actionRoom <= 0 && mutationRoom <= 0) break;
+      if (call.kind === "action" ? actionRoom-- <= 0 : mutationRoom-- <= 0) continue;
+      this.#waiting.delete(requestId);
+      this.#overHttp.set(requestId, call);
+      calls.push(call);
+    }
+    return calls;
+  }
+
+  /** Takes a call back that HTTP has not carried out: it waits again, before all that were made after it. */
+  returnFromHttp(requestId: number): void {
+    const call = this.#overHttp.get(requestId);
+    if (call === undefined) return;
+    this.#overHttp.delete(requestId);
+    this.#waiting = new Map([...this.#waiting, [requestId, call] as const].sort(([a], [b]) => a - b));
+  }
+
+  /**
+   * Takes the answer to a call over HTTP. A committed mutation waits for {@linkcode takeVisible}; all else settles. Returns
+   * whether an optimistic update of the call has to go.
+   */
+  answeredOverHttp(requestId: number, answer: { value: unknown; ts: number } | Error): boolean {
+    const call = this.#overHttp.get(requestId);
+    if (call === undefined) return false;
+    this.#overHttp.delete(requestId);
+    if (call.kind === "action") this.#actions--;
+    if (answer instanceof Error) call.reject(answer);
+    else if (call.kind === "action") call.resolve(answer.value);
+    else this.#answered.set(requestId, { call, result: answer.value, ts: answer.ts, overHttp: true });
+    return answer instanceof Error;
+  }
+
+  /** Rejects the mutations that an earlier socket carried away without an answer. Returns their ids. */
+  giveUpSent(): number[] {
+    const lost = [...this.#waiting.values()].filter(({ wasSent }) => wasSent);
+    for (const call of lost) {
+      this.#waiting.delete(call.requestId);
+      call.reject(new ConnectionLostError("mutation"));
+    }
+    return lost.map(({ requestId }) => requestId);
+  }
+
+  /** The newest ts of a mutation that is committed and not visible yet; -1 when there is none. */
+  get newestAnsweredTs(): number {
+    let newest = -1;
+    for (const { ts } of this.#answered.values()) newest = Math.max(newest, ts);
+    return newest;
   }
 
   /**
@@ -113,7 +195,7 @@ export class Requests {
       call.reject(failure(call, response));
       return "failed";
     }
-    this.#answered.set(call.requestId, { call, result: response.result, ts: response.ts });
+    this.#answered.set(call.requestId, { call, result: response.result, ts: response.ts, overHttp: false });
     return "committed";
   }
 
@@ -129,21 +211,21 @@ export class Requests {
    * Takes out the committed mutations whose writes the local results show when they are at `visibleTs`. The caller
    * shows the results first and then calls `resolve`.
    */
-  takeVisible(visibleTs: number): { requestId: number; resolve: () => void }[] {
-    const visible: { requestId: number; resolve: () => void }[] = [];
-    for (const [requestId, { call, result, ts }] of this.#answered) {
-      if (ts > visibleTs) continue;
-      this.#answered.delete(requestId);
-      visible.push({ requestId, resolve: () => call.resolve(result) });
-    }
-    return visible;
+  takeVisible(visibleTs: number): VisibleMutation[] {
+    return this.#takeAnswered(({ ts }) => ts <= visibleTs);
+  }
+
+  /** Takes out the mutations that committed over HTTP; the caller goes on as with {@linkcode takeVisible}. */
+  takeAnsweredOverHttp(): VisibleMutation[] {
+    return this.#takeAnswered(({ overHttp }) => overHttp);
   }
 
   /** Rejects everything. */
   closeAll(error: Error): void {
-    const calls = [...this.#sent.values(), ...this.#waiting.values()];
+    const calls = [...this.#sent.values(), ...this.#overHttp.values(), ...this.#waiting.values()];
     for (const { call } of this.#answered.values()) calls.push(call);
     this.#sent.clear();
+    this.#overHttp.clear();
     this.#waiting.clear();
     this.#answered.clear();
     this.#actions = 0;
@@ -153,11 +235,33 @@ export class Requests {
   /** Calls without an answer, and when the oldest of them was made. */
   summary(): { mutations: number; actions: number; oldestCalledAt: number | null } {
     let oldest = this.#waiting.values().next().value?.calledAt ?? null;
-    for (const { calledAt } of this.#sent.values()) {
-      if (oldest === null || calledAt < oldest) oldest = calledAt;
+    for (const calls of [this.#sent, this.#overHttp]) {
+      for (const { calledAt } of calls.values()) {
+        if (oldest === null || calledAt < oldest) oldest = calledAt;
+      }
     }
-    const total = this.#sent.size + this.#waiting.size;
-    return { mutations: total - this.#actions, actions: this.#actions, oldestCalledAt: oldest };
+    return { mutations: this.#unanswered - this.#actions, actions: this.#actions, oldestCalledAt: oldest };
+  }
+
+  get #unanswered(): number {
+    return this.#sent.size + this.#overHttp.size + this.#waiting.size;
+  }
+
+  /** Mutations run in the order they were called, also when a socket opens while one is under way over HTTP. */
+  get #mutatesOverHttp(): boolean {
+    for (const { kind } of this.#overHttp.values()) if (kind === "mutation") return true;
+    return false;
+  }
+
+  #takeAnswered(isTaken: (answered: AnsweredMutation) => boolean): VisibleMutation[] {
+    const taken: VisibleMutation[] = [];
+    for (const [requestId, answered] of this.#answered) {
+      if (!isTaken(answered)) continue;
+      this.#answered.delete(requestId);
+      const { call, result } = answered;
+      taken.push({ requestId, resolve: () => call.resolve(result) });
+    }
+    return taken;
   }
 
   #takeSent(requestId: number, kind: Call["kind"]): PendingCall | undefined {

@@ -5,12 +5,15 @@
 import type { ClientMessage } from "../protocol/client_messages.ts";
 import type { AuthError, MutationResponse, ServerMessage, Transition } from "../protocol/server_messages.ts";
 import { TokenKeeper, type TokenOwner } from "./auth.ts";
+import { CatchUp } from "./catch_up.ts";
 import { ClientClosedError } from "./errors.ts";
+import type { HttpServer } from "./http_call.ts";
 import type { JsonObject } from "./json_args.ts";
 import { clientLimits } from "./limits.ts";
 import { OptimisticResults, type OptimisticUpdate } from "./optimistic.ts";
+import { type PolledResults, Polling } from "./polling.ts";
 import { QuerySet, type StagedResults } from "./query_set.ts";
-import { Requests } from "./requests.ts";
+import { type Call, Requests, type VisibleMutation } from "./requests.ts";
 import { SocketDriver, type SocketEnvironment, type SocketOwner } from "./socket_driver.ts";
 import { CLIENT_VERSION } from "./version.ts";
 import { WireSession } from "./wire_session.ts";
@@ -19,12 +22,19 @@ import { WireSession } from "./wire_session.ts";
 export interface CoreObserver {
   /** The shown results of these queries changed. */
   resultsChanged(keys: ReadonlySet<string>): void;
-  /** These queries have a result from the current socket, changed or not. */
+  /** These queries have a new result from the server, changed or not. */
   resultsArrived(keys: ReadonlySet<string>): void;
   /** Something in the connection's state changed. */
   stateChanged(): void;
   /** A function wrote log lines; only servers with `--dev` send them. */
   logLines(udfPath: string, lines: readonly string[]): void;
+}
+
+/** What the core needs from outside. */
+export interface CoreEnvironment extends SocketEnvironment {
+  readonly sessionId: string;
+  /** Where to poll while no socket can be had; `null` never polls. */
+  readonly http: HttpServer | null;
 }
 
 export class SyncCore implements SocketOwner, TokenOwner {
@@ -33,26 +43,41 @@ export class SyncCore implements SocketOwner, TokenOwner {
   readonly results: OptimisticResults = new OptimisticResults(this.queries);
   readonly tokens: TokenKeeper;
   readonly driver: SocketDriver;
-  readonly #environment: SocketEnvironment;
+  readonly #polling: Polling | null;
+  readonly #environment: CoreEnvironment;
   readonly #observer: CoreObserver;
-  readonly #sessionId: string;
   /** The versions of the open socket; made when it opens, `null` while there is none. */
   #session: WireSession | null = null;
   /** Whether the handshake of the open socket is complete: until then nothing else is sent. */
   #greeted = false;
   #flushQueued = false;
+  readonly #catchUp: CatchUp;
 
-  constructor(environment: SocketEnvironment & { readonly sessionId: string }, observer: CoreObserver) {
+  constructor(environment: CoreEnvironment, observer: CoreObserver) {
     this.#environment = environment;
-    this.#sessionId = environment.sessionId;
     this.#observer = observer;
     this.tokens = new TokenKeeper(environment.clock, this);
     this.driver = new SocketDriver(environment, this);
+    this.#catchUp = new CatchUp(environment.clock, (transition) => this.#apply(transition));
+    const { queries, requests, tokens } = this;
+    this.#polling = environment.http &&
+      new Polling({ ...environment.http, ...environment, queries, requests, tokens }, this);
   }
 
-  /** Whether a socket is open and its handshake is complete. */
-  get connected(): boolean {
-    return this.#greeted;
+  /** What carries results and calls now: a socket whose handshake is complete, HTTP, or nothing. */
+  get transport(): "webSocket" | "polling" | null {
+    return this.#greeted ? "webSocket" : this.#polling?.active ? "polling" : null;
+  }
+
+  /** Tries to get on at once: the page is seen again, or a person asks for it. */
+  wake(): void {
+    this.driver.wake();
+    this.#polling?.refresh();
+  }
+
+  /** Somebody waits for the next result of a query. */
+  resultWanted(): void {
+    this.#polling?.refresh();
   }
 
   /** Sends what has changed in the set of queries at the end of the current turn, as one message. */
@@ -61,7 +86,9 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#flushQueued = true;
     queueMicrotask(() => {
       this.#flushQueued = false;
+      if (this.#session === null) this.queries.forgetReleased();
       this.#sendModifications();
+      this.#polling?.queriesChanged();
     });
   }
 
@@ -87,6 +114,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   close(): void {
     this.tokens.stop();
     this.driver.stop();
+    this.#polling?.close();
     this.requests.closeAll(new ClientClosedError());
   }
 
@@ -95,7 +123,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
     const { connectionCount, lastCloseReason } = this.driver.machine;
     this.#send({
       type: "Connect",
-      sessionId: this.#sessionId,
+      sessionId: this.#environment.sessionId,
       connectionCount,
       lastCloseReason,
       clientVersion: CLIENT_VERSION,
@@ -108,17 +136,51 @@ export class SyncCore implements SocketOwner, TokenOwner {
   down(): void {
     this.#session = null;
     this.#greeted = false;
+    this.#catchUp.stop();
     this.queries.connectionLost();
     this.requests.connectionLost();
   }
 
   phaseChanged(): void {
+    this.#polling?.connectionChanged(this.driver.machine);
     this.#observer.stateChanged();
+  }
+
+  trySocket(): void {
+    this.driver.wake();
+  }
+
+  pollingChanged(givenUp: readonly number[]): void {
+    this.#dropUpdates(givenUp);
+    this.#observer.stateChanged();
+  }
+
+  polled(results: PolledResults, visibleTs: number): void {
+    const changed = this.queries.applyPolled(results);
+    if (Number.isFinite(visibleTs)) this.#catchUp.shown(visibleTs);
+    this.#complete(visibleTs, changed);
+    this.#observer.resultsArrived(new Set(Array.from(results.keys(), ({ key }) => key)));
+  }
+
+  callEnded(call: Call, end: { readonly dropUpdate: boolean; readonly logLines: readonly string[] }): void {
+    this.#showLogLines(call.udfPath, end.logLines);
+    if (end.dropUpdate) this.#dropUpdates([call.requestId]);
+    // A socket may have opened meanwhile, and shown what the call wrote.
+    else if (this.#session !== null) this.#complete(this.#session.visibleTs);
+    this.#sendCalls();
+    this.#observer.stateChanged();
+  }
+
+  writesOverdue(): void {
+    this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
   }
 
   tokenDecided(): void {
     const session = this.#session;
-    if (session === null) return;
+    if (session === null) {
+      this.#polling?.tokenDecided();
+      return;
+    }
     if (!this.#greeted) return this.#greet();
     const { token } = this.tokens;
     if (session.token !== token) this.#send(session.authenticate(token));
@@ -139,7 +201,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   #handle(message: ServerMessage): void {
     switch (message.type) {
       case "Transition":
-        return this.#transition(message);
+        return this.#catchUp.take(message);
       case "MutationResponse":
         return this.#mutationAnswered(message);
       case "ActionResponse":
@@ -175,37 +237,57 @@ export class SyncCore implements SocketOwner, TokenOwner {
     this.#observer.stateChanged();
   }
 
-  #transition(transition: Transition): void {
+  /** Applies Transitions one after another and shows what they add up to. A fault in one drops it and the rest. */
+  #apply(transitions: readonly Transition[]): void {
     const session = this.#session;
     if (session === null) return;
-    const misfit = session.misfit(transition);
-    if (misfit !== null) return this.driver.fault(misfit);
-    let staged: StagedResults;
-    try {
-      staged = this.queries.stage(transition);
-    } catch (error) {
-      return this.driver.fault(`cannot apply a Transition: ${error}`);
+    const [changed, arrived] = [new Set<string>(), new Set<string>()];
+    let confirmed = false;
+    for (const transition of transitions) {
+      const staged = this.#stage(session, transition);
+      if (staged === null) break;
+      for (const key of this.queries.apply(staged)) changed.add(key);
+      for (const { key } of staged.keys()) arrived.add(key);
+      confirmed = session.advance(transition.endVersion) || confirmed;
+      this.driver.useful();
+      for (const modification of transition.modifications) {
+        if (modification.type === "QueryRemoved") continue;
+        this.#showLogLines(this.queries.pathOf(modification.queryId), modification.logLines);
+      }
     }
-    const changed = this.queries.apply(staged);
-    const confirmed = session.advance(transition.endVersion);
-    this.driver.useful();
-    for (const modification of transition.modifications) {
-      if (modification.type === "QueryRemoved") continue;
-      this.#showLogLines(this.queries.pathOf(modification.queryId), modification.logLines);
-    }
-    const arrived = new Set(Array.from(staged.keys(), (query) => query.key));
     this.#complete(session.visibleTs, changed);
     this.#observer.resultsArrived(arrived);
     if (confirmed && session.unconfirmedTokens.length === 0) this.tokens.confirmed(session.confirmedToken);
     this.#sendModifications();
   }
 
-  /** Drops the layers of mutations visible at `visibleTs`, shows the results, then resolves the mutations. */
+  /** The results a Transition brings; `null` after a fault. */
+  #stage(session: WireSession, transition: Transition): StagedResults | null {
+    const misfit = session.misfit(transition);
+    try {
+      if (misfit === null) return this.queries.stage(transition);
+      this.driver.fault(misfit);
+    } catch (error) {
+      this.driver.fault(`cannot apply a Transition: ${error}`);
+    }
+    return null;
+  }
+
+  /** Resolves the mutations visible at `visibleTs`, with the results that changed. */
   #complete(visibleTs: number, changed = new Set<string>()): void {
-    const visible = this.requests.takeVisible(visibleTs);
+    this.#resolve(this.requests.takeVisible(visibleTs), changed);
+  }
+
+  /** Drops the layers of mutations, shows the results, then resolves the mutations. */
+  #resolve(visible: readonly VisibleMutation[], changed: Set<string>): void {
     for (const key of this.results.replay(visible.map(({ requestId }) => requestId))) changed.add(key);
     if (changed.size > 0) this.#observer.resultsChanged(changed);
     for (const { resolve } of visible) resolve();
+  }
+
+  #dropUpdates(requestIds: readonly number[]): void {
+    const changed = this.results.replay(requestIds);
+    if (changed.size > 0) this.#observer.resultsChanged(changed);
   }
 
   #mutationAnswered(response: MutationResponse): void {
@@ -215,11 +297,9 @@ export class SyncCore implements SocketOwner, TokenOwner {
       case "committed":
         this.#complete(this.#session?.visibleTs ?? -1);
         break;
-      case "failed": {
-        const changed = this.results.replay([response.requestId]);
-        if (changed.size > 0) this.#observer.resultsChanged(changed);
+      case "failed":
+        this.#dropUpdates([response.requestId]);
         break;
-      }
       case "unknown":
         break;
     }
@@ -257,7 +337,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   #sendCalls(): void {
-    if (!this.#flowing) return;
+    if (!this.#flowing) return this.#polling?.sendCalls();
     for (const { kind, requestId, udfPath, args } of this.requests.takeSendable()) {
       const type = kind === "mutation" ? "Mutation" : "Action";
       this.#send({ type, requestId, udfPath, args });

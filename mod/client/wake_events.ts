@@ -28,3 +28,8 @@ export function onWake(wake: () => void): () => void {
     page.removeEventListener("visibilitychange", shown);
   };
 }
+
+/** Whether nobody sees the page; `false` where there is none. */
+export function pageIsHidden(): boolean {
+  return (globalThis as { document?: { visibilityState?: string } }).document?.visibilityState === "hidden";
+}

@@ -255,7 +255,10 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   #connect(token: string | null): SynclineClient {
-    const client = new SynclineClient("http://test.invalid", { webSocket: memorySockets(this.#hub) });
+    const client = new SynclineClient("http://test.invalid", {
+      webSocket: memorySockets(this.#hub),
+      polling: false,
+    });
     this.#clients.add(client);
     if (token !== null) client.setAuth(() => Promise.resolve(token));
     return client;

@@ -32,6 +32,7 @@ class Tab implements Disposable {
       webSocket: this.sockets.factory,
       clock,
       random: () => 0.5,
+      polling: false,
       accounts: { storage, fetch: server.fetch },
     });
     this.client.auth.onState((state) =>

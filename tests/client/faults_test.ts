@@ -41,7 +41,12 @@ class Actor {
   constructor(name: string, { clock, random }: { clock: FakeClock; random: () => number }) {
     this.name = name;
     this.#random = random;
-    this.client = new SynclineClient("http://model.test", { webSocket: this.sockets.factory, clock, random });
+    this.client = new SynclineClient("http://model.test", {
+      polling: false,
+      webSocket: this.sockets.factory,
+      clock,
+      random,
+    });
   }
 
   /** Subscribes to a list, or ends the subscription. */

@@ -13,13 +13,16 @@ export interface TestClient extends Disposable {
   open(): Promise<FakeSocket>;
 }
 
-export function makeTestClient(): TestClient {
+/** Polls only when `fetch` is given, and then over it. */
+export function makeTestClient({ fetch }: { readonly fetch?: typeof globalThis.fetch } = {}): TestClient {
   const clock = new FakeClock();
   const sockets = new FakeSockets();
   const client = new SynclineClient("http://server.test/base?x#y", {
     webSocket: sockets.factory,
     clock,
     random: () => 0.5,
+    polling: fetch !== undefined,
+    ...fetch && { fetch },
   });
   const open = async () => {
     const socket = sockets.last;
