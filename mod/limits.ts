@@ -149,6 +149,16 @@ export const engineLimits = {
   vectorChangesKept: 16_384,
 } as const;
 
+/** Limits of the npm packages of an app: more is a mistake, such as a whole toolchain in one import. */
+export const packageLimits = {
+  /** Files that the app's modules lead to, the app's own included. */
+  filesMax: 20_000,
+  /** Bytes of those files. */
+  bytesMax: 256 * MiB,
+  /** Links in one folder of packages. */
+  linksMax: 10_000,
+} as const;
+
 /** Limits of the isolates and of the queues in front of them. */
 export const isolateLimits = {
   /** V8 heap of an isolate. */

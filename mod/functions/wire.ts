@@ -6,6 +6,7 @@ import type { CallOrigin, FunctionInfo, ReplayKey } from "./host_port.ts";
 import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
+import type { PackageTable } from "./packages/package_table.ts";
 import type { WireEntry } from "./wire_entry.ts";
 
 /** What an isolate is for. */
@@ -25,6 +26,8 @@ export interface Boot {
   readonly env: Record<string, string>;
   /** What functions of the service have to know of the server, by feature; JSON. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** The app's npm packages, when it uses any. */
+  readonly packages?: PackageTable;
 }
 
 /** A cron of the app. */

@@ -6,6 +6,7 @@ import { type Frame, FrameSender, readFrames } from "../frames.ts";
 import { parseProgress, type Progress } from "../isolate/progress.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
 import type { IsolatePaths } from "../isolate/start_flags.ts";
+import { AppPackages } from "../packages/app_packages.ts";
 import type { HostClock } from "./clock.ts";
 import type { IsolateCommand } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
@@ -18,6 +19,9 @@ const SOCKET_PATH_CHARS_MAX = 100;
 /** Room for `/writer-123456`. */
 const FILE_NAME_CHARS = 16;
 const PROGRESS_BYTES = 16;
+
+/** The app's npm packages cannot be used as they are. */
+class BrokenPackagesError extends Error {}
 
 export interface ProcessStarterOptions {
   /** Absolute and real. */
@@ -37,12 +41,14 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
+  readonly #packages: AppPackages;
   #started = 0;
   #disposed = false;
 
   private constructor(options: ProcessStarterOptions, runDir: string) {
     this.#options = options;
     this.#runDir = runDir;
+    this.#packages = new AppPackages(options);
   }
 
   static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
@@ -53,8 +59,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
+    const importMapPath = `${socketPath}.m`;
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
     try {
+      const packages = await this.#packages.find().catch((error) => {
+        throw new BrokenPackagesError(error instanceof Error ? error.message : String(error));
+      });
+      if (packages !== null) await Deno.writeTextFile(importMapPath, packages.importMap(role));
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
         read: true,
@@ -74,6 +85,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         socketPath,
         progressPath,
         actionNet,
+        ...(packages && { packages: { importMapPath, roots: packages.roots } }),
       });
       const boot: Boot = {
         type: "Boot",
@@ -83,6 +95,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         progressPath,
         env: role === "runner" ? { ...env } : {},
         settings,
+        ...(packages && { packages: packages.table }),
       };
       const process = new IsolateProcess({
         child,
@@ -96,10 +109,12 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       process.ended.then(() => this.#running.delete(process));
       return await process.boot(listener, boot);
     } catch (error) {
-      return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
+      const broken = error instanceof BrokenPackagesError;
+      return { ok: false, broken, message: error instanceof Error ? error.message : String(error) };
     } finally {
       close(resources.listener);
       await remove(socketPath);
+      await remove(importMapPath);
       // Still ours only when there is no process that has it.
       if (resources.progress !== undefined) {
         close(resources.progress);

@@ -20,6 +20,7 @@ import { watchIdle } from "./idle.ts";
 import { fileUrl, loadApp, type LoadedApp } from "./loader.ts";
 import { lockDown } from "./lockdown.ts";
 import { consoleText } from "./log_lines.ts";
+import { preparePackages } from "./packages.ts";
 import { keepAppFolder, revokeAll } from "./permissions.ts";
 import { ProgressFile } from "./progress.ts";
 import { runBatch } from "./writer_loop.ts";
@@ -102,14 +103,16 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { functionsDir }: Boot,
+  { functionsDir, packages: table }: Boot,
   { database, systemModules }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
+    const packages = table === undefined ? null : await preparePackages(table);
     const app = await loadApp(functionsDir, systemModules);
+    await packages?.importDeferred();
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {

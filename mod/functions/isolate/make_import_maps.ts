@@ -43,17 +43,17 @@ export async function importMap(role: IsolateRole): Promise<ImportMap> {
 
 async function standInUrl(name: string, role: IsolateRole): Promise<string> {
   const source = standInSource(name, {
-    exportNames: await exportNames(name),
+    exports: await exportsOf(name),
     message: refusedMessage(name, role),
   });
   return `data:text/javascript,${source.replaceAll("%", "%25").replaceAll("#", "%23")}`;
 }
 
-async function exportNames(name: string): Promise<string[]> {
+async function exportsOf(name: string): Promise<Record<string, unknown>> {
   try {
-    return Object.keys(await import(`node:${name}`) as object).sort();
+    return await import(`node:${name}`) as Record<string, unknown>;
   } catch {
-    return [];
+    return {};
   }
 }
 

@@ -65,17 +65,39 @@ export function refusedMessage(name: string, role: IsolateRole): string {
 }
 
 /**
+ * Parts of refused modules that packages use while they load and that reach nothing, as JavaScript. `null` is for a
+ * constant, whose value is taken over.
+ */
+const harmlessParts: Readonly<Record<string, string | null>> = {
+  "http.Agent": "class Agent{}",
+  "http.METHODS": null,
+  "http.STATUS_CODES": null,
+  "http.globalAgent": "{}",
+  "http.maxHeaderSize": null,
+  "https.Agent": "class Agent{}",
+  "https.globalAgent": "{}",
+  "os.EOL": null,
+  "tty.isatty": "()=>false",
+  "worker_threads.isMainThread": null,
+};
+
+/**
  * JavaScript of a module that stands in for a refused one. It can be imported, because modules with actions are loaded
  * into every isolate; using anything of it throws.
  */
 export function standInSource(
   name: string,
-  { exportNames, message }: { readonly exportNames: readonly string[]; readonly message: string },
+  { exports, message }: { readonly exports: Readonly<Record<string, unknown>>; readonly message: string },
 ): string {
-  const named = exportNames.filter((exported) => exported !== "default");
+  const named = Object.keys(exports).filter((exported) => exported !== "default").sort();
+  const part = (exported: string): string => {
+    const path = `${name}.${exported}`;
+    if (!Object.hasOwn(harmlessParts, path)) return `r(${JSON.stringify(path)})`;
+    return harmlessParts[path] ?? JSON.stringify(exports[exported]);
+  };
   return [
     `const r=n=>function(){throw new TypeError(n+${JSON.stringify(`: ${message}`)})};`,
-    ...named.map((exported) => `const ${local(exported)}=r(${JSON.stringify(`${name}.${exported}`)});`),
+    ...named.map((exported) => `const ${local(exported)}=${part(exported)};`),
     `export{${named.map((exported) => `${local(exported)} as ${exported}`).join()}};`,
     `export default Object.assign(r(${JSON.stringify(name)}),{${
       named.map((exported) => `${exported}:${local(exported)}`).join()

@@ -14,16 +14,28 @@ export interface IsolatePaths {
   readonly progressPath: string;
   /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
   readonly actionNet: readonly string[] | null;
+  /** What the app's npm packages need; absent for an app without any. */
+  readonly packages?: {
+    /** Takes the place of the import map all isolates have. */
+    readonly importMapPath: string;
+    /** Folders the packages lie in. */
+    readonly roots: readonly string[];
+  };
 }
 
 const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
 
 /** Our own sources, which app code imports parts of: `syncline/server`. */
-const sources = address("../../");
+export const sources = address("../../");
+
+/** The import map of isolates of a role. */
+export function importMapPath(role: IsolateRole): string {
+  return address(role === "runner" ? "import_map_runner.json" : "import_map.json");
+}
 
 /** Arguments of the runtime's executable that start an isolate. `entry`: path of the module to run. */
 export function startArguments(paths: IsolatePaths, entry: string = address("main.ts")): string[] {
-  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet } = paths;
+  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet, packages } = paths;
   // Connecting to a unix socket needs reading and writing its path beside the network.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
@@ -43,8 +55,8 @@ export function startArguments(paths: IsolatePaths, entry: string = address("mai
     // Only what this lock file names can be imported from the cache, at the start or later.
     "--frozen",
     `--lock=${address("deno.lock")}`,
-    `--import-map=${address(role === "runner" ? "import_map_runner.json" : "import_map.json")}`,
-    `--allow-read=${list([...read, functionsDir, sources])}`,
+    `--import-map=${packages?.importMapPath ?? importMapPath(role)}`,
+    `--allow-read=${list([...read, functionsDir, sources, ...packages?.roots ?? []])}`,
     `--allow-write=${list(write)}`,
     net,
     `--v8-flags=--max-old-space-size=${isolateLimits.heapMiB}`,

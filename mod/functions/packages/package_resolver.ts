@@ -1,0 +1,79 @@
+/** Which file a specifier names in a file, as Node decides it, and whether app code may have it. */
+import { isBuiltin } from "node:module";
+import * as fs from "node:fs";
+import { dirname } from "node:path";
+import enhancedResolve, { type Resolver } from "enhanced-resolve";
+import { isInside } from "./package_roots.ts";
+
+export type Resolution =
+  | { readonly kind: "file"; readonly path: string }
+  /** A module of the runtime, as `node:name`. */
+  | { readonly kind: "builtin"; readonly specifier: string }
+  /** Another kind of address, or one of ours: the import map and the runtime decide. */
+  | { readonly kind: "left" }
+  | { readonly kind: "missing" }
+  | { readonly kind: "refused"; readonly reason: string };
+
+/** What a specifier stands in: an `import` or a `require`. */
+export type ImportKind = "import" | "require";
+
+/** Longer than any walk: the cache is emptied at its end. */
+const CACHE_MS = 60_000;
+const ADDRESS = /^[a-z][a-z0-9+.-]*:/i;
+
+export class PackageResolver {
+  readonly #folders: readonly string[];
+  readonly #files: InstanceType<typeof enhancedResolve.CachedInputFileSystem>;
+  readonly #resolvers: Readonly<Record<ImportKind, Resolver>>;
+
+  /** `folders`: where files may lie. */
+  constructor(folders: readonly string[]) {
+    this.#folders = folders;
+    this.#files = new enhancedResolve.CachedInputFileSystem(fs, CACHE_MS);
+    const resolver = (...conditionNames: string[]) =>
+      enhancedResolve.ResolverFactory.createResolver({
+        useSyncFileSystemCalls: true,
+        fileSystem: this.#files,
+        conditionNames,
+        extensions: [".js", ".json", ".node"],
+        mainFields: ["main"],
+        symlinks: true,
+      });
+    this.#resolvers = {
+      import: resolver("node", "import", "module-sync"),
+      require: resolver("node", "require", "module-sync"),
+    };
+  }
+
+  /** `from`: the absolute path of the file that has the specifier. */
+  resolve(specifier: string, { from, as }: { readonly from: string; readonly as: ImportKind }): Resolution {
+    if (isBuiltin(specifier)) {
+      return { kind: "builtin", specifier: specifier.startsWith("node:") ? specifier : `node:${specifier}` };
+    }
+    if (specifier === "syncline/server" || ADDRESS.test(specifier)) return { kind: "left" };
+    let path: string | false;
+    try {
+      path = this.#resolvers[as].resolveSync({}, dirname(from), withoutQuery(specifier));
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      return /^Can't resolve/.test(message) ? { kind: "missing" } : { kind: "refused", reason: message };
+    }
+    if (path === false) return { kind: "missing" };
+    path = withoutQuery(path);
+    if (!isInside(path, this.#folders)) {
+      return {
+        kind: "refused",
+        reason: `it is a link to ${path}, which lies outside the project of the app`,
+      };
+    }
+    return { kind: "file", path };
+  }
+
+  [Symbol.dispose](): void {
+    this.#files.purge();
+  }
+}
+
+function withoutQuery(specifier: string): string {
+  return specifier.replace(/[?\0].*$/s, "");
+}

@@ -1,0 +1,71 @@
+/** Which folders the npm packages of an app lie in: what isolates may read of them while they load. */
+import { dirname, sep } from "node:path";
+import { packageLimits } from "../../limits.ts";
+
+/** Where an app is, and what it must not read. Absolute and real. */
+export interface AppPlace {
+  readonly functionsDir: string;
+  readonly dataDir: string;
+}
+
+/**
+ * The `node_modules` folders of the functions folder and of every folder above it, as Node finds them, and the folders of
+ * the same project that they link to (workspaces). Links that lead anywhere else are left out, and so is whatever holds
+ * the data. Real paths, the nearest first. Throws when a folder cannot be read.
+ */
+export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
+  const roots: string[] = [];
+  for (let folder = functionsDir;; folder = dirname(folder)) {
+    const packages = realFolder(`${folder === sep ? "" : folder}/node_modules`);
+    if (packages !== null && !overlaps(packages, dataDir)) {
+      if (!isInside(packages, roots)) roots.push(packages);
+      for (const target of linkTargets(packages)) {
+        if (isInside(target, [folder]) && !overlaps(target, dataDir) && !isInside(target, roots)) {
+          roots.push(target);
+        }
+      }
+    }
+    if (folder === dirname(folder)) return roots;
+  }
+}
+
+/** Whether a path is one of the folders or below one. */
+export function isInside(path: string, folders: readonly string[]): boolean {
+  return folders.some((folder) => path === folder || path.startsWith(folder === sep ? sep : `${folder}/`));
+}
+
+function overlaps(one: string, other: string): boolean {
+  return isInside(one, [other]) || isInside(other, [one]);
+}
+
+/** Real folders behind the links in a folder of packages and in its scopes. */
+function linkTargets(packages: string): string[] {
+  const targets: string[] = [];
+  const look = (folder: string, scopes: boolean) => {
+    for (const entry of Deno.readDirSync(folder)) {
+      const path = `${folder}/${entry.name}`;
+      if (entry.isSymlink) {
+        const target = realFolder(path);
+        if (target !== null) targets.push(target);
+        if (targets.length > packageLimits.linksMax) {
+          throw new Error(`${packages} has more than ${packageLimits.linksMax} links`);
+        }
+      } else if (scopes && entry.isDirectory && entry.name.startsWith("@")) {
+        look(path, false);
+      }
+    }
+  };
+  look(packages, true);
+  return targets;
+}
+
+/** The real path of a folder; `null` when there is none. */
+function realFolder(path: string): string | null {
+  try {
+    const real = Deno.realPathSync(path);
+    return Deno.statSync(real).isDirectory ? real : null;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
+    throw error;
+  }
+}
