@@ -202,9 +202,13 @@ Deno.test({
         await syncline.call("mutation", "files:remove", { id: inPieces });
         await syncline.call("mutation", "files:remove", { id });
         assert.equal((await fetch(`${base}/api/storage/${id}`, { method: "HEAD" })).status, 404);
+        await using store = await S3Blobs.open({ ...options, prefix: "server/" });
+        const deadline = Date.now() + 10_000;
+        while ((await names(store)).length > 0 && Date.now() < deadline) {
+          await new Promise((resolve) => setTimeout(resolve, 50));
+        }
+        assert.deepEqual(await names(store), []);
       }
-      await using store = await S3Blobs.open({ ...options, prefix: "server/" });
-      assert.deepEqual(await names(store), []);
       assert.equal(
         (await Array.fromAsync(Deno.readDir(dataDir))).some(({ name }) => name === "storage"),
         false,
