@@ -37,6 +37,7 @@ export class TusClient {
     if (response.status !== 201 || location === null) {
       throw new Error(`${response.status} ${await response.text()}`);
     }
+    await response.body?.cancel();
     return location;
   }
 
