@@ -386,9 +386,9 @@ export const storageLimits = {
   uploadStallMs: 60_000,
   /** Uploads under way at once; one more is refused. */
   uploadsAtOnceMax: 1_000,
-  /** Memory for the bodies being read, as long as that leaves each `uploadBufferBytesMin` twice. */
+  /** Memory for the bodies being read, as long as that leaves each three times `uploadBufferBytesMin`. */
   uploadBuffersBytes: 64 * MiB,
-  /** Bytes of a body read at once, and as many again that are being written. */
+  /** Bytes of a body read at once; twice as many are being written. */
   uploadBufferBytesMax: 256 * KiB,
   /** The same when many bodies are read at once. */
   uploadBufferBytesMin: 64 * KiB,

@@ -2,6 +2,7 @@
 import { createHash, type Hash, randomBytes } from "node:crypto";
 import { ServiceError } from "../errors.ts";
 import type { BlobStore, BlobWriter } from "./blob_store.ts";
+import { chunksHeldMax } from "./body_reader.ts";
 
 /** A blob that is stored. */
 export interface StoredBlob {
@@ -53,8 +54,8 @@ export class BlobIntake implements AsyncDisposable {
   readonly #bytesMax: number;
   readonly #onEnd: () => void;
   readonly #hash: Hash = createHash("sha256");
-  /** The write under way, while the next bytes are read and hashed. */
-  #writing: Promise<void> = Promise.resolve();
+  /** Writes that were not waited for yet, oldest first: they go on while the next bytes are read and hashed. */
+  readonly #writing: Promise<void>[] = [];
   #size = 0;
   #finished = false;
 
@@ -75,31 +76,37 @@ export class BlobIntake implements AsyncDisposable {
   }
 
   /**
-   * Takes the next bytes; resolves when those before them are written. The chunk is the intake's until the next call has
-   * resolved. Throws `file_too_large` as soon as there are too many bytes.
+   * Takes the next bytes; resolves when all but the newest `chunksHeldMax` chunks are written and given back. Throws
+   * `file_too_large` as soon as there are too many bytes.
    */
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
     if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);
     this.#hash.update(chunk);
-    await this.#writing;
-    this.#writing = this.#writer.write(chunk);
-    // Whoever writes next, finishes or disposes waits for it and is told.
-    this.#writing.catch(() => {});
+    if (this.#writing.length === chunksHeldMax) await this.#writing.shift();
+    const write = this.#writeAfter(this.#writing.at(-1), chunk);
+    this.#writing.push(write);
+    // Whoever writes next or finishes is told.
+    write.catch(() => {});
   }
 
   /** Makes the blob durable. A document may name it from now on. */
   async finish(): Promise<StoredBlob> {
-    await this.#writing;
+    await this.#writing.at(-1);
     await this.#writer.commit();
     this.#finished = true;
     return { blob: this.#blob, sha256: this.#hash.digest("hex"), size: this.#size };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#writing.catch(() => {});
+    await Promise.allSettled(this.#writing);
     if (!this.#finished) await this.#writer.abort();
     this.#onEnd();
+  }
+
+  async #writeAfter(before: Promise<void> | undefined, chunk: Uint8Array<ArrayBuffer>): Promise<void> {
+    await before;
+    await this.#writer.write(chunk);
   }
 }
 

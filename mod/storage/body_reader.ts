@@ -4,16 +4,18 @@
  */
 import { storageLimits } from "../limits.ts";
 
-/** Two, so that one can be written while the next is filled. */
-const BUFFERS = 2;
+/** Chunks a caller may still be using when it asks for the next: their buffers are not used again yet. */
+export const chunksHeldMax = 2;
+
+const BUFFERS = chunksHeldMax + 1;
 
 /** Bodies read at this moment, whoever reads them: what they hold in memory is bounded for all of them together. */
 let readers = 0;
 
 export interface BodyReader extends Disposable {
   /**
-   * The next bytes; `null` at the end. They are the caller's until the call after the next one. Rejects when the body breaks
-   * off.
+   * The next bytes; `null` at the end. They are the caller's until it has got `chunksHeldMax` more. Rejects when the body
+   * breaks off.
    */
   read(): Promise<Uint8Array<ArrayBuffer> | null>;
   /** Gives the rest of the body up: a read under way gets `null`. Never rejects; a body that is over stays so. */
@@ -36,13 +38,12 @@ export function readBody(
 type Reading = Pick<BodyReader, "read" | "cancel">;
 
 function rotatingReader(reader: ReadableStreamBYOBReader, { bytes }: { readonly bytes: number }): Reading {
-  let next = new ArrayBuffer(bytes);
-  let other = new ArrayBuffer(bytes);
+  const free = Array.from({ length: BUFFERS }, () => new ArrayBuffer(bytes));
   return {
     async read() {
-      const { done, value } = await reader.read(new Uint8Array(next));
+      const { done, value } = await reader.read(new Uint8Array(free.shift() ?? new ArrayBuffer(bytes)));
       if (done) return null;
-      [next, other] = [other, value.buffer];
+      free.push(value.buffer);
       return value;
     },
     cancel: () => reader.cancel().catch(() => {}),

@@ -13,9 +13,8 @@ export interface RequestChunksOptions {
 }
 
 /**
- * The chunks of a body. Each is the caller's until the next but one is asked for; its memory is used again then. Leaving the
- * loop early cancels the body. Throws `upload_failed` when it breaks off, stalls, or is
- * not as long as announced.
+ * The chunks of a body. Each is the caller's until it has got `chunksHeldMax` more; its memory is used again then. Leaving
+ * the loop early cancels the body. Throws `upload_failed` when it breaks off, stalls, or is not as long as announced.
  */
 export async function* requestChunks(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
