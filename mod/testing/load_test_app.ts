@@ -9,16 +9,21 @@ import {
 } from "../functions/isolate/loader.ts";
 import { schedulerModules } from "../scheduler/functions.ts";
 import { storageFeature, storageModules } from "../storage/functions.ts";
+import type { StorageSettings } from "../storage/functions/settings.ts";
 import type { TestServerOptions } from "./test_server.ts";
 import { testFunctions } from "./test_system.ts";
 
 /** Tables and functions of the service that apps can name. */
 const systemModules = [...authModules, ...schedulerModules, ...storageModules];
 
-/** What functions of the service have to know of the server: URLs of files lead nowhere here. */
-const settings: Readonly<Record<string, unknown>> = {
-  [storageFeature]: { urlKey: "A".repeat(43), baseUrl: "http://test.invalid" },
+/** What URLs of files are made of: they lead to the test server, and nowhere else. */
+export const testStorageSettings: StorageSettings = {
+  urlKey: "A".repeat(43),
+  baseUrl: "http://test.invalid",
 };
+
+/** What functions of the service have to know of the server. */
+const settings: Readonly<Record<string, unknown>> = { [storageFeature]: testStorageSettings };
 
 /** Loads the app of a folder or of modules, with the functions of the test server. Throws `BrokenAppError`. */
 export async function loadTestApp(

@@ -13,5 +13,6 @@ export type {
   TestUser,
 } from "./test_server.ts";
 export type { TestCaller } from "./test_caller.ts";
+export type { UploadOptions } from "./test_storage.ts";
 export type { TestSubscription } from "./test_subscription.ts";
 export { FunctionError } from "../client/mod.ts";

@@ -17,6 +17,7 @@ import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
 import { loadTestApp } from "./load_test_app.ts";
+import { TestStorage, type UploadOptions } from "./test_storage.ts";
 import { keepWork, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
 
@@ -70,6 +71,8 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #port: CallerPort;
   readonly #nobody: TestCaller;
   readonly #scheduler: Scheduler;
+  /** Set by {@linkcode open}. */
+  #storage: TestStorage | null = null;
   #sessions = 0;
   #closed = false;
 
@@ -119,6 +122,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     const folder = await Deno.makeTempDir({ prefix: "syncline-test-" });
     try {
       const server: TestServer<ModelOf<S>> = new TestServer(app, { folder, functionsUrl, options });
+      await server.#openStorage();
       await server.#scheduler.start();
       // Crons with an interval run as soon as they are declared.
       await server.settled();
@@ -216,16 +220,29 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /**
-   * Sends a request to the routes of the app's `http.ts`, a path or a whole URL, as nobody. `null` when no route is for it.
-   * Rejects with what the handler throws.
+   * Sends a request, to a path or a whole URL, as nobody: to files at the URLs that `ctx.storage` gives, else to the routes
+   * of the app's `http.ts`. `null` when no route is for it. Rejects with what the handler throws.
    */
   async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response | null> {
     const request = input instanceof Request
       ? input
       : new Request(new URL(input, "http://test.invalid"), init);
-    const response = await this.#host.request(request, anonymous);
+    const storage = this.#openedStorage;
+    const response = storage.serves(new URL(request.url))
+      ? await storage.fetch(request)
+      : await this.#host.request(request, anonymous);
     if (this.#hub.socketCount > 0) await this.settled();
     return response;
+  }
+
+  /**
+   * Uploads a file to a URL of `ctx.storage.generateUploadUrl()`, with the blob's type and name unless told. Resolves to the
+   * file's id once it is committed and every live query shows it. Rejects with a `FunctionError` with the answer's code.
+   */
+  async upload(url: string, contents: Blob, options: UploadOptions = {}): Promise<Id<"_storage">> {
+    const id = await this.#openedStorage.upload(url, contents, options);
+    if (this.#hub.socketCount > 0) await this.settled();
+    return id as Id<"_storage">;
   }
 
   /** Closes clients and database and removes the folder. */
@@ -236,12 +253,28 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     await this.#scheduler[Symbol.asyncDispose]();
     await this.#hub.shutdown();
     await this.settled();
+    await this.#storage?.[Symbol.asyncDispose]();
     this.#host[Symbol.dispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  get #openedStorage(): TestStorage {
+    if (this.#storage === null) throw new TypeError("The test server is not open");
+    return this.#storage;
+  }
+
+  async #openStorage(): Promise<void> {
+    const storage = this.#storage = await TestStorage.open({
+      folder: this.#folder,
+      port: { mutate: (call) => this.#host.mutate(call), query: (call) => this.#hub.query(call) },
+      now: () => this.#clock.now(),
+    });
+    this.#host.serveCtxActions(storage.service.actions);
+    this.#host.onCommits((entries) => storage.service.applyCommits(entries));
   }
 
   async #run(kind: FunctionKind, call: FunctionCall): Promise<Outcome> {

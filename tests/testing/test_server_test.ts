@@ -39,7 +39,6 @@ const notes = {
   timeOfMutation: mutation({ handler: () => Date.now() }),
   waitForever: mutation({ handler: () => new Promise<null>(() => {}) }),
   reach: mutation({ handler: () => fetch("http://127.0.0.1:1/") }),
-  upload: mutation({ handler: (ctx) => ctx.storage.generateUploadUrl() }),
   bug: mutation({
     handler: () => {
       throw new Error("a bug");
@@ -140,11 +139,6 @@ Deno.test("a mutation that awaits what never happens fails in its time", async (
   await assert.rejects(server.mutation(api.notes.waitForever), /longer than its limit of 0\.05 seconds/);
   await server.mutation(api.notes.add, { text: "goes on" });
   assert.deepEqual(await server.query(api.notes.mine), ["goes on"]);
-});
-
-Deno.test("functions make upload URLs; they lead nowhere", async () => {
-  await using server = await createTestServer({ modules });
-  assert.match(await server.mutation(api.notes.upload), /^http:\/\/test\.invalid\/api\/storage\//);
 });
 
 Deno.test("queries and mutations have no network, and everything outside them keeps its own", async () => {
