@@ -6,7 +6,7 @@ import { tokenLife } from "./access_token.ts";
 import type { Tokens } from "./account_calls.ts";
 import { AccountError, type CallAccounts } from "./account_calls.ts";
 import { Alarm, type Clock } from "./clock.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 import { randomUuid } from "./random_uuid.ts";
 import type { Tabs } from "./tabs.ts";
 

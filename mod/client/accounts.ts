@@ -1,10 +1,14 @@
 /** Accounts as an app uses them: `client.auth` signs in and out and keeps the connection's token fresh. */
+import type { FunctionReference } from "../protocol/function_reference.ts";
 import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts";
 import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "./addresses.ts";
 import type { FetchToken, OnAuthChange } from "./auth.ts";
 import type { Clock } from "./clock.ts";
 import { reportUnhandled } from "./errors.ts";
+import { SynclineHttpClient } from "./http_client.ts";
+import type { JsonObject } from "./json_args.ts";
+import { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./own_account.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
 
 export interface AccountOptions {
@@ -58,11 +62,19 @@ interface PageHistory {
 /** The connection the accounts sign in. */
 export interface AccountConnection {
   setAuth(fetchToken: FetchToken, onChange: OnAuthChange): void;
+  query<Result>(
+    query: FunctionReference<"query", Record<string, never>, Result>,
+    args: object,
+  ): Promise<Result>;
+  mutation(mutation: string, args: JsonObject): Promise<unknown>;
+  action(action: string, args: JsonObject): Promise<unknown>;
 }
 
 export class Accounts {
   readonly #server: string | URL;
   readonly #call: CallAccounts;
+  /** Calls as the stored session, whatever the connection is at. */
+  readonly #asSession: SynclineHttpClient;
   readonly #session: AccountSession;
   readonly #connection: AccountConnection;
   readonly #tabs: Tabs;
@@ -79,7 +91,8 @@ export class Accounts {
     this.#server = server;
     this.#connection = options.connection;
     const key = `syncline-auth ${httpAddress(server, "")}`;
-    this.#call = callAccounts(server, options.fetch ?? ((...request) => globalThis.fetch(...request)));
+    const { fetch = (...request) => globalThis.fetch(...request) } = options;
+    this.#call = callAccounts(server, fetch);
     this.#tabs = connectTabs(key, () => void this.#changedElsewhere().catch(reportUnhandled));
     const storage = options.storage ?? platformStorage();
     this.#session = new AccountSession({
@@ -88,6 +101,10 @@ export class Accounts {
       tabs: this.#tabs,
       key,
       clock: options.clock,
+    });
+    this.#asSession = new SynclineHttpClient(server, {
+      token: () => this.#session.fetchToken({ forceRefresh: false }),
+      fetch,
     });
     this.#use();
   }
@@ -156,6 +173,13 @@ export class Accounts {
     return address.href;
   }
 
+  /** Leaves the page for a provider's, which comes back to `redirectTo`: this page unless given. */
+  signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
+    const { location } = globalThis as { location?: Location };
+    if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
+    location.assign(this.oauthAddress(provider, redirectTo ?? location.href.replace(/#.*/, "")));
+  }
+
   /**
    * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
    * Call it once when a page starts.
@@ -196,6 +220,50 @@ export class Accounts {
     await this.#session.clear();
     this.#use();
     if (tokens !== null) await this.#call("signout", { refreshToken: tokens.refreshToken });
+  }
+
+  /**
+   * The account that is signed in, `null` for nobody; `ownAccount` is the same as a live query. This and all methods below
+   * throw `FunctionError` with the server's code.
+   */
+  account(): Promise<OwnAccount | null> {
+    return this.#connection.query(ownAccount, {});
+  }
+
+  /** Changes the display name; an empty one takes it away. */
+  async setName(name: string): Promise<void> {
+    await this.#connection.mutation("_auth:setName", { name });
+  }
+
+  /** Sets a new password and ends all other sessions. `currentPassword` is left out while there is none. */
+  async changePassword(change: { currentPassword?: string; newPassword: string }): Promise<void> {
+    await this.#connection.action("_auth:changePassword", change);
+  }
+
+  /** Sends a code and a link to a new address; it is the account's once `verifyEmail` has used one of them. */
+  async changeEmail(change: EmailRequest & { readonly password?: string }): Promise<void> {
+    await this.#connection.action("_auth:changeEmail", { ...change });
+  }
+
+  /** Where the account is signed in, the newest session first; `ownSessions` is the same as a live query. */
+  sessions(): Promise<OwnSession[]> {
+    return this.#connection.query(ownSessions, {});
+  }
+
+  /** Ends a session of the account. */
+  async signOutSession(sessionId: string): Promise<void> {
+    // Not over the socket, which a session takes down with it before the answer is there.
+    await this.#asSession.mutation("_auth:signOutSession", { sessionId });
+  }
+
+  /** Ends all sessions of the account, or all but this one. Returns how many. */
+  async signOutEverywhere({ keepCurrent = false }: { readonly keepCurrent?: boolean } = {}): Promise<number> {
+    const ended = await this.#asSession.mutation("_auth:signOutEverywhere", { keepCurrent });
+    if (!keepCurrent) {
+      await this.#session.clear();
+      this.#use();
+    }
+    return ended as number;
   }
 
   /** Ends listening to other tabs. */

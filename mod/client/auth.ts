@@ -18,7 +18,7 @@
 import { tokenLife } from "./access_token.ts";
 import { Alarm, type Clock } from "./clock.ts";
 import { reportUnhandled } from "./errors.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /**
  * Gets an access token, `null` when nobody is signed in. With `forceRefresh` the server refused the token given before,

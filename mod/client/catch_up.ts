@@ -4,7 +4,7 @@
  */
 import type { Transition } from "../protocol/server_messages.ts";
 import { Alarm, type Clock } from "./clock.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 export class CatchUp {
   readonly #apply: (transitions: readonly Transition[]) => void;

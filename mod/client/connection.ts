@@ -18,7 +18,7 @@
  * Each state but idle and stopped has one timer. The wait before a reconnection grows with failures in a row and with
  * faults (FatalError, AuthError, broken messages); close code 1012 is answered within 250 ms, without growth.
  */
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 export type ConnectionPhase = "idle" | "connecting" | "open" | "waiting" | "stopped";
 

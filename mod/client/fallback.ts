@@ -15,7 +15,7 @@
  * ```
  */
 import { Alarm, type Clock } from "./clock.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 export type FallbackPhase = "off" | "probing" | "doubting" | "polling";
 

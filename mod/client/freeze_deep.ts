@@ -1,5 +1,5 @@
 /** Makes results read-only: all subscribers share them, and diffs build on them. */
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /** Freezes a JSON value with everything in it. Parts that are frozen are taken to be so throughout. */
 export function freezeDeep(value: unknown): void {

@@ -7,7 +7,7 @@ import { httpAddress } from "./addresses.ts";
 import { Alarm, type Clock } from "./clock.ts";
 import { FunctionError } from "./errors.ts";
 import { callOverHttp, type HttpAnswer, type HttpCall, type HttpServer } from "./http_call.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /** What became of a call. */
 export type HttpOutcome =

@@ -1,5 +1,5 @@
 /** Arguments as the wire carries them: a copy that no later change of the caller's object can reach. */
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /** A JSON object. */
 export type JsonObject = Record<string, unknown>;

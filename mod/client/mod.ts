@@ -22,6 +22,7 @@ export type {
   RedirectResult,
   SignInWays,
 } from "./accounts.ts";
+export { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./own_account.ts";
 export type { TokenStorage } from "./account_session.ts";
 export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
 export type { Clock } from "./clock.ts";

@@ -9,7 +9,7 @@ import { ConnectionLostError } from "./errors.ts";
 import { type ConnectionView, Fallback } from "./fallback.ts";
 import type { HttpServer } from "./http_call.ts";
 import { endGroup, HttpTransport, type RequestGroup } from "./http_transport.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 import type { LiveQuery, QueryResult, QuerySet } from "./query_set.ts";
 import type { Call, Requests } from "./requests.ts";
 import { pageIsHidden } from "./wake_events.ts";

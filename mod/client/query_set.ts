@@ -9,7 +9,7 @@ import type { QueryFailed, QueryUpdated, Transition } from "../protocol/server_m
 import { FunctionError } from "./errors.ts";
 import { freezeDeep } from "./freeze_deep.ts";
 import type { JsonObject } from "./json_args.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 import { shareStructure } from "./share_structure.ts";
 
 /** What a query gave. A result object is replaced only when something in it changed. */

@@ -23,7 +23,7 @@
 import type { ActionResponse, MutationResponse } from "../protocol/server_messages.ts";
 import { ConnectionLostError, FunctionError } from "./errors.ts";
 import type { JsonObject } from "./json_args.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /** A call to be put on the wire. */
 export interface Call {

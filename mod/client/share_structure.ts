@@ -1,5 +1,5 @@
 /** Keeps the identity of what did not change when a whole new result arrives. */
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 
 /**
  * Returns a value equal to `next` in which every part that equals the same part of `old` is that old part. Equal

@@ -9,7 +9,7 @@ import { CatchUp } from "./catch_up.ts";
 import { ClientClosedError } from "./errors.ts";
 import type { HttpServer } from "./http_call.ts";
 import type { JsonObject } from "./json_args.ts";
-import { clientLimits } from "./limits.ts";
+import * as clientLimits from "./limits.ts";
 import { OptimisticResults, type OptimisticUpdate } from "./optimistic.ts";
 import { type PolledResults, Polling } from "./polling.ts";
 import { QuerySet, type StagedResults } from "./query_set.ts";

@@ -1,7 +1,7 @@
 /** `client.auth`: signing in and out, renewal by one tab at a time, links and redirects. */
 import assert from "node:assert/strict";
 import { AccountError, SynclineClient, type TokenStorage } from "../../mod/client/mod.ts";
-import { clientLimits } from "../../mod/client/limits.ts";
+import * as clientLimits from "../../mod/client/limits.ts";
 import { AccountServer, failure } from "./support/account_server.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
 import { type FakeSocket, FakeSockets } from "./support/fake_socket.ts";
@@ -356,6 +356,27 @@ Deno.test("what links and providers put into the address is used and taken out o
     assert.deepEqual(replaced, hash.startsWith("#svc_") ? ["/app?q=1"] : []);
     assert.equal(storage.items.size, (result as { type: string }).type === "signedIn" ? 1 : 0);
   }
+});
+
+Deno.test("signing in with a provider sends the page there and back to itself, or to where the app says", async () => {
+  const { clock, server, storage } = world();
+  using tab = new Tab({ clock, server, storage });
+  await turns();
+  assert.throws(() => tab.client.auth.signInWithOAuth("github"), /outside a page/);
+  const gone: string[] = [];
+  const assign = (address: string) => gone.push(address);
+  const page = pretendPage({ location: { href: "http://app.test/app?q=1#general", assign } });
+  try {
+    tab.client.auth.signInWithOAuth("github");
+    tab.client.auth.signInWithOAuth("github", { redirectTo: "http://app.test/welcome" });
+  } finally {
+    page[Symbol.dispose]();
+  }
+  assert.deepEqual(gone.map((address) => new URL(address).searchParams.get("redirect_to")), [
+    "http://app.test/app?q=1",
+    "http://app.test/welcome",
+  ]);
+  assert(gone.every((address) => address.startsWith("http://app.test/api/auth/oauth/github?")));
 });
 
 /** Lets the client believe that it runs on a page with more tabs. */

@@ -35,14 +35,6 @@ Deno.test("browsers load nothing but files of client and protocol, and no schema
   }
 });
 
-Deno.test("the client is small", async () => {
-  const modules = await loadedModules();
-  const zipped = new Blob([...modules.values()]).stream().pipeThrough(new CompressionStream("gzip"));
-  const bytes = (await new Response(zipped).arrayBuffer()).byteLength;
-  // Spaces and long names are still in it; a build for the web takes about half of that away.
-  assert(bytes < 25 * 1024, `${bytes} bytes before minifying, gzipped`);
-});
-
 Deno.test("the client reports the program's version", () => {
   assert.equal(CLIENT_VERSION, project.version);
 });

@@ -2,36 +2,7 @@
 import assert from "node:assert/strict";
 import { AccountError, FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import type { TokenStorage } from "../../mod/client/mod.ts";
-import { ServerProcess } from "../bench/support/server_process.ts";
-
-const WAIT_MS = 20_000;
-
-async function withServer(test: (url: string) => Promise<void>, flags: string[] = []): Promise<void> {
-  const dataDir = await Deno.makeTempDir();
-  try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions", flags });
-    await test(`http://127.0.0.1:${server.port}`);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
-  }
-}
-
-async function eventually(holds: () => boolean, what: string): Promise<void> {
-  const endAt = performance.now() + WAIT_MS;
-  while (!holds()) {
-    assert(performance.now() < endAt, `${what} did not come to be`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-function memoryStorage(): TokenStorage {
-  const items = new Map<string, string>();
-  return {
-    getItem: (key) => items.get(key) ?? null,
-    setItem: (key, value) => void items.set(key, value),
-    removeItem: (key) => void items.delete(key),
-  };
-}
+import { eventually, memoryStorage, withServer } from "./support/real_server.ts";
 
 Deno.test("results are live, writes are visible when they resolve, errors carry what the app threw", async () => {
   await withServer(async (url) => {
