@@ -29,6 +29,8 @@ export interface Backend extends AsyncDisposable {
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
   readonly completeRoutes?: Hono;
+  /** Answers the most frequent requests without a router; `null` for all others. */
+  readonly respondAtOnce?: (request: Request) => Response | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
@@ -121,6 +123,7 @@ async function connect(
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
     completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
+    respondAtOnce: (request) => storage.readAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);

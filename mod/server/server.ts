@@ -152,7 +152,9 @@ export class Server implements AsyncDisposable {
 
   #respond(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
     const state = this.#state;
-    if (state.name === "serving") return state.router.fetch(request, info);
+    if (state.name === "serving") {
+      return state.backend.respondAtOnce?.(request) ?? state.router.fetch(request, info);
+    }
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }

@@ -23,10 +23,14 @@ export class FileFacts {
 
   /** The file with this id, at once when it is known; `null` for texts that are not the id of one. */
   find(id: string): StoredFile | null | Promise<StoredFile | null> {
-    const known = this.#files.get(id);
-    if (known === undefined) return this.#look(id);
-    this.#remember(known);
-    return known;
+    return this.known(id) ?? this.#look(id);
+  }
+
+  /** The file with this id if it is in memory. */
+  known(id: string): StoredFile | undefined {
+    const file = this.#files.get(id);
+    if (file !== undefined) this.#remember(file);
+    return file;
   }
 
   /** Takes note of commits: to be called with each group, in order. */

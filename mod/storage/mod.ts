@@ -8,11 +8,13 @@ import { ActionFiles } from "./action_files.ts";
 import { BlobIntakes } from "./blob_intake.ts";
 import type { BlobStore } from "./blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
+import { QuickReads } from "./quick_reads.ts";
 import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
 import { resumableRoutes } from "./resumable/routes.ts";
 import { ResumableUploads } from "./resumable/uploads.ts";
 import { readRoutes, uploadRoutes } from "./routes.ts";
+import { SmallBlobs } from "./small_blobs.ts";
 import { createSweeper } from "./sweeper.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
@@ -65,6 +67,8 @@ export interface StorageService extends AsyncDisposable {
    * headers, reads cost half.
    */
   readonly completeRoutes: Hono;
+  /** Answers the most frequent reads; `null` for requests of any other kind. To be asked before any router. */
+  readAtOnce(request: Request): Response | null;
   /** Behind `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -98,10 +102,13 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     log,
   });
   const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
+  const small = new SmallBlobs(store);
+  const quick = options.private ? null : new QuickReads({ facts, small, extraHeaders });
   const reads = new Reads({
     signer,
     facts,
     store,
+    small,
     private: options.private,
     thumbnails: new Thumbnails({ store, facts, maker }),
     thumbnailSizes: options.thumbnailSizes,
@@ -123,6 +130,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
         }),
       )
       .route("/", readRoutes(reads, extraHeaders)),
+    readAtOnce: (request) => quick?.respond(request) ?? null,
     applyCommits(entries) {
       facts.applyCommits(entries);
       removals.applyCommits(entries);

@@ -5,13 +5,12 @@ import { ServiceError } from "../errors.ts";
 import type { ByteRange } from "../kit/byte_range.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "./blob_store.ts";
-import { defaultContentType, essenceOf, isShownInline } from "./content_type.ts";
 import type { FileFacts } from "./file_facts.ts";
-import { contentDisposition } from "./file_name.ts";
+import { commonHeaders, describe, type Described } from "./file_headers.ts";
 import { multipart, multipartStream } from "./multipart.ts";
 import { parseRanges } from "./ranges.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
-import { SmallBlobs } from "./small_blobs.ts";
+import type { SmallBlobs } from "./small_blobs.ts";
 import type { StoredFile } from "./stored_file.ts";
 import { parseThumbnail, type ThumbnailSpec, variantOf } from "./thumbnails/spec.ts";
 import type { Thumbnails } from "./thumbnails/thumbnails.ts";
@@ -35,6 +34,7 @@ export interface ReadsOptions {
   readonly signer: UrlSigner;
   readonly facts: FileFacts;
   readonly store: BlobStore;
+  readonly small: SmallBlobs;
   /** Whether signed URLs are the only read path. */
   readonly private: boolean;
   readonly thumbnails: Thumbnails;
@@ -62,19 +62,11 @@ export function readRequest(c: Context): ReadRequest {
   };
 }
 
-/** What an answer of a file always says, whatever part of it is sent. */
-interface Described {
-  readonly headers: Headers;
-  readonly contentType: string;
-}
-
 export class Reads {
   readonly #options: ReadsOptions;
-  readonly #small: SmallBlobs;
 
   constructor(options: ReadsOptions) {
     this.#options = options;
-    this.#small = new SmallBlobs(options.store);
   }
 
   /** Answers a request. Throws the errors of the contract's table, in its order. */
@@ -109,9 +101,9 @@ export class Reads {
     { maxAge }: { readonly maxAge: number },
   ): Promise<Response> {
     const etag = `"${file.sha256}"`;
-    const described = describe(file, { etag, maxAge, download: request.download });
+    const { extraHeaders } = this.#options;
+    const described = describe(file, { etag, maxAge, download: request.download, extraHeaders });
     const { headers, contentType } = described;
-    for (const [name, value] of Object.entries(this.#options.extraHeaders)) headers.set(name, value);
     if (matches(request.ifNoneMatch, etag)) return notModified(headers);
     const parts = request.head || (request.ifRange !== null && request.ifRange !== etag)
       ? null
@@ -119,7 +111,7 @@ export class Reads {
     headers.set("Content-Type", contentType);
     if (parts === null) return await this.#whole(file, { headers, head: request.head });
     const [first, ...others] = parts;
-    if (first === undefined) return notSatisfiable(file.size, this.#options.extraHeaders);
+    if (first === undefined) return notSatisfiable(file.size, extraHeaders);
     if (others.length === 0) return await this.#single(file, { headers, part: first });
     return await this.#several(file, { ...described, parts: [first, ...others] });
   }
@@ -153,7 +145,8 @@ export class Reads {
   ): Promise<Response> {
     headers.set("Content-Length", String(file.size));
     if (head) return new Response(null, { headers });
-    const contents = this.#small.kept(file) ?? await this.#small.open(file);
+    const { small } = this.#options;
+    const contents = small.kept(file) ?? await small.open(file);
     if (contents === null) throw new ServiceError("not_found");
     return new Response(contents, { headers });
   }
@@ -190,33 +183,6 @@ export class Reads {
     if (stream === null) throw new ServiceError("not_found");
     return stream;
   }
-}
-
-function describe(
-  { contentType, name }: StoredFile,
-  { etag, maxAge, download }: { readonly etag: string; readonly maxAge: number; readonly download: boolean },
-): Described {
-  const inline = !download && isShownInline(contentType);
-  const headers = new Headers({
-    ...commonHeaders({ etag, maxAge }),
-    "Accept-Ranges": "bytes",
-    "Content-Disposition": contentDisposition(inline ? "inline" : "attachment", name),
-  });
-  // Browsers show PDF with a viewer of their own, which the policy would keep from working.
-  if (!inline || essenceOf(contentType) !== "application/pdf") {
-    headers.set("Content-Security-Policy", contentSecurityPolicy);
-  }
-  return { headers, contentType: contentType ?? defaultContentType };
-}
-
-/** What files and thumbnails have in common. */
-function commonHeaders({ etag, maxAge }: { readonly etag: string; readonly maxAge: number }) {
-  return {
-    "ETag": etag,
-    "Cache-Control": `private, max-age=${maxAge}, immutable`,
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-  };
 }
 
 /** Whether an `If-None-Match` header names the tag; weak and strong tags are alike here (RFC 9110, section 13.1.2). */

@@ -37,6 +37,46 @@ Deno.test("FR1 a file is answered with every header of the contract", async () =
   assert.equal(await nameless.text(), "x");
 });
 
+Deno.test("FR1 a small file that is in memory is answered at once, just as on the way with all checks", async () => {
+  await using s = await startTestStorage();
+  const atOnce = (path: string, init?: RequestInit) =>
+    s.service.readAtOnce(new Request(`https://files.example.com:8080${path}`, init));
+  for (const type of ["text/plain", "text/html", "application/pdf", null]) {
+    const path = `/api/storage/${await s.upload("hello", { type, name: "a b.txt" })}`;
+    assert.equal(atOnce(path), null);
+    const first = await s.request(path);
+    const second = atOnce(path);
+    assert.ok(second !== null);
+    assert.deepEqual(Object.fromEntries(second.headers), Object.fromEntries(first.headers), String(type));
+    assert.deepEqual([second.status, await second.text()], [first.status, await first.text()]);
+    const others: [path: string, init?: RequestInit][] = [
+      [`${path}?download=1`],
+      [`${path}/`],
+      [`/x${path}`],
+      [path, { method: "HEAD" }],
+      [path, { method: "DELETE" }],
+      [path, { headers: { Range: "bytes=0-1" } }],
+      [path, { headers: { "If-None-Match": "*" } }],
+    ];
+    for (const [other, init] of others) assert.equal(atOnce(other, init), null, other);
+  }
+  const id = await s.upload("large".repeat(100_000));
+  await (await s.request(`/api/storage/${id}`)).body?.cancel();
+  assert.equal(atOnce(`/api/storage/${id}`), null);
+  const doomed = await s.upload("doomed");
+  await (await s.request(`/api/storage/${doomed}`)).text();
+  await s.call("files:remove", { id: doomed });
+  assert.equal(atOnce(`/api/storage/${doomed}`), null);
+});
+
+Deno.test("FR7 where signed URLs are the only way nothing is answered at once", async () => {
+  await using s = await startTestStorage({ private: true });
+  const id = await s.upload("hello");
+  const url = String(await s.call("files:signedUrl", { id, ttlSeconds: 60 }));
+  assert.equal(await (await s.request(url)).text(), "hello");
+  assert.equal(await errorOf(await s.request(`/api/storage/${id}`)), "403 signature_required");
+});
+
 Deno.test("FR2 HEAD says what GET would, without the bytes and without ranges", async () => {
   await using s = await startTestStorage();
   const id = await s.upload("hello");
