@@ -1,0 +1,85 @@
+/** The hooks where there is no live client: on a server, and outside of a provider. */
+import assert from "node:assert/strict";
+import type { ReactNode } from "react";
+import { renderToString } from "react-dom/server";
+import {
+  Authenticated,
+  AuthLoading,
+  type Mutate,
+  SynclineProvider,
+  Unauthenticated,
+  useAuth,
+  useConnectionState,
+  useMutation,
+  usePaginatedQuery,
+  usePreloadedQuery,
+  useQueries,
+  useQuery,
+  useSyncline,
+} from "syncline/react";
+import { api } from "./page/api.ts";
+
+function render(component: () => ReactNode, { provided = true } = {}): string {
+  const Component = component;
+  return renderToString(
+    provided
+      ? (
+        <SynclineProvider client={null}>
+          <Component />
+        </SynclineProvider>
+      )
+      : <Component />,
+  );
+}
+
+Deno.test("on a server queries are loading and preloaded ones are there", () => {
+  const html = render(() => {
+    const one = useQuery(api.rows.text, { list: "a", rank: 1 });
+    const { me } = useQueries({ me: { query: api.rows.me, args: {} } });
+    const { results, status, isLoading } = usePaginatedQuery(api.rows.page, { list: "a" }, {
+      initialNumItems: 3,
+    });
+    const loaded = usePreloadedQuery({ path: "rows:text", args: { list: "a", rank: 2 }, value: "here" });
+    const { isConnected, phase } = useConnectionState();
+    return JSON.stringify([one ?? null, me ?? null, results, status, isLoading, loaded, isConnected, phase]);
+  });
+  assert.equal(
+    html.replaceAll("&quot;", '"'),
+    '[null,null,[],"LoadingFirstPage",true,"here",false,"idle"]',
+  );
+});
+
+Deno.test("on a server it is not known who is signed in, and nothing can be called", async () => {
+  let put: Mutate<typeof api.rows.put> | null = null;
+  let readAuth = () => {};
+  const html = render(() => {
+    put = useMutation(api.rows.put);
+    const view = useAuth();
+    readAuth = () => void view.auth;
+    return (
+      <>
+        <AuthLoading>loading</AuthLoading>
+        <Authenticated>in</Authenticated>
+        <Unauthenticated>out</Unauthenticated>
+      </>
+    );
+  });
+  assert.equal(html, "loading");
+  const call = put as Mutate<typeof api.rows.put> | null;
+  assert(call !== null);
+  await assert.rejects(call({ list: "a", rank: 1, text: "x" }), /no live client/);
+  assert.throws(readAuth, /no live client/);
+  assert.throws(() => render(() => void useSyncline()), /no live client/);
+});
+
+Deno.test("outside of a provider a hook says what is missing", () => {
+  assert.throws(
+    () => render(() => String(useQuery(api.rows.me)), { provided: false }),
+    /no <SynclineProvider>/,
+  );
+});
+
+Deno.test("arguments that are not JSON are refused with their place", () => {
+  const bad = { list: "a", rank: (() => 1) as never };
+  assert.throws(() => render(() => String(useQuery(api.rows.text, bad))), TypeError);
+});

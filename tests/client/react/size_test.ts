@@ -1,0 +1,30 @@
+/** What the hooks add to a page that has the client. */
+import assert from "node:assert/strict";
+import * as esbuild from "esbuild";
+import { fileURLToPath } from "node:url";
+
+const HOOKS = fileURLToPath(new URL("../../../mod/client/react/", import.meta.url));
+
+Deno.test("the hooks are under 5 KB on top of the client", async () => {
+  try {
+    const { outputFiles } = await esbuild.build({
+      entryPoints: [`${HOOKS}mod.ts`],
+      bundle: true,
+      minify: true,
+      format: "esm",
+      write: false,
+      plugins: [{
+        name: "what the page has already",
+        setup: (build) =>
+          build.onResolve({ filter: /^(react$|\.\.\/)/ }, ({ path }) => ({ path, external: true })),
+      }],
+    });
+    const [file] = outputFiles;
+    assert.ok(file !== undefined && file.text.includes("useSyncExternalStore"));
+    const zipped = new Blob([file.text]).stream().pipeThrough(new CompressionStream("gzip"));
+    const bytes = (await new Response(zipped).arrayBuffer()).byteLength;
+    assert.ok(bytes < 5 * 1024, `${bytes} bytes, gzipped`);
+  } finally {
+    await esbuild.stop();
+  }
+});
