@@ -1,5 +1,4 @@
 /** The errors the client's promises and callbacks carry. */
-import type { ErrorData } from "../protocol/server_messages.ts";
 
 /** A function failed. `code` and `data` are those of the app's `UserError`; any other failure has neither. */
 export class FunctionError extends Error {
@@ -24,7 +23,7 @@ export class FunctionError extends Error {
 /** What a {@linkcode FunctionError} knows beside its message. */
 export interface FunctionFailure {
   readonly udfPath: string;
-  readonly errorData: ErrorData;
+  readonly errorData: { readonly code: string; readonly data?: unknown } | null;
   readonly logLines: readonly string[];
 }
 

@@ -13,7 +13,7 @@ export type {
   UnorderedQuery,
 } from "./api/database.ts";
 export { paginationOpts } from "./api/pagination.ts";
-export type { ApiFromModules, RegisteredFunction } from "../protocol/api_reference.ts";
+export type { ApiFromModules, RegisteredFunction, Visibility } from "../protocol/api_reference.ts";
 export { anyApi, createApi } from "../protocol/api_reference.ts";
 export {
   action,

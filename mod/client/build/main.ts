@@ -1,0 +1,50 @@
+/**
+ * `deno task build:client`: writes the npm package `dist/syncline`, prints the sizes of its parts, and fails when they
+ * are over their limits.
+ */
+import * as esbuild from "esbuild";
+import { fileURLToPath } from "node:url";
+import { writeDeclarations } from "./declarations.ts";
+import { sizeOf, writeModules } from "./javascript.ts";
+import { packageJson } from "./package_files.ts";
+
+const KIB = 1024;
+/** Largest sizes, minified and compressed with gzip. */
+const CORE_BYTES_MAX = 15 * KIB;
+const REACT_BYTES_MAX = 5 * KIB;
+
+const packageDir = new URL("../../../dist/syncline/", import.meta.url);
+
+async function build(): Promise<boolean> {
+  const dir = fileURLToPath(packageDir);
+  // What an earlier build left must not be published.
+  await Deno.remove(dir, { recursive: true }).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+  await Deno.mkdir(dir, { recursive: true });
+  await writeModules(dir);
+  await writeDeclarations(dir);
+  await Deno.writeTextFile(new URL("package.json", packageDir), packageJson());
+  await Deno.copyFile(new URL("npm_readme.md", import.meta.url), new URL("README.md", packageDir));
+  await Deno.copyFile(new URL("../../../LICENSE", import.meta.url), new URL("LICENSE", packageDir));
+  const core = await sizeOf(dir, ["client"]);
+  const react = await sizeOf(dir, ["client", "react"]) - core;
+  const fits = [
+    report("syncline/client", core, CORE_BYTES_MAX),
+    report("syncline/react, on top of it", react, REACT_BYTES_MAX),
+  ];
+  return fits.every((fit) => fit);
+}
+
+function report(part: string, bytes: number, bytesMax: number): boolean {
+  const fits = bytes <= bytesMax;
+  // deno-lint-ignore no-console
+  console.log(`${part}: ${bytes} bytes gzipped, ${fits ? "within" : "OVER"} the limit of ${bytesMax}`);
+  return fits;
+}
+
+try {
+  Deno.exitCode = await build() ? 0 : 1;
+} finally {
+  await esbuild.stop();
+}

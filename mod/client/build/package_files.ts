@@ -1,0 +1,37 @@
+/** The files of the npm package that are not built: `package.json`, its page and the licence. */
+import project from "../../../deno.json" with { type: "json" };
+
+/** The package's entries: what an app imports, and the module behind it. */
+export const ENTRIES = {
+  client: "../mod.ts",
+  react: "../react/mod.ts",
+  server: "../../functions/server_api.ts",
+} as const;
+
+/** Packages the app brings along; the oldest versions that will do. */
+const PEERS: Record<string, string> = { react: ">=19", zod: "^4" };
+
+/** What is left to the app's own builder. */
+export const EXTERNAL: readonly string[] = Object.keys(PEERS);
+
+/** The text of `package.json`. */
+export function packageJson(): string {
+  const entry = (name: string) => ({ types: `./${name}.d.ts`, default: `./${name}.js` });
+  const json = {
+    name: "syncline",
+    version: project.version,
+    description: "Live queries, mutations and actions of a Syncline server, for browsers, Node, Bun and Deno",
+    license: "MIT",
+    type: "module",
+    sideEffects: false,
+    exports: {
+      ".": entry("client"),
+      ...Object.fromEntries(Object.keys(ENTRIES).map((name) => [`./${name}`, entry(name)])),
+      "./package.json": "./package.json",
+    },
+    peerDependencies: PEERS,
+    peerDependenciesMeta: Object.fromEntries(EXTERNAL.map((name) => [name, { optional: true }])),
+    engines: { node: ">=20" },
+  };
+  return `${JSON.stringify(json, null, 2)}\n`;
+}
