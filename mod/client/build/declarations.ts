@@ -19,7 +19,6 @@ export async function writeDeclarations(dir: string): Promise<void> {
     ),
     external: [...EXTERNAL],
     plugins: [dts({
-      tsconfig: false,
       compilerOptions: {
         target: ts.ScriptTarget.ESNext,
         module: ts.ModuleKind.ESNext,
