@@ -42,11 +42,19 @@ export function isolateCommand(paths: IsolatePaths, entry: URL = plainEntry): Is
   return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlag() } };
 }
 
-/** The command for a child of this program that may use so much private memory and ends with main. */
-export function limitedCommand(dataMiB: number, args: readonly string[]): IsolateCommand {
+/**
+ * The command for a child of this program that may use so much private memory and ends with main. `niceness`: how far other
+ * processes go first, as `nice` counts it.
+ */
+export function limitedCommand(
+  dataMiB: number,
+  args: readonly string[],
+  { niceness = 0 }: { readonly niceness?: number } = {},
+): IsolateCommand {
+  const nice = niceness === 0 ? [] : ["nice", "-n", String(niceness)];
   return {
     executable: "sh",
-    args: ["-c", SHELL_SCRIPT, String((dataMiB + RUNTIME_MIB) * 1024), Deno.execPath(), ...args],
+    args: ["-c", SHELL_SCRIPT, String((dataMiB + RUNTIME_MIB) * 1024), ...nice, Deno.execPath(), ...args],
     env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
   };
 }

@@ -13,6 +13,9 @@ import {
 /** Longest answer: a thumbnail of the largest size is far below it. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
+/** Queries and mutations go first. Set from outside: from inside it would hold for the threads that are still to come only. */
+const NICENESS = 10;
+
 const ENTRY = fileURLToPath(new URL("./process.ts", import.meta.url));
 
 /** What loading sharp takes: its native libraries, wherever the packages lie, and a look at the C library's kind. */
@@ -29,7 +32,6 @@ function startArguments(): string[] {
     `--allow-ffi=${packages}`,
     `--allow-read=${packages},/usr/bin/ldd`,
     "--allow-env=npm_package_config_libvips,MALLOC_ARENA_MAX",
-    "--allow-sys=setPriority",
     ENTRY,
   ];
 }
@@ -52,7 +54,9 @@ export class ImageProcess {
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
     const own = Deno.build.standalone ? ["images"] : startArguments();
-    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, own);
+    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, own, {
+      niceness: NICENESS,
+    });
     this.#child = new Deno.Command(executable, {
       args: [...args],
       env,

@@ -3,14 +3,11 @@
  * no permission but what loading sharp took, gives that up before the first image, and ends when its input does. Whatever a
  * hostile image does to the decoder stays in here.
  */
-import { setPriority } from "node:os";
 import sharp from "sharp";
 import { storageLimits } from "../../limits.ts";
 import { encodeFrame, type MadeThumbnail, type MakeThumbnail, readFrames } from "./frames.ts";
 import { ImageTooLargeError, makeThumbnail } from "./make_thumbnail.ts";
 
-/** Queries and mutations go first. */
-const NICENESS = 10;
 /** Room for the message around an image. */
 const ENVELOPE_BYTES = 4_096;
 
@@ -28,11 +25,13 @@ async function answer(
 
 /** Makes thumbnails until standard input ends. */
 export async function runImageProcess(): Promise<void> {
-  setPriority(NICENESS);
   // Images do not repeat, and as many are made at once as there is room for.
   sharp.cache(false);
   sharp.concurrency(1);
-  for (const name of ["ffi", "read", "env", "sys"] as const) await Deno.permissions.revoke({ name });
+  // Compiled, the program has all that the server needs.
+  for (const name of ["ffi", "read", "write", "net", "env", "run", "sys", "import"] as const) {
+    await Deno.permissions.revoke({ name });
+  }
   const output = Deno.stdout.writable.getWriter();
   let written: Promise<void> = Promise.resolve();
   const frames = readFrames<MakeThumbnail>(
