@@ -1,6 +1,6 @@
 /** The functions of examples/todo: who sees what, pages that follow one another live, search, and the cleanup. */
 import assert from "node:assert/strict";
-import type { ResultOf } from "syncline/server";
+import type { Id, ResultOf } from "syncline/server";
 import { createTestServer, type TestCaller } from "syncline/test";
 import { api } from "../../examples/todo/functions/api.ts";
 
@@ -23,7 +23,12 @@ Deno.test("lists belong to their user: nobody else sees, changes or removes them
   const [ada, eve] = [await server.asUser("Ada"), await server.asUser("Eve")];
   const { list, items: [item] } = await listWith(ada, ["secret"]);
   assert(item !== undefined);
-  assert.deepEqual(await ada.query(api.lists.mine), [{ _id: list, title: "Home" }]);
+  assert.deepEqual(await ada.query(api.lists.mine), [{
+    _id: list,
+    title: "Home",
+    isMine: true,
+    isShared: false,
+  }]);
   assert.equal(await ada.mutation(api.lists.create, { title: " Home " }), list);
   for (const other of [eve, server.asAnonymous()]) {
     assert.deepEqual(await other.query(api.lists.mine), []);
@@ -133,4 +138,138 @@ Deno.test("more old items than one transaction removes are removed by several", 
   });
   await server.advance(31 * DAY_MS);
   assert.equal(await server.run(async (ctx) => (await ctx.db.query("items").collect()).length), 0);
+});
+
+/** Uploads as the page does and attaches; resolves to what the page shows of the item's files. */
+async function attach(
+  server: Awaited<ReturnType<typeof open>>,
+  { user, item, text }: { readonly user: TestCaller; readonly item: Id<"items">; readonly text: string },
+) {
+  const url = await user.mutation(api.attachments.uploadUrl, { item });
+  const file = await server.upload(url, new File([text], `${text}.txt`, { type: "text/plain" }));
+  return { file, added: await user.mutation(api.attachments.add, { item, file }) };
+}
+
+Deno.test("a list is shared by its link: members see and change it, until they leave or sharing ends", async () => {
+  await using server = await open();
+  const [ada, bob, eve] = [
+    await server.asUser("Ada"),
+    await server.asUser("Bob"),
+    await server.asUser("Eve"),
+  ];
+  const { list, items: [item] } = await listWith(ada, ["milk"]);
+  assert(item !== undefined);
+  await assert.rejects(bob.mutation(api.sharing.invite, { list }), { code: "no_list" });
+  const invite = await ada.mutation(api.sharing.invite, { list });
+  assert.equal(await ada.mutation(api.sharing.invite, { list }), invite);
+  await assert.rejects(eve.mutation(api.sharing.join, { invite: `${invite}x` }), { code: "no_invite" });
+  await assert.rejects(server.mutation(api.sharing.join, { invite }), { code: "signed_out" });
+
+  using seen = bob.subscribe(api.lists.mine);
+  assert.deepEqual(await seen.next(), []);
+  for (let again = 0; again < 2; again++) {
+    assert.equal(await bob.mutation(api.sharing.join, { invite }), list);
+  }
+  assert.deepEqual(seen.results.at(-1), [{ _id: list, title: "Home", isMine: false, isShared: true }]);
+  await bob.mutation(api.items.add, { list, text: "oat milk" });
+  await bob.mutation(api.items.edit, { item, text: "more milk" });
+  for (const member of [ada, bob]) {
+    assert.deepEqual(
+      texts(await member.query(api.items.page, { list, show: "all", cursor: null })),
+      "oat milk more milk",
+    );
+    assert.equal((await member.query(api.items.search, { text: "milk" })).length, 2);
+    assert.equal(await member.query(api.items.openCount, { list }), 2);
+  }
+  assert.deepEqual(await eve.query(api.items.search, { text: "milk" }), []);
+  for (const refused of [api.lists.remove, api.sharing.invite, api.sharing.stop]) {
+    await assert.rejects(bob.mutation(refused, { list }), { code: "not_owner" });
+  }
+  await bob.mutation(api.sharing.leave, { list });
+  await assert.rejects(bob.mutation(api.items.edit, { item, text: "x" }), { code: "no_item" });
+  await bob.mutation(api.sharing.join, { invite });
+  await ada.mutation(api.sharing.stop, { list });
+  assert.deepEqual(seen.results.at(-1), []);
+  await assert.rejects(bob.mutation(api.sharing.join, { invite }), { code: "no_invite" });
+  assert.notEqual(await ada.mutation(api.sharing.invite, { list }), invite);
+});
+
+Deno.test("files of items: members see them and get links that expire, nobody else does", async () => {
+  await using server = await open();
+  const [ada, bob, eve] = [
+    await server.asUser("Ada"),
+    await server.asUser("Bob"),
+    await server.asUser("Eve"),
+  ];
+  const { list, items: [item] } = await listWith(ada, ["paint"]);
+  assert(item !== undefined);
+  await bob.mutation(api.sharing.join, { invite: await ada.mutation(api.sharing.invite, { list }) });
+  using page = bob.subscribe(api.items.page, { list, show: "all", cursor: null });
+  assert.deepEqual((await page.next()).page[0]?.files, []);
+  const { file, added } = await attach(server, { user: ada, item, text: "red" });
+  assert(added);
+  const [shown] = page.results.at(-1)?.page[0]?.files ?? [];
+  assert(shown !== undefined);
+  assert.deepEqual([shown.name, shown.contentType, shown.size], ["red.txt", "text/plain", 3]);
+  assert(!JSON.stringify(page.results).includes(file), "the file's own id is nobody's business");
+
+  const attachment = shown._id;
+  const url = await bob.query(api.attachments.link, { attachment });
+  assert.equal(await (await server.fetch(url ?? ""))?.text(), "red");
+  for (const other of [eve, server.asAnonymous()]) {
+    const refusals = [
+      other.query(api.attachments.link, { attachment }),
+      other.mutation(api.attachments.remove, { attachment }),
+      other.mutation(api.attachments.uploadUrl, { item }),
+      other.mutation(api.attachments.add, { item, file }),
+    ];
+    for (const refusal of refusals) {
+      await assert.rejects(refusal, ({ code }) => ["no_item", "no_file"].includes(code));
+    }
+  }
+  await server.advance(301_000);
+  assert.equal((await server.fetch(url ?? ""))?.status, 403);
+
+  await bob.mutation(api.attachments.remove, { attachment });
+  assert.deepEqual(page.results.at(-1)?.page[0]?.files, []);
+  assert.equal((await server.fetch(`/api/storage/${file}`))?.status, 404);
+});
+
+Deno.test("only one's own new file is attached, and only as many as fit", async () => {
+  await using server = await open();
+  const [ada, eve] = [await server.asUser("Ada"), await server.asUser("Eve")];
+  const { items: [item] } = await listWith(ada, ["paint"]);
+  const { items: [hers] } = await listWith(eve, ["steal"]);
+  assert(item !== undefined && hers !== undefined);
+  const { file } = await attach(server, { user: ada, item, text: "1" });
+  await assert.rejects(eve.mutation(api.attachments.add, { item: hers, file }), { code: "no_file" });
+  await assert.rejects(ada.mutation(api.attachments.add, { item, file }), { code: "no_file" });
+  const late = await ada.mutation(api.attachments.uploadUrl, { item });
+  for (let n = 2; n <= 10; n++) await attach(server, { user: ada, item, text: String(n) });
+  await assert.rejects(ada.mutation(api.attachments.uploadUrl, { item }), { code: "too_many" });
+  const eleventh = await server.upload(late, new Blob(["x"]));
+  assert.equal(await ada.mutation(api.attachments.add, { item, file: eleventh }), false);
+  assert.equal((await server.fetch(`/api/storage/${eleventh}`))?.status, 404);
+});
+
+Deno.test("files go with their item, with their list and with what is cleaned up", async () => {
+  await using server = await open();
+  const ada = await server.asUser("Ada");
+  const { list, items: [first, second, third] } = await listWith(ada, ["a", "b", "c"]);
+  assert(first !== undefined && second !== undefined && third !== undefined);
+  const files: Id<"_storage">[] = [];
+  for (const item of [first, second, third]) {
+    files.push((await attach(server, { user: ada, item, text: "x" })).file);
+  }
+  const there = () =>
+    Promise.all(files.map(async (file) => (await server.fetch(`/api/storage/${file}`))?.status));
+  await ada.mutation(api.items.remove, { item: first });
+  assert.deepEqual(await there(), [404, 200, 200]);
+  await ada.mutation(api.items.setDone, { item: second, done: true });
+  await server.advance(31 * DAY_MS);
+  assert.deepEqual(await there(), [404, 404, 200]);
+  await ada.mutation(api.lists.remove, { list });
+  assert.deepEqual(await there(), [404, 404, 404]);
+  const left = await server.run(async (ctx) => (await ctx.db.query("attachments").collect()).length);
+  assert.equal(left, 0);
 });

@@ -1,4 +1,4 @@
-/** Who may see what: everything belongs to the signed-in user. */
+/** Who may see what: a list and what is in it, its owner and those who were let in. */
 import { type Id, UserError } from "syncline/server";
 import type { Ctx, Doc } from "./schema.ts";
 
@@ -9,19 +9,36 @@ export function requireUser(ctx: Ctx): Id<"_users"> {
   return userId;
 }
 
-/** A list of the signed-in user; a list of somebody else is as if it did not exist. */
+/** A list the signed-in user owns or was let into; `null` for any other, as if it did not exist. */
+export async function visibleList(ctx: Ctx, list: Id<"lists">): Promise<Doc<"lists"> | null> {
+  const user = ctx.auth.userId();
+  const found = user === null ? null : await ctx.db.get(list);
+  if (user === null || found === null || found.owner === user) return found;
+  const member = await ctx.db.query("members")
+    .withIndex("by_list_user", (q) => q.eq("list", list).eq("user", user)).first();
+  return member === null ? null : found;
+}
+
+/** A list the signed-in user may see and change. */
+export async function sharedList(ctx: Ctx, list: Id<"lists">): Promise<Doc<"lists">> {
+  const found = await visibleList(ctx, list);
+  if (found === null) throw new UserError("no_list", "There is no such list");
+  return found;
+}
+
+/** A list that belongs to the signed-in user. */
 export async function ownList(ctx: Ctx, list: Id<"lists">): Promise<Doc<"lists">> {
-  const found = await ctx.db.get(list);
-  if (found === null || found.owner !== requireUser(ctx)) {
-    throw new UserError("no_list", "There is no such list");
+  const found = await sharedList(ctx, list);
+  if (found.owner !== requireUser(ctx)) {
+    throw new UserError("not_owner", "Only the list's owner can do this");
   }
   return found;
 }
 
-/** An item of the signed-in user. */
-export async function ownItem(ctx: Ctx, item: Id<"items">): Promise<Doc<"items">> {
+/** An item of a list the signed-in user may see and change. */
+export async function sharedItem(ctx: Ctx, item: Id<"items">): Promise<Doc<"items">> {
   const found = await ctx.db.get(item);
-  if (found === null || found.owner !== requireUser(ctx)) {
+  if (found === null || await visibleList(ctx, found.list) === null) {
     throw new UserError("no_item", "There is no such item");
   }
   return found;

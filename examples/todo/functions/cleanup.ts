@@ -1,11 +1,12 @@
 /** What is done does not stay for ever. */
 import { internal } from "./api.ts";
+import { removeAttachmentsOf } from "./attachments.ts";
 import { internalMutation } from "./schema.ts";
 
 /** Done items stay this long, in milliseconds. */
 const KEPT_MS = 30 * 86_400_000;
 /** Items removed in one transaction. */
-const BATCH = 1_000;
+const BATCH = 500;
 
 /** Removes items of all users that have been done for 30 days; gives back how many. What is left over follows at once. */
 export const removeDone = internalMutation({
@@ -14,7 +15,10 @@ export const removeDone = internalMutation({
     const old = await ctx.db.query("items")
       .withIndex("by_done", (q) => q.eq("status.kind", "done").lt("status.at", Date.now() - KEPT_MS))
       .take(BATCH);
-    for (const { _id } of old) await ctx.db.delete(_id);
+    for (const { _id } of old) {
+      await removeAttachmentsOf(ctx, _id);
+      await ctx.db.delete(_id);
+    }
     if (old.length === BATCH) await ctx.scheduler.runAfter(0, internal.cleanup.removeDone);
     return old.length;
   },

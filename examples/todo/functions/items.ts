@@ -1,11 +1,24 @@
 /** The items of a list: in pages, by words, and changed one by one. */
 import { id, UserError } from "syncline/server";
 import { z } from "zod";
-import { ownItem, ownList, requireUser } from "./access.ts";
-import { ITEMS_MAX } from "./lists.ts";
-import { mutation, query } from "./schema.ts";
+import { sharedItem, sharedList, visibleList } from "./access.ts";
+import { type Attachment, attachmentsOf, removeAttachmentsOf } from "./attachments.ts";
+import { ITEMS_MAX, listsOf } from "./lists.ts";
+import { type Ctx, type Doc, mutation, query } from "./schema.ts";
 
 const text = z.string().max(500);
+/** Items a search finds at most. */
+const FOUND_MAX = 20;
+
+/** Items with what pages show of their files. */
+async function withFiles(
+  ctx: Ctx,
+  items: Doc<"items">[],
+): Promise<(Doc<"items"> & { files: Attachment[] })[]> {
+  return await Promise.all(
+    items.map(async (item) => ({ ...item, files: await attachmentsOf(ctx, item._id) })),
+  );
+}
 
 /**
  * A page of a list, newest first. `endCursor` pins the end of a page that is followed by another one, so that pages shown
@@ -20,24 +33,36 @@ export const page = query({
     numItems: z.int().min(1).max(100).default(20),
   },
   handler: async (ctx, { list, show, ...pagination }) => {
-    await ownList(ctx, list);
+    await sharedList(ctx, list);
     const items = ctx.db.query("items");
     const chosen = show === "all"
       ? items.withIndex("by_list", (q) => q.eq("list", list))
       : items.withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", show));
-    return await chosen.order("desc").paginate(pagination);
+    const result = await chosen.order("desc").paginate(pagination);
+    return { ...result, page: await withFiles(ctx, result.page) };
   },
 });
 
-/** My items with these words, the best match first; the last word may be the beginning of one. */
+/**
+ * Items with these words, the best match first; the last word may be the beginning of one. My own lists come before those
+ * I was let into.
+ */
 export const search = query({
   args: { text: z.string().max(200) },
   handler: async (ctx, { text }) => {
-    const owner = ctx.auth.userId();
-    if (owner === null || text.trim() === "") return [];
-    return await ctx.db.query("items")
-      .withSearchIndex("by_text", (q) => q.search("text", text).eq("owner", owner))
-      .take(20);
+    const user = ctx.auth.userId();
+    if (user === null || text.trim() === "") return [];
+    const items = ctx.db.query("items");
+    const found = await items.withSearchIndex("by_text", (q) => q.search("text", text).eq("owner", user))
+      .take(FOUND_MAX);
+    for (const { _id } of await listsOf(ctx, { shared: true })) {
+      if (found.length === FOUND_MAX) break;
+      found.push(
+        ...await items.withSearchIndex("by_text", (q) => q.search("text", text).eq("list", _id))
+          .take(FOUND_MAX - found.length),
+      );
+    }
+    return await withFiles(ctx, found);
   },
 });
 
@@ -45,7 +70,7 @@ export const search = query({
 export const add = mutation({
   args: { list: id("lists"), text, due: z.iso.date().optional() },
   handler: async (ctx, { list, due, ...args }) => {
-    const { owner } = await ownList(ctx, list);
+    const { owner } = await sharedList(ctx, list);
     const text = args.text.trim();
     if (text === "") throw new UserError("empty_item", "Write what there is to do", { field: "text" });
     const items = await ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list)).take(ITEMS_MAX);
@@ -60,7 +85,7 @@ export const add = mutation({
 export const setDone = mutation({
   args: { item: id("items"), done: z.boolean() },
   handler: async (ctx, { item, done }) => {
-    const { status } = await ownItem(ctx, item);
+    const { status } = await sharedItem(ctx, item);
     if ((status.kind === "done") === done) return;
     await ctx.db.patch(item, { status: done ? { kind: "done", at: Date.now() } : { kind: "open" } });
   },
@@ -70,7 +95,7 @@ export const setDone = mutation({
 export const edit = mutation({
   args: { item: id("items"), text },
   handler: async (ctx, args) => {
-    await ownItem(ctx, args.item);
+    await sharedItem(ctx, args.item);
     const text = args.text.trim();
     if (text === "") throw new UserError("empty_item", "Write what there is to do", { field: "text" });
     await ctx.db.patch(args.item, { text });
@@ -81,7 +106,8 @@ export const edit = mutation({
 export const remove = mutation({
   args: { item: id("items") },
   handler: async (ctx, { item }) => {
-    await ownItem(ctx, item);
+    await sharedItem(ctx, item);
+    await removeAttachmentsOf(ctx, item);
     await ctx.db.delete(item);
   },
 });
@@ -90,9 +116,8 @@ export const remove = mutation({
 export const openCount = query({
   args: { list: id("lists") },
   handler: async (ctx, { list }) => {
-    if (ctx.auth.userId() === null) return 0;
-    const found = await ctx.db.get(list);
-    if (found?.owner !== requireUser(ctx)) return 0;
+    // A list that was removed, or that I was let out of, is no error here.
+    if (await visibleList(ctx, list) === null) return 0;
     const open = await ctx.db.query("items")
       .withIndex("by_list_status", (q) => q.eq("list", list).eq("status.kind", "open")).take(100);
     return open.length;

@@ -1,23 +1,42 @@
-/** The lists of the signed-in user. */
+/** The lists of the signed-in user, and those the user was let into. */
 import { id, UserError } from "syncline/server";
 import { z } from "zod";
 import { ownList, requireUser } from "./access.ts";
-import { mutation, query } from "./schema.ts";
+import { removeAttachmentsOfList } from "./attachments.ts";
+import { type Ctx, type Doc, mutation, query } from "./schema.ts";
+import { MEMBERS_MAX } from "./sharing.ts";
 
 /** A user has at most this many lists. */
 const LISTS_MAX = 100;
 /** A list keeps at most this many items, so that it can be removed in one transaction. */
 export const ITEMS_MAX = 5_000;
 
-/** My lists in alphabetical order; none for those who are not signed in. */
+/** The lists the signed-in user sees: with `shared` only those of others. */
+export async function listsOf(ctx: Ctx, { shared = false } = {}): Promise<Doc<"lists">[]> {
+  const user = ctx.auth.userId();
+  if (user === null) return [];
+  const own = shared
+    ? []
+    : await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", user)).take(LISTS_MAX);
+  const memberships = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", user))
+    .take(MEMBERS_MAX);
+  const others = await Promise.all(memberships.map(({ list }) => ctx.db.get(list)));
+  return [...own, ...others.filter((list) => list !== null)];
+}
+
+/** My lists and those I was let into, in alphabetical order; none for those who are not signed in. */
 export const mine = query({
   args: {},
   handler: async (ctx) => {
-    const owner = ctx.auth.userId();
-    if (owner === null) return [];
-    const lists = await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", owner))
-      .take(LISTS_MAX);
-    return lists.map(({ _id, title }) => ({ _id, title }));
+    const user = ctx.auth.userId();
+    const lists = await listsOf(ctx);
+    return lists.map(({ _id, title, owner, invite }) => ({
+      _id,
+      title,
+      isMine: owner === user,
+      /** Whether others see it too. */
+      isShared: owner !== user || invite !== undefined,
+    })).sort((a, b) => a.title < b.title ? -1 : a.title > b.title ? 1 : 0);
   },
 });
 
@@ -45,9 +64,12 @@ export const remove = mutation({
   args: { list: id("lists") },
   handler: async (ctx, { list }) => {
     await ownList(ctx, list);
+    await removeAttachmentsOfList(ctx, list);
     for await (const item of ctx.db.query("items").withIndex("by_list", (q) => q.eq("list", list))) {
       await ctx.db.delete(item._id);
     }
+    const members = ctx.db.query("members").withIndex("by_list_user", (q) => q.eq("list", list));
+    for await (const { _id } of members) await ctx.db.delete(_id);
     await ctx.db.delete(list);
   },
 });

@@ -1,4 +1,4 @@
-/** The tables of the todo app. Every list and item belongs to a user, and only that user sees it. */
+/** The tables of the todo app. A list belongs to a user, and is seen by that user and those who were let in. */
 import {
   createFunctions,
   type DataModelOf,
@@ -6,6 +6,7 @@ import {
   defineTable,
   type Doc as DocOf,
   id,
+  type MutationCtx,
   type QueryCtx,
 } from "syncline/server";
 import { z } from "zod";
@@ -17,10 +18,21 @@ export const status = z.discriminatedUnion("kind", [
 ]);
 
 const schema = defineSchema({
-  lists: defineTable({ owner: id("_users"), title: z.string() })
-    .index("by_owner_title", ["owner", "title"]),
+  lists: defineTable({
+    owner: id("_users"),
+    title: z.string(),
+    /** What a link has to say to let its holder in; missing while the list is shared with nobody new. */
+    invite: z.string().optional(),
+  })
+    .index("by_owner_title", ["owner", "title"])
+    .index("by_invite", ["invite"]),
+  /** Who was let into a list of somebody else. */
+  members: defineTable({ list: id("lists"), user: id("_users") })
+    .index("by_list_user", ["list", "user"])
+    .index("by_user", ["user"]),
   items: defineTable({
     list: id("lists"),
+    /** The list's owner, whoever wrote the item. */
     owner: id("_users"),
     text: z.string(),
     status,
@@ -30,7 +42,20 @@ const schema = defineSchema({
     .index("by_list", ["list"])
     .index("by_list_status", ["list", "status.kind"])
     .index("by_done", ["status.kind", "status.at"])
-    .searchIndex("by_text", { searchField: "text", filterFields: ["owner"] }),
+    .searchIndex("by_text", { searchField: "text", filterFields: ["owner", "list"] }),
+  /** Files of items. The facts of a file are kept here too, so that a page of items reads no file. */
+  attachments: defineTable({
+    item: id("items"),
+    list: id("lists"),
+    file: id("_storage"),
+    name: z.string(),
+    contentType: z.string(),
+    /** Bytes. */
+    size: z.number(),
+  })
+    .index("by_item", ["item"])
+    .index("by_list", ["list"])
+    .index("by_file", ["file"]),
 });
 
 export default schema;
@@ -40,6 +65,9 @@ export type Doc<Table extends keyof typeof schema["tables"]> = DocOf<typeof sche
 
 /** `ctx` of a query or a mutation, for functions that both call. */
 export type Ctx = QueryCtx<DataModelOf<typeof schema>>;
+
+/** `ctx` of a mutation. */
+export type WriteCtx = MutationCtx<DataModelOf<typeof schema>>;
 
 /** The builders whose `ctx.db` knows these tables. */
 export const { query, mutation, internalMutation } = createFunctions(schema);
