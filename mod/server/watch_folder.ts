@@ -20,18 +20,22 @@ export async function watchFolder(folder: string, { signal, onEdit }: WatchOptio
   const calls = new EditCalls(onEdit);
   try {
     if (signal.aborted) return watcher.close();
-    for await (const event of watcher) if (matters(event)) calls.edited();
+    for await (const event of watcher) if (matters(event, folder)) calls.edited();
   } finally {
     signal.removeEventListener("abort", stop);
     await calls.end();
   }
 }
 
-/** Whether an event is an edit of source code. Loading the code is an event too, and must not count. */
-function matters({ kind, paths }: Deno.FsEvent): boolean {
+/**
+ * Whether an event is an edit of source code. Loading the code is an event too, and must not count; nor does the
+ * installation of a package.
+ */
+function matters({ kind, paths }: Deno.FsEvent, folder: string): boolean {
   if (kind === "access" || kind === "any" || kind === "other") return false;
   return paths.some((path) => {
     const name = path.slice(path.lastIndexOf("/") + 1);
+    if (path.slice(folder.length).includes("/node_modules/")) return false;
     return !name.startsWith(".") && SOURCE_FILE.test(name);
   });
 }

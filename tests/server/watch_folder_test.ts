@@ -65,7 +65,8 @@ Deno.test("files that are not source code, and reading, are no edits", async () 
   await Deno.writeTextFile(join(w.folder, "a.ts"), "x");
   await w.calls(1);
   await Deno.readTextFile(join(w.folder, "a.ts"));
-  for (const name of [".a.ts.swp", ".hidden.ts", "a.ts~", "notes.md", "4913"]) {
+  await Deno.mkdir(join(w.folder, "node_modules"));
+  for (const name of [".a.ts.swp", ".hidden.ts", "a.ts~", "notes.md", "4913", "node_modules/p.js"]) {
     await Deno.writeTextFile(join(w.folder, name), "x");
   }
   await Deno.remove(join(w.folder, "notes.md"));

@@ -3,6 +3,8 @@
  * here, and `require` gives them what an import would give them, so that no way of loading code leads past the import map.
  */
 import { commonJsKey, type PackageTable, type PackageTarget } from "../packages/package_table.ts";
+import { explainImports } from "./load_errors.ts";
+import { fileUrl } from "./loader.ts";
 import { inspected } from "./log_lines.ts";
 
 const { readTextFileSync } = Deno;
@@ -43,6 +45,7 @@ export async function preparePackages(table: PackageTable): Promise<Packages> {
   Object.defineProperty(globalThis, Symbol.for(commonJsKey), {
     value: (path: unknown) => packages.run(String(path)),
   });
+  explainImports(table.refusals);
   await packages.importRequired();
   return packages;
 }
@@ -117,16 +120,25 @@ export class Packages {
 
   #evaluate(module: CommonJsModule, source: string): void {
     const { filename } = module;
-    const compiled = this.#compile(
-      source.replace(/^\uFEFF/, "").replace(/^#!/, "//"),
-      ["exports", "require", "module", "__filename", "__dirname"],
-      {
-        filename: `file://${filename}`,
-        importModuleDynamically: (specifier: string) => this.#import(specifier, filename),
-      },
-    );
+    const compiled = this.#compiled(filename, source);
     const folder = filename.slice(0, filename.lastIndexOf("/"));
     Reflect.apply(compiled, module.exports, [module.exports, module.require, module, filename, folder]);
+  }
+
+  #compiled(filename: string, source: string): ReturnType<Compile> {
+    try {
+      return this.#compile(
+        source.replace(/^\uFEFF/, "").replace(/^#!/, "//"),
+        ["exports", "require", "module", "__filename", "__dirname"],
+        {
+          filename: fileUrl(filename),
+          importModuleDynamically: (specifier: string) => this.#import(specifier, filename),
+        },
+      );
+    } catch (error) {
+      // Its own message does not say where.
+      throw error instanceof SyntaxError ? new SyntaxError(`${filename}: ${error.message}`) : error;
+    }
   }
 
   #requireOf(from: string): Require {
@@ -183,7 +195,7 @@ function notFound(specifier: string, from: string): Error {
   const error = new Error(
     `Cannot find module ${
       inspected(specifier)
-    }, which ${from} requires: packages have to be installed, and named by a plain text`,
+    }, which ${from} requires: what is required has to be installed, and named by a plain text`,
   );
   return Object.assign(error, { code: "MODULE_NOT_FOUND" });
 }

@@ -42,7 +42,9 @@ export class AppPackages {
       return newest.packages;
     }
     const { entries, table, complete } = walk(roots);
-    const used = entries.size > 0 || Object.keys(table.files).length > 0;
+    const used = [Object.fromEntries(entries), table.files, table.refusals].some((part) =>
+      Object.keys(part).length > 0
+    );
     const packages = used ? { roots, table, importMap: (role: IsolateRole) => mapWith(entries, role) } : null;
     // What is missing now may be there the next time.
     this.#newest = complete ? { roots, packages } : null;

@@ -1,4 +1,4 @@
-/** Modules that stand in for what cannot be imported as a module, as addresses for the import map. */
+/** Modules that stand in for CommonJS files, as addresses for the import map. */
 import { commonJsKey } from "./package_table.ts";
 
 /** A module that runs a CommonJS file and exports what it exports, by these names and as a whole. */
@@ -16,11 +16,6 @@ export function commonJsStub(path: string, names: readonly string[]): string {
         .join()
     }};`,
   ].join(""));
-}
-
-/** A module that cannot be loaded, for this reason. */
-export function refusedStub(reason: string): string {
-  return address(`throw new TypeError(${JSON.stringify(reason)})`);
 }
 
 function address(source: string): string {

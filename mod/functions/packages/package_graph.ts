@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { findModules } from "../isolate/module_files.ts";
-import { commonJsStub, refusedStub } from "./commonjs_stub.ts";
+import { commonJsStub } from "./commonjs_stub.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type ImportKind, PackageResolver, type Resolution } from "./package_resolver.ts";
 import { type AppPlace, isInside } from "./package_roots.ts";
@@ -52,6 +52,7 @@ class Walk {
   readonly #deferred = new Set<string>();
   /** Stand-ins of CommonJS files for modules, by path. */
   readonly #stubs = new Map<string, string>();
+  readonly #refusals: Record<string, string> = {};
   #complete = true;
 
   constructor({ place, files, resolver }: WalkParts) {
@@ -67,7 +68,12 @@ class Walk {
     const required = [...this.#required].reverse();
     return {
       entries: this.#entries,
-      table: { files: this.#commonJs, required, deferred: [...this.#deferred] },
+      table: {
+        files: this.#commonJs,
+        required,
+        deferred: [...this.#deferred],
+        refusals: this.#refusals,
+      },
       complete: this.#complete,
     };
   }
@@ -101,6 +107,10 @@ class Walk {
     switch (found.kind) {
       case "file": {
         const address = this.#address(found.path);
+        if (address === null) {
+          this.#refusals[specifier] = addonReason(found.path);
+          return null;
+        }
         const own = pathToFileURL(found.path).href;
         if (!relative) this.#enter(this.#scopeOf(from), specifier, address);
         else if (address !== own) this.#enter("", own, address);
@@ -108,11 +118,7 @@ class Walk {
       }
       case "refused":
         this.#complete = false;
-        this.#enter(
-          this.#scopeOf(from),
-          specifier,
-          refusedStub(this.#refusal(specifier, from, found.reason)),
-        );
+        this.#refusals[specifier] = found.reason;
         return null;
       case "missing":
         this.#complete = false;
@@ -125,15 +131,15 @@ class Walk {
     }
   }
 
-  /** What a module has to import to get a file, which is looked at too. */
-  #address(path: string): string {
+  /** What a module has to import to get a file, which is looked at too. `null` for a native addon. */
+  #address(path: string): string | null {
     const file = this.#isReadable(path) ? this.#read(path) : null;
     switch (file?.kind) {
       case "commonJs":
         this.#queue.add(path);
         return this.#stub(path);
       case "addon":
-        return refusedStub(ADDON(path));
+        return null;
       case "module":
         this.#queue.add(path);
     }
@@ -168,11 +174,11 @@ class Walk {
         return specifier === "zod" ? { module: specifier } : null;
       case "refused":
         this.#complete = false;
-        return { refused: this.#refusal(specifier, from, found.reason) };
+        return { refused: `Cannot require "${specifier}" in ${from}: ${found.reason}` };
       case "file": {
         const { path } = found;
         const { kind } = this.#read(path);
-        if (kind === "addon") return { refused: ADDON(path) };
+        if (kind === "addon") return { refused: addonReason(path) };
         this.#queue.add(path);
         return kind === "module" ? { module: pathToFileURL(path).href } : { file: path };
       }
@@ -225,23 +231,21 @@ class Walk {
   }
 
   #isOwn(path: string): boolean {
-    return isInside(path, [this.#place.functionsDir]) && !path.includes("/node_modules/");
+    const { functionsDir } = this.#place;
+    return isInside(path, [functionsDir]) && !path.slice(functionsDir.length).includes("/node_modules/");
   }
 
   #isReadable(path: string): boolean {
     return isInside(path, [...this.#place.roots, this.#place.functionsDir]);
   }
-
-  #refusal(specifier: string, from: string, reason: string): string {
-    const { functionsDir } = this.#place;
-    const file = isInside(from, [functionsDir]) ? from.slice(functionsDir.length + 1) : from;
-    return `cannot import "${specifier}" in ${file}: ${reason}`;
-  }
 }
 
 /** The folder of the innermost package that a path is in. */
 const PACKAGE_FOLDER = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
-const ADDON = (path: string) => `${path} is a native addon, which app code cannot load`;
+
+function addonReason(path: string): string {
+  return `${path} is a native addon, which functions cannot load`;
+}
 
 /** The file at a relative address. What is not there is told of when it is imported. */
 function fileAt(specifier: string, from: string): Resolution {

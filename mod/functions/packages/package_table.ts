@@ -26,6 +26,8 @@ export interface PackageTable {
    * fails fails again, in the hands of whoever imports it.
    */
   readonly deferred: readonly string[];
+  /** Why something that is named in an import cannot be had, by its specifier: for the message of the failed import. */
+  readonly refusals: Readonly<Record<string, string>>;
 }
 
 /** Where modules of the import map find the function that runs a CommonJS file, by absolute path. */

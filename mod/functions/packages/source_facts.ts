@@ -23,7 +23,7 @@ export interface CommonJsFacts {
   readonly reexports: readonly string[];
 }
 
-const REQUIRE = /\brequire\s*\(\s*(["'`])([^"'`\\\n$]+)\1\s*\)/g;
+const REQUIRE = /\brequire(?:\.resolve)?\s*\(\s*(["'`])([^"'`\\\n$]+)\1\s*\)/g;
 /** For sources that the lexer does not understand, JSX above all. */
 const IMPORT = /\b(?:from|import)\s*\(?\s*(["'])([^"'\\\n]+)\1/g;
 

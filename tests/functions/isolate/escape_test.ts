@@ -171,38 +171,96 @@ const attempts: readonly Attempt[] = [
   },
 ];
 
-/** A module that tries everything while it loads, and again in handlers of each kind. */
-function appFiles(workspace: { readonly dir: string }, port: number): Record<string, string> {
-  const table = attempts.map(({ name, code }) => `${JSON.stringify(name)}: async () => { ${code} },`).join(
-    "\n",
-  );
-  const atLoad = attempts.filter(({ handlerOnly }) => handlerOnly !== true).map(({ name }) => name);
-  return {
+/** Who tries: a module of the app, or a package it imports. */
+type Home = "the app" | "an ES module of a package" | "a CommonJS file of a package";
+
+/** More of what only CommonJS files have. */
+const commonJsAttempts: readonly Attempt[] = [
+  { name: "require fs", code: `return require("fs").readFileSync(SECRET, "utf8")` },
+  { name: "require fs/promises", code: `return await require("fs/promises").readFile(SECRET, "utf8")` },
+  { name: "require child_process", code: `return require("node:child_process").execSync("true")` },
+  { name: "require the module system", code: `return require("module").createRequire(__filename)("fs")` },
+  { name: "require a path", code: `return require(SECRET)` },
+  { name: "load by the module's class", code: `return module.constructor._load("fs")` },
+  { name: "find the main module", code: `return require.main` },
+  { name: "find other code's modules", code: `return Object.keys(require.cache)[0]` },
+  { name: "find what runs files", code: `return Object.keys(require.extensions)[0]` },
+  {
+    name: "run a file that is none of the packages'",
+    code: `return globalThis[Symbol.for("syncline.commonJs")](SECRET)`,
+  },
+  {
+    name: "replace what runs files",
+    code: `globalThis[Symbol.for("syncline.commonJs")] = () => 1; throw new Error("ignored")`,
+  },
+  { name: "require by Function", code: `return Function("return require('fs')")()` },
+  {
+    name: "reach a unix socket by require",
+    code: `const s = require("net").connect({ path: SOCKET });
+      return await new Promise((resolve, reject) => { s.on("connect", () => resolve(1)); s.on("error", reject); })`,
+  },
+];
+
+/** A module that tries everything while it loads, and again when it is asked to. */
+function spySource(dir: string, { port, home }: { readonly port: number; readonly home: Home }): string {
+  const tried = attemptsOf(home);
+  const table = tried.map(({ name, code }) => `${JSON.stringify(name)}: async () => { ${code} },`).join("\n");
+  const atLoad = tried.filter(({ handlerOnly }) => handlerOnly !== true).map(({ name }) => name);
+  return `"use strict";
+    const SECRET = "${dir}/data/secret.json", OUT = "${dir}/functions/out.txt";
+    const DB = "${dir}/data/other.db", SOCKET = "${dir}/trap.sock", PORT = ${port};
+    const attempts = { ${table} };
+    async function outcome(name) {
+      try {
+        const value = await attempts[name]();
+        return value === undefined ? "refused" : "ESCAPED " + String(value);
+      } catch (error) {
+        return "refused: " + error.message;
+      }
+    }
+    const atLoad = {};
+    const loading = (async () => {
+      for (const name of ${JSON.stringify(atLoad)}) atLoad[name] = await outcome(name);
+    })();
+    ${home === "a CommonJS file of a package" ? "module.exports =" : "export"} { atLoad, loading, outcome };
+  `;
+}
+
+function attemptsOf(home: Home): readonly Attempt[] {
+  return home === "a CommonJS file of a package" ? [...attempts, ...commonJsAttempts] : attempts;
+}
+
+function writeApp(
+  workspace: Workspace,
+  { port, home }: { readonly port: number; readonly home: Home },
+): void {
+  const { dir } = workspace;
+  const files = {
+    "index.js": spySource(dir, { port, home }),
+    "_later.js": `export const later = 1;`,
+    "_common.cjs": `module.exports = require("node:fs").readFileSync("${dir}/data/secret.json", "utf8");`,
+  };
+  if (home === "the app") {
+    workspace.write(
+      Object.fromEntries(Object.entries(files).map(([name, text]) => [name.replace("index", "_spy"), text])),
+    );
+  } else {
+    workspace.install(Object.fromEntries(Object.entries(files).map(([name, text]) => [`spy/${name}`, text])));
+    const type = home === "an ES module of a package" ? "module" : "commonjs";
+    workspace.install({ "spy/package.json": JSON.stringify({ name: "spy", type }) });
+  }
+  workspace.write({
     "escape.js": `
       import { action, mutation, query } from "syncline/server";
-      const SECRET = "${workspace.dir}/data/secret.json", OUT = "${workspace.dir}/functions/out.txt";
-      const DB = "${workspace.dir}/data/other.db", SOCKET = "${workspace.dir}/trap.sock", PORT = ${port};
-      const attempts = { ${table} };
-      async function outcome(name) {
-        try {
-          const value = await attempts[name]();
-          return value === undefined ? "refused" : "ESCAPED " + String(value);
-        } catch (error) {
-          return "refused: " + error.message;
-        }
-      }
-      const atLoad = {};
-      for (const name of ${JSON.stringify(atLoad)}) atLoad[name] = await outcome(name);
+      import * as spy from "${home === "the app" ? "./_spy.js" : "spy"}";
+      const { atLoad, loading, outcome } = spy;
+      await loading;
       const handler = async (_ctx, { name }) => ({ atLoad: atLoad[name], inHandler: await outcome(name) });
       export const inQuery = query({ handler });
       export const inMutation = mutation({ handler });
       export const inAction = action({ handler });
     `,
-    "_later.js": `export const later = 1;`,
-    "_common.cjs": `module.exports = require("node:fs").readFileSync(${
-      JSON.stringify(`${workspace.dir}/data/secret.json`)
-    }, "utf8");`,
-  };
+  });
 }
 
 function run(isolate: TestIsolate, role: IsolateRole, name: string): Promise<Answer> {
@@ -218,30 +276,33 @@ function run(isolate: TestIsolate, role: IsolateRole, name: string): Promise<Ans
   }
 }
 
-Deno.test("app code is refused what is not its own, at load and in handlers, in every role", async (t) => {
-  await using server = Deno.serve(
-    { port: 0, hostname: "127.0.0.1", onListen() {} },
-    () => new Response("reached"),
-  );
-  await using workspace = new Workspace({});
-  workspace.write(appFiles(workspace, server.addr.port));
-  Deno.writeTextFileSync(`${workspace.dataDir}/secret.json`, `"secret"`);
-  using _trap = Deno.listen({ transport: "unix", path: `${workspace.dir}/trap.sock` });
-  // The writer makes the database that the reader opens.
-  for (const role of ["writer", "reader", "runner"] as const) {
-    await using isolate = await workspace.start(role);
-    assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
-    for (const { name, allowed, handlerOnly } of attempts) {
-      if (allowed?.includes(role)) continue;
-      await t.step(`${role}: ${name}`, async () => {
-        const { value, outcome } = await run(isolate, role, name);
-        const { atLoad, inHandler } = (value ?? { atLoad: "", inHandler: JSON.stringify(outcome) }) as Record<
-          "atLoad" | "inHandler",
-          string
-        >;
-        if (handlerOnly !== true) assert.match(atLoad, /^refused/, "at load");
-        assert.match(inHandler, /^refused/, "in a handler");
-      });
+for (const home of ["the app", "an ES module of a package", "a CommonJS file of a package"] as const) {
+  Deno.test(`${home} is refused what is not its own, at load and in handlers, in every role`, async (t) => {
+    await using server = Deno.serve(
+      { port: 0, hostname: "127.0.0.1", onListen() {} },
+      () => new Response("reached"),
+    );
+    await using workspace = new Workspace({});
+    writeApp(workspace, { port: server.addr.port, home });
+    Deno.writeTextFileSync(`${workspace.dataDir}/secret.json`, `"secret"`);
+    using _trap = Deno.listen({ transport: "unix", path: `${workspace.dir}/trap.sock` });
+    // The writer makes the database that the reader opens.
+    for (const role of ["writer", "reader", "runner"] as const) {
+      await using isolate = await workspace.start(role);
+      assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
+      for (const { name, allowed, handlerOnly } of attemptsOf(home)) {
+        if (allowed?.includes(role)) continue;
+        await t.step(`${role}: ${name}`, async () => {
+          const { value, outcome } = await run(isolate, role, name);
+          const { atLoad, inHandler } =
+            (value ?? { atLoad: "", inHandler: JSON.stringify(outcome) }) as Record<
+              "atLoad" | "inHandler",
+              string
+            >;
+          if (handlerOnly !== true) assert.match(atLoad, /^refused/, "at load");
+          assert.match(inHandler, /^refused/, "in a handler");
+        });
+      }
     }
-  }
-});
+  });
+}

@@ -2,6 +2,7 @@
 import { type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
+import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
 import { isolateCommand } from "../../../mod/functions/host/command.ts";
 import type {
   Batch,
@@ -49,6 +50,11 @@ export class Workspace implements AsyncDisposable {
     }
   }
 
+  /** Adds or replaces files of packages, by their path below `node_modules` beside the functions. */
+  install(files: AppFiles): void {
+    for (const [name, text] of Object.entries(files)) this.write({ [`../node_modules/${name}`]: text });
+  }
+
   /** Starts an isolate and boots it. */
   async start(
     role: IsolateRole,
@@ -60,6 +66,9 @@ export class Workspace implements AsyncDisposable {
     using listener = Deno.listen({ transport: "unix", path: socketPath });
     Deno.writeFileSync(progressPath, new Uint8Array(16));
     const databasePath = `${this.dataDir}/data.db`;
+    const packages = await new AppPackages(this).find();
+    const importMapPath = `${this.progressDir}/${name}.m`;
+    if (packages !== null) Deno.writeTextFileSync(importMapPath, packages.importMap(role));
     const { executable, args, env } = isolateCommand({
       role,
       dataDir: this.dataDir,
@@ -68,6 +77,7 @@ export class Workspace implements AsyncDisposable {
       socketPath,
       progressPath,
       actionNet: null,
+      ...(packages && { packages: { importMapPath, roots: packages.roots } }),
     });
     const child = new Deno.Command(executable, {
       args: [...args],
@@ -89,6 +99,7 @@ export class Workspace implements AsyncDisposable {
       functionsDir: this.functionsDir,
       progressPath,
       env: options.env ?? {},
+      ...(packages && { packages: packages.table }),
     });
     return isolate;
   }

@@ -1,0 +1,318 @@
+/** How functions come by packages: what is found, how it is loaded, and what is said of what cannot be had. */
+import assert from "node:assert/strict";
+import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
+import { packageRoots } from "../../../mod/functions/packages/package_roots.ts";
+import { type AppFiles, Workspace } from "../isolate/support.ts";
+
+interface Scenario {
+  readonly name: string;
+  /** By path below `node_modules`. */
+  readonly installed: AppFiles;
+  /** Of `query.ts`: imports, and an expression that uses them. */
+  readonly imports: string;
+  readonly use: string;
+  readonly result: unknown;
+}
+
+const named = (fields: Record<string, unknown>) => JSON.stringify({ name: "p", ...fields });
+
+const scenarios: readonly Scenario[] = [
+  {
+    name: "a package of ES modules",
+    installed: {
+      "p/package.json": named({ type: "module", exports: { ".": "./main.js", "./sub/*": "./parts/*.js" } }),
+      "p/main.js": `export { half } from "./parts/half.js"; export default "main";`,
+      "p/parts/half.js": `export const half = (n) => n / 2;`,
+    },
+    imports: `import main, { half } from "p"; import { half as same } from "p/sub/half";`,
+    use: `[main, half(4), half === same]`,
+    result: ["main", 2, true],
+  },
+  {
+    name: "a package of CommonJS files, with JSON, a folder, a circle and names of another file",
+    installed: {
+      "p/package.json": named({ main: "lib" }),
+      "p/lib/index.js": `#!/usr/bin/env node
+        exports.before = true;
+        const circle = require("./circle");
+        __exportStar(require("./more.js"), exports);
+        function __exportStar(m, e) { for (const k in m) if (k !== "default") e[k] = m[k]; }
+        exports.seen = circle.seen();
+        exports.version = require("../package.json").name;
+        exports.place = [__filename, __dirname].map((path) => path.slice(path.indexOf("/p/"))).join();`,
+      "p/lib/circle/index.js": `const whole = require(".."); exports.seen = () => whole.before === true;`,
+      "p/lib/more.js": `exports.more = this === module.exports && typeof require.resolve("./circle");
+        exports["not-a-name"] = 1;`,
+      "p/lib/circle.txt": "",
+    },
+    imports: `import whole, { before, more, place, seen, version } from "p";`,
+    use: `[before, more, place, seen, version, whole["not-a-name"], whole.more === more]`,
+    result: [true, "string", "/p/lib/index.js,/p/lib", true, "p", 1, true],
+  },
+  {
+    name: "a package that is one for import and another for require",
+    installed: {
+      "p/package.json": named({ exports: { import: "./i.mjs", require: "./r.cjs" } }),
+      "p/i.mjs": `export default "imported";`,
+      "p/r.cjs": `module.exports = "required";`,
+      "q/package.json": named({ name: "q" }),
+      "q/index.js": `module.exports = require("p");`,
+    },
+    imports: `import p from "p"; import q from "q";`,
+    use: `[p, q]`,
+    result: ["imported", "required"],
+  },
+  {
+    name: "the version that stands nearest",
+    installed: {
+      "p/index.js": `module.exports = 1;`,
+      "q/package.json": named({ name: "q", type: "module" }),
+      "q/index.js": `import p from "p"; export default p;`,
+      "q/node_modules/p/index.js": `module.exports = 2;`,
+    },
+    imports: `import p from "p"; import q from "q";`,
+    use: `[p, q]`,
+    result: [1, 2],
+  },
+  {
+    name: "imports of a package's own, and itself by its name",
+    installed: {
+      "@scope/p/package.json": JSON.stringify({
+        name: "@scope/p",
+        type: "module",
+        exports: { ".": "./main.js", "./name": "./name.js" },
+        imports: { "#inner": { node: "./inner.js", default: "./other.js" } },
+      }),
+      "@scope/p/main.js": `export { default } from "#inner"; export { name } from "@scope/p/name";`,
+      "@scope/p/inner.js": `export default "inner";`,
+      "@scope/p/name.js": `export const name = "own";`,
+    },
+    imports: `import inner, { name } from "@scope/p";`,
+    use: `[inner, name]`,
+    result: ["inner", "own"],
+  },
+  {
+    name: "an ES module that a CommonJS file requires, and one that it imports",
+    installed: {
+      "p/package.json": named({}),
+      "p/index.js": `exports.late = () => import("./late.mjs"); exports.file = () => import("./file.cjs");
+        exports.early = require("q").q;`,
+      "p/late.mjs": `export const late = "late";`,
+      "p/file.cjs": `exports.file = "file";`,
+      "q/package.json": named({ name: "q", type: "module", main: "i.js" }),
+      "q/i.js": `export const q = "early";`,
+    },
+    imports: `import p from "p";`,
+    use: `[p.early, (await p.late()).late, (await p.file()).file, (await p.file()).default.file]`,
+    result: ["early", "late", "file", "file"],
+  },
+  {
+    name: "what is required or imported for the first time in a call",
+    installed: {
+      "p/index.js": `module.exports = () => require("./later")();`,
+      "p/later.js": `module.exports = () => "later";`,
+      "q/package.json": named({ name: "q", type: "module" }),
+      "q/index.js": `export default "in time";`,
+    },
+    imports: `import p from "p";`,
+    use: `[p(), (await import("q")).default]`,
+    result: ["later", "in time"],
+  },
+  {
+    name: "modules of the runtime, ours, and what is refused only when it is used",
+    installed: {
+      "p/index.js":
+        `const { EventEmitter } = require("events"); const fs = require("fs"); const http = require("http");
+        const tty = require("tty"); const agent = new http.Agent(); class Own extends http.ClientRequest {}
+        exports.path = require("node:path").join("a", "b"); exports.emitter = typeof EventEmitter;
+        exports.methods = http.METHODS.includes("GET"); exports.terminal = tty.isatty(1);
+        exports.fault = () => { try { fs.readFileSync("/etc/hostname"); } catch (error) { return error.message; } };
+        exports.zod = typeof require("zod").z.string; exports.pid = process.pid;`,
+    },
+    imports: `import p from "p";`,
+    use: `[p.path, p.emitter, p.methods, p.terminal, p.fault(), p.zod, p.pid]`,
+    result: [
+      "a/b",
+      "function",
+      true,
+      false,
+      "fs.readFileSync: node:fs is not available to app code",
+      "function",
+      1,
+    ],
+  },
+  {
+    name: "a package that is missing where the one who asks for it can do without",
+    installed: {
+      "p/index.js":
+        `let other = "none"; try { other = require("missing"); } catch (error) { other = error.code; } module.exports = other;`,
+    },
+    imports: `import p from "p"; const gone = await import("missing").catch(() => "gone");`,
+    use: `[p, gone]`,
+    result: ["MODULE_NOT_FOUND", "gone"],
+  },
+  {
+    name: "a package of which only types are used",
+    installed: { "p/index.js": `module.exports = 1;` },
+    imports: `import p from "p"; import type { A } from "types-only";`,
+    use: `[p] satisfies (A | unknown)[]`,
+    result: [1],
+  },
+];
+
+for (const { name, installed, imports, use, result } of scenarios) {
+  Deno.test(`functions use ${name}`, async () => {
+    await using workspace = new Workspace({
+      "a.ts": `import { query } from "syncline/server"; ${imports}
+        export const run = query(async () => (${use}));`,
+    });
+    workspace.install(installed);
+    // The writer makes the database.
+    await using writer = await workspace.start("writer");
+    assert.equal(writer.booted?.type, "Ready", JSON.stringify(writer.booted));
+    await using isolate = await workspace.start("reader");
+    const { value, outcome } = await isolate.query("a:run");
+    assert.deepEqual(value, result, JSON.stringify(outcome));
+  });
+}
+
+/** Imports that make an app broken, and the message. */
+const faults: readonly (readonly [name: string, installed: AppFiles, imports: string, message: RegExp])[] = [
+  [
+    "a package that is not installed",
+    { "other/index.js": "" },
+    `import "@a/b/c";`,
+    /^a\.ts:1:8: cannot find "@a\/b\/c": packages are installed .*\(npm install @a\/b\)/,
+  ],
+  [
+    "a package that a package misses",
+    { "p/package.json": named({ type: "module" }), "p/index.js": `import "gone";` },
+    `import "p";`,
+    /cannot find "gone", which file:\S+\/node_modules\/p\/index\.js imports: .*npm install gone/,
+  ],
+  [
+    "a file that is not there, required",
+    { "p/index.js": `require("./gone");` },
+    `import "p";`,
+    /Cannot find module "\.\/gone", which \S+\/node_modules\/p\/index\.js requires/,
+  ],
+  [
+    "a native addon",
+    { "p/index.js": `require("./build/x.node");`, "p/build/x.node": "" },
+    `import "p";`,
+    /x\.node is a native addon/,
+  ],
+  [
+    "a part that the package keeps to itself",
+    { "p/package.json": named({ exports: { ".": "./index.js" } }), "p/index.js": "", "p/own.js": "" },
+    `import "p/own.js";`,
+    /^a\.ts:1:8: cannot import "p\/own\.js": .*not exported/,
+  ],
+  [
+    "a name that a CommonJS file does not give away",
+    { "p/index.js": `module.exports = (() => ({ x: 1 }))();` },
+    `import { x } from "p"; console.log(x);`,
+    /does not provide an export named 'x'.*imported as a whole/,
+  ],
+  [
+    "a mistake in a package",
+    { "p/index.js": "\nlet a = ;" },
+    `import "p";`,
+    /p\/index\.js: Unexpected token/,
+  ],
+  [
+    "an error of a package",
+    { "p/index.js": "\n\nthrow new Error('bad luck');" },
+    `import "p";`,
+    /bad luck \(in file:\S+\/node_modules\/p\/index\.js:3:7\)/,
+  ],
+];
+
+for (const [name, installed, imports, message] of faults) {
+  Deno.test(`an app is broken with the reason by ${name}`, async () => {
+    await using workspace = new Workspace({ "a.ts": imports });
+    workspace.install(installed);
+    await using isolate = await workspace.start("writer");
+    assert.equal(isolate.booted?.type, "Broken");
+    assert.match(isolate.booted.message, message);
+  });
+}
+
+Deno.test("packages may be links within the project, as pnpm and workspaces make them, and nowhere else", async () => {
+  await using workspace = new Workspace({
+    "a.ts": `import { query } from "syncline/server"; import p from "p"; import { shared } from "@own/shared";
+      export const run = query(() => [p, shared]);`,
+  });
+  const store = ".store/p@1/node_modules";
+  workspace.install({
+    [`${store}/p/index.js`]: `module.exports = "p with " + require("dep");`,
+    [`${store}/dep/index.js`]: `module.exports = "dep";`,
+    "@own/readme": "",
+  });
+  workspace.write({ "../shared/package.json": `{"type":"module","exports":"./shared.ts"}` });
+  workspace.write({ "../shared/shared.ts": `export const shared: string = "shared";` });
+  Deno.symlinkSync(`${store}/p`, `${workspace.dir}/node_modules/p`);
+  Deno.symlinkSync("../../shared", `${workspace.dir}/node_modules/@own/shared`);
+  {
+    await using isolate = await workspace.start("writer");
+    assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
+  }
+  {
+    await using isolate = await workspace.start("reader");
+    assert.deepEqual((await isolate.query("a:run")).value, ["p with dep", "shared"]);
+  }
+  const elsewhere = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${elsewhere}/index.js`, `module.exports = "stolen";`);
+    Deno.removeSync(`${workspace.dir}/node_modules/p`);
+    Deno.symlinkSync(elsewhere, `${workspace.dir}/node_modules/p`);
+    await using isolate = await workspace.start("writer");
+    assert.equal(isolate.booted?.type, "Broken");
+    assert.match(isolate.booted.message, /cannot import "p": it is a link to .*outside the project/);
+  } finally {
+    await Deno.remove(elsewhere, { recursive: true });
+  }
+});
+
+Deno.test("no folder that holds the data is readable, however it is linked", async () => {
+  const dir = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    for (const path of ["app/functions", "app/node_modules", "app/data", "app/lib"]) {
+      await Deno.mkdir(`${dir}/${path}`, { recursive: true });
+    }
+    await Deno.symlink(`${dir}/app`, `${dir}/app/node_modules/whole`);
+    await Deno.symlink(`${dir}/app/data`, `${dir}/app/node_modules/data`);
+    await Deno.symlink(`${dir}/app/lib`, `${dir}/app/node_modules/lib`);
+    const place = { functionsDir: `${dir}/app/functions`, dataDir: `${dir}/app/data` };
+    const roots = packageRoots(place).filter((root) => root.startsWith(dir));
+    assert.deepEqual(roots, [`${dir}/app/node_modules`, `${dir}/app/lib`]);
+    const inside = packageRoots({ ...place, dataDir: `${dir}/app/node_modules/.data` });
+    assert.deepEqual(inside.filter((root) => root.startsWith(`${dir}/app/node_modules`)), []);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
+Deno.test("packages are read again only when something has changed", async () => {
+  await using workspace = new Workspace({ "a.ts": `import "p"; import "q";` });
+  const packages = new AppPackages(workspace);
+  workspace.install({ "p/index.js": "exports.one = 1;" });
+  const first = await packages.find();
+  workspace.install({ "q/index.js": "" });
+  const second = await packages.find();
+  assert.notEqual(second, first, "q is there now");
+  assert.equal(await packages.find(), second);
+  workspace.install({ "p/index.js": "exports.one = 1; exports.two = 2;" });
+  const third = await packages.find();
+  assert.notEqual(third, second);
+  assert.match(third?.importMap("reader") ?? "", /\bas \\"two\\"/);
+});
+
+Deno.test("an app without packages has the import map of all, whatever is installed around it", async () => {
+  await using workspace = new Workspace({
+    "a.ts": `import { query } from "syncline/server"; import "node:path";`,
+  });
+  assert.equal(await new AppPackages(workspace).find(), null);
+  workspace.install({ "p/index.js": "" });
+  assert.equal(await new AppPackages(workspace).find(), null);
+});
