@@ -1,6 +1,6 @@
 /** Files on a real server, over real connections, also when either side is killed. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { childrenOf, commandLine } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
@@ -43,7 +43,7 @@ Deno.test("files over real connections", async (t) => {
     await t.step(
       "UP7 FR10 what is uploaded is read again, in parts and beside clients that leave",
       async () => {
-        const contents = new Uint8Array(3_000_000).map((_, at) => (at * 7919) >> 5);
+        const contents = new Uint8Array(randomBytes(3_000_000));
         const { storageId: id } = await (await upload(server, contents, "application/x-test")).json();
         assert.deepEqual(await (await fetch(readUrl(server, id))).bytes(), contents);
         const part = await fetch(readUrl(server, id), { headers: { Range: "bytes=1000-1999999" } });
@@ -147,49 +147,91 @@ async function openBlobs(server: ServerProcess): Promise<number> {
 
 /** Rounds of killing: `SYNCLINE_DURABILITY_ROUNDS` for more. */
 const rounds = Number(Deno.env.get("SYNCLINE_DURABILITY_ROUNDS") ?? 2);
-const UPLOADS = 40;
+const UPLOADS = 200;
+/** Clients are told apart by address: more uploads than one of them may begin at once come from several. */
+const CLIENTS = 8;
+const BYTES_MIN = 50_000;
+const BYTES_STEP = 1_000;
 
-Deno.test("UP14 kill -9 during uploads leaves whole files or nothing, and loses none that was answered", async () => {
+interface Sent {
+  readonly url: string;
+  readonly contents: Uint8Array<ArrayBuffer>;
+}
+
+/** Uploads all at once, and notes the hash of each that was answered. Gives those that were not. */
+async function uploadAll(
+  server: ServerProcess,
+  { sent, answered }: { readonly sent: readonly Sent[]; readonly answered: Map<string, string> },
+): Promise<Sent[]> {
+  const outcomes = await Promise.allSettled(sent.map(async ({ url, contents }, at) => {
+    const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+      method: "POST",
+      body: contents,
+      headers: { "X-Forwarded-For": `203.0.113.${at % CLIENTS}` },
+    });
+    const { storageId } = await response.json();
+    answered.set(storageId, sha256Of(contents));
+  }));
+  return sent.filter((_, at) => outcomes[at]?.status === "rejected");
+}
+
+function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses none that was answered, and no URL", async () => {
   const dataDir = await Deno.makeTempDir();
   const answered = new Map<string, string>();
+  let interrupted: readonly Sent[] = [];
+  let repeated = 0;
   try {
     for (let round = 0; round <= rounds; round++) {
-      const server = await start(dataDir);
+      const server = await start(dataDir, ["--trusted-proxy", "127.0.0.1"]);
       try {
         for (const [id, sha256] of answered) {
           const bytes = await (await fetch(readUrl(server, id))).bytes();
-          assert.equal(createHash("sha256").update(bytes).digest("hex"), sha256, `round ${round}`);
+          assert.equal(sha256Of(bytes), sha256, `round ${round}`);
+        }
+        // A URL whose upload was cut off takes another; one whose answer was cut off says that it was used.
+        for (const { url, contents } of interrupted.slice(0, 20)) {
+          const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+            method: "POST",
+            body: contents,
+          });
+          const { storageId, errorData } = await response.json();
+          if (response.ok) {
+            answered.set(storageId, sha256Of(contents));
+            repeated++;
+          } else assert.equal(errorData.code, "upload_url_used", `round ${round}`);
         }
         if (round === rounds) break;
         const urls = await Promise.all(
           Array.from({ length: UPLOADS }, () => server.call("mutation", "files:generate")),
         );
-        const all = urls.map(async (url, at) => {
-          const contents = new Uint8Array(50_000 + at * 10_000).fill(at + round);
-          const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
-            method: "POST",
-            body: contents,
-          });
-          const { storageId } = await response.json();
-          answered.set(storageId, createHash("sha256").update(contents).digest("hex"));
-        });
-        const done = Promise.allSettled(all);
-        // The kill falls among the commits of the uploads.
+        const sent = urls.map((url, at) => ({
+          url: String(url),
+          contents: new Uint8Array(BYTES_MIN + at * BYTES_STEP).fill(at + round),
+        }));
         const before = answered.size;
-        while (answered.size < before + 3 + round * 5) await new Promise((resolve) => setTimeout(resolve, 1));
+        const unanswered = uploadAll(server, { sent, answered });
+        // The kill falls among the commits of the uploads.
+        while (answered.size < before + 3 + round * 25 % 150) {
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
         await server.kill();
-        await done;
+        interrupted = await unanswered;
+        assert.ok(interrupted.length > 0, "the kill came too late");
       } finally {
         await server[Symbol.asyncDispose]();
       }
       // Whatever has a blob's name is whole: its length is one of those sent, and all its bytes are alike.
       for (const path of await blobsIn(dataDir)) {
         const bytes = await Deno.readFile(path);
-        assert.equal((bytes.length - 50_000) % 10_000, 0, path);
+        assert.equal((bytes.length - BYTES_MIN) % BYTES_STEP, 0, path);
         assert.ok(bytes.every((byte) => byte === bytes[0]), path);
       }
     }
-    assert.ok(answered.size > 3);
+    assert.ok(answered.size > 3 * rounds && repeated > 0);
     assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "tmp"))], []);
   } finally {
     await Deno.remove(dataDir, { recursive: true });
