@@ -1,0 +1,110 @@
+/** The npm package as it is built: its sizes, in plain Node, and in a Vite project with React in two real browser tabs. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { ServerProcess } from "../../bench/support/server_process.ts";
+import { projectDir } from "../../bench/support/child.ts";
+import { launchChromium } from "../../support/chromium.ts";
+import { NodeProject } from "./support/node_project.ts";
+import { nodeScript } from "./support/node_script.ts";
+
+/** Texts of `syncline/server`, and of the package it brings along. */
+const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
+
+const FUNCTIONS = "tests/client/package/project/functions";
+
+/** Serves the project's functions, and a folder of static files if there is one. */
+async function serve(flags: readonly string[], test: (url: string) => Promise<void>): Promise<void> {
+  const dataDir = await Deno.makeTempDir();
+  try {
+    await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
+    await test(`http://127.0.0.1:${server.port}`);
+  } finally {
+    await Deno.remove(dataDir, { recursive: true });
+  }
+}
+
+async function buildPackage(): Promise<string> {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["task", "--quiet", "build:client"],
+    cwd: projectDir,
+    env: { NO_COLOR: "1" },
+  }).output();
+  assert(success, new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout);
+}
+
+Deno.test("the npm package is small and works where apps use it", async (t) => {
+  await t.step("the build prints the sizes, and they are within their limits", async () => {
+    const printed = await buildPackage();
+    // deno-lint-ignore no-console
+    console.log(printed.trimEnd());
+    const sizes = [...printed.matchAll(/: (\d+) bytes gzipped, within the limit of (\d+)/g)]
+      .map(([, bytes, max]) => [Number(bytes), Number(max)]);
+    assert.deepEqual(sizes.map(([, max]) => max), [15 * 1024, 5 * 1024]);
+    assert(sizes.every(([bytes = Infinity, max = 0]) => bytes > 1000 && bytes <= max));
+  });
+
+  const created = await NodeProject.create();
+  if (created.project === null) {
+    // deno-lint-ignore no-console
+    console.log(`npm cannot install here, so the package is not tried in projects:\n${created.reason}`);
+    return;
+  }
+  await using project = created.project;
+
+  await t.step("in plain Node it subscribes, calls and lets the program end", async () => {
+    await Deno.mkdir(join(project.dir, "script"));
+    await Deno.writeTextFile(join(project.dir, "script/notes.mjs"), nodeScript);
+    await project.node("node_modules/typescript/bin/tsc", "-p", "tsconfig.node.json");
+    await serve([], async (url) => {
+      const printed = JSON.parse(await project.node("script/notes.mjs", url));
+      assert.deepEqual(printed, {
+        texts: ["over HTTP", "over the socket"],
+        transport: "webSocket",
+        refused: true,
+      });
+    });
+  });
+
+  await t.step("in a Vite project the app's own functions type its calls", async () => {
+    await project.node("node_modules/typescript/bin/tsc", "-p", "tsconfig.json");
+  });
+
+  await t.step("a page that Vite builds is live in two tabs", async () => {
+    await project.node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn");
+    const script = await builtScript(project);
+    // What only functions need is left out: the package's texts about tables, and zod.
+    const needed = await Deno.readTextFile(join(projectDir, "dist/syncline/server.js"));
+    assert.match(needed, ONLY_FUNCTIONS);
+    assert.doesNotMatch(script, ONLY_FUNCTIONS);
+    await serve(["--static", join(project.dir, "dist")], async (url) => {
+      const browser = await launchChromium();
+      try {
+        const context = await browser.newContext();
+        const [here, there] = await Promise.all([context.newPage(), context.newPage()]);
+        const errors: string[] = [];
+        for (const page of [here, there]) {
+          page.on("pageerror", ({ message }) => errors.push(message));
+          await page.goto(url);
+          await page.getByRole("status").filter({ hasText: "webSocket" }).waitFor();
+        }
+        await here.getByRole("button", { name: "Add" }).click();
+        await there.getByText("note 0").waitFor();
+        await there.getByRole("button", { name: "Add" }).click();
+        await here.getByText("note 1").waitFor();
+        assert.deepEqual(await here.getByRole("listitem").allTextContents(), ["note 1", "note 0"]);
+        assert.deepEqual(errors, []);
+      } finally {
+        await browser.close();
+      }
+    });
+  });
+});
+
+async function builtScript(project: NodeProject): Promise<string> {
+  const assets = join(project.dir, "dist/assets");
+  for await (const { name } of Deno.readDir(assets)) {
+    if (name.endsWith(".js")) return await Deno.readTextFile(join(assets, name));
+  }
+  assert.fail("Vite has built no script");
+}
