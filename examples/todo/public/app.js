@@ -2,6 +2,9 @@
 import { SynclineClient } from "syncline/client";
 import { ItemList } from "./item_list.js";
 import { Pages } from "./pages.js";
+import { invitation, shareList } from "./sharing.js";
+import { uploadFile } from "./upload_file.js";
+import { openFile } from "./viewer.js";
 
 const client = new SynclineClient(location.origin);
 const byId = (id) => document.getElementById(id);
@@ -55,6 +58,7 @@ function showWho({ status }) {
   showProblem(null);
   openList(null);
   if (view !== "app") return;
+  joinIfInvited();
   endLists = client.subscribe("lists:mine", {}, (mine) => {
     lists = mine;
     showLists();
@@ -64,17 +68,19 @@ function showWho({ status }) {
 // Lists: the address of the page says which one is open.
 
 let lists = [];
+/** By list: its entry, and how to end the subscription to its count. */
 const counts = new Map();
 let openId = null;
 
 function showLists() {
-  for (const [id, end] of counts) {
+  for (const [id, { end }] of counts) {
     if (lists.some(({ _id }) => _id === id)) continue;
     end();
     counts.delete(id);
   }
   const shown = new Map([...byId("lists").children].map((item) => [item.dataset.id, item]));
   byId("lists").replaceChildren(...lists.map((list) => shown.get(list._id) ?? listEntry(list)));
+  for (const { _id, isShared } of lists) counts.get(_id).entry.classList.toggle("shared", isShared);
   byId("no-list").hidden = lists.length > 0;
   const wanted = decodeURIComponent(location.hash.slice(1));
   openList((lists.find(({ _id }) => _id === wanted) ?? lists[0])?._id ?? null);
@@ -92,11 +98,22 @@ function listEntry({ _id, title }) {
     count.textContent = open === 0 ? "" : open > 99 ? "99+" : String(open);
     count.setAttribute("aria-label", `${open} open`);
   };
-  counts.set(_id, client.subscribe("items:openCount", { list: _id }, show, showProblem));
+  counts.set(_id, { entry, end: client.subscribe("items:openCount", { list: _id }, show, showProblem) });
   return entry;
 }
 
-globalThis.addEventListener("hashchange", showLists);
+globalThis.addEventListener("hashchange", () => {
+  joinIfInvited();
+  showLists();
+});
+
+/** Follows a link that somebody shared; whoever is not signed in yet follows it afterwards. */
+async function joinIfInvited() {
+  const invite = invitation();
+  if (invite === null || document.body.dataset.view !== "app") return;
+  const list = await attempt(client.mutation("sharing:join", { invite }));
+  location.hash = list ?? "";
+}
 
 byId("new-list").addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -107,6 +124,15 @@ byId("new-list").addEventListener("submit", async (event) => {
   location.hash = list;
   byId("item-text").focus();
 });
+
+byId("share-list").addEventListener("click", () => {
+  shareList(byId("share"), { client, list: openId, attempt });
+});
+
+byId("leave-list").addEventListener(
+  "click",
+  () => attempt(client.mutation("sharing:leave", { list: openId })),
+);
 
 byId("remove-list").addEventListener("click", () => {
   const { title } = lists.find(({ _id }) => _id === openId) ?? {};
@@ -121,7 +147,27 @@ const items = new ItemList(byId("items"), {
   toggle: (item, done) => attempt(client.mutation("items:setDone", { item: item._id, done })),
   edit: (item, text) => attempt(client.mutation("items:edit", { item: item._id, text })),
   remove: (item) => attempt(client.mutation("items:remove", { item: item._id })),
+  upload: attachFile,
+  files: {
+    link: linkTo,
+    open: (file) => attempt(openFile(byId("viewer"), file, linkTo)),
+    remove: (file) => attempt(client.mutation("attachments:remove", { attachment: file._id })),
+  },
 });
+
+/** An address of a file's contents. It works for some minutes only, so it is asked for when it is needed. */
+function linkTo(file) {
+  return client.query("attachments:link", { attachment: file._id });
+}
+
+/** Uploads a file and attaches it. */
+async function attachFile({ _id: item }, file, options) {
+  const url = await client.mutation("attachments:uploadUrl", { item });
+  const stored = await uploadFile(url, file, options);
+  if (!await client.mutation("attachments:add", { item, file: stored })) {
+    throw new Error("The item has become full in the meantime");
+  }
+}
 
 const nothing = {
   all: "Nothing here yet. What comes first?",
@@ -136,6 +182,9 @@ let endSearch = () => {};
 
 function openList(id) {
   byId("list").hidden = id === null;
+  const { isMine = false } = lists.find(({ _id }) => _id === id) ?? {};
+  byId("share-list").hidden = byId("remove-list").hidden = !isMine;
+  byId("leave-list").hidden = isMine;
   for (const entry of byId("lists").children) {
     const link = entry.firstElementChild;
     if (entry.dataset.id === id) link.setAttribute("aria-current", "page");
