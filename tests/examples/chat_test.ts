@@ -38,6 +38,8 @@ async function serveChat(dataDir: string, port = 0): Promise<Server> {
 class Tab {
   readonly page: Page;
   readonly errors: string[] = [];
+  /** What the server says while it is held back; `null` while it passes. */
+  #held: (() => void)[] | null = null;
 
   private constructor(page: Page) {
     this.page = page;
@@ -47,9 +49,37 @@ class Tab {
   static async open(browser: Browser, { url, name }: { url: string; name: string }): Promise<Tab> {
     const context = await browser.newContext();
     const tab = new Tab(await context.newPage());
+    await tab.page.routeWebSocket(/\/api\/sync$/, (socket) => {
+      const server = socket.connectToServer();
+      server.onMessage((message) => {
+        if (tab.#held === null) socket.send(message);
+        else tab.#held.push(() => socket.send(message));
+      });
+    });
     await tab.page.goto(url);
     await tab.page.getByLabel("Your name").fill(name);
     return tab;
+  }
+
+  /** Holds the server's messages back from now on. */
+  holdAnswers(): void {
+    this.#held ??= [];
+  }
+
+  /** Lets the server's messages through, those first that were held back. */
+  passAnswers(): void {
+    const held = this.#held ?? [];
+    this.#held = null;
+    for (const pass of held) pass();
+  }
+
+  async signUp(email: string, password: string): Promise<void> {
+    await this.page.getByRole("button", { name: "Sign in" }).click();
+    await this.page.getByRole("button", { name: "I have no account yet" }).click();
+    await this.page.getByLabel("Email address").fill(email);
+    await this.page.getByLabel("Password").fill(password);
+    await this.page.getByRole("button", { name: "Create account" }).click();
+    await this.page.getByText("Signed in", { exact: true }).waitFor();
   }
 
   async say(text: string): Promise<void> {
@@ -114,6 +144,106 @@ Deno.test("two tabs chat: messages, channels and names appear in the other at on
     await linus.page.getByRole("link", { name: "deep-sea" }).click();
     await linus.sees("Ada", "Only here");
     assert.deepEqual(await linus.bodies(), ["Only here"]);
+  });
+});
+
+Deno.test("one signs up and is marked as such, a guest reads and writes, and a reload keeps the sign-in", async () => {
+  await withTabs(async ({ ada, linus }) => {
+    await ada.page.getByRole("button", { name: "Sign in" }).click();
+    await ada.page.getByLabel("Email address").fill("ada@example.com");
+    await ada.page.getByLabel("Password").fill("no such account");
+    await ada.page.getByRole("dialog").getByRole("button", { name: "Sign in" }).click();
+    await ada.page.getByRole("alert").filter({ hasText: "is wrong" }).waitFor();
+    await ada.page.getByRole("button", { name: "Stay a guest" }).click();
+    await ada.signUp("ada@example.com", "correct horse");
+    await ada.say("Hello from an account");
+    await linus.sees("Ada", "Hello from an account");
+    assert.equal(await linus.page.locator(".message .member").count(), 1);
+    // A guest may take any name, and still looks like a guest.
+    await linus.page.getByLabel("Your name").fill("Ada");
+    await linus.say("Hello from a guest");
+    await ada.sees("Ada", "Hello from a guest");
+    assert.equal(await ada.page.locator(".message .member").count(), 1);
+    assert.equal(await ada.page.locator(".message.mine").count(), 1);
+
+    await ada.page.reload();
+    await ada.page.getByText("Signed in", { exact: true }).waitFor();
+    await ada.say("Still me");
+    await linus.sees("Ada", "Still me");
+    assert.equal(await linus.page.locator(".message .member").count(), 2);
+    await ada.page.getByRole("button", { name: "Sign out" }).click();
+    await ada.page.getByLabel("Your name").waitFor();
+    await ada.say("Somebody else");
+    await linus.sees("Ada", "Somebody else");
+    assert.equal(await linus.page.locator(".message .member").count(), 2);
+  });
+});
+
+Deno.test("who is writing is shown to the others, until the message is there or given up", async () => {
+  await withTabs(async ({ ada, linus }) => {
+    await ada.connection("Live");
+    const writing = linus.page.getByText("Ada is writing…");
+    const box = ada.page.getByRole("textbox", { name: "Message" });
+    await box.pressSequentially("Hel");
+    await writing.waitFor();
+    assert.equal(await ada.page.getByText("is writing").count(), 0, "one's own row is shown");
+    await box.pressSequentially("lo");
+    await box.press("Enter");
+    await linus.sees("Ada", "Hello");
+    await writing.waitFor({ state: "detached" });
+    await box.pressSequentially("never mind");
+    await writing.waitFor();
+    await box.fill("");
+    await writing.waitFor({ state: "detached" });
+    // A page that goes without a word: its row grows old, and the cron removes it.
+    await box.pressSequentially("gone");
+    await writing.waitFor();
+    await ada.page.context().setOffline(true);
+    await ada.page.close();
+    await writing.waitFor({ state: "detached", timeout: 30_000 });
+  });
+});
+
+Deno.test("a message is shown before the server answers, and stays the same element when it does", async () => {
+  await withTabs(async ({ ada, linus }) => {
+    await ada.connection("Live");
+    ada.holdAnswers();
+    await ada.say("at once");
+    const message = ada.page.locator(".message").filter({ hasText: "at once" });
+    await message.waitFor();
+    await linus.sees("Ada", "at once");
+    assert.match(await message.getAttribute("class") ?? "", /pending/);
+    await message.evaluate((element) => Object.assign(element, { isTheSame: true }));
+    ada.passAnswers();
+    await ada.sees("Ada", "at once");
+    assert.equal(await message.evaluate((element) => "isTheSame" in element), true);
+    assert.deepEqual(await ada.bodies(), ["at once"]);
+  });
+});
+
+Deno.test("earlier messages come above what is read, which stays where it is", async () => {
+  await withTabs(async ({ ada, linus }) => {
+    await ada.connection("Live");
+    const bodies = Array.from({ length: 70 }, (_, n) => `message ${n + 1}`);
+    for (const body of bodies) await linus.say(body);
+    await ada.sees("Linus", "message 70");
+    assert.equal((await ada.bodies()).length, 50);
+    const first = ada.page.locator(".message").filter({ hasText: /^.*message 21$/ });
+    await ada.page.getByRole("button", { name: "Show earlier messages" }).scrollIntoViewIfNeeded();
+    const before = await first.boundingBox();
+    await ada.page.getByRole("button", { name: "Show earlier messages" }).click();
+    await ada.page.locator(".message").filter({ hasText: /^.*message 1$/ }).waitFor({ state: "attached" });
+    assert.deepEqual(await ada.bodies(), bodies);
+    const after = await first.boundingBox();
+    assert.ok(
+      Math.abs((after?.y ?? NaN) - (before?.y ?? NaN)) < 40,
+      `moved from ${before?.y} to ${after?.y}`,
+    );
+    // What comes while earlier messages are read is announced, and one click away.
+    await linus.say("news");
+    await ada.page.getByRole("button", { name: "New messages" }).click();
+    await ada.page.locator(".message").filter({ hasText: "news" }).waitFor();
+    await ada.page.getByRole("button", { name: "New messages" }).waitFor({ state: "detached" });
   });
 });
 

@@ -1,6 +1,7 @@
 /** Reading and writing messages. */
-import { UserError } from "syncline/server";
+import { paginationOpts, UserError } from "syncline/server";
 import { z } from "zod";
+import { speaker } from "./people.ts";
 import { mutation, query } from "./schema.ts";
 
 /** The newest 50 messages of a channel, newest first. Live: subscribers see every new message. */
@@ -11,14 +12,21 @@ export const list = query({
       .take(50),
 });
 
-/** Posts a message and returns its id. */
+/** All messages of a channel, page by page, newest first. */
+export const page = query({
+  args: { channel: z.string(), paginationOpts },
+  handler: async (ctx, { channel, paginationOpts }) =>
+    await ctx.db.query("messages").withIndex("by_channel", (q) => q.eq("channel", channel)).order("desc")
+      .paginate(paginationOpts),
+});
+
+/** Posts a message and returns its id. `name` counts for guests; who is signed in has the name of the account. */
 export const send = mutation({
   args: { channel: z.string().max(32), name: z.string().max(40), body: z.string().max(2000) },
   handler: async (ctx, args) => {
-    const name = args.name.trim();
     const body = args.body.trim();
     if (body === "") throw new UserError("empty_message", "Say something", { field: "body" });
-    if (name === "") throw new UserError("no_name", "Tell the others your name first", { field: "name" });
-    return await ctx.db.insert("messages", { channel: args.channel, name, body });
+    const person = await speaker(ctx, args.name);
+    return await ctx.db.insert("messages", { channel: args.channel, body, ...person });
   },
 });

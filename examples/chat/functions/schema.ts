@@ -1,14 +1,45 @@
 /** The tables of the chat. */
-import { createFunctions, defineSchema, defineTable } from "syncline/server";
+import {
+  createFunctions,
+  type DataModelOf,
+  defineSchema,
+  defineTable,
+  type Doc as DocOf,
+  id,
+  type QueryCtx,
+} from "syncline/server";
 import { z } from "zod";
 
 const schema = defineSchema({
   channels: defineTable({ name: z.string() }).index("by_name", ["name"]),
-  messages: defineTable({ channel: z.string(), name: z.string(), body: z.string() })
-    .index("by_channel", ["channel"]),
+  messages: defineTable({
+    channel: z.string(),
+    name: z.string(),
+    body: z.string(),
+    /** Who wrote it; guests have no account. */
+    author: id("_users").optional(),
+  }).index("by_channel", ["channel"]),
+  /** Who is writing a message right now; a row for each open page that says so. */
+  typing: defineTable({
+    channel: z.string(),
+    name: z.string(),
+    /** The page's own secret: it changes this row and no other. */
+    page: z.string(),
+    /** When the page said so last, in milliseconds since the epoch. */
+    at: z.number(),
+  })
+    .index("by_channel", ["channel"])
+    .index("by_page", ["page"])
+    .index("by_at", ["at"]),
 });
 
 export default schema;
 
+/** A document of a table: `Doc<"messages">`. */
+export type Doc<Table extends keyof typeof schema["tables"]> = DocOf<typeof schema, Table>;
+
+/** `ctx` of a query or a mutation, for functions that both call. */
+export type Ctx = QueryCtx<DataModelOf<typeof schema>>;
+
 /** The builders whose `ctx.db` knows these tables. */
-export const { query, mutation } = createFunctions(schema);
+export const { query, mutation, internalMutation } = createFunctions(schema);

@@ -1,153 +1,692 @@
-/** The chat page: joins the client with the parts of the page. */
+// app/main.tsx
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
 import { SynclineClient } from "syncline/client";
-import { showConnection } from "./connection.js";
-import { MessageList, paintAvatar } from "./message_list.js";
+import { SynclineProvider } from "syncline/react";
 
-const DEFAULT_CHANNELS = ["general", "random"];
-const MESSAGES_SHOWN = 50;
+// app/chat.tsx
+import { useRef as useRef4, useState as useState9 } from "react";
+import { Unauthenticated as Unauthenticated2, useMutation as useMutation2, useQuery as useQuery2 } from "syncline/react";
 
-const client = new SynclineClient(location.origin);
+// app/api.ts
+import { createApi } from "syncline/client";
+var { api } = createApi();
 
-const byId = (id) => document.getElementById(id);
-const composer = byId("composer");
-const body = byId("body");
-const myName = byId("my-name");
-const problem = byId("problem");
-
-const messages = new MessageList({
-  list: byId("messages"),
-  scroller: byId("scroller"),
-  empty: byId("empty"),
-  newer: byId("newer"),
-});
-
-showConnection(client, { text: byId("connection"), retry: byId("reconnect") });
-
-// Channels: the address of the page says which one is open.
-
-let channel = "";
-let channels = DEFAULT_CHANNELS;
-let unsubscribe = () => {};
-
-function openChannel() {
-  const name = decodeURIComponent(location.hash.slice(1)) || "general";
-  if (name === channel) return;
-  channel = name;
-  byId("channel-title").textContent = channel;
-  document.title = `#${channel} · Syncline chat`;
-  showChannels();
-  unsubscribe();
-  messages.clear();
-  unsubscribe = client.subscribe(
-    "messages:list",
-    { channel },
-    (newestFirst) => messages.show(newestFirst.toReversed()),
-    (error) => showProblem(`Cannot read the messages: ${error.message}`),
+// app/composer.tsx
+import { useRef, useState } from "react";
+import { jsx, jsxs } from "react/jsx-runtime";
+function Composer({ channel, problem, onInput, onSend }) {
+  const [text, setText] = useState("");
+  const box = useRef(null);
+  const submit = async () => {
+    const body = text.trim();
+    if (body === "") return;
+    setText("");
+    box.current?.focus();
+    if (!await onSend(body)) setText((now) => now === "" ? body : now);
+  };
+  const onKeyDown = (event) => {
+    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    void submit();
+  };
+  return /* @__PURE__ */ jsxs(
+    "form",
+    {
+      className: "composer",
+      onSubmit: (event) => {
+        event.preventDefault();
+        void submit();
+      },
+      children: [
+        problem !== "" && /* @__PURE__ */ jsx("p", { className: "problem", role: "alert", children: problem }),
+        /* @__PURE__ */ jsx(
+          "textarea",
+          {
+            ref: box,
+            "aria-label": "Message",
+            rows: 1,
+            maxLength: 2e3,
+            placeholder: `Write to #${channel}`,
+            enterKeyHint: "send",
+            autoComplete: "off",
+            autoFocus: true,
+            value: text,
+            onKeyDown,
+            onChange: (event) => {
+              setText(event.target.value);
+              onInput(event.target.value);
+            }
+          }
+        ),
+        /* @__PURE__ */ jsxs("button", { type: "submit", className: "send", children: [
+          /* @__PURE__ */ jsx("span", { className: "visually-hidden", children: "Send" }),
+          /* @__PURE__ */ jsx("svg", { viewBox: "0 0 24 24", width: "20", height: "20", "aria-hidden": "true", children: /* @__PURE__ */ jsx(
+            "path",
+            {
+              d: "M4.5 12h9M4 4.5l16 7.5-16 7.5 2.2-7.5z",
+              fill: "none",
+              stroke: "currentColor",
+              strokeWidth: "1.8",
+              strokeLinejoin: "round",
+              strokeLinecap: "round"
+            }
+          ) })
+        ] })
+      ]
+    }
   );
 }
 
-function showChannels() {
-  const items = [...new Set([...DEFAULT_CHANNELS, ...channels, channel])].map((name) => {
-    const link = document.createElement("a");
-    link.href = `#${encodeURIComponent(name)}`;
-    link.textContent = name;
-    if (name === channel) link.setAttribute("aria-current", "page");
-    const item = document.createElement("li");
-    item.append(link);
-    return item;
-  });
-  byId("channels").replaceChildren(...items);
+// app/connection.tsx
+import { useEffect, useState as useState2 } from "react";
+import { useConnectionState, useSyncline } from "syncline/react";
+import { jsx as jsx2, jsxs as jsxs2 } from "react/jsx-runtime";
+var SLOW_MS = 2e3;
+function Connection() {
+  const client2 = useSyncline();
+  const state = useConnectionState();
+  const isSlow = useIsSlow(state.inflightMutations > 0);
+  const { label, phase } = describe(state, isSlow);
+  return /* @__PURE__ */ jsxs2("div", { className: "connection", role: "status", children: [
+    /* @__PURE__ */ jsx2("span", { className: "connection-text", "data-phase": phase, children: label }),
+    state.phase === "waiting" && state.retries >= 2 && /* @__PURE__ */ jsx2("button", { type: "button", onClick: () => client2.reconnectNow(), children: "Try now" })
+  ] });
 }
-
-globalThis.addEventListener("hashchange", openChannel);
-openChannel();
-
-client.subscribe("channels:list", {}, (names) => {
-  channels = names;
-  showChannels();
-}, (error) => showProblem(`Cannot read the channels: ${error.message}`));
-
-byId("new-channel").addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const input = byId("channel-name");
-  try {
-    const name = await client.mutation("channels:create", { name: input.value });
-    input.value = "";
-    showProblem("");
-    location.hash = encodeURIComponent(name);
-  } catch (error) {
-    showProblem(error.message);
+function useIsSlow(isBusy) {
+  const client2 = useSyncline();
+  const [isSlow, setIsSlow] = useState2(false);
+  useEffect(() => {
+    if (!isBusy) return setIsSlow(false);
+    const look = () => setIsSlow((client2.connectionState().oldestCallAgeMs ?? 0) > SLOW_MS);
+    const timer = setInterval(look, 1e3);
+    return () => clearInterval(timer);
+  }, [client2, isBusy]);
+  return isSlow;
+}
+function describe(state, isSlow) {
+  if (state.isConnected) {
+    return isSlow ? { label: "Sending…", phase: "busy" } : { label: "Live", phase: "live" };
   }
+  if (!state.hasEverConnected && state.retries === 0) return { label: "Connecting…", phase: "connecting" };
+  const waiting = state.inflightMutations;
+  const unsent = waiting === 0 ? "" : waiting === 1 ? " · 1 message waits" : ` · ${waiting} messages wait`;
+  return { label: `Offline, reconnecting${unsent}`, phase: "offline" };
+}
+
+// app/me.tsx
+import { Authenticated, Unauthenticated, useAuth } from "syncline/react";
+
+// app/avatar.tsx
+import { jsx as jsx3 } from "react/jsx-runtime";
+function Avatar({ name }) {
+  let hue = 0;
+  for (const letter of name) hue = (hue * 31 + (letter.codePointAt(0) ?? 0)) % 360;
+  return /* @__PURE__ */ jsx3("span", { className: "avatar", "aria-hidden": "true", style: { "--hue": hue }, children: [...name][0]?.toUpperCase() ?? "?" });
+}
+
+// app/me.tsx
+import { jsx as jsx4, jsxs as jsxs3 } from "react/jsx-runtime";
+function Me({ person, guestName, onGuestName, onSignIn }) {
+  const { isAuthenticated } = useAuth();
+  return /* @__PURE__ */ jsxs3("div", { className: "me", children: [
+    /* @__PURE__ */ jsx4(Avatar, { name: person.name }),
+    isAuthenticated ? /* @__PURE__ */ jsxs3("p", { children: [
+      /* @__PURE__ */ jsx4("span", { children: "Signed in" }),
+      /* @__PURE__ */ jsx4("strong", { children: person.name })
+    ] }) : /* @__PURE__ */ jsxs3("label", { children: [
+      /* @__PURE__ */ jsx4("span", { children: "Your name" }),
+      /* @__PURE__ */ jsx4(
+        "input",
+        {
+          maxLength: 40,
+          autoComplete: "nickname",
+          required: true,
+          value: guestName,
+          onChange: (event) => onGuestName(event.target.value)
+        }
+      )
+    ] }),
+    /* @__PURE__ */ jsx4(Authenticated, { children: /* @__PURE__ */ jsx4(SignOut, {}) }),
+    /* @__PURE__ */ jsx4(Unauthenticated, { children: /* @__PURE__ */ jsx4("button", { type: "button", className: "quiet", onClick: onSignIn, children: "Sign in" }) })
+  ] });
+}
+function SignOut() {
+  const { auth } = useAuth();
+  return (
+    // When the server cannot be reached the session ends there later; here it has ended.
+    /* @__PURE__ */ jsx4("button", { type: "button", className: "quiet", onClick: () => void auth.signOut().catch(() => {
+    }), children: "Sign out" })
+  );
+}
+
+// app/message_list.tsx
+import { useEffect as useEffect2, useLayoutEffect, useMemo, useRef as useRef2, useState as useState3 } from "react";
+import { usePaginatedQuery } from "syncline/react";
+
+// app/message_item.tsx
+import { memo } from "react";
+import { jsx as jsx5, jsxs as jsxs4 } from "react/jsx-runtime";
+var GROUP_MS = 5 * 60 * 1e3;
+var timeFormat = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit" });
+var dateFormat = new Intl.DateTimeFormat(void 0, { dateStyle: "full", timeStyle: "short" });
+var MessageItem = memo(function MessageItem2({ message, previous, isMine }) {
+  const { name, author, body, pending, _creationTime } = message;
+  const isContinued = previous !== null && previous.name === name && previous.author === author && _creationTime - previous._creationTime < GROUP_MS;
+  const sentAt = new Date(_creationTime);
+  const classes = ["message", isContinued && "continued", pending && "pending", isMine && "mine"];
+  return /* @__PURE__ */ jsxs4("li", { className: classes.filter(Boolean).join(" "), children: [
+    /* @__PURE__ */ jsx5(Avatar, { name }),
+    /* @__PURE__ */ jsxs4("p", { className: "message-head", children: [
+      /* @__PURE__ */ jsx5("strong", { className: "name", children: name }),
+      author !== void 0 && /* @__PURE__ */ jsx5("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
+      " ",
+      /* @__PURE__ */ jsx5("time", { className: "time", dateTime: sentAt.toISOString(), title: dateFormat.format(sentAt), children: timeFormat.format(sentAt) }),
+      " ",
+      /* @__PURE__ */ jsx5("span", { className: "sending", children: "sending…" })
+    ] }),
+    /* @__PURE__ */ jsx5("p", { className: "message-body", children: body })
+  ] });
 });
 
-// Messages: shown at once, before the server has them; offline they wait and are sent later, exactly once.
-
-let localMessages = 0;
-
-async function send(text) {
-  const message = { channel, name: myName.value.trim(), body: text };
-  const local = { ...message, _id: `local-${++localMessages}`, _creationTime: Date.now(), pending: true };
-  messages.follow();
-  try {
-    await client.mutation("messages:send", message, {
-      optimisticUpdate(store) {
-        const shown = store.getQuery("messages:list", { channel: message.channel });
-        if (shown === undefined) return;
-        const next = [local, ...shown].slice(0, MESSAGES_SHOWN);
-        store.setQuery("messages:list", { channel: message.channel }, next);
-      },
-    });
-    showProblem("");
-  } catch (error) {
-    showProblem(error.message);
-    // What was written is not lost: it goes back to where it came from, unless something new stands there.
-    if (body.value === "") body.value = text;
-    if (error.code === "no_name") myName.focus();
+// app/message_keys.ts
+var MessageKeys = class {
+  #messages = [];
+  /** Keys by message id. */
+  #keys = /* @__PURE__ */ new Map();
+  /** The key of each message. Messages that are new take the keys of the pending ones they are the real form of. */
+  of(messages) {
+    if (messages === this.#messages) return this.#keys;
+    const present = new Set(messages.map(({ _id }) => _id));
+    const gone = this.#messages.filter(({ _id, pending }) => pending && !present.has(_id));
+    const keys = /* @__PURE__ */ new Map();
+    for (const message of messages) {
+      let key = this.#keys.get(message._id);
+      if (key === void 0) {
+        const at = gone.findIndex(({ name, body }) => name === message.name && body === message.body);
+        const [pending] = at < 0 ? [] : gone.splice(at, 1);
+        key = (pending && this.#keys.get(pending._id)) ?? message._id;
+      }
+      keys.set(message._id, key);
+    }
+    this.#messages = messages;
+    this.#keys = keys;
+    return keys;
   }
-}
-
-composer.addEventListener("submit", (event) => {
-  event.preventDefault();
-  const text = body.value.trim();
-  if (text === "") return;
-  body.value = "";
-  body.focus();
-  send(text);
-});
-
-body.addEventListener("keydown", (event) => {
-  // While a word is being composed, Enter belongs to the input method.
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  composer.requestSubmit();
-});
-
-function showProblem(text) {
-  problem.textContent = text;
-  problem.hidden = text === "";
-}
-
-// The name: kept in this browser.
-
-myName.value = storedName() ?? `Guest ${100 + Math.floor(Math.random() * 900)}`;
-const showMyName = () => {
-  messages.owner = myName.value.trim();
-  paintAvatar(byId("my-avatar"), myName.value.trim());
 };
-showMyName();
-myName.addEventListener("input", () => {
-  showMyName();
-  try {
-    localStorage.setItem("chat-name", myName.value);
-  } catch {
-    // Without storage the name lasts as long as the page.
-  }
-});
 
-function storedName() {
+// app/message_list.tsx
+import { jsx as jsx6, jsxs as jsxs5 } from "react/jsx-runtime";
+var FOLLOW_PX = 80;
+var PAGE = 50;
+function MessageList({ channel, me, sent }) {
+  const { results, status, isLoading, loadMore } = usePaginatedQuery(
+    api.messages.page,
+    { channel },
+    { initialNumItems: PAGE }
+  );
+  const messages = useMemo(() => results.toReversed(), [results]);
+  const [memory] = useState3(() => new MessageKeys());
+  const keys = memory.of(messages);
+  const isThere = status !== "LoadingFirstPage";
+  const { scroller, hasNewer, follow } = usePlace({ messages, sent });
+  const [isOpen, setIsOpen] = useState3(false);
+  useEffect2(() => setIsOpen(isThere), [isThere]);
+  return /* @__PURE__ */ jsxs5("div", { className: "messages-frame", children: [
+    /* @__PURE__ */ jsxs5("div", { ref: scroller, className: "scroller", tabIndex: 0, "aria-label": "Messages", role: "group", children: [
+      isThere && messages.length === 0 && /* @__PURE__ */ jsxs5("p", { className: "empty", children: [
+        /* @__PURE__ */ jsx6("strong", { children: "It is quiet in here." }),
+        "Open this page in a second window and say hello: what you type in one appears in the other."
+      ] }),
+      (status === "CanLoadMore" || status === "LoadingMore") && /* @__PURE__ */ jsx6(
+        "button",
+        {
+          type: "button",
+          className: "quiet earlier",
+          disabled: isLoading,
+          onClick: () => loadMore(),
+          children: isLoading ? "Loading…" : "Show earlier messages"
+        }
+      ),
+      /* @__PURE__ */ jsx6(
+        "ol",
+        {
+          className: isOpen ? "messages open" : "messages",
+          role: "log",
+          "aria-live": "polite",
+          "aria-relevant": "additions",
+          children: messages.map((message, i) => /* @__PURE__ */ jsx6(
+            MessageItem,
+            {
+              message,
+              previous: messages[i - 1] ?? null,
+              isMine: me.author === void 0 ? message.author === void 0 && message.name === me.name : message.author === me.author
+            },
+            keys.get(message._id)
+          ))
+        }
+      )
+    ] }),
+    hasNewer && /* @__PURE__ */ jsx6("button", { type: "button", className: "newer", onClick: follow, children: "New messages ↓" })
+  ] });
+}
+function usePlace({ messages, sent }) {
+  const scroller = useRef2(null);
+  const isFollowing = useRef2(true);
+  const before = useRef2({ first: "", last: "", height: 0 });
+  const [hasNewer, setHasNewer] = useState3(false);
+  const follow = () => {
+    isFollowing.current = true;
+    setHasNewer(false);
+    if (scroller.current !== null) scroller.current.scrollTop = scroller.current.scrollHeight;
+  };
+  useEffect2(() => {
+    const element = scroller.current;
+    if (element === null) return;
+    const onScroll = () => {
+      isFollowing.current = element.scrollHeight - element.scrollTop - element.clientHeight < FOLLOW_PX;
+      if (isFollowing.current) setHasNewer(false);
+    };
+    const resized = new ResizeObserver(() => {
+      if (isFollowing.current) element.scrollTop = element.scrollHeight;
+    });
+    element.addEventListener("scroll", onScroll, { passive: true });
+    resized.observe(element);
+    return () => {
+      element.removeEventListener("scroll", onScroll);
+      resized.disconnect();
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (sent > 0) follow();
+  }, [sent]);
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element === null) return;
+    const { first, last, height } = before.current;
+    const now = {
+      first: messages[0]?._id ?? "",
+      last: messages.at(-1)?._id ?? "",
+      height: element.scrollHeight
+    };
+    before.current = now;
+    if (isFollowing.current) element.scrollTop = element.scrollHeight;
+    else if (now.first !== first && now.last === last) element.scrollTop += now.height - height;
+    else if (now.last !== last) setHasNewer(true);
+  }, [messages]);
+  return { scroller, hasNewer, follow };
+}
+
+// app/send.ts
+import { useCallback, useState as useState4 } from "react";
+import { useSyncline as useSyncline2 } from "syncline/react";
+var localMessages = 0;
+function useSend({ channel, guestName, person }) {
+  const client2 = useSyncline2();
+  const [sent, setSent] = useState4(0);
+  const send = useCallback(async (body) => {
+    setSent((count) => count + 1);
+    const local = {
+      _id: `local-${++localMessages}`,
+      _creationTime: Date.now(),
+      channel,
+      body,
+      ...person,
+      pending: true
+    };
+    await client2.mutation(api.messages.send, { channel, name: guestName, body }, {
+      optimisticUpdate: (store) => showFirst(store, local)
+    });
+  }, [client2, channel, guestName, person.name, person.author]);
+  return { send, sent };
+}
+function showFirst(store, message) {
+  for (const { args, value } of store.getAllQueries(api.messages.page)) {
+    if (args.channel !== message.channel || args.paginationOpts.cursor !== null) continue;
+    store.setQuery(api.messages.page, args, { ...value, page: [message, ...value.page] });
+  }
+}
+
+// app/sign_in.tsx
+import { useId, useState as useState5 } from "react";
+import { useAuth as useAuth2 } from "syncline/react";
+import { jsx as jsx7, jsxs as jsxs6 } from "react/jsx-runtime";
+function SignIn({ dialog, guestName }) {
+  const { auth } = useAuth2();
+  const [isNew, setIsNew] = useState5(false);
+  const [isBusy, setIsBusy] = useState5(false);
+  const [notice, setNotice] = useState5(null);
+  const title = useId();
+  const submit = async (fields) => {
+    const [email, password] = ["email", "password"].map((name) => String(fields.get(name)));
+    if (email === void 0 || password === void 0) return;
+    setIsBusy(true);
+    setNotice(null);
+    try {
+      if (!isNew) await auth.signIn({ email, password });
+      else if ((await auth.signUp({ email, password, name: guestName.trim() })).verificationRequired) {
+        setNotice({ isProblem: false, text: "Follow the link in the mail you get, then sign in." });
+        setIsNew(false);
+      }
+    } catch (error) {
+      setNotice({ isProblem: true, text: error instanceof Error ? error.message : String(error) });
+    } finally {
+      setIsBusy(false);
+    }
+  };
+  return /* @__PURE__ */ jsx7("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs6(
+    "form",
+    {
+      onSubmit: (event) => {
+        event.preventDefault();
+        void submit(new FormData(event.currentTarget));
+      },
+      children: [
+        /* @__PURE__ */ jsx7("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
+        /* @__PURE__ */ jsx7("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Somebody"}.` : "With an account your messages carry a mark that no guest can have." }),
+        /* @__PURE__ */ jsxs6("label", { children: [
+          "Email address",
+          /* @__PURE__ */ jsx7("input", { name: "email", type: "email", autoComplete: "email", required: true })
+        ] }),
+        /* @__PURE__ */ jsxs6("label", { children: [
+          "Password",
+          /* @__PURE__ */ jsx7(
+            "input",
+            {
+              name: "password",
+              type: "password",
+              autoComplete: isNew ? "new-password" : "current-password",
+              minLength: isNew ? 8 : void 0,
+              required: true
+            }
+          )
+        ] }),
+        notice !== null && /* @__PURE__ */ jsx7("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
+        /* @__PURE__ */ jsxs6("div", { className: "buttons", children: [
+          /* @__PURE__ */ jsx7("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
+          /* @__PURE__ */ jsx7("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
+        ] }),
+        /* @__PURE__ */ jsx7(
+          "button",
+          {
+            type: "button",
+            className: "link",
+            onClick: () => {
+              setIsNew(!isNew);
+              setNotice(null);
+            },
+            children: isNew ? "I have an account" : "I have no account yet"
+          }
+        )
+      ]
+    }
+  ) });
+}
+
+// app/sidebar.tsx
+import { useState as useState6 } from "react";
+import { jsx as jsx8, jsxs as jsxs7 } from "react/jsx-runtime";
+var DEFAULT_CHANNELS = ["general", "random"];
+function Sidebar({ channels, open, onCreate, children }) {
+  const names = [.../* @__PURE__ */ new Set([...DEFAULT_CHANNELS, ...channels, open])];
+  return /* @__PURE__ */ jsxs7("aside", { className: "sidebar", children: [
+    /* @__PURE__ */ jsxs7("div", { className: "brand", children: [
+      /* @__PURE__ */ jsx8(Logo, {}),
+      /* @__PURE__ */ jsx8("span", { children: "Syncline chat" })
+    ] }),
+    /* @__PURE__ */ jsxs7("nav", { "aria-label": "Channels", children: [
+      /* @__PURE__ */ jsx8("h2", { children: "Channels" }),
+      /* @__PURE__ */ jsx8("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx8("li", { children: /* @__PURE__ */ jsx8("a", { href: `#${encodeURIComponent(name)}`, "aria-current": name === open ? "page" : void 0, children: name }) }, name)) }),
+      /* @__PURE__ */ jsx8(NewChannel, { onCreate })
+    ] }),
+    children
+  ] });
+}
+function NewChannel({ onCreate }) {
+  const [name, setName] = useState6("");
+  return /* @__PURE__ */ jsxs7(
+    "form",
+    {
+      className: "new-channel",
+      onSubmit: async (event) => {
+        event.preventDefault();
+        if (await onCreate(name)) setName("");
+      },
+      children: [
+        /* @__PURE__ */ jsx8(
+          "input",
+          {
+            "aria-label": "Name of a new channel",
+            maxLength: 32,
+            placeholder: "New channel",
+            autoComplete: "off",
+            required: true,
+            value: name,
+            onChange: (event) => setName(event.target.value)
+          }
+        ),
+        /* @__PURE__ */ jsx8("button", { type: "submit", "aria-label": "Create the channel", children: "+" })
+      ]
+    }
+  );
+}
+function Logo() {
+  return /* @__PURE__ */ jsxs7("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
+    /* @__PURE__ */ jsx8("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
+    /* @__PURE__ */ jsx8(
+      "path",
+      {
+        d: "M7 12c5-5 13 5 18 0M7 20c5-5 13 5 18 0",
+        fill: "none",
+        stroke: "var(--on-accent)",
+        strokeWidth: "3",
+        strokeLinecap: "round"
+      }
+    )
+  ] });
+}
+
+// app/typing.tsx
+import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
+import { useMutation, useQuery, useSyncline as useSyncline3 } from "syncline/react";
+import { Fragment, jsx as jsx9, jsxs as jsxs8 } from "react/jsx-runtime";
+var RENEW_MS = 3e3;
+var PAUSE_MS = 5e3;
+var page = randomId();
+function useTyping(channel, guestName) {
+  const client2 = useSyncline3();
+  const set = useMutation(api.typing.set);
+  const [ownRow, setOwnRow] = useState7(null);
+  const saidAt = useRef3(0);
+  const pause = useRef3(void 0);
+  const say = useCallback2((isTyping) => {
+    saidAt.current = isTyping ? performance.now() : 0;
+    if (!client2.connectionState().isConnected) return;
+    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(setOwnRow, () => {
+    });
+  }, [client2, set, channel, guestName]);
+  const stop = useCallback2(() => {
+    clearTimeout(pause.current);
+    if (saidAt.current !== 0) say(false);
+  }, [say]);
+  const touch = useCallback2((text) => {
+    if (text.trim() === "") return stop();
+    clearTimeout(pause.current);
+    pause.current = setTimeout(stop, PAUSE_MS);
+    if (saidAt.current === 0 || performance.now() - saidAt.current > RENEW_MS) say(true);
+  }, [say, stop]);
+  const latest = useRef3(stop);
+  useEffect3(() => {
+    latest.current = stop;
+  });
+  useEffect3(() => {
+    const leave = () => latest.current();
+    globalThis.addEventListener("pagehide", leave);
+    return () => {
+      globalThis.removeEventListener("pagehide", leave);
+      leave();
+    };
+  }, [channel]);
+  return { ownRow, touch, stop };
+}
+function TypingLine({ channel, ownRow }) {
+  const rows = useQuery(api.typing.list, { channel });
+  const names = [...new Set(rows?.filter(({ _id }) => _id !== ownRow).map(({ name }) => name))];
+  return /* @__PURE__ */ jsx9("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs8(Fragment, { children: [
+    /* @__PURE__ */ jsxs8("span", { className: "dots", "aria-hidden": "true", children: [
+      /* @__PURE__ */ jsx9("i", {}),
+      /* @__PURE__ */ jsx9("i", {}),
+      /* @__PURE__ */ jsx9("i", {})
+    ] }),
+    sentence(names)
+  ] }) });
+}
+function sentence(names) {
+  if (names.length > 3) return "Several people are writing…";
+  const last = names.at(-1);
+  return names.length === 1 ? `${last} is writing…` : `${names.slice(0, -1).join(", ")} and ${last} are writing…`;
+}
+function randomId() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  const hex = Array.from(bytes, (byte, i) => {
+    const fixed = i === 6 ? byte & 15 | 64 : i === 8 ? byte & 63 | 128 : byte;
+    return fixed.toString(16).padStart(2, "0");
+  }).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+// app/use_channel.ts
+import { useEffect as useEffect4, useSyncExternalStore } from "react";
+function subscribe(listener) {
+  globalThis.addEventListener("hashchange", listener);
+  return () => globalThis.removeEventListener("hashchange", listener);
+}
+function channelOfAddress() {
   try {
-    return localStorage.getItem("chat-name");
+    return decodeURIComponent(location.hash.slice(1)).slice(0, 32) || "general";
+  } catch {
+    return "general";
+  }
+}
+function openChannel(name) {
+  location.hash = encodeURIComponent(name);
+}
+function useChannel() {
+  const channel = useSyncExternalStore(subscribe, channelOfAddress);
+  useEffect4(() => {
+    document.title = `#${channel} · Syncline chat`;
+  }, [channel]);
+  return [channel, openChannel];
+}
+
+// app/use_guest_name.ts
+import { useState as useState8 } from "react";
+var KEY = "chat-name";
+function useGuestName() {
+  const [name, setName] = useState8(() => stored() ?? `Guest ${100 + Math.floor(Math.random() * 900)}`);
+  const change = (next) => {
+    setName(next);
+    try {
+      localStorage.setItem(KEY, next);
+    } catch {
+    }
+  };
+  return [name, change];
+}
+function stored() {
+  try {
+    return localStorage.getItem(KEY);
   } catch {
     return null;
   }
 }
+
+// app/chat.tsx
+import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs9 } from "react/jsx-runtime";
+function Chat() {
+  const [channel, openChannel2] = useChannel();
+  const [guestName, setGuestName] = useGuestName();
+  const [problem, setProblem] = useState9("");
+  const person = useQuery2(api.people.me) ?? { name: guestName.trim() };
+  const channels = useQuery2(api.channels.list);
+  const createChannel = useMutation2(api.channels.create);
+  const signIn = useRef4(null);
+  const typing = useTyping(channel, guestName);
+  const { send, sent } = useSend({ channel, guestName, person });
+  const create = async (name) => {
+    try {
+      openChannel2(await createChannel({ name }));
+      setProblem("");
+      return true;
+    } catch (error) {
+      setProblem(messageOf(error));
+      return false;
+    }
+  };
+  const post = async (body) => {
+    typing.stop();
+    try {
+      await send(body);
+      setProblem("");
+      return true;
+    } catch (error) {
+      setProblem(messageOf(error));
+      return false;
+    }
+  };
+  return /* @__PURE__ */ jsxs9(Fragment2, { children: [
+    /* @__PURE__ */ jsx10(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx10(
+      Me,
+      {
+        person,
+        guestName,
+        onGuestName: setGuestName,
+        onSignIn: () => signIn.current?.showModal()
+      }
+    ) }),
+    /* @__PURE__ */ jsxs9("main", { children: [
+      /* @__PURE__ */ jsxs9("header", { children: [
+        /* @__PURE__ */ jsxs9("h1", { children: [
+          /* @__PURE__ */ jsx10("span", { "aria-hidden": "true", children: "#" }),
+          /* @__PURE__ */ jsx10("span", { children: channel })
+        ] }),
+        /* @__PURE__ */ jsx10(Connection, {})
+      ] }),
+      /* @__PURE__ */ jsx10(MessageList, { channel, me: person, sent }, channel),
+      /* @__PURE__ */ jsx10(TypingLine, { channel, ownRow: typing.ownRow }),
+      /* @__PURE__ */ jsx10(Composer, { channel, problem, onInput: typing.touch, onSend: post })
+    ] }),
+    /* @__PURE__ */ jsx10(Unauthenticated2, { children: /* @__PURE__ */ jsx10(SignIn, { dialog: signIn, guestName }) })
+  ] });
+}
+function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+// app/error_screen.tsx
+import { Component } from "react";
+import { jsx as jsx11, jsxs as jsxs10 } from "react/jsx-runtime";
+var ErrorScreen = class extends Component {
+  state = { problem: null };
+  static getDerivedStateFromError(error) {
+    return { problem: error instanceof Error ? error.message : String(error) };
+  }
+  render() {
+    const { problem } = this.state;
+    if (problem === null) return this.props.children;
+    return /* @__PURE__ */ jsxs10("div", { className: "error-screen", role: "alert", children: [
+      /* @__PURE__ */ jsx11("strong", { children: "This cannot be shown." }),
+      /* @__PURE__ */ jsx11("p", { children: problem }),
+      /* @__PURE__ */ jsx11("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })
+    ] });
+  }
+};
+
+// app/main.tsx
+import { jsx as jsx12 } from "react/jsx-runtime";
+var client = new SynclineClient(location.origin);
+var place = document.getElementById("root");
+if (place === null) throw new Error("The page has no element for the chat");
+createRoot(place).render(
+  /* @__PURE__ */ jsx12(StrictMode, { children: /* @__PURE__ */ jsx12(ErrorScreen, { children: /* @__PURE__ */ jsx12(SynclineProvider, { client, children: /* @__PURE__ */ jsx12(Chat, {}) }) }) })
+);

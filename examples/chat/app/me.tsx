@@ -1,0 +1,55 @@
+/** Who one is: a guest with a name of one's own choice, or somebody with an account. */
+import { Authenticated, Unauthenticated, useAuth } from "syncline/react";
+import type { Person } from "./api.ts";
+import { Avatar } from "./avatar.tsx";
+
+interface MeProps {
+  readonly person: Person;
+  readonly guestName: string;
+  readonly onGuestName: (name: string) => void;
+  readonly onSignIn: () => void;
+}
+
+export function Me({ person, guestName, onGuestName, onSignIn }: MeProps) {
+  const { isAuthenticated } = useAuth();
+  return (
+    <div className="me">
+      <Avatar name={person.name} />
+      {isAuthenticated
+        ? (
+          <p>
+            <span>Signed in</span>
+            <strong>{person.name}</strong>
+          </p>
+        )
+        : (
+          <label>
+            <span>Your name</span>
+            <input
+              maxLength={40}
+              autoComplete="nickname"
+              required
+              value={guestName}
+              onChange={(event) => onGuestName(event.target.value)}
+            />
+          </label>
+        )}
+      <Authenticated>
+        <SignOut />
+      </Authenticated>
+      <Unauthenticated>
+        <button type="button" className="quiet" onClick={onSignIn}>Sign in</button>
+      </Unauthenticated>
+    </div>
+  );
+}
+
+function SignOut() {
+  const { auth } = useAuth();
+  return (
+    // When the server cannot be reached the session ends there later; here it has ended.
+    <button type="button" className="quiet" onClick={() => void auth.signOut().catch(() => {})}>
+      Sign out
+    </button>
+  );
+}

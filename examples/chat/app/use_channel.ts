@@ -1,0 +1,29 @@
+/** Which channel is open: the address of the page says so. */
+import { useEffect, useSyncExternalStore } from "react";
+
+function subscribe(listener: () => void): () => void {
+  globalThis.addEventListener("hashchange", listener);
+  return () => globalThis.removeEventListener("hashchange", listener);
+}
+
+function channelOfAddress(): string {
+  try {
+    return decodeURIComponent(location.hash.slice(1)).slice(0, 32) || "general";
+  } catch {
+    // An address that somebody wrote by hand.
+    return "general";
+  }
+}
+
+function openChannel(name: string): void {
+  location.hash = encodeURIComponent(name);
+}
+
+/** The open channel, and what opens another one. */
+export function useChannel(): [channel: string, openChannel: (name: string) => void] {
+  const channel = useSyncExternalStore(subscribe, channelOfAddress);
+  useEffect(() => {
+    document.title = `#${channel} · Syncline chat`;
+  }, [channel]);
+  return [channel, openChannel];
+}

@@ -1,0 +1,85 @@
+/**
+ * Builds the page of the chat from `examples/chat/app`. The result stands in the repository, so that nothing has to be
+ * built before the first start; a test checks that it is up to date.
+ */
+import * as esbuild from "esbuild";
+import { fileURLToPath } from "node:url";
+import * as jsxRuntime from "react/jsx-runtime";
+import * as react from "react";
+import { npmPackages } from "./npm_packages.ts";
+
+const chat = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+/** What the page's import map resolves. */
+const RESOLVED_BY_PAGE = [
+  "react",
+  "react/jsx-runtime",
+  "react-dom/client",
+  "syncline/client",
+  "syncline/react",
+];
+
+/** The built files, by their path below `examples/chat/public`. */
+export async function buildChat(): Promise<Map<string, string>> {
+  try {
+    const shared = {
+      bundle: true,
+      format: "esm",
+      target: "es2022",
+      charset: "utf8",
+      legalComments: "inline",
+      write: false,
+      logLevel: "error",
+      absWorkingDir: chat(""),
+    } as const;
+    const app = await esbuild.build({
+      ...shared,
+      entryPoints: [chat("app/main.tsx")],
+      external: RESOLVED_BY_PAGE,
+      jsx: "automatic",
+      plugins: [npmPackages],
+    });
+    const vendor = await esbuild.build({
+      ...shared,
+      stdin: { contents: vendorModule(), resolveDir: chat("build") },
+      define: { "process.env.NODE_ENV": '"production"' },
+      minify: true,
+      plugins: [npmPackages],
+    });
+    return new Map([
+      ["app.js", textOf(app)],
+      ["vendor/react.js", textOf(vendor)],
+    ]);
+  } finally {
+    await esbuild.stop();
+  }
+}
+
+/** React and its renderer for pages as one module: both use the same state, so they must not come twice. */
+function vendorModule(): string {
+  const exported = (module: object) =>
+    Object.keys(module).filter((name) => /^[a-z]\w*$/i.test(name) && name !== "default");
+  const names = exported(react);
+  const jsxNames = exported(jsxRuntime).filter((name) => !names.includes(name));
+  return [
+    `export { ${names.join(", ")} } from "react";`,
+    `export { ${jsxNames.join(", ")} } from "react/jsx-runtime";`,
+    'export { createRoot, hydrateRoot } from "react-dom/client";',
+    "",
+  ].join("\n");
+}
+
+function textOf({ outputFiles }: esbuild.BuildResult<{ write: false }>): string {
+  const [file] = outputFiles;
+  if (file === undefined || outputFiles.length !== 1) {
+    throw new Error(`Built ${outputFiles.length} files, not one`);
+  }
+  return file.text;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of await buildChat()) {
+    await Deno.mkdir(chat("public/vendor"), { recursive: true });
+    await Deno.writeTextFile(chat(`public/${path}`), text);
+  }
+}

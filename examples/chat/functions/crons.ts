@@ -1,0 +1,8 @@
+/** What runs by itself. */
+import { cronJobs } from "syncline/server";
+import { internal } from "./api.ts";
+
+const crons = cronJobs();
+crons.interval("remove stale typing rows", { seconds: 5 }, internal.typing.removeStale);
+
+export default crons;

@@ -1,0 +1,32 @@
+/** Who is there: accounts, and guests who say their name. */
+import { type Id, UserError } from "syncline/server";
+import { type Ctx, query } from "./schema.ts";
+
+/** A person as others see them. */
+export interface Person {
+  readonly name: string;
+  /** Guests have none. */
+  readonly author?: Id<"_users">;
+}
+
+/** The signed-in person, or `null`. */
+export const me = query({
+  args: {},
+  handler: async (ctx): Promise<Person | null> => await signedIn(ctx),
+});
+
+/** Who speaks: the signed-in person, or a guest of this name. Throws `no_name` for a guest without one. */
+export async function speaker(ctx: Ctx, guestName: string): Promise<Person> {
+  const person = await signedIn(ctx);
+  if (person !== null) return person;
+  const name = guestName.trim();
+  if (name === "") throw new UserError("no_name", "Tell the others your name first", { field: "name" });
+  return { name };
+}
+
+async function signedIn(ctx: Ctx): Promise<Person | null> {
+  const userId = ctx.auth.userId();
+  if (userId === null) return null;
+  const user = await ctx.db.get("_users", userId);
+  return { name: user?.name || user?.email?.split("@")[0] || "Somebody", author: userId };
+}
