@@ -168,10 +168,10 @@ function oracle(header: string, size: number): boolean[] | "whole" | "nothing" {
     const [first, last] = [spec.slice(0, dash), spec.slice(dash + 1)];
     if (dash < 0 || ![first, last].every((digits) => /^[0-9]*$/.test(digits)) || spec === "-") return "whole";
     if (first !== "" && last !== "" && BigInt(first) > BigInt(last)) return "whole";
+    // Rounding of large numbers does not matter beside positions this small.
+    const [from, to] = [Number(first), last === "" ? Infinity : Number(last)];
     for (let at = 0; at < size; at++) {
-      const byte = BigInt(at);
-      if (first === "") wanted[at] ||= byte >= BigInt(size) - BigInt(last);
-      else wanted[at] ||= byte >= BigInt(first) && (last === "" || byte <= BigInt(last));
+      wanted[at] ||= first === "" ? at >= size - to : at >= from && at <= to;
     }
   }
   return wanted.includes(true) ? wanted : "nothing";
@@ -206,7 +206,7 @@ const header = fc.tuple(
   fc.constantFrom(",", ", ", " ,\t"),
 ).map(([unit, specs, comma]) => unit + specs.join(comma));
 
-/** Headers tried: `SYNCLINE_RANGE_RUNS` for more. */
+/** Headers tried: `SYNCLINE_RANGE_RUNS` for more, `deno task test:ranges` for a million. */
 const numRuns = Number(Deno.env.get("SYNCLINE_RANGE_RUNS") ?? 20_000);
 
 Deno.test("FR18 random Range headers ask for the bytes the oracle marks", () => {
@@ -240,6 +240,6 @@ Deno.test("FR18 random Range headers are answered with the oracle's bytes", asyn
         );
       }
     }),
-    { numRuns: 400 },
+    { numRuns: Math.ceil(numRuns / 50) },
   );
 });

@@ -37,9 +37,13 @@ async function answer(wish: Wish): Promise<string | Measured> {
     });
     image = sharp(await noise.png().toBuffer());
   }
+  if (wish.flat === true) {
+    image = sharp({ create: { width, height, channels: 3, background: { r: 9, g: 9, b: 9 } } });
+  }
   if (wish.opaqueChannel === false) image = image.flatten();
   if (wish.orientation !== undefined) image = image.withMetadata({ orientation: wish.orientation });
-  const bytes = await image.toFormat(format).toBuffer();
+  const progressive = wish.progressive === true && { progressive: true };
+  const bytes = await image.toFormat(format, { effort: 1, ...progressive }).toBuffer();
   return bytes.toBase64();
 }
 

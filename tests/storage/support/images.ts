@@ -11,6 +11,10 @@ export type Wish = {
   readonly opaqueChannel?: boolean;
   readonly orientation?: number;
   readonly noise?: boolean;
+  /** One colour all over, which takes few bytes however large it is. */
+  readonly flat?: boolean;
+  /** For JPEG: in several scans, one finer than the other. */
+  readonly progressive?: boolean;
 } | { readonly measure: string };
 
 export interface Measured {
