@@ -44,7 +44,14 @@ export async function runCommandLine(
   const program = new Command("syncline")
     .description("A self-hosted realtime backend: functions, subscriptions and data in one program.")
     .version(VERSION, "--version", "Print the version");
-  const output = { writeOut: around.out, writeErr: around.err };
+  const plain = () => false;
+  const output = {
+    writeOut: around.out,
+    writeErr: around.err,
+    // Told, not asked: the library would read variables that are none of the server's.
+    getOutHasColors: plain,
+    getErrHasColors: plain,
+  };
   program.exitOverride().configureOutput(output);
   for (const spec of commands) {
     const [first = "", second] = spec.name.split(" ");

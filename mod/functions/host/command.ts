@@ -21,8 +21,11 @@ const SHELL_SCRIPT = `umask 077; trap '' INT TERM HUP; ulimit -c 0; ulimit -d "$
 if setpriv --pdeathsig KILL true 2>/dev/null; then exec setpriv --pdeathsig KILL "$@"; fi
 exec "$@"`;
 
-/** Variables the runtime needs to find its caches. None of them is visible to app code. */
-const PASSED_ON = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH"] as const;
+/**
+ * Variables the runtime needs to find its caches, in which packages lie under the name of their registry. None of them is
+ * visible to app code.
+ */
+const PASSED_ON = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "NPM_CONFIG_REGISTRY"] as const;
 
 export interface IsolateCommand {
   readonly executable: string;
