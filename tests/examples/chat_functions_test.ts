@@ -45,3 +45,72 @@ Deno.test("channels have one form of name and exist once", async () => {
   assert.deepEqual(await server.query("channels:list"), ["alpha", "deep-sea"]);
   for (const name of ["", "a/b", "x".repeat(33)]) await assert.rejects(create(name), { code: "bad_channel" });
 });
+
+Deno.test("people with an account have its name and are marked as themselves, guests have the name they say", async () => {
+  await using server = await open();
+  const ada = await server.asUser({ name: "Ada", email: "ada@example.com" });
+  const nameless = await server.asUser({ email: "grace@example.com" });
+  for (const [who, name] of [[ada, "Somebody else"], [nameless, ""], [server, "Ada"]] as const) {
+    await who.mutation("messages:send", { channel: "general", name, body: "hi" });
+  }
+  const list = await server.query("messages:list", { channel: "general" }) as {
+    name: string;
+    author?: string;
+  }[];
+  assert.deepEqual(list.map(({ name, author }) => [name, author ?? null]), [
+    ["Ada", null],
+    ["grace", nameless.userId],
+    ["Ada", ada.userId],
+  ]);
+  assert.deepEqual(await ada.query("people:me"), { name: "Ada", author: ada.userId });
+  assert.equal(await server.query("people:me"), null);
+});
+
+Deno.test("messages come in pages, the newest first", async () => {
+  await using server = await open();
+  for (let n = 1; n <= 5; n++) {
+    await server.mutation("messages:send", { channel: "general", name: "Ada", body: `m${n}` });
+  }
+  type Page = { page: { body: string }[]; continueCursor: string; isDone: boolean };
+  const read = (cursor: string | null, numItems = 3) =>
+    server.query("messages:page", { channel: "general", paginationOpts: { cursor, numItems } }) as Promise<
+      Page
+    >;
+  const first = await read(null);
+  const second = await read(first.continueCursor);
+  assert.deepEqual([...first.page, ...second.page].map(({ body }) => body), ["m5", "m4", "m3", "m2", "m1"]);
+  assert.deepEqual([first.isDone, second.isDone], [false, true]);
+  await assert.rejects(read(null, 1_000_000), /args\.paginationOpts\.numItems/);
+  await assert.rejects(read("made up"), { code: "invalid_cursor" });
+});
+
+Deno.test("who writes is listed until they stop, and the cron removes who went without a word", async () => {
+  await using server = await open();
+  const pages = [crypto.randomUUID(), crypto.randomUUID()];
+  const set = (page: string | undefined, name: string, isTyping: boolean) =>
+    server.mutation("typing:set", { channel: "general", name, page, isTyping });
+  const names = async () =>
+    (await server.query("typing:list", { channel: "general" }) as { name: string }[]).map(({ name }) => name);
+  const row = await set(pages[0], "Ada", true);
+  assert.equal(await set(pages[0], "Ada", true), row, "a page has one row");
+  await set(pages[1], "Linus", true);
+  assert.deepEqual(await names(), ["Ada", "Linus"]);
+  assert.deepEqual(
+    Object.keys((await server.query("typing:list", { channel: "general" }) as object[])[0] ?? {}),
+    [
+      "_id",
+      "name",
+    ],
+  );
+  assert.equal(await set(pages[0], "Ada", false), null);
+  assert.equal(await set(pages[0], "Ada", false), null, "nothing to stop");
+  assert.deepEqual(await names(), ["Linus"]);
+  await server.advance(6_000);
+  await set(pages[1], "Linus", true);
+  await server.advance(6_000);
+  assert.deepEqual(await names(), ["Linus"], "still fresh");
+  await server.advance(12_000);
+  assert.deepEqual(await names(), []);
+  await assert.rejects(set(pages[0], " ", true), { code: "no_name" });
+  await assert.rejects(set("not an id", "Ada", true), /args\.page/);
+});
