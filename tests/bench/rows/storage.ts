@@ -1,9 +1,12 @@
-/** Files: uploads, downloads and small reads beside a bare server that pipes to and from a file. */
+/** Files: uploads, downloads and small reads beside a bare server that pipes to and from a file; then thumbnails and memory. */
 import { type BenchContext, storageFunctions } from "../context.ts";
+import { sent, uploaded, uploadUrl } from "../support/file_uploads.ts";
 import { RawGets } from "../support/raw_gets.ts";
 import type { ServerProcess } from "../support/server_process.ts";
 import { median } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
+import { thumbnailRows } from "./thumbnails.ts";
+import { uploadMemoryRow } from "./upload_memory.ts";
 
 const MIB = 1024 * 1024;
 const LARGE_BYTES = 100 * MIB;
@@ -22,10 +25,11 @@ export async function storageRows(context: BenchContext): Promise<Row[]> {
     bare: [] as number[],
   };
   for (let round = -1; round < rounds; round++) {
-    const url = base + await server.call("mutation", "files:generate");
-    const uploadMs = await timed(() => posted(url, large));
+    const url = await uploadUrl(server);
+    let id = "";
+    const uploadMs = await timed(async () => id = await sent(url, large));
     const uploadBareMs = await timed(() => posted(control, large));
-    const id = await fileId(server, LARGE_BYTES);
+    await checkSize(server, id);
     const downloadMs = await timed(() => drained(`${base}/api/storage/${id}`));
     const downloadBareMs = await timed(() => drained(control));
     await server.call("mutation", "files:remove", { id });
@@ -40,6 +44,8 @@ export async function storageRows(context: BenchContext): Promise<Row[]> {
     speedRow("upload of 100 MiB: MiB/s", { ours: times.upload, bare: times.uploadBare }),
     speedRow("download of 100 MiB: MiB/s", { ours: times.download, bare: times.bare }),
     small,
+    ...await thumbnailRows(context),
+    await uploadMemoryRow(context),
   ];
 }
 
@@ -60,8 +66,7 @@ async function smallReads(
   server: ServerProcess,
   { control, count }: { readonly control: string; readonly count: number },
 ): Promise<Row> {
-  const url = `http://127.0.0.1:${server.port}${await server.call("mutation", "files:generate")}`;
-  const { storageId } = JSON.parse(await posted(url, new Blob([new Uint8Array(1024).fill(1)])));
+  const storageId = await uploaded(server, new Uint8Array(1024).fill(1));
   const rates: { ours: number[]; bare: number[] } = { ours: [], bare: [] };
   for (let round = -1; round < 3; round++) {
     const ours = await RawGets.run({
@@ -91,21 +96,15 @@ async function smallReads(
   };
 }
 
-let newest = "";
-
-async function posted(url: string, body: Blob): Promise<string> {
+async function posted(url: string, body: Blob): Promise<void> {
   const response = await fetch(url, { method: "POST", body });
   const text = await response.text();
   if (!response.ok) throw new Error(`${response.status} ${text}`);
-  newest = text.startsWith("{") ? JSON.parse(text).storageId : newest;
-  return text;
 }
 
-/** Id of the newest upload, whose size is checked. */
-async function fileId(server: ServerProcess, size: number): Promise<string> {
-  const metadata = await server.call("query", "files:metadata", { id: newest }) as { size: number } | null;
-  if (metadata?.size !== size) throw new Error(`The upload has ${metadata?.size} bytes`);
-  return newest;
+async function checkSize(server: ServerProcess, id: string): Promise<void> {
+  const metadata = await server.call("query", "files:metadata", { id }) as { size: number } | null;
+  if (metadata?.size !== LARGE_BYTES) throw new Error(`The upload has ${metadata?.size} bytes`);
 }
 
 async function drained(url: string): Promise<void> {
