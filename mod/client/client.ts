@@ -120,7 +120,7 @@ export class SynclineClient {
       logLines: (udfPath, lines) => options.onLogLines?.(udfPath, lines),
     });
     this.#watches = new Watches((key) => this.#core.results.result(key));
-    this.#endWake = onWake(() => this.reconnectNow());
+    this.#endWake = onWake(this.#clock, () => this.reconnectNow());
     this.#makeAccounts = () =>
       new Accounts(server, { fetch, ...options.accounts, connection: this, clock: this.#clock });
     this.#core.driver.start();

@@ -9,6 +9,10 @@ export const silenceMs = 30_000;
 export const openMs = 15_000;
 /** After a wake-up of the page a socket silent for this long is not trusted: the server pings every 15 s. */
 export const wakeSilenceMs = 20_000;
+/** A page looks this often whether time has jumped. */
+export const sleepCheckMs = 5_000;
+/** A timer that is late by more than this says that the machine slept. */
+export const sleptMs = 5_000;
 /** Reconnection after close code 1012 happens within this long. */
 export const restartJitterMs = 250;
 /** Longest first wait before a reconnection; it doubles with each failure. */

@@ -42,7 +42,7 @@ export class SocketDriver {
   readonly #alarm: Alarm;
   /** The socket of the current attempt; replaced by openSocket, cleared by dropSocket. */
   #socket: WebSocketLike | null = null;
-  /** When the timer of the waiting phase ends. */
+  /** When the timer is due. */
   #timerAt = 0;
 
   constructor(environment: SocketEnvironment, owner: SocketOwner) {
@@ -66,7 +66,13 @@ export class SocketDriver {
   }
 
   wake(): void {
-    this.#step({ type: "wake", now: this.#environment.clock.now() });
+    const now = this.#environment.clock.now();
+    // While a machine sleeps its timers stand still: one that is due by now counts as run out.
+    if (this.#alarm.isSet && now >= this.#timerAt) {
+      this.#alarm.clear();
+      this.#step({ type: "timer", now });
+    }
+    this.#step({ type: "wake", now });
   }
 
   stop(): void {

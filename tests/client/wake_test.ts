@@ -10,13 +10,15 @@ function pretendPage(): { page: EventTarget & { visibilityState: string } } & Di
   return { page, [Symbol.dispose]: () => delete scope.document };
 }
 
-Deno.test("online, pageshow and a page that becomes visible end the wait before the next attempt", () => {
+Deno.test("online, pageshow, resume and a page that becomes visible end the wait before the next attempt", () => {
   using pretended = pretendPage();
   const { page } = pretended;
-  const signs: [EventTarget, string][] = [[globalThis, "online"], [globalThis, "pageshow"], [
-    page,
-    "visibilitychange",
-  ]];
+  const signs: [EventTarget, string][] = [
+    [globalThis, "online"],
+    [globalThis, "pageshow"],
+    [page, "visibilitychange"],
+    [page, "resume"],
+  ];
   for (const [target, type] of signs) {
     using test = makeTestClient();
     test.sockets.last.closeWith(1006);
@@ -43,5 +45,35 @@ Deno.test("a closed client listens to nothing", () => {
   count("addEventListener");
   count("removeEventListener");
   makeTestClient().client.close();
-  assert.deepEqual(listened, ["addEventListener visibilitychange", "removeEventListener visibilitychange"]);
+  assert.deepEqual(
+    listened.toSorted(),
+    ["addEventListener", "removeEventListener"].flatMap((kind) => [
+      `${kind} resume`,
+      `${kind} visibilitychange`,
+    ]),
+  );
+});
+
+Deno.test("a machine that slept with the page in sight is noticed by its clock, and a dead socket given up", async () => {
+  using pretended = pretendPage();
+  using test = makeTestClient();
+  const { clock, client, sockets } = test;
+  await test.open();
+  await clock.advance(14_000);
+  assert.equal(client.connectionState().phase, "open", "time that passes is no sleep");
+  clock.sleep(3_600_000);
+  await clock.advance(5_000);
+  assert.deepEqual([client.connectionState().phase, sockets.all.length], ["connecting", 2]);
+  assert(pretended.page instanceof EventTarget);
+});
+
+Deno.test("an attempt that was under way before a sleep is given up after it", () => {
+  using test = makeTestClient();
+  const { clock, client, sockets } = test;
+  clock.sleep(14_999);
+  client.reconnectNow();
+  assert.equal(sockets.all.length, 1, "it may still open");
+  clock.sleep(1);
+  client.reconnectNow();
+  assert.deepEqual([client.connectionState().phase, sockets.all.length], ["connecting", 2]);
 });

@@ -30,6 +30,12 @@ export class FakeClock implements Clock {
     return this.#timers.size;
   }
 
+  /** Lets the time of day go on while timers stand still, as when a machine sleeps. */
+  sleep(ms: number): void {
+    this.#now += ms;
+    for (const [id, timer] of this.#timers) this.#timers.set(id, { ...timer, at: timer.at + ms });
+  }
+
   /** Moves time on, runs what falls due in order, and lets promises settle after each timer. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
