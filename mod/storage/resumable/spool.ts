@@ -65,8 +65,13 @@ export class Spool {
 
   /** Begins an upload of no bytes. */
   async create(record: UploadRecord): Promise<void> {
-    await Deno.writeFile(this.path(record), new Uint8Array(), { mode: 0o600 });
-    await this.save(record);
+    try {
+      await Deno.writeFile(this.path(record), new Uint8Array(), { mode: 0o600 });
+      await this.save(record);
+    } catch (error) {
+      await this.remove(record).catch(() => {});
+      throw error;
+    }
   }
 
   /** Brings a record to disk. The bytes it counts have to be there already. */
