@@ -53,7 +53,7 @@ async function goOn(upload, { endpoint, file, onProgress, signal }) {
       },
       signal,
     });
-    upload.place = new URL(answer.getResponseHeader("Location"), location.href).href;
+    upload.place = new URL(answer.getResponseHeader("Location"), answer.responseURL).href;
     tell(answer);
   } else {
     tell(await send("HEAD", upload.place, { signal }));

@@ -1,0 +1,121 @@
+/** Uploads in pieces from a page of another origin, in a real browser: the protocol's own client, and that of examples/todo. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+// So that the package is there, whose build for browsers the page loads.
+import "tus-js-client";
+import { ServerProcess } from "../bench/support/server_process.ts";
+import { FaultProxy } from "../client/support/fault_proxy.ts";
+import { launchChromium } from "../support/chromium.ts";
+import { resumable } from "./support/tus.ts";
+
+const require = createRequire(import.meta.url);
+
+const BYTES = 20 * 1024 * 1024;
+
+/** What the page fills its files with, and what must arrive. */
+function contents(size: number): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(size).map((_, at) => (at * 7919) >> 5);
+}
+
+const PAGE = `<!doctype html>
+<title>uploads</title>
+<script src="/tus.js"></script>
+<script type="module">
+import { uploadFile } from "/upload_file.js";
+
+const fileOf = (size) =>
+  new File([new Uint8Array(size).map((_, at) => (at * 7919) >> 5)], "größe.bin", { type: "application/x-test" });
+
+globalThis.uploadWithTus = (endpoint, size) =>
+  new Promise((resolve, reject) => {
+    const file = fileOf(size);
+    new tus.Upload(file, {
+      endpoint,
+      chunkSize: 5 * 1024 * 1024,
+      retryDelays: [50, 50, 50, 50, 200, 500, 1000, 2000],
+      metadata: { filename: file.name, filetype: file.type },
+      onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader("Syncline-Storage-Id")),
+      onError: reject,
+    }).start();
+  });
+globalThis.uploadWithTodo = async (url, size) => {
+  const steps = [];
+  const { signal } = new AbortController();
+  const id = await uploadFile(url, fileOf(size), { onProgress: (bytes) => steps.push(bytes), signal });
+  return { id, last: steps.at(-1) };
+};
+globalThis.refusal = (url) =>
+  uploadFile(url, fileOf(10), { onProgress() {}, signal: new AbortController().signal }).catch((error) => error.message);
+</script>`;
+
+/** The page, at an origin that is not the server's. */
+function servePage(): { readonly url: string } & AsyncDisposable {
+  const files = new Map<string, string | URL>([
+    ["/tus.js", join(require.resolve("tus-js-client/package.json"), "../dist/tus.min.js")],
+    ["/upload_file.js", new URL("../../examples/todo/public/upload_file.js", import.meta.url)],
+  ]);
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    const path = files.get(new URL(request.url).pathname);
+    return path === undefined
+      ? new Response(PAGE, { headers: { "Content-Type": "text/html; charset=utf-8" } })
+      : new Response(await Deno.readFile(path), { headers: { "Content-Type": "text/javascript" } });
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}/`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
+
+Deno.test("RU13 a page of another origin uploads in pieces, over a line that breaks", async () => {
+  const dataDir = await Deno.makeTempDir();
+  await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions" });
+  await using proxy = new FaultProxy(server.port);
+  await using origin = servePage();
+  const browser = await launchChromium();
+  try {
+    const page = await browser.newPage();
+    await page.goto(origin.url);
+    const uploadUrl = async () =>
+      `http://127.0.0.1:${proxy.port}${await server.call("mutation", "files:generate")}`;
+    let patches = 0;
+    page.on("request", (request) => {
+      if (request.method() === "PATCH" && ++patches % 3 === 2) proxy.strike("cut", Math.random());
+    });
+    const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+    const check = async (id: string | undefined, size: number) => {
+      const response = await fetch(`http://127.0.0.1:${server.port}/api/storage/${id}`);
+      assert.equal(response.headers.get("content-type"), "application/x-test");
+      assert.match(response.headers.get("content-disposition") ?? "", /gr%C3%B6%C3%9Fe\.bin/);
+      assert.equal(sha256(await response.bytes()), sha256(contents(size)));
+    };
+    type Run<Result> = (url: string, size: number) => Promise<Result>;
+    const withTus = await page.evaluate(
+      ([url, size]) =>
+        (globalThis as unknown as { uploadWithTus: Run<string> }).uploadWithTus(String(url), Number(size)),
+      [resumable(await uploadUrl()), BYTES],
+    );
+    await check(withTus, BYTES);
+    for (const size of [BYTES, 1_000]) {
+      const { id, last } = await page.evaluate(
+        ([url, size]) =>
+          (globalThis as unknown as { uploadWithTodo: Run<{ id: string; last: number }> })
+            .uploadWithTodo(String(url), Number(size)),
+        [await uploadUrl(), size],
+      );
+      await check(id, size);
+      assert.equal(last, size);
+    }
+    const said = await page.evaluate(
+      (url) => (globalThis as unknown as { refusal(url: string): Promise<string> }).refusal(url),
+      `${await uploadUrl()}x`,
+    );
+    assert.equal(said, "The upload URL is not valid");
+    assert.ok(patches > 7, `${patches} pieces`);
+  } finally {
+    await browser.close();
+    await server.stop();
+    await Deno.remove(dataDir, { recursive: true });
+  }
+});
