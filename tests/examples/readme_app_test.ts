@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import project from "../../deno.json" with { type: "json" };
 
 const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 
@@ -58,12 +59,25 @@ async function readmeApp(): Promise<Map<string, string>> {
   const readme = await Deno.readTextFile(join(root, "README.md"));
   const chapters = readme.slice(readme.indexOf("## Schema and functions"), readme.indexOf("## Options of"));
   const files = new Map<string, string>();
-  for (const [, language, text = ""] of chapters.matchAll(/\`\`\`(ts|json)\n([\s\S]*?)\`\`\`/g)) {
+  for (const [, language, text = ""] of chapters.matchAll(/\`\`\`(tsx?|json)\n([\s\S]*?)\`\`\`/g)) {
     const name = language === "json" ? "deno.json" : /^\/\/ (\S+)/.exec(text)?.[1];
     assert(name !== undefined, `a code block without a file name: ${text}`);
     files.set(name, text.replaceAll("/path/to/syncline", root));
   }
+  files.set("deno.json", withReact(files.get("deno.json") ?? ""));
   return files;
+}
+
+/** An app's `deno.json` with the types of React and its JSX: what is checked is not run. */
+function withReact(text: string): string {
+  const { imports, ...rest } = JSON.parse(text);
+  const types = project.imports["@types/react"];
+  const { jsx, jsxImportSource } = project.compilerOptions;
+  return JSON.stringify({
+    ...rest,
+    imports: { ...imports, "react": types, "react/jsx-runtime": `${types}/jsx-runtime` },
+    compilerOptions: { jsx, jsxImportSource, lib: ["deno.window", "dom"] },
+  });
 }
 
 async function deno(cwd: string, ...args: string[]): Promise<void> {
@@ -76,6 +90,7 @@ async function deno(cwd: string, ...args: string[]): Promise<void> {
 Deno.test("the README's app type-checks in a folder of its own, and its test passes", async () => {
   const files = await readmeApp();
   assert.deepEqual([...files.keys()].sort(), [
+    "app/items.tsx",
     "deno.json",
     "functions/api.ts",
     "functions/items.ts",
@@ -89,7 +104,7 @@ Deno.test("the README's app type-checks in a folder of its own, and its test pas
       await Deno.mkdir(dirname(path), { recursive: true });
       await Deno.writeTextFile(path, text);
     }
-    await deno(dir, "check", "--no-lock", "misuses.ts", "functions", "tests");
+    await deno(dir, "check", "--no-lock", "misuses.ts", "functions", "tests", "app");
     await deno(
       dir,
       "test",
