@@ -2,9 +2,17 @@
 import { stderrLog } from "../kit/log.ts";
 import { type CommandSpec, exitCodes, runCommandLine } from "./command_line.ts";
 
+const COMPILED =
+  'Syncline cannot run as a compiled program, which has one set of permissions for all its processes: build it with "deno task build:single"\n';
+
 /** Runs the command that the arguments name and gives the exit code. */
 export async function runProgram(commands: readonly CommandSpec[], args: readonly string[]): Promise<number> {
   const encoder = new TextEncoder();
+  if (Deno.build.standalone) {
+    // Its permissions and its import map are those of the build: isolates could not be given less.
+    Deno.stderr.writeSync(encoder.encode(COMPILED));
+    return exitCodes.failed;
+  }
   try {
     return await runCommandLine(commands, {
       args,

@@ -9,12 +9,9 @@ const REPORT_CHARS_MAX = 8_192;
 
 export type TypeCheckResult = { readonly ok: true } | { readonly ok: false; readonly report: string };
 
-/**
- * Runs the checker in a process of its own. `null` when it was ended by `signal`, or when there is no checker: a compiled
- * server has none.
- */
+/** Runs the checker in a process of its own. `null` when it was ended by `signal`. */
 export async function checkTypes(folder: string, signal: AbortSignal): Promise<TypeCheckResult | null> {
-  if (Deno.build.standalone || signal.aborted) return null;
+  if (signal.aborted) return null;
   const zod = await ownZodVersion();
   const packages = await packagesFolder(folder, zod);
   // Through the shell, the one program the server may start; it is replaced by the checker.

@@ -1,7 +1,6 @@
 /**
- * The command that starts an isolate: its flags, its environment, its limits. Under `deno run` the executable is `deno`
- * and the flags grant what the isolate needs until it has loaded the app; compiled, the executable is the program itself with
- * a hidden subcommand, whose permissions were fixed when it was built and which gives them up in the same place.
+ * The command that starts an isolate: its flags, its environment, its limits. The executable is the one that runs main; the
+ * flags grant what the isolate needs until it has loaded the app.
  */
 import { fileURLToPath } from "node:url";
 import { isolateLimits } from "../../limits.ts";
@@ -36,11 +35,9 @@ export interface IsolateCommand {
 /** The entry of an isolate without functions of the service. */
 export const plainEntry: URL = new URL("../isolate/main.ts", import.meta.url);
 
-/** The command for an isolate of this program, as it runs now. `entry`: the module to run; compiled, it is fixed. */
+/** The command for an isolate. `entry`: the module to run. */
 export function isolateCommand(paths: IsolatePaths, entry: URL = plainEntry): IsolateCommand {
-  const own = Deno.build.standalone
-    ? ["isolate", paths.socketPath]
-    : startArguments(paths, fileURLToPath(entry));
+  const own = startArguments(paths, fileURLToPath(entry));
   const { executable, args, env } = limitedCommand(isolateLimits.dataMiB, own);
   return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlag() } };
 }

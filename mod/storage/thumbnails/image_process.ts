@@ -53,8 +53,7 @@ export class ImageProcess {
   #written: Promise<void> = Promise.resolve();
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
-    const own = Deno.build.standalone ? ["images"] : startArguments();
-    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, own, {
+    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, startArguments(), {
       niceness: NICENESS,
     });
     this.#child = new Deno.Command(executable, {
