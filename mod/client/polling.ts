@@ -60,7 +60,7 @@ export class Polling {
   readonly #answered = new Set<number>();
   /** Waits for the next full round. */
   readonly #next: Alarm;
-  /** While not polling, waits for the writes of mutations over HTTP to become visible. */
+  /** On an open socket, waits for the writes of mutations over HTTP to become visible. */
   readonly #overdue: Alarm;
 
   constructor(parts: PollingParts, owner: PollingOwner) {
@@ -85,6 +85,7 @@ export class Polling {
   /** To be called after each change of the connection. */
   connectionChanged(connection: ConnectionView): void {
     this.#fallback.connectionChanged(connection);
+    if (connection.phase === "open") this.#awaitWrites();
   }
 
   close(): void {
@@ -136,12 +137,12 @@ export class Polling {
   /** Calls under way go on to their end. */
   #end(): void {
     this.#endRounds();
-    this.#awaitWrites();
     this.#owner.pollingChanged([]);
   }
 
   #awaitWrites(): void {
-    if (!this.#closed) this.#overdue.set(clientLimits.catchUpMs, () => this.#owner.writesOverdue());
+    if (this.#parts.requests.newestAnsweredTs < 0) return;
+    this.#overdue.set(clientLimits.catchUpMs, () => this.#owner.writesOverdue());
   }
 
   #endRounds(): void {

@@ -172,7 +172,7 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   writesOverdue(): void {
-    this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
+    if (this.#session !== null) this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
   }
 
   tokenDecided(): void {

@@ -326,6 +326,30 @@ Deno.test("a mutation under way over HTTP when a socket opens keeps its place an
   assert.equal(await first, "first");
 });
 
+Deno.test("a mutation that committed over HTTP before all was lost waits for the next socket", async () => {
+  using test = makePollingTest();
+  const { client, http, clock } = test;
+  const shown: unknown[] = [];
+  http.answers.set("query", () => success(0));
+  http.answers.set("mutation", () => {
+    http.up = false;
+    return success("done", { ts: 4 });
+  });
+  client.subscribe("n", {}, (value) => shown.push(value));
+  await test.block();
+  const optimisticUpdate = (store: { setQuery(name: string, args: object, value: unknown): void }) =>
+    store.setQuery("n", {}, 1);
+  const mutation = client.mutation("m", {}, { optimisticUpdate });
+  await turns();
+  assert.equal(client.connectionState().transport, null);
+  await clock.advance(300);
+  assert.equal(await stateOf(mutation), "pending");
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [1, 0, 4]], [updated(0, 1)]));
+  assert.equal(await mutation, "done");
+  assert.deepEqual([...new Set(shown)], [0, 1], "what it did stayed in sight");
+});
+
 Deno.test("without queries HTTP is looked at, and calls resolve; when it fails the client is offline", async () => {
   using test = makePollingTest();
   const { client, http, clock, sockets } = test;

@@ -13,7 +13,13 @@ export class SocketBlocker implements AsyncDisposable {
   constructor(target: string) {
     this.#target = target;
     this.#server = Deno.serve(
-      { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+      // A client that goes away in the middle of a request is no news.
+      {
+        hostname: "127.0.0.1",
+        port: 0,
+        onListen: () => {},
+        onError: () => new Response(null, { status: 502 }),
+      },
       (request) => this.#handle(request),
     );
   }
