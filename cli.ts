@@ -5,6 +5,5 @@ import { serveCommand } from "./mod/server/serve_command.ts";
 
 const commands = [serveCommand, ...adminCommands];
 
-// A compiled program starts itself again for each isolate and for the thumbnails; nobody types these two.
 exitOnBug();
 Deno.exit(await runProgram(commands, Deno.args));

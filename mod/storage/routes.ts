@@ -13,7 +13,10 @@ export interface UploadRoutesOptions {
 /** The sub-app for uploads. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function uploadRoutes({ uploads, clientOf }: UploadRoutesOptions): Hono {
   const app = new Hono();
-  app.use("*", harmlessErrors);
+  app.use("*", async (c, next) => {
+    await next();
+    harmless(c);
+  });
   app.post("/upload", async (c) => {
     const length = c.req.header("content-length");
     const storageId = await uploads.upload({
@@ -41,10 +44,13 @@ export function readRoutes(reads: Reads, extraHeaders: Readonly<Record<string, s
   return app;
 }
 
-/** What a browser may do with an error: show it. */
 async function harmlessErrors(c: Context, next: () => Promise<void>): Promise<void> {
   await next();
-  if (c.error === undefined) return;
+  if (c.error !== undefined) harmless(c);
+}
+
+/** What a browser may do with an answer: show it. */
+function harmless(c: Context): void {
   c.header("Content-Security-Policy", contentSecurityPolicy);
   c.header("X-Content-Type-Options", "nosniff");
   c.header("Referrer-Policy", "no-referrer");

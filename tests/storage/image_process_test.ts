@@ -1,7 +1,5 @@
 /** The process that makes thumbnails: what is left of the server when it ends. */
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
-import { encodeFrame, type MadeThumbnail, readFrames } from "../../mod/storage/thumbnails/frames.ts";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import { makeImages, measure } from "./support/images.ts";
 
@@ -66,35 +64,4 @@ Deno.test({
     const niceness = new TextDecoder().decode(stdout).trim().split(/\s+/).map(Number);
     assert.ok(niceness.length > 1 && niceness.every((value) => value === 10), String(niceness));
   },
-});
-
-Deno.test("TH13 the program's hidden subcommand makes thumbnails, as a compiled program starts it", async () => {
-  const { jpeg } = await makeImages({ jpeg: { width: 40, height: 40, format: "jpeg" } });
-  const cli = fileURLToPath(new URL("../../cli.ts", import.meta.url));
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [
-      "run",
-      "--quiet",
-      "--no-prompt",
-      "--cached-only",
-      "--allow-ffi",
-      "--allow-read",
-      "--allow-env",
-      cli,
-      "images",
-    ],
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "inherit",
-  }).spawn();
-  const input = child.stdin.getWriter();
-  for (const part of encodeFrame({ job: 7, ...spec }, jpeg)) await input.write(part);
-  const answers = [];
-  for await (const answer of readFrames<MadeThumbnail>(child.stdout, 1_000_000)) {
-    answers.push(answer);
-    await input.close();
-  }
-  assert.deepEqual(answers.map(({ message }) => message), [{ job: 7, ok: true }]);
-  assert.equal((await measure(answers.map(({ bytes }) => bytes)))[0]?.size, "20x20");
-  assert.equal((await child.status).code, 0);
 });

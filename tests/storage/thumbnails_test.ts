@@ -274,3 +274,18 @@ Deno.test("TH12 no more wait than the limit, and closing ends them", async () =>
     (await settled).every((result) => result.status === "rejected" && result.reason.code === "unavailable"),
   );
 });
+
+Deno.test("TH12 an image that never comes holds up nobody for long", async () => {
+  await using maker = new ProcessThumbnailMaker({ loadMs: 20 });
+  const spec = { width: 1, height: 1, fit: "contain" } as const;
+  const never = new Promise<Uint8Array<ArrayBuffer>>(() => {});
+  const stuck = Array.from(
+    { length: storageLimits.thumbnailsAtOnceMax },
+    () => maker.make(() => never, spec),
+  );
+  const next = maker.make(() => Promise.resolve(Uint8Array.of(0xff, 0xd8, 0xff)), spec);
+  for (const result of await Promise.allSettled(stuck)) {
+    assert.ok(result.status === "rejected" && result.reason.code === "unavailable");
+  }
+  await assert.rejects(next, { code: "invalid_image" });
+});

@@ -1,9 +1,10 @@
 /** Uploads: every row of the contract's tables, from the first byte to the document. */
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Identity } from "../../mod/functions/identity.ts";
 import { storageLimits } from "../../mod/limits.ts";
+import type { BlobStore, BlobWriter } from "../../mod/storage/blob_store.ts";
 import { errorOf, startTestStorage, urlKey } from "./support/test_storage.ts";
 import { UrlSigner } from "../../mod/storage/url_signer.ts";
 
@@ -30,6 +31,19 @@ function heldBody() {
   };
 }
 
+/** A store whose new blobs are written in another way. */
+function withWrites(store: BlobStore, write: (writer: BlobWriter) => BlobWriter["write"]): BlobStore {
+  return new Proxy(store, {
+    get(target, name) {
+      if (name !== "create") return Reflect.get(target, name).bind?.(target);
+      return async (blob: string): Promise<BlobWriter> => {
+        const writer = await target.create(blob);
+        return { write: write(writer), commit: () => writer.commit(), abort: () => writer.abort() };
+      };
+    },
+  });
+}
+
 Deno.test("UP1 an upload is stored with everything that was said of it", async () => {
   await using s = await startTestStorage();
   const identity: Identity = { principal: "user:abc123", userId: "abc123", adminId: null, sessionId: null };
@@ -40,6 +54,7 @@ Deno.test("UP1 an upload is stored with everything that was said of it", async (
   });
   assert.equal(response.status, 200);
   assert.equal(response.headers.get("cache-control"), "no-store");
+  assert.match(response.headers.get("content-security-policy") ?? "", /^default-src 'none';.*sandbox$/);
   const { storageId, ...rest } = await response.json();
   assert.deepEqual(rest, {});
   const { _creationTime, ...metadata } = await s.call("files:metadata", { id: storageId }) as Record<
@@ -201,6 +216,27 @@ Deno.test("UP7 a file over the limit is refused as soon as it is", async () => {
   assert.equal((await s.post(url, "x".repeat(1_000))).status, 200);
 });
 
+Deno.test("UP7 bytes that are being written are not overwritten by those that come", async () => {
+  const contents = new Uint8Array(randomBytes(3_000_000));
+  let overwritten = 0;
+  await using s = await startTestStorage({
+    uploadBytesMax: contents.length,
+    wrapStore: (store) =>
+      withWrites(store, (writer) => async (chunk) => {
+        const before = chunk.slice();
+        await new Promise((resolve) => setTimeout(resolve, 5));
+        if (!before.every((byte, at) => byte === chunk[at])) overwritten++;
+        await writer.write(before);
+      }),
+  });
+  // A stream that fills the reader's own buffers, as those of requests do.
+  const id = await s.upload(new Blob([contents]).stream());
+  assert.equal(overwritten, 0);
+  assert.deepEqual(await (await s.request(`/api/storage/${id}`)).bytes(), contents);
+  const { sha256 } = await s.call("files:metadata", { id }) as { sha256: string };
+  assert.equal(sha256, createHash("sha256").update(contents).digest("hex"));
+});
+
 Deno.test("UP8 a content type must be one", async () => {
   await using s = await startTestStorage();
   const url = await s.uploadUrl();
@@ -314,30 +350,22 @@ Deno.test("UP13 when the commit fails the answer is an error, the URL stays usab
 });
 
 Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and the URL usable", async () => {
-  let failing = true;
+  let written = 0;
   await using s = await startTestStorage({
     wrapStore: (store) =>
-      new Proxy(store, {
-        get(target, name) {
-          if (name !== "create") return Reflect.get(target, name).bind?.(target);
-          return async (blob: string) => {
-            const writer = await target.create(blob);
-            if (!failing) return writer;
-            return {
-              write: () => Promise.reject(new Error("No space left on device")),
-              commit: () => writer.commit(),
-              abort: () => writer.abort(),
-            };
-          };
-        },
+      withWrites(store, (writer) => (chunk) => {
+        if (++written === 2) return Promise.reject(new Error("No space left on device"));
+        return writer.write(chunk);
       }),
   });
   const url = await s.uploadUrl();
-  assert.equal(await errorOf(await s.post(url, "x")), "500 internal");
+  // Of several chunks, so that others wait behind the one that fails.
+  const contents = new Uint8Array(900_000).fill(7);
+  assert.equal(await errorOf(await s.post(url, new Blob([contents]).stream())), "500 internal");
+  assert.ok(written < 4);
   assert.deepEqual(await s.blobs(), []);
   assert.deepEqual([...Deno.readDirSync(join(s.dir, "storage", "tmp"))], []);
-  failing = false;
-  assert.equal((await s.post(url, "x")).status, 200);
+  assert.equal((await s.post(url, new Blob([contents]).stream())).status, 200);
 });
 
 Deno.test("UP14 what was half written when a server ended is removed at the next start", async () => {

@@ -12,7 +12,7 @@ import type { ThumbnailSpec } from "./spec.ts";
 export interface ThumbnailMaker extends AsyncDisposable {
   /**
    * The thumbnail of an image, which `load` gives when its turn has come. Throws `image_too_large`, `invalid_image`,
-   * `overloaded`, and what `load` throws.
+   * `overloaded`, `unavailable` when `load` takes too long, and what `load` throws.
    */
   make(
     load: () => Promise<Uint8Array<ArrayBuffer>>,
@@ -38,6 +38,12 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
   #jobs = 0;
   #idleTimer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  readonly #loadMs: number;
+
+  /** `loadMs`: time `load` has; an image in a bucket that never comes holds the place of others no longer. */
+  constructor({ loadMs = storageLimits.thumbnailMs }: { readonly loadMs?: number } = {}) {
+    this.#loadMs = loadMs;
+  }
 
   make(
     load: () => Promise<Uint8Array<ArrayBuffer>>,
@@ -91,13 +97,23 @@ export class ProcessThumbnailMaker implements ThumbnailMaker {
   async #begin(job: Job): Promise<void> {
     this.#running.set(job.number, job);
     try {
-      const bytes = await job.load();
+      const bytes = await this.#load(job);
       if (this.#closed) throw new ServiceError("unavailable");
       const process = this.#process ??= this.#start();
       job.timer = setTimeout(() => process.kill(), storageLimits.thumbnailMs);
       process.send({ job: job.number, ...job.spec }, bytes);
     } catch (error) {
       this.#end(job, () => job.reject(error));
+    }
+  }
+
+  async #load({ load }: Job): Promise<Uint8Array<ArrayBuffer>> {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    const timer = setTimeout(() => reject(new ServiceError("unavailable")), this.#loadMs);
+    try {
+      return await Promise.race([load(), late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 

