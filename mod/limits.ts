@@ -165,6 +165,8 @@ export const isolateLimits = {
   heapMiB: 512,
   /** Private writable memory of an isolate, heap included, above what the runtime itself reserves. */
   dataMiB: 1536,
+  /** How often the memory of isolates is looked at where the kernel does not bound it. */
+  memoryPollMs: 1_000,
   /** Time an isolate has to start, load the app and answer. */
   startMs: 30_000,
   /** Mutations waiting for the writer; one more is refused with a clear error. */

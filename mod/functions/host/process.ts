@@ -10,6 +10,7 @@ import { AppPackages } from "../packages/app_packages.ts";
 import type { HostClock } from "./clock.ts";
 import type { IsolateCommand } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
+import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { StderrText } from "./stderr_text.ts";
 
 /** Time an isolate has to end by itself when its socket is closed, before it is killed. */
@@ -33,6 +34,8 @@ export interface ProcessStarterOptions {
   readonly command: (paths: IsolatePaths) => IsolateCommand;
   readonly log: Log;
   readonly clock: HostClock;
+  /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
+  readonly memory?: MemoryReader | null;
 }
 
 /** Starts isolates; disposing of it ends all of them and removes their files. */
@@ -42,6 +45,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
   readonly #packages: AppPackages;
+  readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
   #disposed = false;
 
@@ -49,6 +53,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#options = options;
     this.#runDir = runDir;
     this.#packages = new AppPackages(options);
+    const { memory: read = machineMemory, clock } = options;
+    this.#memoryWatch = read === null
+      ? null
+      : new MemoryWatch({ read, clock, isolates: () => this.#running });
   }
 
   static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
@@ -125,6 +133,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#disposed = true;
+    this.#memoryWatch?.[Symbol.dispose]();
     await Promise.all([...this.#running].map((process) => {
       process.kill();
       return process.ended;
@@ -163,7 +172,7 @@ class IsolateProcess implements Isolate {
   #onFrame: ((frame: IsolateFrame) => void) | null = null;
   /** Whether the host ends the isolate on purpose. */
   #asked = false;
-  /** What it did that no isolate does, if the host ends it for that. */
+  /** What it did that no isolate may, if the host ends it for that. */
   #nonsense: string | null = null;
 
   constructor(options: {
@@ -181,6 +190,10 @@ class IsolateProcess implements Isolate {
       now: () => options.clock.now(),
       tell: options.tell,
     });
+  }
+
+  get pid(): number {
+    return this.#child.pid;
   }
 
   get ready(): Ready {
@@ -237,6 +250,11 @@ class IsolateProcess implements Isolate {
 
   kill(): void {
     this.#asked = true;
+    kill(this.#child);
+  }
+
+  end(why: string): void {
+    this.#nonsense ??= why;
     kill(this.#child);
   }
 

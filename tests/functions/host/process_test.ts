@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { machineClock } from "../../../mod/functions/host/clock.ts";
 import { isolateCommand } from "../../../mod/functions/host/command.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/isolate.ts";
+import { type MemoryReader, residentBytes } from "../../../mod/functions/host/memory_watch.ts";
 import { ProcessStarter } from "../../../mod/functions/host/process.ts";
 import type { RunAction } from "../../../mod/functions/wire.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
@@ -26,7 +27,11 @@ class Place implements AsyncDisposable {
 
   static async make(
     behaviour: string,
-    { hurry = 1, folder = "" }: { readonly hurry?: number; readonly folder?: string } = {},
+    { hurry = 1, folder = "", memory = null }: {
+      readonly hurry?: number;
+      readonly folder?: string;
+      readonly memory?: MemoryReader | null;
+    } = {},
   ): Promise<Place> {
     const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-process-" }));
     const dataDir = dir + folder;
@@ -38,6 +43,7 @@ class Place implements AsyncDisposable {
       env: { GREETING: "hello" },
       settings: {},
       actionNet: null,
+      memory,
       log: (_level, message, fields) => logged.push(`${message}: ${fields?.["text"]}`),
       clock: {
         now: machineClock.now,
@@ -275,4 +281,28 @@ Deno.test("disposing ends every process and leaves no file", async () => {
   const late = await place.starter.start("reader");
   assert.ok(!late.ok);
   await Deno.remove(place.dir);
+});
+
+Deno.test("an isolate whose memory is too large when it is looked at is ended, the others are not", async () => {
+  let guilty = 0;
+  const seen = new Map<number, number>();
+  const memory: MemoryReader = async (pids) => {
+    const sizes = new Map(await residentBytes(pids));
+    for (const [pid, bytes] of sizes) seen.set(pid, bytes);
+    if (sizes.has(guilty)) sizes.set(guilty, (isolateLimits.dataMiB + 1) * 1024 * 1024);
+    return sizes;
+  };
+  await using place = await Place.make("serve", { hurry: 20, memory });
+  const one = await place.ready();
+  const other = await place.ready();
+  while (seen.size < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  // What ps says is a size a small process has.
+  for (const bytes of seen.values()) assert.ok(bytes > 10e6 && bytes < 400e6, `${bytes}`);
+  guilty = [...seen.keys()][0] ?? 0;
+  const { cause, detail } = await Promise.race([one.isolate.ended, other.isolate.ended]);
+  assert.deepEqual({ cause, detail }, { cause: "crashed", detail: "out of memory" });
+  const left = new Set([one.isolate.ended, other.isolate.ended]);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const states = await Promise.all([...left].map((ended) => Promise.race([ended, Promise.resolve("runs")])));
+  assert.equal(states.filter((state) => state === "runs").length, 1);
 });
