@@ -12,7 +12,7 @@ const RUNTIME_MIB = 640;
 /**
  * Files and core dumps hold the app's data: others may not read the one, and the other is not made. Signals meant for the
  * server reach its whole process group (Ctrl-C, a service manager's stop): until an isolate ignores them itself, the shell
- * does. `ulimit -d` has no effect on macOS, where only the heap limit holds. Where `setpriv` can do it (Linux), the kernel
+ * does. `ulimit -d` has no effect on macOS: see memory_watch.ts. Where `setpriv` can do it (Linux), the kernel
  * ends the isolate with main: one that runs an endless loop does not notice that its socket has closed, and a writer would
  * hold the database for ever.
  */
