@@ -24,7 +24,7 @@ async function answer(
 }
 
 /** Makes thumbnails until standard input ends. */
-export async function runImageProcess(): Promise<void> {
+async function makeThumbnails(): Promise<void> {
   // Images do not repeat, and as many are made at once as there is room for.
   sharp.cache(false);
   sharp.concurrency(1);
@@ -44,7 +44,5 @@ export async function runImageProcess(): Promise<void> {
   }
 }
 
-if (import.meta.main) {
-  await runImageProcess();
-  Deno.exit(0);
-}
+await makeThumbnails();
+Deno.exit(0);
