@@ -270,6 +270,24 @@ behaviours("pagination", {
       assert.deepEqual([page, ...parts.map((part) => part.page)].map(names), ["Q R a", "Q", "R a"]);
     });
   },
+  "a page that ends before it begins is empty": async (t) => {
+    await t.run(async (ctx) => {
+      await people(ctx, "a", "b", "c", "d");
+      for (const order of ["asc", "desc"] as const) {
+        const query = () => ctx.db.query("people").withIndex("by_name").order(order);
+        const [one, two] = [
+          await query().paginate({ cursor: null, numItems: 1 }),
+          await query().paginate({ cursor: null, numItems: 3 }),
+        ];
+        const { page } = await query().paginate({
+          cursor: two.continueCursor,
+          numItems: 9,
+          endCursor: one.continueCursor,
+        });
+        assert.deepEqual(page, []);
+      }
+    });
+  },
   "a page may end exactly at the last row": async (t) => {
     await t.run(async (ctx) => {
       await people(ctx, "a", "b");

@@ -11,9 +11,9 @@ interface MeProps {
 }
 
 export function Me({ person, guestName, onGuestName, onSignIn }: MeProps) {
-  const { isAuthenticated } = useAuth();
+  const { isAuthenticated, isLoading } = useAuth();
   return (
-    <div className="me">
+    <div className="me" data-loading={isLoading || undefined}>
       <Avatar name={person.name} />
       {isAuthenticated
         ? (

@@ -2,11 +2,11 @@
  * Builds the page of the chat from `examples/chat/app`. The result stands in the repository, so that nothing has to be
  * built before the first start; a test checks that it is up to date.
  */
-import * as esbuild from "esbuild";
+import { build, type BuildResult, stop } from "esbuild";
 import { fileURLToPath } from "node:url";
 import * as jsxRuntime from "react/jsx-runtime";
 import * as react from "react";
-import { npmPackages } from "./npm_packages.ts";
+import { packageAliases } from "./npm_packages.ts";
 
 const chat = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
@@ -21,37 +21,36 @@ const RESOLVED_BY_PAGE = [
 
 /** The built files, by their path below `examples/chat/public`. */
 export async function buildChat(): Promise<Map<string, string>> {
+  const shared = {
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    charset: "utf8",
+    legalComments: "inline",
+    write: false,
+    logLevel: "error",
+    absWorkingDir: chat(""),
+  } as const;
   try {
-    const shared = {
-      bundle: true,
-      format: "esm",
-      target: "es2022",
-      charset: "utf8",
-      legalComments: "inline",
-      write: false,
-      logLevel: "error",
-      absWorkingDir: chat(""),
-    } as const;
-    const app = await esbuild.build({
+    const app = await build({
       ...shared,
       entryPoints: [chat("app/main.tsx")],
       external: RESOLVED_BY_PAGE,
       jsx: "automatic",
-      plugins: [npmPackages],
     });
-    const vendor = await esbuild.build({
+    const vendor = await build({
       ...shared,
       stdin: { contents: vendorModule(), resolveDir: chat("build") },
       define: { "process.env.NODE_ENV": '"production"' },
       minify: true,
-      plugins: [npmPackages],
+      alias: packageAliases(),
     });
     return new Map([
       ["app.js", textOf(app)],
       ["vendor/react.js", textOf(vendor)],
     ]);
   } finally {
-    await esbuild.stop();
+    await stop();
   }
 }
 
@@ -69,7 +68,7 @@ function vendorModule(): string {
   ].join("\n");
 }
 
-function textOf({ outputFiles }: esbuild.BuildResult<{ write: false }>): string {
+function textOf({ outputFiles }: BuildResult<{ write: false }>): string {
   const [file] = outputFiles;
   if (file === undefined || outputFiles.length !== 1) {
     throw new Error(`Built ${outputFiles.length} files, not one`);

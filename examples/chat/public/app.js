@@ -128,8 +128,8 @@ function Avatar({ name }) {
 // app/me.tsx
 import { jsx as jsx4, jsxs as jsxs3 } from "react/jsx-runtime";
 function Me({ person, guestName, onGuestName, onSignIn }) {
-  const { isAuthenticated } = useAuth();
-  return /* @__PURE__ */ jsxs3("div", { className: "me", children: [
+  const { isAuthenticated, isLoading } = useAuth();
+  return /* @__PURE__ */ jsxs3("div", { className: "me", "data-loading": isLoading || void 0, children: [
     /* @__PURE__ */ jsx4(Avatar, { name: person.name }),
     isAuthenticated ? /* @__PURE__ */ jsxs3("p", { children: [
       /* @__PURE__ */ jsx4("span", { children: "Signed in" }),

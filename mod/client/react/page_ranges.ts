@@ -53,11 +53,13 @@ export function withNextPage(pages: readonly LoadedPage[], numItems: number): Pa
 export function balanced(pages: readonly LoadedPage[]): PageRange[] | null {
   const ranges: PageRange[] = [];
   let changed = false;
+  let cuts = 0;
   let before: LoadedPage | null = null;
   for (const page of pages) {
     const { range, result } = page;
     const known = ranges.at(-1);
-    if (result.splitCursor !== undefined && pages.length < reactLimits.pagesMax) {
+    if (result.splitCursor !== undefined && pages.length + cuts < reactLimits.pagesMax) {
+      cuts++;
       ranges.push({ ...range, endCursor: result.splitCursor }, { ...range, cursor: result.splitCursor });
       changed = true;
       before = null;

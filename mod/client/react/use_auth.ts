@@ -17,9 +17,12 @@ export interface AuthView {
   /** Whether it is not known yet who is signed in. */
   readonly isLoading: boolean;
   readonly isAuthenticated: boolean;
-  /** Sign-up, sign-in, sign-out: `client.auth`. Throws while a server renders. */
+  /** Sign-up, sign-in, sign-out: `client.auth`. Whatever is taken from it while a server renders throws. */
   readonly auth: Accounts;
 }
+
+/** Components take `auth` while a server renders, and use it later. */
+const noAccounts = new Proxy({}, { get: () => present(null) }) as Accounts;
 
 const loading: AuthState = { status: "loading" };
 
@@ -39,9 +42,7 @@ export function useAuth(): AuthView {
     userId: state.status === "signedIn" ? state.userId : null,
     isLoading: state.status === "loading",
     isAuthenticated: state.status === "signedIn",
-    get auth() {
-      return present(client).auth;
-    },
+    auth: client?.auth ?? noAccounts,
   }), [client, state]);
 }
 

@@ -41,7 +41,8 @@ function arrival(
   const key = `${path} ${argsKey}`;
   const known = pending.get(key);
   if (known !== undefined) return known;
-  const { promise, resolve } = Promise.withResolvers<void>();
+  let resolve = () => {};
+  const promise = new Promise<void>((onArrival) => resolve = onArrival);
   let arrived = false;
   const end = store.subscribe(() => {
     // Once: a query that changes all the time must not keep itself alive for a component that never came back.

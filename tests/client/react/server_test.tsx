@@ -54,8 +54,8 @@ Deno.test("on a server it is not known who is signed in, and nothing can be call
   let readAuth = () => {};
   const html = render(() => {
     put = useMutation(api.rows.put);
-    const view = useAuth();
-    readAuth = () => void view.auth;
+    const { auth } = useAuth();
+    readAuth = () => void auth.signOut();
     return (
       <>
         <AuthLoading>loading</AuthLoading>

@@ -1,8 +1,8 @@
 /** A page with the hooks in a real browser, on a real server. */
-import * as esbuild from "esbuild";
+import { build, stop } from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { npmPackages } from "../../../../examples/chat/build/npm_packages.ts";
+import { packageAliases } from "../../../../examples/chat/build/npm_packages.ts";
 import { ServerProcess } from "../../../bench/support/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
 import type { Scenarios } from "../page/main.tsx";
@@ -58,7 +58,7 @@ export async function withHooksPage(test: (page: HooksPage) => Promise<void>): P
 
 async function buildPage(dir: string): Promise<void> {
   try {
-    await esbuild.build({
+    await build({
       entryPoints: [fileURLToPath(new URL("../page/main.tsx", import.meta.url))],
       outfile: join(dir, "page.js"),
       bundle: true,
@@ -66,11 +66,11 @@ async function buildPage(dir: string): Promise<void> {
       jsx: "automatic",
       // React's own checks are on, which strict mode is for.
       define: { "process.env.NODE_ENV": '"development"' },
-      plugins: [npmPackages],
+      alias: packageAliases(),
       logLevel: "error",
     });
   } finally {
-    await esbuild.stop();
+    await stop();
   }
   await Deno.writeTextFile(
     join(dir, "index.html"),
