@@ -44,6 +44,16 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
     assert(sizes.every(([bytes = Infinity, max = 0]) => bytes > 1000 && bytes <= max));
   });
 
+  await t.step("types of the client and the hooks need no other package than React", async () => {
+    const files = await Array.fromAsync(Deno.readDir(join(projectDir, "dist/syncline/shared")));
+    const types = files.map(({ name }) => `shared/${name}`).filter((name) => name.endsWith(".d.ts"));
+    for (const name of ["client.d.ts", "react.d.ts", ...types]) {
+      const text = await Deno.readTextFile(join(projectDir, "dist/syncline", name));
+      const imported = [...text.matchAll(/(?:from|import) ['"]([^'"]+)['"]/g)].map(([, from = ""]) => from);
+      assert.deepEqual(imported.filter((from) => !from.startsWith(".") && from !== "react"), [], name);
+    }
+  });
+
   const created = await NodeProject.create();
   if (created.project === null) {
     // deno-lint-ignore no-console
