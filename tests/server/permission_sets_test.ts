@@ -47,6 +47,22 @@ Deno.test("the bench set reaches this machine only", async () => {
   ) assert.equal(result[attempt], "refused", attempt);
 });
 
+Deno.test("the set that builds the single file starts nothing but sh and reaches nobody", async () => {
+  const result = await attempts("buildServer");
+  for (
+    const attempt of [
+      "listen",
+      "start itself",
+      "start another program",
+      "read PATH's neighbours",
+      "read the whole environment",
+      "load a native library",
+      "import from the web",
+      "reach another machine",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
 Deno.test("a set that is not in deno.json does not run at all", async () => {
   await assert.rejects(attempts("everything"), /Could not find permission set/);
 });
