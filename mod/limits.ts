@@ -294,6 +294,11 @@ export const routeLimits = {
 export const httpLimits = {
   /** Body of a function call. */
   callBodyBytesMax: 17 * MiB,
+  /**
+   * Longer bodies are read in pieces: the runtime keeps a buffer of the longest read for all connections, and whoever reads
+   * less at once pays for it with each read.
+   */
+  bodyReadWholeBytesMax: 64 * KiB,
   /** Time open requests and close frames get at shutdown. */
   drainMs: 5_000,
   /** When no close frame was answered for this long at shutdown, those who have not answered are gone or do not read. */

@@ -1,5 +1,6 @@
 /** The text of a request's body, within bounds. */
 import { ServiceError } from "../errors.ts";
+import { httpLimits } from "../limits.ts";
 
 /**
  * Reads a body of at most `bytesMax` bytes as UTF-8, without its byte order mark. Throws `body_too_large`, before the
@@ -9,15 +10,16 @@ import { ServiceError } from "../errors.ts";
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
   if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
+  const readWhole = announced !== null && Number(announced) <= httpLimits.bodyReadWholeBytesMax;
   try {
-    return announced === null ? await counted(request, bytesMax) : await request.text();
+    return readWhole ? await request.text() : await counted(request, bytesMax);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("bad_request", "The request body broke off", { cause: error });
   }
 }
 
-/** Reads a body of unknown length, counted as it arrives. */
+/** Reads a body of whatever length, counted as it arrives. */
 async function counted(request: Request, bytesMax: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";

@@ -28,6 +28,18 @@ Deno.test("a body of unknown length is counted as it arrives, and left when it i
   assert.equal(left.length, 2);
 });
 
+Deno.test("a long body of announced length is the same text, wherever its pieces end", async () => {
+  const text = "aé€😀".repeat(50_000);
+  const body = new TextEncoder().encode(text);
+  const server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    async (request) => new Response(await requestText(request, body.length)),
+  );
+  const response = await fetch(`http://127.0.0.1:${server.addr.port}`, { method: "POST", body });
+  assert.equal(await response.text(), text);
+  await server.shutdown();
+});
+
 Deno.test("an announced length over the limit is refused before anything is read", async () => {
   const { request, left } = streamed(["aa"], { "Content-Length": "4" });
   await assert.rejects(requestText(request, 3), { code: "body_too_large" });
