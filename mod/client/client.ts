@@ -184,7 +184,8 @@ export class SynclineClient {
    * Runs a mutation exactly once, over reconnections too. Resolves with its result when its writes are visible in all
    * subscribed results. Mutations run in the order they are called. Rejects with {@linkcode FunctionError} when the
    * mutation fails, {@linkcode ClientClosedError} when the client is closed first. Where sockets are blocked and the
-   * client polls, {@linkcode ConnectionLostError} when no answer comes: whether it ran is then unknown.
+   * client polls, and after nine minutes without a connection, {@linkcode ConnectionLostError} when no answer came: whether
+   * it ran is then unknown.
    */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,

@@ -28,8 +28,8 @@ export interface FunctionFailure {
 }
 
 /**
- * The connection was lost while a call was under way: whether it did its work is unknown. Happens to actions, and to
- * mutations while the client polls.
+ * The connection was lost while a call was under way: whether it did its work is unknown. Happens to actions; to mutations
+ * while the client polls, or when it comes back so late that the server would not recognise them.
  */
 export class ConnectionLostError extends Error {
   constructor(kind: "action" | "mutation") {

@@ -21,6 +21,8 @@ export const backoffFirstMs = 250;
 export const backoffMaxMs = 16_000;
 /** A socket that lived this long clears the memory of earlier faults. */
 export const faultMemoryMs = 60_000;
+/** A mutation without an answer is sent again for this long: the server recognises it for about ten minutes. */
+export const resendMs = 9 * 60_000;
 /** Live queries; the server refuses more on one socket. */
 export const liveQueriesMax = 1024;
 /** ModifyQuerySet and Authenticate messages that await their Transition; further changes wait and are merged. */

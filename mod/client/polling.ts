@@ -128,7 +128,7 @@ export class Polling {
   #begin(): void {
     this.#overdue.clear();
     this.#transport.begin();
-    const givenUp = this.#parts.requests.giveUpSent();
+    const givenUp = this.#parts.requests.giveUpSent(Infinity);
     this.#owner.pollingChanged(givenUp);
     this.refresh();
     this.sendCalls();

@@ -5,6 +5,7 @@
  *   mutation:  waiting ──sent──▶ sent ──success──▶ answered ──its ts is visible──▶ resolved
  *                 ▲               │ └──failure──▶ rejected
  *                 └──socket lost──┘
+ *                  after 9 minutes: rejected
  *   action:    waiting ──sent──▶ sent ──▶ resolved or rejected
  *                                  └──socket lost──▶ rejected
  * ```
@@ -37,8 +38,8 @@ export interface Call {
 }
 
 interface PendingCall extends Call {
-  /** Whether it was ever on a socket; set by takeSendable. */
-  wasSent: boolean;
+  /** When it was first put on a socket, in milliseconds; set by takeSendable. */
+  sentAt: number | null;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -79,7 +80,7 @@ export class Requests {
     const requestId = this.#nextId++;
     if (call.kind === "action") this.#actions++;
     const { promise, resolve, reject } = deferred();
-    this.#waiting.set(requestId, { ...call, requestId, wasSent: false, resolve, reject });
+    this.#waiting.set(requestId, { ...call, requestId, sentAt: null, resolve, reject });
     return { requestId, result: promise };
   }
 
@@ -97,7 +98,7 @@ export class Requests {
   }
 
   /** Moves calls to the wire as far as there is room there, and returns them in the order to send them. */
-  takeSendable(): Call[] {
+  takeSendable(now: number): Call[] {
     let room = clientLimits.callsInFlightMax - this.#sent.size;
     if (room <= 0 || this.#waiting.size === 0) return [];
     let actionRoom = clientLimits.actionsInFlightMax;
@@ -108,7 +109,7 @@ export class Requests {
       if (room === 0) break;
       if (call.kind === "action" ? actionRoom-- <= 0 : mutationsWait) continue;
       room--;
-      call.wasSent = true;
+      call.sentAt ??= now;
       this.#waiting.delete(requestId);
       this.#sent.set(requestId, call);
       sendable.push(call);
@@ -167,9 +168,9 @@ export class Requests {
     return answer instanceof Error;
   }
 
-  /** Rejects the mutations that an earlier socket carried away without an answer. Returns their ids. */
-  giveUpSent(): number[] {
-    const lost = [...this.#waiting.values()].filter(({ wasSent }) => wasSent);
+  /** Rejects the mutations that an earlier socket carried away without an answer before `sentBefore`. Returns their ids. */
+  giveUpSent(sentBefore: number): number[] {
+    const lost = [...this.#waiting.values()].filter(({ sentAt }) => sentAt !== null && sentAt < sentBefore);
     for (const call of lost) {
       this.#waiting.delete(call.requestId);
       call.reject(new ConnectionLostError("mutation"));

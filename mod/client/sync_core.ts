@@ -129,6 +129,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
       clientVersion: CLIENT_VERSION,
       features: ["diffs"],
     });
+    // The server knows them no more, so sending them again could run them twice.
+    this.#dropUpdates(this.requests.giveUpSent(this.#environment.clock.now() - clientLimits.resendMs));
     this.tokens.prepare();
     this.#greet();
   }
@@ -338,7 +340,9 @@ export class SyncCore implements SocketOwner, TokenOwner {
 
   #sendCalls(): void {
     if (!this.#flowing) return this.#polling?.sendCalls();
-    for (const { kind, requestId, udfPath, args } of this.requests.takeSendable()) {
+    for (
+      const { kind, requestId, udfPath, args } of this.requests.takeSendable(this.#environment.clock.now())
+    ) {
       const type = kind === "mutation" ? "Mutation" : "Action";
       this.#send({ type, requestId, udfPath, args });
     }

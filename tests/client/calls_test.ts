@@ -1,6 +1,8 @@
 /** Mutations and actions on the wire, and when their promises end (contract: guarantee 4). */
 import assert from "node:assert/strict";
 import { ConnectionLostError, FunctionError } from "../../mod/client/mod.ts";
+import { settle } from "./support/fake_clock.ts";
+import type { FakeSocket } from "./support/fake_socket.ts";
 import { makeTestClient, stateOf, transition, updated } from "./support/test_client.ts";
 
 Deno.test("CL7 a mutation resolves when a Transition reaches its ts, not before", async () => {
@@ -123,3 +125,34 @@ Deno.test("arguments are those of the moment of the call", async () => {
   assert.throws(() => client.subscribe("q", { d: new Date() }, () => {}), /Date/);
   assert.throws(() => client.subscribe(7 as unknown as string, {}, () => {}), TypeError);
 });
+
+Deno.test("CL9 a mutation is not sent again when the server would not recognise it any more", async () => {
+  using test = makeTestClient();
+  const { client, clock } = test;
+  const socket = await test.open();
+  client.subscribe("n", {}, () => {});
+  await settle();
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, "old")]));
+  const shown = client.watchQuery("n", {});
+  const late = client.mutation("late", {}, { optimisticUpdate: (store) => store.setQuery("n", {}, "mine") });
+  late.catch(() => {});
+  await clock.advance(60_000);
+  await test.open();
+  assert.deepEqual(sentCalls(test.sockets.last), ["late"], "after a minute it is");
+  clock.sleep(8 * 60_000 + 1);
+  const waited = client.mutation("waited", {});
+  waited.catch(() => {});
+  test.sockets.last.closeWith(1006);
+  const never = client.mutation("never sent", {});
+  never.catch(() => {});
+  assert.equal(shown.localResult(), "mine");
+  await clock.advance(60_000);
+  await test.open();
+  await assert.rejects(late, ConnectionLostError);
+  assert.equal(shown.localResult(), "old");
+  assert.deepEqual(sentCalls(test.sockets.last), ["waited", "never sent"]);
+});
+
+function sentCalls(socket: FakeSocket): string[] {
+  return socket.sent.flatMap((message) => message.type === "Mutation" ? [message.udfPath] : []);
+}
