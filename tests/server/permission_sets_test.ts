@@ -63,6 +63,19 @@ Deno.test("the set that builds the single file starts nothing but sh and reaches
   ) assert.equal(result[attempt], "refused", attempt);
 });
 
+Deno.test("the set that builds the npm package writes nothing outside of dist and reaches no machine", async () => {
+  const result = await attempts("buildClient");
+  for (
+    const attempt of [
+      "write a file",
+      "listen",
+      "reach another machine",
+      "import from the web",
+      "import from a host Deno trusts",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
 Deno.test("a set that is not in deno.json does not run at all", async () => {
   await assert.rejects(attempts("everything"), /Could not find permission set/);
 });
