@@ -225,9 +225,12 @@ export const replayLimits = {
   recordMs: 600_000,
   /** Sessions whose highest request id the writer remembers, to skip the look-up for new requests. */
   sessionsRememberedMax: 50_000,
-  /** Records removed from the oldest table with each group, and for each record the group saves. */
-  recordsRemovedPerGroup: 64,
-  recordsRemovedPerRecord: 4,
+  /** Records that share a row, and the characters from which on a row takes no more of them. */
+  runRecordsMax: 64,
+  runCharsMax: 16 * KiB,
+  /** Rows removed from the oldest table with each group, and for each row the group saves. */
+  runsRemovedPerGroup: 64,
+  runsRemovedPerRun: 4,
 } as const;
 
 /** Limits of scheduled functions and crons. */

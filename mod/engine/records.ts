@@ -1,18 +1,20 @@
 /**
  * Replay records: the answers of mutations, kept for a while so that a mutation sent again is answered and not run.
+ * They are written when their group commits, in runs (record_runs.ts).
  *
  * Three tables are used in turn. One receives new records, one is full, and the oldest is emptied in small steps once
  * its newest record is old enough; when it is empty and the first has been used for half the time, they move on by one.
  */
 import { replayLimits } from "../limits.ts";
 import type { Connection } from "./connection.ts";
+import { callerOf, newestOf, principalText, RecordRuns } from "./record_runs.ts";
 import type { RecordKey } from "./transaction.ts";
 
 /** SQL that makes the tables of records in a new database. */
 export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
   `CREATE TABLE syncline_records_${slot} (
-    session TEXT NOT NULL, request INTEGER NOT NULL, principal TEXT NOT NULL, answer TEXT NOT NULL,
-    PRIMARY KEY (session, request, principal)
+    session TEXT NOT NULL, principal TEXT NOT NULL, newest INTEGER NOT NULL, oldest INTEGER NOT NULL,
+    answers TEXT NOT NULL, PRIMARY KEY (session, principal, newest)
   ) WITHOUT ROWID;`
 ).join("\n") + `
   CREATE TABLE syncline_record_turn (one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -20,15 +22,18 @@ export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
   INSERT INTO syncline_record_turn VALUES (1, 0, 0, 0);`;
 
 const SLOTS = 3;
-const { recordMs, sessionsRememberedMax, recordsRemovedPerGroup, recordsRemovedPerRecord } = replayLimits;
+const { recordMs, sessionsRememberedMax, runsRemovedPerGroup, runsRemovedPerRun } = replayLimits;
+/** Between the answers of a run: no answer contains it. */
+const SEPARATOR = "\n";
 const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
   const name = `syncline_records_${slot}`;
   return {
-    find: `SELECT answer FROM ${name} WHERE session = ? AND request = ? AND principal = ?`,
-    newest: `SELECT max(request) FROM ${name} WHERE session = ?`,
-    save: `INSERT INTO ${name} (session, request, principal, answer) VALUES (?, ?, ?, ?)`,
-    remove: `DELETE FROM ${name} WHERE (session, request, principal) IN
-      (SELECT session, request, principal FROM ${name} LIMIT ?+0)`,
+    find: `SELECT oldest, answers FROM ${name} WHERE session = ? AND principal = ? AND newest >= ?
+      ORDER BY newest LIMIT 1`,
+    newest: `SELECT max(newest) FROM ${name} WHERE session = ? AND principal = ?`,
+    save: `INSERT INTO ${name} (session, principal, newest, oldest, answers) VALUES (?, ?, ?, ?, ?)`,
+    remove: `DELETE FROM ${name} WHERE (session, principal, newest) IN
+      (SELECT session, principal, newest FROM ${name} LIMIT ?+0)`,
   };
 });
 
@@ -46,11 +51,12 @@ export class Records {
   /** Whether the oldest table is known to be empty. */
   #oldestEmpty = false;
   /**
-   * Highest request id with a record, by session; the one that rose longest ago is forgotten first. It may be too high, after a
-   * rollback, but never too low: a request above it has no record.
+   * Highest request id with a record, by caller; the one that rose longest ago is forgotten first. It may be too high,
+   * after a rollback, but never too low: a request above it has no record.
    */
   readonly #highest = new Map<string, number>();
-  #savedInGroup = 0;
+  /** Of the open group. */
+  readonly #runs = new RecordRuns();
 
   constructor(connection: Connection, now: () => number) {
     this.#connection = connection;
@@ -59,35 +65,51 @@ export class Records {
   }
 
   /** The answer recorded for a key, or `null`. */
-  find({ sessionId, requestId, principal }: RecordKey): string | null {
-    const highest = this.#highestOf(sessionId);
-    if (requestId > highest) return null;
+  find(key: RecordKey): string | null {
+    const { sessionId, requestId, principal } = key;
+    if (requestId > this.#highestOf(key)) return null;
+    const unwritten = this.#runs.find(key);
+    if (unwritten !== null) return unwritten;
     for (let slot = 0; slot < SLOTS; slot++) {
-      const row = this.#statement(slot, "find").get(sessionId, requestId, principalText(principal));
-      if (row !== undefined) return row[0] as string;
+      const row = this.#statement(slot, "find").get(sessionId, principalText(principal), requestId);
+      const [oldest, answers] = (row ?? [Infinity, ""]) as [number, string];
+      if (oldest <= requestId) return answers.split(SEPARATOR)[requestId - oldest] ?? null;
     }
     return null;
   }
 
-  /** Records an answer. */
-  save({ sessionId, requestId, principal }: RecordKey, answer: string): void {
-    this.#statement(this.#turn.slot, "save").run(sessionId, requestId, principalText(principal), answer);
-    this.#savedInGroup++;
-    const highest = this.#highestOf(sessionId);
-    if (requestId > highest) this.#remember(sessionId, requestId);
+  /** Records an answer, one line of text, for a key that has none. */
+  save(key: RecordKey, answer: string): void {
+    this.#runs.save(key, answer);
+    if (key.requestId > this.#highestOf(key)) this.#remember(callerOf(key), key.requestId);
   }
 
-  /** Called before each commit: removes some old records and moves on when it is time. */
-  tend(): void {
-    const saved = this.#savedInGroup;
-    this.#savedInGroup = 0;
+  /** Called before each commit: writes what was saved, removes some old records and moves on when it is time. */
+  write(): void {
+    const runs = this.#runs.take();
+    for (const run of runs) {
+      const { session, principal, oldest, answers } = run;
+      this.#statement(this.#turn.slot, "save")
+        .run(session, principal, newestOf(run), oldest, answers.join(SEPARATOR));
+    }
+    this.#tend(runs.length);
+  }
+
+  /** Called after a group was undone: what is remembered of its tables is read again. */
+  forget(): void {
+    this.#runs.clear();
+    this.#oldestEmpty = false;
+    this.#turn = this.#readTurn();
+  }
+
+  #tend(saved: number): void {
     const now = this.#now();
     const { slot, since, previousSince } = this.#turn;
     // A clock set back must not keep a table in use for ever.
     if (now < since) return this.#setTurn({ slot, since: now, previousSince: Math.min(previousSince, now) });
     const oldest = (slot + 1) % SLOTS;
     if (!this.#oldestEmpty && now >= oldestExpiresAt(this.#turn)) {
-      const limit = recordsRemovedPerGroup + recordsRemovedPerRecord * saved;
+      const limit = runsRemovedPerGroup + runsRemovedPerRun * saved;
       this.#oldestEmpty = this.#statement(oldest, "remove").run(limit).changes < limit;
     }
     if (this.#oldestEmpty && now >= since + recordMs / 2) {
@@ -95,28 +117,22 @@ export class Records {
     }
   }
 
-  /** Called after a group was undone: what is remembered of its tables is read again. */
-  forget(): void {
-    this.#savedInGroup = 0;
-    this.#oldestEmpty = false;
-    this.#turn = this.#readTurn();
-  }
-
-  #highestOf(sessionId: string): number {
-    const known = this.#highest.get(sessionId);
+  #highestOf(key: RecordKey): number {
+    const caller = callerOf(key);
+    const known = this.#highest.get(caller);
     if (known !== undefined) return known;
-    let highest = -1;
+    let highest = -Infinity;
     for (let slot = 0; slot < SLOTS; slot++) {
-      const newest = this.#statement(slot, "newest").get(sessionId)?.[0];
+      const newest = this.#statement(slot, "newest").get(key.sessionId, principalText(key.principal))?.[0];
       if (typeof newest === "number" && newest > highest) highest = newest;
     }
-    this.#remember(sessionId, highest);
+    this.#remember(caller, highest);
     return highest;
   }
 
-  #remember(sessionId: string, highest: number): void {
-    this.#highest.delete(sessionId);
-    this.#highest.set(sessionId, highest);
+  #remember(caller: string, highest: number): void {
+    this.#highest.delete(caller);
+    this.#highest.set(caller, highest);
     if (this.#highest.size <= sessionsRememberedMax) return;
     for (const oldest of this.#highest.keys()) {
       this.#highest.delete(oldest);
@@ -147,9 +163,4 @@ export class Records {
 /** From when on every record of the oldest table is old enough: it was used until the one before the current began. */
 function oldestExpiresAt({ previousSince }: Turn): number {
   return previousSince + recordMs;
-}
-
-/** Anonymous is a principal of its own, unlike any id. */
-function principalText(principal: string | null): string {
-  return principal === null ? "" : `p${principal}`;
 }

@@ -161,7 +161,7 @@ export interface WriterDatabase extends Disposable {
   rollbackMutation(): void;
   /** The recorded answer of a mutation, or `null`. */
   findRecord(key: RecordKey): string | null;
-  /** Records an answer in the open group. Does not advance ts. */
+  /** Records an answer, one line of text, in the open group, for a key that has none. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
   /** Keeps `text` as the newest group's and commits. */
   commitGroup(text: string): void;

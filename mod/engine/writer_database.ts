@@ -177,14 +177,8 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   saveRecord(key: RecordKey, answer: string): void {
-    const { writes } = this.#openGroup();
-    writes.check();
-    try {
-      this.#records.save(key, answer);
-    } catch (error) {
-      writes.fail(error);
-      throw error;
-    }
+    this.#openGroup().writes.check();
+    this.#records.save(key, answer);
   }
 
   commitGroup(text: string): void {
@@ -193,7 +187,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     try {
       this.#writer.searches.write();
-      this.#records.tend();
+      this.#records.write();
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
         .run(this.#ts, writes.lastCreationTime, text);
       this.#connection.statement("COMMIT").run();

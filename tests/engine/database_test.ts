@@ -77,14 +77,16 @@ Deno.test("a full disk fails the group, whatever app code catches, and the datab
   assert.equal(db.query((tx) => tx.get(kept))?.["n"], 2);
 });
 
-Deno.test("a full disk met by the record or by the commit fails the group too", () => {
+Deno.test("a full disk met by the records or by the rest of the commit fails the group too", () => {
   using db = new TestDatabase(tables, { pagesMax: 60 });
   const big = "x".repeat(300_000);
   db.writer.openGroup();
   db.writer.beginMutation({ at: db.now }).insert("items", { n: 1 });
   db.writer.releaseMutation();
-  assert.throws(() => db.writer.saveRecord({ sessionId: "s", requestId: 1, principal: null }, big), /full/);
+  db.writer.saveRecord({ sessionId: "s", requestId: 1, principal: null }, big);
+  assert.throws(() => db.writer.commitGroup(""), /full/);
   db.writer.rollbackGroup();
+  assert.equal(db.writer.findRecord({ sessionId: "s", requestId: 1, principal: null }), null);
   db.writer.openGroup();
   db.writer.beginMutation({ at: db.now }).insert("items", { n: 1 });
   db.writer.releaseMutation();
