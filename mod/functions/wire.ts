@@ -7,7 +7,7 @@ import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError } from "./outcome.ts";
 import type { PackageTable } from "./packages/package_table.ts";
-import type { WireEntry } from "./wire_entry.ts";
+import type { WireEntries } from "./wire_entry.ts";
 
 /** What an isolate is for. */
 export type IsolateRole = "writer" | "reader" | "runner";
@@ -90,19 +90,24 @@ export interface Batch {
 }
 
 /**
+ * A mutation's answer; what stands last is left out when it says nothing. `result` is a segment's position, or an error.
+ */
+export type WireAnswer = readonly [
+  ts: number,
+  result: number | CallError,
+  logLines?: readonly string[],
+  replayed?: boolean,
+];
+
+/**
  * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is kept in the database as the last
  * group, in the group's own transaction, so that main can learn the fate of a batch from a new writer.
  */
-export interface Group {
+export interface Group extends WireEntries {
   readonly type: "Group";
   readonly batch: string;
   readonly from: number;
-  readonly answers: readonly {
-    readonly outcome: WireOutcome;
-    readonly ts: number;
-    readonly replayed: boolean;
-  }[];
-  readonly entries: readonly WireEntry[];
+  readonly answers: readonly WireAnswer[];
   /** Current ts after the group. */
   readonly ts: number;
 }

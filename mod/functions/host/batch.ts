@@ -5,7 +5,7 @@ import type { Group } from "../wire.ts";
 import { CallWatch } from "./call_watch.ts";
 import type { Death } from "./isolate.ts";
 import type { PendingMutation } from "./mutation_queue.ts";
-import { endedIsolate, fromWire } from "./outcomes.ts";
+import { answerFromWire, endedIsolate } from "./outcomes.ts";
 
 /** A call that was running each of these many times when its isolate was lost is taken for the cause. */
 export const RUNS_LOST_MAX = 3;
@@ -68,8 +68,7 @@ export class Batch {
     const answered = calls.map((call, i): Answered => {
       const answer = group.answers[i];
       if (answer === undefined) throw new RangeError(`Group ${group.batch}/${group.from} has a hole`);
-      const { outcome, ts, replayed } = answer;
-      return { call, answer: { outcome: fromWire(outcome, segments), ts, replayed } };
+      return { call, answer: answerFromWire(answer, segments) };
     });
     this.#answered += answered.length;
     return answered;

@@ -1,7 +1,7 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
-import type { FunctionCall, MutationCall } from "../host_port.ts";
+import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
-import type { WireCall, WireMutation, WireOutcome } from "../wire.ts";
+import type { WireAnswer, WireCall, WireMutation, WireOutcome } from "../wire.ts";
 
 /** The outcome a frame carries. Throws `RangeError` when it names a segment the frame does not have. */
 export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
@@ -9,6 +9,15 @@ export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcom
   const value = segments[wire.value];
   if (value === undefined) throw new RangeError(`The frame has no segment ${wire.value}`);
   return { ok: true, value, logLines: wire.logLines };
+}
+
+/** The answer of a mutation that a group carries. Throws like {@linkcode fromWire}. */
+export function answerFromWire(
+  [ts, result, logLines = [], replayed = false]: WireAnswer,
+  segments: readonly string[],
+): MutationAnswer {
+  const wire = typeof result === "number" ? { value: result, logLines } : { error: result, logLines };
+  return { outcome: fromWire(wire, segments), ts, replayed };
 }
 
 /** An outcome as a frame of its own carries it. */

@@ -12,7 +12,7 @@ import { frameTextOfJson, parseFrameText } from "../frames.ts";
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { Group } from "../wire.ts";
-import { unpackEntry } from "../wire_entry.ts";
+import { unpackEntries } from "../wire_entry.ts";
 import { Batch } from "./batch.ts";
 import type { HostClock, Timer } from "./clock.ts";
 import type { Gate } from "./gate.ts";
@@ -220,7 +220,7 @@ export class Writer {
   #apply(group: Group, segments: readonly string[]): void {
     if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
     // Before any of its calls counts as answered: what cannot be read is thrown out as a whole.
-    const entries = group.entries.map(unpackEntry);
+    const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
     this.#options.onGroup(entries, group.ts);

@@ -2,10 +2,9 @@
 import type { WriterDatabase } from "../../engine/mod.ts";
 import { isolateLimits } from "../../limits.ts";
 import { type FrameSender, frameText } from "../frames.ts";
-import type { Batch, Group } from "../wire.ts";
-import { packEntry, type WireEntry } from "../wire_entry.ts";
+import type { Batch, Group, WireAnswer } from "../wire.ts";
+import { EntryPacker } from "../wire_entry.ts";
 import type { App } from "./app.ts";
-import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "./progress.ts";
 import { type MutationRun, runMutation } from "./run_mutation.ts";
 
@@ -34,14 +33,12 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
 /** Characters of one changed document in an entry, more or less. */
 const CHANGE_CHARS = 256;
 
-type Answer = Group["answers"][number];
-
 async function runGroup(
   { app, database, progress }: WriterParts,
   { batch, from }: { readonly batch: Batch; readonly from: number },
 ): Promise<{ readonly text: string; readonly answers: number }> {
-  const answers: Answer[] = [];
-  const entries: WireEntry[] = [];
+  const answers: WireAnswer[] = [];
+  const packer = new EntryPacker();
   const segments: string[] = [];
   let opened = false;
   let begun = 0;
@@ -53,14 +50,14 @@ async function runGroup(
     for (const mutation of batch.calls.slice(from)) {
       const at = progress.begin(from + begun++);
       const run = await runMutation(app, database, { mutation, at });
-      const outcome = wireOutcome(run.ending, { logLines: run.logLines, segments });
-      answers.push({ outcome, ts: run.ts, replayed: run.replayed });
-      if (run.entry !== null) entries.push(packEntry(run.entry));
+      answers.push(packAnswer(run, segments));
+      if (run.entry !== null) packer.add(run.entry);
       chars += answerChars(run);
       if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
     }
     progress.idle();
-    const text = groupText(batch, { from, answers, entries, segments, ts: database.ts });
+    const { tables, entries } = packer;
+    const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
     database.commitGroup(text);
     return { text, answers: answers.length };
   } catch (error) {
@@ -71,6 +68,13 @@ async function runGroup(
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
   }
+}
+
+/** The answer as it goes on the wire; a result becomes the next of the frame's segments. */
+function packAnswer({ ending, logLines, ts, replayed }: MutationRun, segments: string[]): WireAnswer {
+  const result = ending.ok ? segments.push(ending.text) - 1 : ending.error;
+  if (replayed) return [ts, result, logLines, replayed];
+  return logLines.length === 0 ? [ts, result] : [ts, result, logLines];
 }
 
 /** About how much an answer adds to the text of its group. */
@@ -98,14 +102,11 @@ function failedGroupText(
   },
 ): string {
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
-  const answer: Answer = {
-    outcome: { error: { kind: "internal", message, data: null, retryable: true }, logLines: [] },
-    ts,
-    replayed: false,
-  };
+  const answer: WireAnswer = [ts, { kind: "internal", message, data: null, retryable: true }];
   return groupText(batch, {
     from,
-    answers: new Array<Answer>(calls).fill(answer),
+    answers: new Array<WireAnswer>(calls).fill(answer),
+    tables: [],
     entries: [],
     segments: [],
     ts,

@@ -353,7 +353,15 @@ for (
       world.pins(world.reader(0), 2);
     },
     "a group": (world) =>
-      world.reader(0).says({ type: "Group", batch: "b", from: 0, answers: [], entries: [], ts: 1 }),
+      world.reader(0).says({
+        type: "Group",
+        batch: "b",
+        from: 0,
+        answers: [],
+        tables: [],
+        entries: [],
+        ts: 1,
+      }),
   })
 ) {
   Deno.test(`${what} from a reader: it is ended and the wave runs again`, async () => {

@@ -112,8 +112,8 @@ Deno.test("a call that ran each of three times when its writer was killed is giv
   assert.deepEqual(world.batch, ["b"]);
 });
 
-const group = { type: "Group", from: 0, entries: [], ts: 2 } as const;
-const answer = { outcome: { value: 0, logLines: [] }, ts: 2, replayed: false };
+const group = { type: "Group", from: 0, tables: [], entries: [], ts: 2 } as const;
+const answer = [2, 0] as const;
 
 for (
   const [what, nonsense] of Object.entries<Partial<Group>>({
@@ -122,7 +122,8 @@ for (
     "an empty group": { answers: [] },
     "more answers than calls": { answers: [answer, answer, answer] },
     "a group whose entries are none": { answers: [answer, answer], entries: "poison" as never },
-    "an answer without its value": { answers: [{ ...answer, outcome: { value: 1, logLines: [] } }] },
+    "a change of no table": { answers: [answer, answer], entries: [[2, 0, [[0, "id", "", []]]]] },
+    "an answer without its value": { answers: [[2, 1]] },
   })
 ) {
   Deno.test(`${what} is nonsense: the writer is ended and its batch runs again`, async () => {

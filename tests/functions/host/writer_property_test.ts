@@ -59,14 +59,10 @@ class Model {
     for (const { udfPath } of calls) this.committed.push(udfPath);
     this.#done += calls.length;
     const ts = this.committed.length;
-    const answers = calls.map((_, value): Group["answers"][number] => ({
-      outcome: { value, logLines: [] },
-      ts: ts - calls.length + 1 + value,
-      replayed: false,
-    }));
+    const answers = calls.map((_, value): Group["answers"][number] => [ts - calls.length + 1 + value, value]);
     const segments = calls.map(({ udfPath }) => JSON.stringify(udfPath));
-    const entries = answers.map(({ ts }): Group["entries"][number] => [ts, 0, []]);
-    const group: Group = { type: "Group", batch: batch.batch, from, answers, entries, ts };
+    const entries = answers.map(([ts]): Group["entries"][number] => [ts, 0, []]);
+    const group: Group = { type: "Group", batch: batch.batch, from, answers, tables: [], entries, ts };
     this.#world.starter.ts = ts;
     this.#world.starter.lastGroup = frameText(group, segments);
     if (step === "die before telling") isolate.dies("killed");

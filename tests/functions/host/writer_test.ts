@@ -55,12 +55,12 @@ Deno.test("an answer has the result, the ts and the log lines the writer gave", 
   const answer = world.mutate("a");
   await settled();
   const { batch } = world.isolate.last("Batch");
-  const outcome = { value: 0, logLines: ["[INFO] hello"] };
   world.isolate.says({
     type: "Group",
     batch,
     from: 0,
-    answers: [{ outcome, ts: 7, replayed: true }],
+    answers: [[7, 0, ["[INFO] hello"], true]],
+    tables: [],
     entries: [],
     ts: 9,
   }, ['{"n":1}']);

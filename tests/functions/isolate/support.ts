@@ -4,6 +4,7 @@ import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
 import { isolateCommand } from "../../../mod/functions/host/command.ts";
+import { answerFromWire, fromWire } from "../../../mod/functions/host/outcomes.ts";
 import type {
   Batch,
   Boot,
@@ -214,8 +215,9 @@ export class TestIsolate implements AsyncDisposable {
         throw new Error("Unexpected frame");
       }
       groups.push(message);
-      for (const { outcome, ts, replayed } of message.answers) {
-        answers.push({ ...unpack(outcome, segments), ts, replayed });
+      for (const answer of message.answers) {
+        const { outcome, ts, replayed } = answerFromWire(answer, segments);
+        answers.push({ ...asAnswer(outcome), ts, replayed });
       }
     }
     return { answers, groups };
@@ -292,13 +294,13 @@ export function user(userId: string, sessionId = `session-of-${userId}`): Identi
   return { principal: `user:${userId}`, userId, adminId: null, sessionId };
 }
 
-function unpack(outcome: WireOutcome, segments: readonly string[]): Answer {
-  const { logLines } = outcome;
-  if ("error" in outcome) {
-    return { value: undefined, outcome: { ok: false, error: outcome.error, logLines }, logLines };
-  }
-  const value = segments[outcome.value] ?? "null";
-  return { value: JSON.parse(value), outcome: { ok: true, value, logLines }, logLines };
+function unpack(wire: WireOutcome, segments: readonly string[]): Answer {
+  return asAnswer(fromWire(wire, segments));
+}
+
+function asAnswer(outcome: Outcome): Answer {
+  const value: unknown = outcome.ok ? JSON.parse(outcome.value) : undefined;
+  return { value, outcome, logLines: outcome.logLines };
 }
 
 /** The error of an answer that must have failed. */

@@ -1,5 +1,5 @@
 /** Batches, groups, replay records and nesting in the writer; waves in readers. */
-import { unpackEntry } from "../../../mod/functions/wire_entry.ts";
+import { unpackEntries } from "../../../mod/functions/wire_entry.ts";
 import assert from "node:assert/strict";
 import { END_OF_KEYS } from "../../../mod/engine/mod.ts";
 import { parseFrameText } from "../../../mod/functions/frames.ts";
@@ -122,7 +122,7 @@ Deno.test("the writer runs batches in order, in groups, each call once", async (
     ]);
     assert.deepEqual(answers.map(({ value, ts }) => [value, ts]), [[1, 1], [1, 1], [undefined, 1], [2, 2]]);
     // One group, or two on a machine that is busy: the slice is short.
-    const entries = groups.flatMap((group) => group.entries.map(unpackEntry));
+    const entries = groups.flatMap(unpackEntries);
     assert.deepEqual(entries.map(({ ts, changes }) => [ts, changes.length]), [[1, 1], [2, 1]]);
     assert.equal(groups.at(-1)?.ts, 2);
     for (const change of entries.flatMap(({ changes }) => changes)) {

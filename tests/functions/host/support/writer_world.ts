@@ -57,7 +57,8 @@ export class WriterWorld {
       type: "Group",
       batch,
       from,
-      answers: each.map((ts, value) => ({ outcome: { value, logLines: [] }, ts, replayed: false })),
+      answers: each.map((ts, value) => [ts, value]),
+      tables: [],
       entries: each.map((ts) => [ts, 0, []]),
       ts,
     };
