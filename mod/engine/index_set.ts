@@ -16,7 +16,7 @@ import {
   type SearchIndex,
   searchIndex,
 } from "./search_index.ts";
-import type { StoredFields } from "./stored_fields.ts";
+import { type StoredFields, valueAt } from "./stored_fields.ts";
 import type { KeyChange } from "./types.ts";
 import {
   createVectorIndexSql,
@@ -108,6 +108,19 @@ export function indexEntries({ fields, searches, vectors }: IndexSet, doc: Store
     searches: searches.length === 0 ? none : searches.map((index) => searchEntry(index, doc)),
     vectors: vectors.length === 0 ? none : vectors.map((index) => vectorEntry(index, doc)),
   };
+}
+
+/** Whether two states of a document are surely the same to the field indexes of a set that has no others. */
+export function sameIndexed(
+  { fields, searches, vectors }: IndexSet,
+  a: StoredFields,
+  b: StoredFields,
+): boolean {
+  if (searches.length > 0 || vectors.length > 0) return false;
+  for (const { paths } of fields) {
+    for (const path of paths) if (valueAt(a, path) !== valueAt(b, path)) return false;
+  }
+  return true;
 }
 
 /**

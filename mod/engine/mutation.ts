@@ -5,7 +5,7 @@ import type { Connection } from "./connection.ts";
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { indexEntries, keyChanges } from "./index_set.ts";
+import { type IndexEntries, indexEntries, keyChanges, sameIndexed } from "./index_set.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
 import type { Scan, StoredRow } from "./scan.ts";
 import type { SearchOwner } from "./search.ts";
@@ -34,6 +34,12 @@ interface DocumentWrite {
   readonly id: string;
   readonly before: StoredDocument | null;
   readonly after: StoredDocument | null;
+}
+
+/** A document with what the indexes of its table hold of it. */
+interface DocumentEntries {
+  readonly doc: StoredFields;
+  readonly entries: IndexEntries | null;
 }
 
 export interface MutationSetup {
@@ -325,7 +331,11 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   ): void {
     const { before, doc } = change;
     const stored = this.#accepted(table, change.fields);
-    const after = this.#encoded(table, { _id: doc._id, _creationTime: doc._creationTime, ...stored });
+    const after = this.#encoded(
+      table,
+      { _id: doc._id, _creationTime: doc._creationTime, ...stored },
+      { doc, entries: before.entries },
+    );
     after.rid = before.rid;
     this.#write(table, { id: before.id, before, after });
   }
@@ -335,7 +345,8 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     return storableFields(table.definition.validate(fields), { reservedNames: !table.name.startsWith("_") });
   }
 
-  #encoded(table: Table, doc: StoredFields): StoredDocument {
+  /** `before` is the same document as it was: entries that are as they were are not made again. */
+  #encoded(table: Table, doc: StoredFields, before?: DocumentEntries): StoredDocument {
     const text = stringify(doc);
     if (text.length > documentLimits.documentCharsMax) {
       throw new EngineError(
@@ -345,7 +356,10 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
       );
     }
     this.usage.write(text.length);
-    const entries = indexEntries(table.indexes, doc);
+    const entries =
+      before !== undefined && before.entries !== null && sameIndexed(table.indexes, before.doc, doc)
+        ? before.entries
+        : indexEntries(table.indexes, doc);
     this.usage.index(entries.keys);
     return { table, id: doc._id, rid: 0, text, entries };
   }
