@@ -57,10 +57,10 @@ export class TableQueryApi {
 
   withIndex(name: string, range?: (q: never) => unknown): TableQueryApi {
     const { table, definition } = this.#sourceless("withIndex");
-    const fields = builtInFields.get(name) ?? indexFields(definition, name);
+    const fields = indexFields(definition).get(name);
     if (fields === undefined) {
-      const names = [...builtInFields.keys(), ...definition.indexes.map((index) => index.name)];
-      throw new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names.join(", ")}`);
+      const names = [...indexFields(definition).keys()].join(", ");
+      throw new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names}`);
     }
     const builder = new IndexRangeBuilder(name, fields);
     if (range !== undefined && range(builder as never) !== builder) {
@@ -260,9 +260,16 @@ export class TableQueryApi {
   }
 }
 
-function indexFields(definition: TableDefinition, name: string): readonly string[] | undefined {
-  const index = definition.indexes.find((candidate) => candidate.name === name);
-  return index === undefined ? undefined : [...index.fields, "_creationTime"];
+/** The fields of a table's indexes by name, put together when the first query asks. */
+const fieldsByDefinition = new WeakMap<TableDefinition, ReadonlyMap<string, readonly string[]>>();
+
+function indexFields(definition: TableDefinition): ReadonlyMap<string, readonly string[]> {
+  const known = fieldsByDefinition.get(definition);
+  if (known !== undefined) return known;
+  const fields = new Map(builtInFields);
+  for (const index of definition.indexes) fields.set(index.name, [...index.fields, "_creationTime"]);
+  fieldsByDefinition.set(definition, fields);
+  return fields;
 }
 
 /** A query on the whole of a table. */
