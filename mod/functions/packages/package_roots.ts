@@ -11,7 +11,7 @@ export interface AppPlace {
 /**
  * The `node_modules` folders of the functions folder and of every folder above it, as Node finds them, and the folders of
  * the same project that they link to (workspaces). Links that lead anywhere else are left out, and so is whatever holds
- * the data. Real paths, the nearest first. Throws when a folder cannot be read.
+ * the data. Real paths, the nearest first.
  */
 export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
   const roots: string[] = [];
@@ -55,17 +55,29 @@ function linkTargets(packages: string): string[] {
       }
     }
   };
-  look(packages, true);
+  try {
+    look(packages, true);
+  } catch (error) {
+    // A folder above that is closed to this user is no concern of the app's.
+    if (!(error instanceof Deno.errors.PermissionDenied)) throw error;
+  }
   return targets;
 }
 
-/** The real path of a folder; `null` when there is none. */
+const absent = [
+  Deno.errors.NotFound,
+  Deno.errors.NotADirectory,
+  Deno.errors.PermissionDenied,
+  Deno.errors.FilesystemLoop,
+];
+
+/** The real path of a folder; `null` when there is none, or none that this user may enter. */
 function realFolder(path: string): string | null {
   try {
     const real = Deno.realPathSync(path);
     return Deno.statSync(real).isDirectory ? real : null;
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
+    if (absent.some((kind) => error instanceof kind)) return null;
     throw error;
   }
 }
