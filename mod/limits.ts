@@ -420,7 +420,7 @@ export const storageLimits = {
   s3PartBytes: 5 * MiB,
   /** Files up to this size are kept in memory once they were read. */
   smallFileBytesMax: 32 * KiB,
-  /** Bytes of such files kept. */
+  /** Bytes of such files kept, and at most as many again in answers made of them. */
   smallFilesKeptBytes: 16 * MiB,
   /** Bytes of a file read from disk at once. */
   readChunkBytes: 256 * KiB,
