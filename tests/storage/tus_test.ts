@@ -326,6 +326,10 @@ Deno.test("RU8 bytes count only with the checksum that came with them", async ()
   const checksum = (algorithm: string, text: string) => ({
     "Upload-Checksum": `${algorithm} ${createHash(algorithm).update(text).digest("base64")}`,
   });
+  const part = () => {
+    const name = spooled(storage).find((name) => name.endsWith(".part")) ?? "";
+    return Deno.statSync(join(storage.dir, "storage", "resumable", name)).size;
+  };
   for (const algorithm of ["sha1", "sha256", "md5"]) {
     const wrong = await tus.patch(location, {
       offset: 0,
@@ -334,6 +338,7 @@ Deno.test("RU8 bytes count only with the checksum that came with them", async ()
     });
     assert.equal(await errorOf(wrong), "460 checksum_mismatch");
     assert.equal(await offsetOf(tus, location), "0");
+    assert.equal(part(), 0, "what does not count takes no disk");
   }
   const broken = new ReadableStream({
     start: (controller) => controller.enqueue(bytesOf("ab")),
@@ -451,6 +456,45 @@ Deno.test("RU11 an end that failed half way is made up for by whoever asks", asy
   }
 });
 
+Deno.test("RU11 what is asked to become a file a second time is the same file", async () => {
+  const dir = await Deno.makeTempDir();
+  const folder = join(dir, "storage", "resumable");
+  const kept = new Map<string, Uint8Array>();
+  try {
+    let failures = 0;
+    let [location, id] = ["", ""];
+    {
+      await using storage = await startTestStorage({
+        dir,
+        wrapStore: (store) =>
+          new Proxy(store, {
+            get(target, property) {
+              const own: unknown = Reflect.get(target, property);
+              if (property === "adopt" && failures++ === 0) return () => Promise.reject(new Error("later"));
+              return typeof own === "function" ? own.bind(target) : own;
+            },
+          }),
+      });
+      const tus = clientOf(storage);
+      location = await tus.begin(await storage.uploadUrl(), 3);
+      assert.equal((await tus.patch(location, { offset: 0, body: bytesOf("abc") })).status, 500);
+      for (const name of spooled(storage)) kept.set(name, await Deno.readFile(join(folder, name)));
+      id = (await tus.head(location)).headers.get("syncline-storage-id") ?? "";
+      assert.notEqual(id, "");
+    }
+    // As if the server had been killed between the commit and the removal of what it was made of.
+    for (const [name, bytes] of kept) await Deno.writeFile(join(folder, name), bytes);
+    await using storage = await startTestStorage({ dir });
+    const tus = clientOf(storage);
+    assert.equal((await tus.head(location)).headers.get("syncline-storage-id"), id);
+    assert.equal((await storage.rows("_storage")).length, 1);
+    assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abc");
+    assert.deepEqual(spooled(storage), []);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
 Deno.test("RU12 requests of one client are limited, and the disk all unfinished uploads take together", async () => {
   await using storage = await startTestStorage({ uploadBytesMax: 10 });
   const tus = (from: string) => new TusClient(storage.request, { "X-Test-Client": from });
@@ -469,6 +513,11 @@ Deno.test("RU12 requests of one client are limited, and the disk all unfinished 
   }
   assert.deepEqual([creations[0], creations[59], creations[60]], [201, 201, 429]);
 
+  const wrong = { "Upload-Checksum": `sha1 ${"A".repeat(27)}=` };
+  for (let count = 0; count < 150; count++) {
+    const answer = await tus("g").patch(location, { offset: 0, body: bytesOf("123456789"), headers: wrong });
+    assert.equal(await errorOf(answer), "460 checksum_mismatch", "what was refused takes no room");
+  }
   const full: string[] = [];
   for (let count = 0; count < 112; count++) {
     const begun = await tus(`d${count % 9}`).begin(await storage.uploadUrl(), 10);
@@ -486,6 +535,38 @@ Deno.test("RU12 requests of one client are limited, and the disk all unfinished 
   assert.deepEqual(spooled(storage), []);
   const freed = await tus("f").begin(await storage.uploadUrl(), 10);
   assert.equal((await tus("f").patch(freed, { offset: 0, body: bytesOf("1234567890") })).status, 204);
+});
+
+Deno.test("RU12 requests that wait for one upload are bounded; those that waited are told the same", async () => {
+  const adopting = Promise.withResolvers<void>();
+  const blocked = Promise.withResolvers<void>();
+  await using storage = await startTestStorage({
+    wrapStore: (store) =>
+      new Proxy(store, {
+        get(target, property) {
+          const own: unknown = Reflect.get(target, property);
+          if (typeof own !== "function") return own;
+          if (property !== "adopt") return own.bind(target);
+          return async (name: string, path: string) => {
+            adopting.resolve();
+            await blocked.promise;
+            await target.adopt(name, path);
+          };
+        },
+      }),
+  });
+  const tus = clientOf(storage);
+  const location = await tus.begin(await storage.uploadUrl(), 3);
+  const last = tus.patch(location, { offset: 0, body: bytesOf("abc") });
+  await adopting.promise;
+  const waiting = Array.from({ length: resumableLimits.waitingMax }, () => tus.head(location));
+  assert.equal((await tus.head(location)).status, 409);
+  blocked.resolve();
+  const answers = await Promise.all([last, ...waiting]);
+  const [id, ...others] = new Set(answers.map(({ headers }) => headers.get("syncline-storage-id")));
+  assert.ok(id);
+  assert.deepEqual(others, []);
+  assert.equal((await storage.rows("_storage")).length, 1);
 });
 
 Deno.test("RU13 every answer may be read by pages of other origins, and says what the server can do", async () => {

@@ -1,6 +1,6 @@
 /**
  * Where unfinished uploads lie until they are files: for each, its bytes so far and a record of what is known of it. The
- * record says how many of the bytes are certain to be on disk; whatever lies behind them is cut off when the upload goes on.
+ * record says how many of the bytes are certain to be on disk; a server that starts cuts off whatever lies behind them.
  */
 import { join } from "node:path";
 import { z } from "zod";
@@ -79,11 +79,10 @@ export class Spool {
     await writeDurably(join(this.#folder, record.token + RECORD), JSON.stringify(record));
   }
 
-  /** The bytes of an upload, cut to those that are certain, at their end. */
+  /** The bytes of an upload, opened behind those that are certain. */
   async append(record: UploadRecord): Promise<Deno.FsFile> {
     const file = await Deno.open(this.path(record), { write: true });
     try {
-      await file.truncate(record.offset);
       await file.seek(record.offset, Deno.SeekMode.Start);
       return file;
     } catch (error) {

@@ -129,8 +129,7 @@ export class ResumableUpload {
       if (expected && checksum === null) await this.#keep(at, { file, hash });
       throw error;
     } finally {
-      // What is not noted is cut off.
-      space.giveBack(at - this.#record.offset);
+      if (at !== this.#record.offset) await this.#cutOff(at - this.#record.offset, file);
     }
   }
 
@@ -158,6 +157,12 @@ export class ResumableUpload {
     await file.syncData();
     await this.#save({ ...this.#record, offset: at });
     this.#hash = hash?.copy() ?? null;
+  }
+
+  /** Gives back the disk that bytes behind the note take. */
+  async #cutOff(bytes: number, file: Deno.FsFile): Promise<void> {
+    this.#options.space.giveBack(bytes);
+    await file.truncate(this.#record.offset);
   }
 
   async #save(record: UploadRecord): Promise<void> {
