@@ -16,13 +16,11 @@ const JPEG_QUALITY = 82;
 export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Promise<Buffer> {
   const { autoOrient: upright, hasAlpha } = await sharp(bytes, { limitInputPixels: false }).metadata();
   if (upright.width * upright.height > storageLimits.thumbnailSourcePixelsMax) throw new ImageTooLargeError();
-  const { data, info } = await resized(sharp(bytes, options).autoOrient(), { spec, upright })
-    .toColourspace("srgb").raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true });
-  const raw = { width: info.width, height: info.height, channels: info.channels };
-  const image = sharp(data, { raw });
-  if (hasAlpha && (hasClear(data, info.channels) || await sourceHasClear(bytes))) {
-    return await image.png().toBuffer();
-  }
+  const small = resized(sharp(bytes, options).autoOrient(), { spec, upright }).toColourspace("srgb");
+  if (!hasAlpha) return await small.jpeg({ quality: JPEG_QUALITY }).toBuffer();
+  const { data, info } = await small.raw({ depth: "uchar" }).toBuffer({ resolveWithObject: true });
+  const image = sharp(data, { raw: { width: info.width, height: info.height, channels: info.channels } });
+  if (hasClear(data, info.channels) || await sourceHasClear(bytes)) return await image.png().toBuffer();
   return await image.flatten().jpeg({ quality: JPEG_QUALITY }).toBuffer();
 }
 
