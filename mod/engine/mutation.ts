@@ -2,10 +2,11 @@
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
+import { DocumentChanges, type DocumentWrite } from "./document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { newId } from "./ids.ts";
-import { type IndexEntries, indexEntries, keyChanges, sameIndexed } from "./index_set.ts";
+import { type IndexEntries, indexEntries, sameIndexed } from "./index_set.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
 import type { Scan, StoredRow } from "./scan.ts";
 import type { SearchOwner } from "./search.ts";
@@ -21,20 +22,13 @@ import type {
   VectorSearchOptions,
   WriteTransaction,
 } from "./transaction.ts";
-import type { Doc, DocumentChange, KeyChange, ReadSet, Value } from "./types.ts";
+import type { Doc, DocumentChange, ReadSet, Value } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import { storableFields } from "./values.ts";
 import type { VectorSearcher } from "./vector_search.ts";
 import type { WriteGroup } from "./write_group.ts";
 
 const { parse, stringify } = JSON;
-
-/** A document before and after a write; `null` is none. */
-interface DocumentWrite {
-  readonly id: string;
-  readonly before: StoredDocument | null;
-  readonly after: StoredDocument | null;
-}
 
 /** A document with what the indexes of its table hold of it. */
 interface DocumentEntries {
@@ -59,15 +53,10 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   readonly #tables: Tables;
   readonly #group: WriteGroup;
   readonly #writer: DocumentWriter;
+  readonly #documents: DocumentChanges;
   readonly #vectors: VectorSearcher;
   readonly #at: number;
   readonly #creationTimeBefore: number;
-  /** Documents met or written, as they are now; `null` for deleted ones. */
-  readonly #known = new Map<string, StoredDocument | null>();
-  /** Documents written, undone writes included, as they were before the mutation. */
-  readonly #originals = new Map<string, StoredDocument | null>();
-  /** Every write, for undoing. */
-  readonly #journal: DocumentWrite[] = [];
   /** Scans that may still ask for rows, with the count of savepoints and scans at their beginning. */
   readonly #scans = new Map<Scan, number>();
   #serial = 0;
@@ -78,6 +67,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     this.#tables = tables;
     this.#group = group;
     this.#writer = writer;
+    this.#documents = new DocumentChanges(group, writer);
     this.#vectors = vectors;
     this.#at = at;
     this.#creationTimeBefore = group.lastCreationTime;
@@ -213,7 +203,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   savepoint(): Savepoint {
     this.#checkWritable();
-    const mark = this.#journal.length;
+    const { mark } = this.#documents;
     const serial = ++this.#serial;
     let open = true;
     return {
@@ -221,7 +211,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
         if (!open || this.#ended) return;
         open = false;
         for (const [scan, begun] of this.#scans) if (begun > serial) scan.invalidate();
-        this.#undoTo(mark);
+        this.#documents.undoTo(mark);
       },
       release: () => {
         open = false;
@@ -232,20 +222,14 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   /** Ends the view and keeps its writes. Gives back the documents that differ from before. */
   release(): DocumentChange[] {
     this.#ended = true;
-    const changes: DocumentChange[] = [];
-    for (const [id, before] of this.#originals) {
-      const after = this.#known.get(id) ?? null;
-      const change = changeOf(id, { before, after });
-      if (change !== null) changes.push(change);
-    }
-    return changes;
+    return this.#documents.changes();
   }
 
   /** Ends the view and undoes its writes. */
   rollback(): void {
     this.#ended = true;
     // After a failed write the whole group is about to be rolled back by SQLite itself.
-    if (!this.#group.failed) this.#undoTo(0);
+    if (!this.#group.failed) this.#documents.undoTo(0);
     this.#group.rewindCreationTime(this.#creationTimeBefore);
   }
 
@@ -260,12 +244,16 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   delivered(table: Table, { key, rid, text }: StoredRow): void {
     this.usage.read(text.length);
-    const id = key.slice(-26);
-    if (!this.#known.has(id)) this.#known.set(id, { table, id, rid, text, entries: null });
+    this.#documents.meet({ table, id: key.slice(-26), rid, text, entries: null });
   }
 
   beforeSearch(): void {
-    this.#guarded(() => this.#writer.searches.write());
+    try {
+      this.#writer.searches.write();
+    } catch (error) {
+      this.#group.fail(error);
+      throw error;
+    }
   }
 
   opened(scan: Scan): void {
@@ -282,7 +270,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   }
 
   #load(table: Table, id: string): StoredDocument | null {
-    const known = this.#known.get(id);
+    const known = this.#documents.known(id);
     if (known !== undefined) return known;
     const row = this.connection.statement(table.sql.get).get(id);
     if (row === undefined) return null;
@@ -293,7 +281,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
       text: row[1] as string,
       entries: null,
     };
-    this.#known.set(id, stored);
+    this.#documents.meet(stored);
     return stored;
   }
 
@@ -306,7 +294,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     if (table === undefined) {
       throw new EngineError("missing_document", `Cannot ${verb} "${id}": it is not the id of a document`);
     }
-    const met = this.#known.has(id);
+    const met = this.#documents.known(id) !== undefined;
     const before = this.#load(table, id);
     if (before === null) {
       throw new EngineError(
@@ -372,70 +360,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
     this.#write(table, write);
   }
 
-  /** Writes, unless nothing changes: storing a document's own text again is no write. */
   #write(table: Table, write: DocumentWrite): void {
-    const { id, before, after } = write;
-    // Getters of the fields and the table's own checks are app code, which may have written meanwhile.
-    if (before !== null && this.#known.get(id) !== before) {
-      throw new EngineError(
-        "not_storable",
-        `Cannot write document "${id}": it was written again by a getter or a check while it was being written`,
-      );
-    }
-    if (before !== null && after !== null && before.text === after.text) return;
-    for (const scan of this.#scans.keys()) if (scan.table === table) scan.noteWrite(id, rowIn(scan, before));
-    this.#apply(before, after);
-    if (!this.#originals.has(id)) this.#originals.set(id, before);
-    this.#known.set(id, after);
-    this.#journal.push({ id, before, after });
+    this.#documents.write(table, write, this.#scans.keys());
   }
-
-  #undoTo(mark: number): void {
-    while (this.#journal.length > mark) {
-      const entry = this.#journal.pop();
-      if (entry === undefined) return;
-      // Open scans know of these writes already: those that began after the savepoint have been ended.
-      const { id, before, after } = entry;
-      this.#apply(after, before);
-      this.#known.set(id, before);
-    }
-  }
-
-  /** The only place that writes documents. */
-  #apply(before: StoredDocument | null, after: StoredDocument | null): void {
-    this.#guarded(() => this.#writer.write(before, after));
-  }
-
-  /** An error of SQLite in a write leaves the group fit for rollback only. */
-  #guarded(write: () => void): void {
-    try {
-      write();
-    } catch (error) {
-      this.#group.fail(error);
-      throw error;
-    }
-  }
-}
-
-/** A document as a row of a scan. */
-function rowIn(scan: Scan, stored: StoredDocument | null): StoredRow | null {
-  if (stored === null) return null;
-  const { position } = scan.index;
-  const key = position < 0 ? stored.id : stored.entries?.keys[position] ?? "";
-  return { key, rid: stored.rid, text: stored.text };
-}
-
-/** The change of one document between two states, or `null` when they are the same. */
-function changeOf(
-  id: string,
-  states: { readonly before: StoredDocument | null; readonly after: StoredDocument | null },
-): DocumentChange | null {
-  const { before, after } = states;
-  const table = (after ?? before)?.table;
-  if (table === undefined || before?.text === after?.text) return null;
-  const keys: KeyChange[] = [
-    [table.space, before === null ? null : id, after === null ? null : id],
-    ...keyChanges(table.indexes, { before: before?.entries ?? null, after: after?.entries ?? null }),
-  ];
-  return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
 }
