@@ -13,7 +13,7 @@ import type { MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { Group } from "../wire.ts";
 import { unpackEntries } from "../wire_entry.ts";
-import { Batch } from "./batch.ts";
+import { type Answered, Batch } from "./batch.ts";
 import type { HostClock, Timer } from "./clock.ts";
 import type { Gate } from "./gate.ts";
 import type { Death, Isolate, IsolateStarter, Ready } from "./isolate.ts";
@@ -161,8 +161,10 @@ export class Writer {
     this.#isolate = isolate;
     isolate.receive(({ message, segments }) => {
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
-      this.#apply(message, segments);
+      const answered = this.#apply(message, segments);
+      // The next batch leaves before the answers do: the writer works while main sends them.
       if (this.#out?.done) this.#batchDone(this.#out);
+      for (const { call, answer } of answered) call.resolve(answer);
     });
     isolate.ended.then((death) => this.#onEnded(isolate, death));
     this.#settle(isolate.ready);
@@ -216,15 +218,15 @@ export class Writer {
     isolate.sendText(frameTextOfJson(batch.text));
   }
 
-  /** Tells of a group's commits, then answers its calls. Throws for a group that is not awaited. */
-  #apply(group: Group, segments: readonly string[]): void {
+  /** Tells of a group's commits and gives back the answers of its calls. Throws for a group that is not awaited. */
+  #apply(group: Group, segments: readonly string[]): Answered[] {
     if (this.#out === null) throw new RangeError(`Group ${group.batch}/${group.from} was not awaited`);
     // Before any of its calls counts as answered: what cannot be read is thrown out as a whole.
     const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
     this.#options.onGroup(entries, group.ts);
-    for (const { call, answer } of answered) call.resolve(answer);
+    return answered;
   }
 
   #batchDone(batch: Batch): void {
@@ -330,7 +332,7 @@ export class Writer {
       const lost = batch.skipTo(group.from);
       this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
       if (lost.length > 0) this.#options.onGap(group.ts);
-      this.#apply(group, segments);
+      for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
     } catch (error) {
       this.#options.log("error", "The last group in the database cannot be read", { error });
       this.#answer(
