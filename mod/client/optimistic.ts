@@ -18,7 +18,7 @@ import { shareStructure } from "./share_structure.ts";
 export interface OptimisticStore {
   /** Result of a query; `undefined` while there is none. */
   getQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>): ResultOf<Name> | undefined;
-  /** Shows another result in place of the query's own. */
+  /** Shows another result in place of the query's own; while there is none it does nothing, until there is one. */
   setQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>, value: ResultOf<Name>): void;
   /** All live queries of a function that have a result. */
   getAllQueries<Name extends FunctionName<"query">>(
@@ -114,8 +114,8 @@ export class OptimisticResults {
         value(find(name, args)) as ResultOf<Name> | undefined,
       setQuery: (name, args, next) => {
         const query = find(name, args);
-        // Nobody sees a query that is not live; it will come with its own result.
-        if (query === undefined) return;
+        // What is not live nobody sees; what loads has nothing to be put back in its place when the mutation fails.
+        if (query === undefined || base.result(query.key) === undefined) return;
         freezeDeep(next);
         overlay.set(query, { ok: true, value: next });
       },

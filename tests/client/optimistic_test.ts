@@ -185,3 +185,29 @@ Deno.test("a query that is left and taken up again does not show what an update 
   socket.receive(transition([[2, 0, 1], [3, 0, 1]], [updated(1, [{ _id: "a", n: 1 }])]));
   assert.deepEqual(seen, ["ax"]);
 });
+
+Deno.test("an update shows nothing in place of a result that is not there yet, so a failure leaves nothing behind", async () => {
+  using test = makeTestClient();
+  const { client } = test;
+  const seen: string[] = [];
+  client.subscribe(list, {}, (rows) => seen.push(ids(rows)));
+  const socket = await test.open();
+  const watch = client.watchQuery(list, {});
+  const failing = client.mutation("m", {}, { optimisticUpdate: add({ _id: "x", n: 0 }) });
+  const lasting = client.mutation("m", {}, { optimisticUpdate: add({ _id: "y", n: 0 }) });
+  for (const call of [failing, lasting]) call.catch(() => {});
+  await settle();
+  assert.deepEqual([seen, watch.localResult()], [[], undefined]);
+  socket.receive({
+    type: "MutationResponse",
+    requestId: 0,
+    success: false,
+    errorMessage: "no",
+    errorData: null,
+    logLines: [],
+  });
+  await assert.rejects(failing, /no/);
+  assert.deepEqual([seen, watch.localResult()], [[], undefined]);
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, [{ _id: "a", n: 1 }])]));
+  assert.deepEqual(seen, ["ay"], "what is still under way is played over the result when it comes");
+});
