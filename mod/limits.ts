@@ -117,6 +117,11 @@ export const engineLimits = {
   readerCacheBytes: 16 * MiB,
   /** Pages in the write-ahead log after which a commit copies them into the database file. */
   checkpointPages: 16_000,
+  /** The same between small groups, where it delays no answer; looked at once in so many of them. */
+  earlyCheckpointPages: 1000,
+  groupsBetweenLooks: 16,
+  /** Calls of a small group. */
+  smallGroupCallsMax: 8,
   /** The write-ahead log is cut to this when it has been copied. */
   walBytesKept: 64 * MiB,
   /** A connection waits this long for a lock that another process holds. */

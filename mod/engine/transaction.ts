@@ -165,6 +165,8 @@ export interface WriterDatabase extends Disposable {
   saveRecord(key: RecordKey, answer: string): void;
   /** Keeps `text` as the newest group's and commits. */
   commitGroup(text: string): void;
+  /** Called after a small group, when its answers are out: does what would delay a commit later. */
+  tend(): void;
   /** Undoes the whole open group. */
   rollbackGroup(): void;
   /** Text of the newest committed group, or `null` in a new database. */

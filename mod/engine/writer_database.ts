@@ -1,5 +1,6 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
 import { CREATE_CATALOG_SQL, loadTables, storedTables, Tables } from "./catalog.ts";
+import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./document_writer.ts";
 import { EngineError } from "./errors.ts";
@@ -62,6 +63,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   readonly #records: Records;
   readonly #writer: DocumentWriter;
   readonly #vectors: VectorSearcher;
+  readonly #checkpoints: Checkpoints;
   #tables = new Tables([]);
   #ts: number;
   /** Creation time of the newest document of committed groups. */
@@ -80,6 +82,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#records = new Records(connection, now);
     this.#writer = new DocumentWriter(connection);
     this.#vectors = new VectorSearcher(connection);
+    this.#checkpoints = new Checkpoints(connection);
   }
 
   get ts(): number {
@@ -210,6 +213,10 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#records.forget();
     this.#writer.searches.forget();
     this.#vectors.forget();
+  }
+
+  tend(): void {
+    if (this.#group === null) this.#checkpoints.tend();
   }
 
   lastGroup(): string | null {

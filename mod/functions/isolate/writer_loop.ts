@@ -1,6 +1,6 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import type { WriterDatabase } from "../../engine/mod.ts";
-import { isolateLimits } from "../../limits.ts";
+import { engineLimits, isolateLimits } from "../../limits.ts";
 import { type FrameSender, frameText } from "../frames.ts";
 import type { Batch, Group, WireAnswer } from "../wire.ts";
 import { EntryPacker } from "../wire_entry.ts";
@@ -26,6 +26,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
     const sent = parts.sender.sendText(group.text);
+    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
     if (from < batch.calls.length) await sent;
   }
 }

@@ -1,0 +1,42 @@
+/**
+ * When the write-ahead log is copied into the database file.
+ *
+ * Under load a long log is best: pages that change again and again are copied once. A commit copies it when it has
+ * `checkpointPages`, as SQLite does by itself. Under light load a short log is best: a commit that makes the log's file
+ * longer takes about twice as long as one that writes over an earlier round of it. So between small groups the log is
+ * copied much sooner, when no answer waits for it.
+ */
+import { engineLimits } from "../limits.ts";
+import type { Connection } from "./connection.ts";
+
+const { earlyCheckpointPages, groupsBetweenLooks } = engineLimits;
+
+export class Checkpoints {
+  readonly #connection: Connection;
+  /** Small groups since the length of the log was last looked at. */
+  #groups = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** Called between groups, after a small one. */
+  tend(): void {
+    if (++this.#groups < groupsBetweenLooks) return;
+    this.#groups = 0;
+    if (this.#logPages() < earlyCheckpointPages) return;
+    try {
+      // Readers of older snapshots may keep some of it from being copied: then there will be another time.
+      this.#connection.statement("PRAGMA wal_checkpoint(PASSIVE)").get();
+    } catch {
+      // A full disk, as for SQLite's own checkpoints: what is committed stays in the log, and the next commit that finds
+      // no room fails with the reason.
+    }
+  }
+
+  /** Pages in the log that a checkpoint would have to look at. */
+  #logPages(): number {
+    const [, pages, copied] = this.#connection.statement("PRAGMA wal_checkpoint(NOOP)").get() ?? [];
+    return typeof pages === "number" && typeof copied === "number" && copied < pages ? pages : 0;
+  }
+}
