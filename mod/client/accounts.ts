@@ -3,7 +3,7 @@ import type { FunctionReference } from "../protocol/function_reference.ts";
 import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts";
 import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "./addresses.ts";
-import type { FetchToken, OnAuthChange } from "./auth.ts";
+import type { AuthState, FetchToken } from "./auth.ts";
 import type { Clock } from "./clock.ts";
 import { reportUnhandled } from "./errors.ts";
 import { SynclineHttpClient } from "./http_client.ts";
@@ -16,13 +16,6 @@ export interface AccountOptions {
   readonly storage?: TokenStorage;
   readonly fetch?: typeof fetch;
 }
-
-/** Who is signed in. */
-export type AuthState =
-  /** Not known yet. */
-  | { readonly status: "loading" }
-  | { readonly status: "signedIn"; readonly userId: string | null }
-  | { readonly status: "signedOut" };
 
 /** A link's token, or the email address and the code of the same email. */
 export type EmailProof = { readonly token: string } | { readonly email: string; readonly code: string };
@@ -59,9 +52,22 @@ interface PageHistory {
   replaceState(state: unknown, unused: string, address: string): void;
 }
 
+/** Whose tokens a connection uses: each who gives some has one of these. */
+export interface TokenHolder {
+  /** The user, when that is known: of the token given last. */
+  userId: string | null;
+}
+
+/** Where the accounts put their tokens; the app may have put its own there. */
+export interface TokenPlace {
+  /** Whose tokens are in use; `null` until somebody has given any. */
+  holder(): TokenHolder | null;
+  use(holder: TokenHolder, fetchToken: FetchToken): void;
+}
+
 /** The connection the accounts sign in. */
 export interface AccountConnection {
-  setAuth(fetchToken: FetchToken, onChange: OnAuthChange): void;
+  authState(): AuthState;
   query<Result>(
     query: FunctionReference<"query", Record<string, never>, Result>,
     args: object,
@@ -78,21 +84,24 @@ export class Accounts {
   readonly #session: AccountSession;
   readonly #connection: AccountConnection;
   readonly #tabs: Tabs;
-  readonly #listeners = new Set<(state: AuthState) => void>();
-  #state: AuthState = { status: "loading" };
-  /** Whose tokens the connection uses; another tab's announcement of the same user changes nothing here. */
-  #userId: string | null = null;
+  readonly #place: TokenPlace;
+  readonly #holder: TokenHolder = { userId: null };
 
-  /** Signs the connection in with the tokens that are stored, if there are any. */
+  /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
   constructor(
     server: string | URL,
-    options: AccountOptions & { readonly connection: AccountConnection; readonly clock: Clock },
+    options: AccountOptions & {
+      readonly fetch: typeof fetch;
+      readonly connection: AccountConnection;
+      readonly place: TokenPlace;
+      readonly clock: Clock;
+    },
   ) {
     this.#server = server;
     this.#connection = options.connection;
+    this.#place = options.place;
     const key = `syncline-auth ${httpAddress(server, "")}`;
-    const { fetch = (...request) => globalThis.fetch(...request) } = options;
-    this.#call = callAccounts(server, fetch);
+    this.#call = callAccounts(server, options.fetch);
     this.#tabs = connectTabs(key, () => void this.#changedElsewhere().catch(reportUnhandled));
     const storage = options.storage ?? platformStorage();
     this.#session = new AccountSession({
@@ -104,19 +113,9 @@ export class Accounts {
     });
     this.#asSession = new SynclineHttpClient(server, {
       token: () => this.#session.fetchToken({ forceRefresh: false }),
-      fetch,
+      fetch: options.fetch,
     });
-    this.#use();
-  }
-
-  get state(): AuthState {
-    return this.#state;
-  }
-
-  /** Calls `listener` whenever the state changes. Returns what ends it. */
-  onState(listener: (state: AuthState) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    if (this.#place.holder() === null) this.#use();
   }
 
   /** All methods below throw `AccountError` with the contract's code when the server refuses. */
@@ -282,31 +281,19 @@ export class Accounts {
 
   /** Lets the connection use what is stored now. */
   #use(): void {
-    this.#connection.setAuth(async (options) => {
+    this.#place.use(this.#holder, async (options) => {
       const token = await this.#session.fetchToken(options);
-      this.#userId = token === null ? null : (await this.#session.load())?.userId ?? null;
+      this.#holder.userId = token === null ? null : (await this.#session.load())?.userId ?? null;
       return token;
-    }, (isAuthenticated) => {
-      this.#show(isAuthenticated ? { status: "signedIn", userId: this.#userId } : { status: "signedOut" });
     });
   }
 
+  /** Another tab has signed in or out; of the same user it changes nothing here. */
   async #changedElsewhere(): Promise<void> {
     const stored = await this.#session.load();
-    const same = (stored === null) === (this.#state.status !== "signedIn") &&
-      (stored?.userId ?? null) === this.#userId;
-    if (!same) this.#use();
-  }
-
-  #show(state: AuthState): void {
-    this.#state = state;
-    for (const listener of [...this.#listeners]) {
-      try {
-        listener(state);
-      } catch (error) {
-        reportUnhandled(error);
-      }
-    }
+    const same = (stored === null) === (this.#connection.authState().status !== "signedIn") &&
+      (stored?.userId ?? null) === this.#holder.userId;
+    if (!same && this.#place.holder() === this.#holder) this.#use();
   }
 }
 

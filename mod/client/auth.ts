@@ -29,10 +29,20 @@ export type FetchToken = (options: { readonly forceRefresh: boolean }) => Promis
 /** Told whether the server has accepted a token. */
 export type OnAuthChange = (isAuthenticated: boolean) => void;
 
+/** Who is signed in. */
+export type AuthState =
+  /** Not known yet. */
+  | { readonly status: "loading" }
+  /** `userId` is known of the server's own accounts; tokens of the app's own say it to the server only. */
+  | { readonly status: "signedIn"; readonly userId: string | null }
+  | { readonly status: "signedOut" };
+
 /** What the keeper tells the connection. */
 export interface TokenOwner {
   /** The token to use changed, or it became clear that there is none. */
   tokenDecided(): void;
+  /** The server has accepted a token, or it has become clear that there is none. */
+  authTold(isAuthenticated: boolean): void;
 }
 
 export class TokenKeeper {
@@ -238,6 +248,7 @@ export class TokenKeeper {
   #tell(isAuthenticated: boolean): void {
     if (this.#told === isAuthenticated) return;
     this.#told = isAuthenticated;
+    this.#owner.authTold(isAuthenticated);
     notify(this.#onChange, isAuthenticated);
   }
 }

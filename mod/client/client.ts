@@ -5,9 +5,10 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
-import { type AccountOptions, Accounts } from "./accounts.ts";
+import { canonicalJson } from "../protocol/canonical_json.ts";
+import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts.ts";
 import { syncAddress } from "./addresses.ts";
-import type { FetchToken, OnAuthChange } from "./auth.ts";
+import type { AuthState, FetchToken, OnAuthChange } from "./auth.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import type { ConnectionPhase } from "./connection.ts";
 import { ClientClosedError, type FunctionError, reportUnhandled } from "./errors.ts";
@@ -98,6 +99,10 @@ export class SynclineClient {
   readonly #endWake: () => void;
   readonly #makeAccounts: () => Accounts;
   #accounts: Accounts | null = null;
+  /** Whose tokens the connection uses; `null` until somebody has given any. */
+  #holder: TokenHolder | null = null;
+  #authState: AuthState = { status: "signedOut" };
+  readonly #authListeners = new Set<(state: AuthState) => void>();
   #stateQueued = false;
   #closed = false;
 
@@ -117,18 +122,24 @@ export class SynclineClient {
       resultsChanged: (keys) => this.#watches.deliver(keys),
       resultsArrived: (keys) => this.#watches.arrived(keys, (key) => this.#core.queries.result(key)),
       stateChanged: () => this.#announceState(),
+      authTold: (isAuthenticated) => this.#showAuth(isAuthenticated ? "signedIn" : "signedOut"),
       logLines: (udfPath, lines) => options.onLogLines?.(udfPath, lines),
     });
     this.#watches = new Watches((key) => this.#core.results.result(key));
     this.#endWake = onWake(this.#clock, () => this.reconnectNow());
+    const place: TokenPlace = {
+      holder: () => this.#holder,
+      use: (holder, fetchToken) => this.#useTokens(holder, fetchToken),
+    };
+    const { clock } = environment;
     this.#makeAccounts = () =>
-      new Accounts(server, { fetch, ...options.accounts, connection: this, clock: this.#clock });
+      new Accounts(server, { fetch, ...options.accounts, connection: this, place, clock });
     this.#core.driver.start();
   }
 
   /**
    * The server's own accounts: sign-up, sign-in, sign-out. From its first use on it keeps the connection signed in with
-   * the tokens that are stored; an app that calls `setAuth` with tokens of its own leaves it alone.
+   * the tokens that are stored; where the app has called `setAuth` or `clearAuth` it waits until somebody signs in with it.
    */
   get auth(): Accounts {
     this.#assertOpen();
@@ -218,14 +229,30 @@ export class SynclineClient {
    * server has accepted a token or it has become clear that there is none.
    */
   setAuth(fetchToken: FetchToken, onChange?: OnAuthChange): void {
-    this.#assertOpen();
-    this.#core.tokens.setAuth(fetchToken, onChange ?? null);
+    this.#useTokens(theApp, fetchToken, onChange);
   }
 
   /** Makes the connection anonymous. */
   clearAuth(): void {
     this.#assertOpen();
+    this.#holder = nobody;
     this.#core.tokens.clearAuth();
+    this.#showAuth("signedOut");
+  }
+
+  /**
+   * Who is signed in: with the app's own tokens when it has given some, else with those of `client.auth`, whose first use
+   * this may be. The same object until it changes.
+   */
+  authState(): AuthState {
+    if (this.#holder === null && !this.#closed) void this.auth;
+    return this.#authState;
+  }
+
+  /** Calls `listener` whenever {@linkcode authState} changes. Returns what ends it. */
+  onAuthState(listener: (state: AuthState) => void): () => void {
+    this.#authListeners.add(listener);
+    return () => this.#authListeners.delete(listener);
   }
 
   connectionState(): ConnectionState {
@@ -291,15 +318,39 @@ export class SynclineClient {
     this.#stateQueued = true;
     queueMicrotask(() => {
       this.#stateQueued = false;
-      const state = this.connectionState();
-      for (const listener of [...this.#stateListeners]) {
-        try {
-          listener(state);
-        } catch (error) {
-          reportUnhandled(error);
-        }
-      }
+      tellAll(this.#stateListeners, this.connectionState());
     });
+  }
+
+  #useTokens(holder: TokenHolder, fetchToken: FetchToken, onChange?: OnAuthChange): void {
+    this.#assertOpen();
+    // Tokens of the same holder leave things as they are shown until the server has accepted one.
+    if (this.#holder !== holder) {
+      this.#holder = holder;
+      this.#showAuth("loading");
+    }
+    this.#core.tokens.setAuth(fetchToken, onChange ?? null);
+  }
+
+  #showAuth(status: AuthState["status"]): void {
+    const before = this.#authState;
+    const state = status === "signedIn" ? { status, userId: this.#holder?.userId ?? null } : { status };
+    if (canonicalJson(before) === canonicalJson(state)) return;
+    tellAll(this.#authListeners, this.#authState = state);
+  }
+}
+
+/** Who gives tokens beside `client.auth`: the app with `setAuth`, and after `clearAuth` nobody. */
+const theApp: TokenHolder = Object.freeze({ userId: null });
+const nobody: TokenHolder = Object.freeze({ userId: null });
+
+function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, state: State): void {
+  for (const listener of [...listeners]) {
+    try {
+      listener(state);
+    } catch (error) {
+      reportUnhandled(error);
+    }
   }
 }
 

@@ -16,7 +16,6 @@ export { AccountError } from "./account_calls.ts";
 export type {
   AccountOptions,
   Accounts,
-  AuthState,
   EmailProof,
   EmailRequest,
   RedirectResult,
@@ -27,7 +26,7 @@ export type { TokenStorage } from "./account_session.ts";
 export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
 export type { Clock } from "./clock.ts";
 export type { ConnectionPhase } from "./connection.ts";
-export type { FetchToken, OnAuthChange } from "./auth.ts";
+export type { AuthState, FetchToken, OnAuthChange } from "./auth.ts";
 export type { OptimisticStore } from "./optimistic.ts";
 export type { WebSocketFactory, WebSocketLike } from "./socket_driver.ts";
 export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";

@@ -26,6 +26,8 @@ export interface CoreObserver {
   resultsArrived(keys: ReadonlySet<string>): void;
   /** Something in the connection's state changed. */
   stateChanged(): void;
+  /** The server has accepted a token, or it has become clear that there is none. */
+  authTold(isAuthenticated: boolean): void;
   /** A function wrote log lines; only servers with `--dev` send them. */
   logLines(udfPath: string, lines: readonly string[]): void;
 }
@@ -189,6 +191,10 @@ export class SyncCore implements SocketOwner, TokenOwner {
     else if (session.unconfirmedTokens.length === 0) this.tokens.confirmed(token);
     this.#sendModifications();
     this.#sendCalls();
+  }
+
+  authTold(isAuthenticated: boolean): void {
+    this.#observer.authTold(isAuthenticated);
   }
 
   received(text: string | null): void {

@@ -35,7 +35,8 @@ class Tab implements Disposable {
       polling: false,
       accounts: { storage, fetch: server.fetch },
     });
-    this.client.auth.onState((state) =>
+    this.client.authState();
+    this.client.onAuthState((state) =>
       this.states.push(state.status === "signedIn" ? `signedIn ${state.userId}` : state.status)
     );
   }
@@ -77,7 +78,7 @@ function tokens(socket: FakeSocket): (string | null)[] {
 Deno.test("nobody is signed in at first; signing in authenticates the connection before later calls", async () => {
   const { clock, server, storage } = world();
   using tab = new Tab({ clock, server, storage });
-  assert.deepEqual(tab.client.auth.state, { status: "loading" });
+  assert.deepEqual(tab.client.authState(), { status: "loading" });
   const socket = await tab.open();
   assert.deepEqual(tab.states, ["signedOut"]);
   await tab.client.auth.signIn({ email: "ada", password: "right" });
@@ -86,7 +87,7 @@ Deno.test("nobody is signed in at first; signing in authenticates the connection
   assert.deepEqual(socket.sent.map(({ type }) => type), ["Connect", "Authenticate", "Mutation"]);
   socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
   assert.deepEqual(tab.states, ["signedOut", "signedIn ada"]);
-  assert.deepEqual(tab.client.auth.state, { status: "signedIn", userId: "ada" });
+  assert.deepEqual(tab.client.authState(), { status: "signedIn", userId: "ada" });
 });
 
 Deno.test("the next page finds the stored session", async () => {

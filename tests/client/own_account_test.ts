@@ -17,7 +17,7 @@ Deno.test("a user names themselves, changes the password, and is told what canno
       await auth.setName("Ada");
       const { userId, ...rest } = await auth.account() ?? assert.fail("nobody is signed in");
       assert.deepEqual(rest, { email: account.email, emailVerified: false, name: "Ada", hasPassword: true });
-      assert.deepEqual(auth.state, { status: "signedIn", userId });
+      assert.deepEqual(client.authState(), { status: "signedIn", userId });
       const newPassword = "battery staple";
       await assert.rejects(auth.changePassword({ currentPassword: "wrong horse", newPassword }), {
         code: "invalid_credentials",
@@ -47,7 +47,7 @@ Deno.test("sessions are listed live, ended one by one and all at once, also the 
       let live: OwnSession[] = [];
       const [signedOut, errors]: [SynclineClient[], unknown[]] = [[], []];
       for (const client of clients) {
-        client.auth.onState(({ status }) => status === "signedOut" && signedOut.push(client));
+        client.onAuthState(({ status }) => status === "signedOut" && signedOut.push(client));
       }
       here.subscribe(ownSessions, {}, (sessions) => live = sessions, (error) => errors.push(error.code));
       await eventually(() => live.length === 3, "the list of three sessions");
@@ -64,7 +64,7 @@ Deno.test("sessions are listed live, ended one by one and all at once, also the 
       await eventually(() => signedOut.includes(there), "the end of the other session");
       assert.equal(await here.auth.signOutEverywhere({ keepCurrent: true }), 1);
       await eventually(() => signedOut.includes(elsewhere), "the end of all others");
-      assert.deepEqual(here.auth.state.status, "signedIn");
+      assert.deepEqual(here.authState().status, "signedIn");
       assert.equal(await here.auth.signOutEverywhere(), 1);
       await eventually(() => signedOut.includes(here), "the own end");
       await eventually(() => errors.length > 0, "the list of nobody");

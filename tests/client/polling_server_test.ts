@@ -18,7 +18,7 @@ Deno.test("behind a proxy without WebSockets an app works, and goes live when th
       await eventually(() => transport() === "polling", "polling");
       assert(proxy.refused >= 3);
       await blocked.auth.signUp({ email: "ada@example.com", password: "correct horse" });
-      await eventually(() => blocked.auth.state.status === "signedIn", "the sign-in");
+      await eventually(() => blocked.authState().status === "signedIn", "the sign-in");
       for (const n of [0, 1, 2]) {
         assert.equal(await blocked.mutation("entries:append", { author: "a", n }), n);
         assert.deepEqual(shown.at(-1)?.at(-1), n, "a write is seen when its promise resolves");
@@ -29,7 +29,7 @@ Deno.test("behind a proxy without WebSockets an app works, and goes live when th
       assert.deepEqual((await blocked.auth.sessions()).map(({ current }) => current), [true]);
       proxy.blocked = false;
       await eventually(() => transport() === "webSocket", "the socket");
-      await eventually(() => blocked.auth.state.status === "signedIn", "the sign-in on the socket");
+      await eventually(() => blocked.authState().status === "signedIn", "the sign-in on the socket");
       const before = shown.length;
       await free.mutation("entries:append", { author: "a", n: 4 });
       await eventually(() => shown.length > before, "a live result");

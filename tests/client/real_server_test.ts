@@ -56,14 +56,14 @@ Deno.test("an account signs up, is known to the socket, and a sign-out ends it i
         return true;
       });
       assert.deepEqual(await here.auth.signUp(account), { verificationRequired: false });
-      await eventually(() => here.auth.state.status === "signedIn", "the sign-up");
-      const { state } = here.auth;
+      await eventually(() => here.authState().status === "signedIn", "the sign-up");
+      const state = here.authState();
       assert(state.status === "signedIn" && state.userId !== null);
       // A client that starts later finds the tokens where both keep them.
       const there = open();
-      await eventually(() => there.auth.state.status === "signedIn", "the stored session");
+      await eventually(() => there.authState().status === "signedIn", "the stored session");
       await here.auth.signOut();
-      await eventually(() => there.auth.state.status === "signedOut", "the end of the session");
+      await eventually(() => there.authState().status === "signedOut", "the end of the session");
       await eventually(() => there.connectionState().isConnected, "the anonymous connection");
       assert.deepEqual(await there.query("entries:numbers", { author: "nobody" }), []);
       there.close();
@@ -96,15 +96,15 @@ Deno.test("ten tabs that share one session and nothing else renew it at the same
     try {
       await tabs[0]?.auth.signUp(account);
       for (const [i, tab] of tabs.entries()) {
-        tab.auth.onState((state) => state.status === "signedOut" && signedOut.push(i));
+        tab.onAuthState((state) => state.status === "signedOut" && signedOut.push(i));
       }
       await eventually(
-        () => tabs.every(({ auth }) => auth.state.status === "signedIn"),
+        () => tabs.every((tab) => tab.authState().status === "signedIn"),
         "the sign-in of all tabs",
       );
       signedOut.length = 0;
       await eventually(() => refreshTokens.size >= 4, "three renewals");
-      assert.ok(tabs.every(({ auth }) => auth.state.status === "signedIn"));
+      assert.ok(tabs.every((tab) => tab.authState().status === "signedIn"));
       assert.deepEqual(signedOut, []);
     } finally {
       for (const tab of tabs) tab.close();

@@ -43,8 +43,6 @@ signIn.addEventListener("submit", async (event) => {
 
 byId("sign-out").addEventListener("click", () => client.auth.signOut().catch(showProblem));
 
-client.auth.onState(showWho);
-
 let endLists = () => {};
 
 function showWho({ status }) {
@@ -289,3 +287,6 @@ client.onConnectionState(({ isConnected, hasEverConnected }) => {
     ? "Offline: changes are kept"
     : "Connecting…";
 });
+
+showWho(client.authState());
+client.onAuthState(showWho);

@@ -7,12 +7,14 @@ import {
   useMemo,
   useSyncExternalStore,
 } from "react";
-import type { Accounts, AuthState } from "../accounts.ts";
+import type { Accounts } from "../accounts.ts";
+import type { AuthState } from "../auth.ts";
 import { present, useClient } from "./provider.ts";
 
-/** Who is signed in with the server's own accounts, and the calls that change it. */
+/** Who is signed in, and the calls that change it. */
 export interface AuthView {
   readonly status: AuthState["status"];
+  /** The user's id with the server's own accounts; `null` for tokens of the app's own, and while nobody is signed in. */
   readonly userId: string | null;
   /** Whether it is not known yet who is signed in. */
   readonly isLoading: boolean;
@@ -27,14 +29,14 @@ const noAccounts = new Proxy({}, { get: () => present(null) }) as Accounts;
 const loading: AuthState = { status: "loading" };
 
 /**
- * Who is signed in. Using it lets `client.auth` keep the connection's token: an app that signs in with tokens of its own
- * (`client.setAuth`) leaves it and the three components below alone.
+ * Who is signed in: with tokens of the app's own where it calls `client.setAuth`, else with the server's accounts, for
+ * which `client.auth` then keeps the connection's token. The same holds for the three components below.
  */
 export function useAuth(): AuthView {
   const client = useClient();
   const store = useMemo(() => ({
-    subscribe: (listener: () => void) => client?.auth.onState(listener) ?? (() => {}),
-    read: () => client?.auth.state ?? loading,
+    subscribe: (listener: () => void) => client?.onAuthState(listener) ?? (() => {}),
+    read: () => client?.authState() ?? loading,
   }), [client]);
   const state = useSyncExternalStore(store.subscribe, store.read, () => loading);
   return useMemo(() => ({
@@ -42,7 +44,9 @@ export function useAuth(): AuthView {
     userId: state.status === "signedIn" ? state.userId : null,
     isLoading: state.status === "loading",
     isAuthenticated: state.status === "signedIn",
-    auth: client?.auth ?? noAccounts,
+    get auth() {
+      return client?.auth ?? noAccounts;
+    },
   }), [client, state]);
 }
 

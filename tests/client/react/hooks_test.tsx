@@ -131,6 +131,11 @@ Deno.test("hooks in a browser", async (t) => {
       assert.deepEqual(await run("signing"), ["loading", "out", "in as me", "out"]);
     });
 
+    await t.step("signing in with tokens of the app's own is shown as well", async () => {
+      const { frames, sawOther } = await run("ownTokens");
+      assert.deepEqual([frames, sawOther], [["out", "loading", "in as me", "out"], false]);
+    });
+
     await t.step("a page rendered on a server is taken over without a flash and goes live", async () => {
       await put("hydrated", 1, "first");
       await put("hydrated", 2, "second");

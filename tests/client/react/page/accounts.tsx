@@ -1,5 +1,6 @@
-/** Scenario of signing in and out. */
+/** Scenarios of signing in and out. */
 import { useEffect } from "react";
+import { SynclineClient } from "syncline/client";
 import {
   Authenticated,
   AuthLoading,
@@ -7,6 +8,7 @@ import {
   Unauthenticated,
   useAuth,
   useQuery,
+  useSyncline,
 } from "syncline/react";
 import { api } from "./api.ts";
 import { mount, until } from "./support.tsx";
@@ -47,4 +49,59 @@ export async function signing() {
   // The last frame is the empty page.
   frames.pop();
   return frames.filter((text, i) => text !== frames[i - 1]);
+}
+
+/** What an app shows that signs in with tokens of its own, in an effect, while the accounts know somebody else. */
+export async function ownTokens() {
+  const elsewhere = new SynclineClient(location.origin);
+  await elsewhere.auth.signUp({ email: "own@example.com", password: "correct horse" });
+  const stored = Object.entries(localStorage).find(([key]) => key.startsWith("syncline-auth"));
+  const token: string = JSON.parse(stored?.[1] ?? "null").accessToken;
+  localStorage.clear();
+  elsewhere.close();
+  const other = new SynclineClient(location.origin);
+  await other.auth.signUp({ email: "other@example.com", password: "correct horse" });
+  const otherId = (await other.auth.account())?.userId;
+  other.close();
+
+  const frames: string[] = [];
+  const shown = new Set<unknown>();
+  function App({ isSignedIn }: { readonly isSignedIn: boolean }) {
+    const client = useSyncline();
+    const { status, userId } = useAuth();
+    const me = useQuery(api.rows.me);
+    shown.add(me).add(userId);
+    useEffect(() => {
+      if (!isSignedIn) return;
+      client.setAuth(() => Promise.resolve(token));
+      return () => client.clearAuth();
+    }, [client, isSignedIn]);
+    return (
+      <>
+        <AuthLoading>loading</AuthLoading>
+        <Authenticated>in as {status === "signedIn" && typeof me === "string" ? "me" : "?"}</Authenticated>
+        <Unauthenticated>{me === undefined ? "" : "out"}</Unauthenticated>
+      </>
+    );
+  }
+  const { client, place, show, end } = mount(null);
+  client.clearAuth();
+  new MutationObserver(() => frames.push(place.textContent ?? "")).observe(place, {
+    childList: true,
+    characterData: true,
+    subtree: true,
+  });
+  const see = (text: string) => until(() => place.textContent === text);
+  show(<App isSignedIn={false} />);
+  await see("out");
+  show(<App isSignedIn />);
+  await see("in as me");
+  show(<App isSignedIn={false} />);
+  await see("out");
+  await end();
+  localStorage.clear();
+  return {
+    frames: frames.filter((text) => text !== "").filter((text, i, all) => text !== all[i - 1]),
+    sawOther: shown.has(otherId),
+  };
 }

@@ -1,5 +1,5 @@
 /** The scenarios as the tests call them: `run(name, options)` on the page. */
-import { signing } from "./accounts.tsx";
+import { ownTokens, signing } from "./accounts.tsx";
 import { calls, optimistic } from "./calls.tsx";
 import { hydrated } from "./hydrated.tsx";
 import { foreign, identity, random } from "./pages.tsx";
@@ -14,6 +14,7 @@ const scenarios = {
   hydrated,
   identity,
   optimistic,
+  ownTokens,
   random,
   several,
   signing,

@@ -1,0 +1,124 @@
+/** Who is signed in, by the server's own accounts or by tokens of the app's own. */
+import assert from "node:assert/strict";
+import { type AuthState, SynclineClient, type TokenStorage } from "../../mod/client/mod.ts";
+import { FakeClock, settle } from "./support/fake_clock.ts";
+import { FakeSockets } from "./support/fake_socket.ts";
+import { transition } from "./support/test_client.ts";
+
+/** A client whose accounts have tokens of ada's, and what it says of who is signed in. */
+function makeClient() {
+  const sockets = new FakeSockets();
+  const asked: string[] = [];
+  const tokens = JSON.stringify({ accessToken: "ada's", refreshToken: "r", userId: "ada" });
+  const storage: TokenStorage = {
+    getItem: (key) => (asked.push(key), tokens),
+    setItem: () => {},
+    removeItem: () => {},
+  };
+  const client = new SynclineClient("http://server.test", {
+    webSocket: sockets.factory,
+    clock: new FakeClock(),
+    random: () => 0.5,
+    polling: false,
+    accounts: { storage },
+  });
+  const told: string[] = [];
+  client.onAuthState((state) => told.push(text(state)));
+  const open = async () => {
+    sockets.last.open();
+    await settle();
+    return sockets.last;
+  };
+  const sentTokens = () =>
+    sockets.last.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
+  return { client, asked, told, open, sentTokens, [Symbol.dispose]: () => client.close() };
+}
+
+function text(state: AuthState): string {
+  return state.status === "signedIn" ? `signedIn ${state.userId}` : state.status;
+}
+
+Deno.test("to ask who is signed in makes use of the stored tokens", async () => {
+  using test = makeClient();
+  const { client, told } = test;
+  assert.deepEqual(client.authState(), { status: "loading" });
+  const socket = await test.open();
+  assert.equal(client.authState().status, "loading", "the server has not accepted it yet");
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.deepEqual(told, ["loading", "signedIn ada"]);
+  assert.equal(client.authState(), client.authState());
+});
+
+Deno.test("tokens of the app's own are what counts, and the accounts keep out of their way", async () => {
+  using test = makeClient();
+  const { client, asked, told } = test;
+  client.setAuth(() => Promise.resolve("mine"));
+  assert.equal(typeof client.auth.signIn, "function");
+  assert.deepEqual(client.authState(), { status: "loading" });
+  const socket = await test.open();
+  assert.deepEqual([test.sentTokens(), asked], [["mine"], []]);
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.deepEqual(client.authState(), { status: "signedIn", userId: null });
+  client.setAuth(() => Promise.resolve("mine too"));
+  await settle();
+  socket.receive(transition([[0, 1, 1], [0, 2, 1]]));
+  assert.deepEqual(told, ["loading", "signedIn null"], "another getter alone is no news");
+  client.clearAuth();
+  assert.equal(client.authState().status, "signedOut");
+  assert.deepEqual([test.sentTokens(), asked], [["mine", "mine too", null], []]);
+});
+
+Deno.test("an effect that runs twice signs in once, and is never seen signed out in between", async () => {
+  using test = makeClient();
+  const { client } = test;
+  const effect = () => {
+    client.setAuth(() => Promise.resolve("mine"));
+    return () => client.clearAuth();
+  };
+  effect()();
+  const end = effect();
+  assert.equal(client.authState().status, "loading");
+  const socket = await test.open();
+  assert.deepEqual(test.sentTokens(), ["mine"]);
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.equal(text(client.authState()), "signedIn null");
+  end();
+  assert.deepEqual(client.authState(), { status: "signedOut" });
+});
+
+Deno.test("the app's tokens may come after the accounts were asked, and without any nobody is signed in", async () => {
+  using test = makeClient();
+  const { client, told } = test;
+  client.authState();
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  client.setAuth(() => Promise.resolve(null));
+  assert.equal(client.authState().status, "loading", "ada is not whom the app means");
+  await settle();
+  assert.deepEqual(told, ["loading", "signedIn ada", "loading", "signedOut"]);
+  assert.deepEqual(test.sentTokens(), ["ada's", null]);
+});
+
+Deno.test("a listener may throw, end another one, and ask a client that was closed", async () => {
+  using test = makeClient();
+  const { client, told } = test;
+  const ended: string[] = [];
+  const end = client.onAuthState(() => ended.push("told"));
+  const unhandled: unknown[] = [];
+  const onUnhandled = (event: PromiseRejectionEvent) => {
+    event.preventDefault();
+    unhandled.push(String(event.reason));
+  };
+  globalThis.addEventListener("unhandledrejection", onUnhandled);
+  client.onAuthState(() => {
+    throw new Error("mine");
+  });
+  end();
+  client.setAuth(() => Promise.resolve(null));
+  await settle();
+  client.close();
+  assert.equal(client.authState().status, "signedOut");
+  await new Promise((resolve) => setTimeout(resolve));
+  globalThis.removeEventListener("unhandledrejection", onUnhandled);
+  assert.deepEqual([told, ended, unhandled], [["loading", "signedOut"], [], ["Error: mine", "Error: mine"]]);
+});
