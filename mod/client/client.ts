@@ -341,8 +341,8 @@ export class SynclineClient {
 }
 
 /** Who gives tokens beside `client.auth`: the app with `setAuth`, and after `clearAuth` nobody. */
-const theApp: TokenHolder = Object.freeze({ userId: null });
-const nobody: TokenHolder = Object.freeze({ userId: null });
+const theApp: TokenHolder = { userId: null };
+const nobody: TokenHolder = { userId: null };
 
 function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, state: State): void {
   for (const listener of [...listeners]) {

@@ -27,8 +27,8 @@ export type PolledResults = ReadonlyMap<LiveQuery, QueryResult>;
 /** Who is told what polling brought. */
 export interface PollingOwner {
   /**
-   * Mutations that committed over HTTP have waited long enough for a Transition that shows their writes: a socket owes none
-   * for what it did not carry.
+   * Mutations that committed over HTTP have waited long enough for a Transition that shows their writes (a socket owes none
+   * for what it did not carry), or for a query that gets no answer while others do.
    */
   writesOverdue(): void;
   /** Begins the next attempt to open a socket now, if it is being waited for. */
@@ -56,11 +56,11 @@ export class Polling {
   #after: Scope | null = null;
   /** Calls and probes under way; they end with the client only. */
   readonly #calls: RequestGroup = new Set();
-  /** Ids of the queries that have an answer since polling began. */
+  /** Ids of the queries that have an answer since the last full round; emptied by the next one. */
   readonly #answered = new Set<number>();
   /** Waits for the next full round. */
   readonly #next: Alarm;
-  /** On an open socket, waits for the writes of mutations over HTTP to become visible. */
+  /** Waits for the writes of mutations over HTTP to become visible: on an open socket, or while a query has no answer. */
   readonly #overdue: Alarm;
 
   constructor(parts: PollingParts, owner: PollingOwner) {
@@ -85,7 +85,7 @@ export class Polling {
   /** To be called after each change of the connection. */
   connectionChanged(connection: ConnectionView): void {
     this.#fallback.connectionChanged(connection);
-    if (connection.phase === "open") this.#awaitWrites();
+    if (connection.phase === "open") this.awaitWrites();
   }
 
   close(): void {
@@ -118,6 +118,12 @@ export class Polling {
     for (const call of this.#parts.requests.takeForHttp()) void this.#send(call);
   }
 
+  /** Gives the writes of mutations over HTTP some time to become visible. */
+  awaitWrites(waitMs = clientLimits.catchUpMs): void {
+    if (this.#parts.requests.newestAnsweredTs < 0) return;
+    this.#overdue.set(waitMs, () => this.#owner.writesOverdue());
+  }
+
   #start(scope: Scope): void {
     // While it is not known which token to use there is nobody to ask for; `tokenDecided` begins the round.
     if (!this.active || !this.#parts.tokens.decided) return;
@@ -138,11 +144,6 @@ export class Polling {
   #end(): void {
     this.#endRounds();
     this.#owner.pollingChanged([]);
-  }
-
-  #awaitWrites(): void {
-    if (this.#parts.requests.newestAnsweredTs < 0) return;
-    this.#overdue.set(clientLimits.catchUpMs, () => this.#owner.writesOverdue());
   }
 
   #endRounds(): void {
@@ -178,8 +179,13 @@ export class Polling {
     this.#after = null;
     if (!tokens.decided) return;
     if (!works) return scope === "all" ? this.#fallback.httpFailed() : this.refresh();
+    if (scope === "all") {
+      this.#answered.clear();
+      this.#schedule(clock.now() - beganAt);
+      if (results.size === targets.length) this.#overdue.clear();
+      else if (!this.#overdue.isSet) this.awaitWrites(clientLimits.httpCallMs);
+    }
     for (const { queryId } of results.keys()) this.#answered.add(queryId);
-    if (scope === "all") this.#schedule(clock.now() - beganAt);
     // Without queries there is nothing a committed mutation could become visible in.
     const visibleTs = targets.length === 0 ? Infinity : results.size === targets.length ? writtenTs : -1;
     this.#owner.polled(results, scope === "all" ? visibleTs : -1);
@@ -244,6 +250,6 @@ export class Polling {
     this.#owner.callEnded(call, { dropUpdate, logLines });
     // What was written is to be seen soon, and whether HTTP still works.
     if (outcome.type === "value" || outcome.type === "lost") this.refresh();
-    if (outcome.type === "value" && !this.active) this.#awaitWrites();
+    if (outcome.type === "value" && !this.active) this.awaitWrites();
   }
 }

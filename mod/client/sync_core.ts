@@ -176,7 +176,10 @@ export class SyncCore implements SocketOwner, TokenOwner {
   }
 
   writesOverdue(): void {
-    if (this.#session !== null) this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
+    const session = this.#session;
+    // A socket that has not brought the queries back shows less than polling did.
+    if (session !== null && (!this.#greeted || session.visibleTs < 0)) this.#polling?.awaitWrites();
+    else if (this.transport !== null) this.#resolve(this.requests.takeAnsweredOverHttp(), new Set());
   }
 
   tokenDecided(): void {

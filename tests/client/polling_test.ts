@@ -410,3 +410,62 @@ Deno.test("the option switches polling off", async () => {
   }
   assert.equal(test.client.connectionState().transport, null);
 });
+
+Deno.test("a mutation over HTTP is not done before a new socket has brought the queries back", async () => {
+  using test = makePollingTest();
+  const { client, http, clock } = test;
+  const shown: unknown[] = [];
+  http.answers.set("query", () => success("old"));
+  http.answers.set("mutation", () => {
+    http.up = false;
+    return success("done", { ts: 4 });
+  });
+  client.subscribe("n", {}, (value) => shown.push(value));
+  await test.block();
+  const optimisticUpdate = (store: { setQuery(name: string, args: object, value: unknown): void }) =>
+    store.setQuery("n", {}, "soon");
+  const mutation = client.mutation("m", {}, { optimisticUpdate });
+  await turns();
+  const socket = await test.open();
+  await clock.advance(5_000);
+  assert.deepEqual([await stateOf(mutation), shown], ["pending", ["old", "soon"]], "the queries are slow");
+  socket.receive(transition([[0, 0, 0], [1, 0, 3]], [updated(0, "new")]));
+  await clock.advance(5_000);
+  assert.deepEqual([await stateOf(mutation), shown], ["resolved", ["old", "soon", "new"]]);
+});
+
+Deno.test("a mutation over HTTP does not wait for ever for a query that gets no answer", async () => {
+  using test = makePollingTest();
+  const { client, http } = test;
+  const shown: unknown[] = [];
+  http.answers.set("query", () => success("old"));
+  http.answers.set("slow", () => success(0));
+  http.answers.set("mutation", () => success("done", { ts: 4 }));
+  client.subscribe("n", {}, (value) => shown.push(value));
+  client.subscribe("slow", {}, () => {});
+  await test.block();
+  http.answers.set("query", () => success("new"));
+  http.answers.set("slow", () => new Response("<html>", { status: 504 }));
+  const optimisticUpdate = (store: { setQuery(name: string, args: object, value: unknown): void }) =>
+    store.setQuery("n", {}, "soon");
+  const mutation = client.mutation("m", {}, { optimisticUpdate });
+  await turns();
+  await nextRound(test);
+  assert.deepEqual([await stateOf(mutation), shown], ["pending", ["old", "soon"]]);
+  for (let round = 0; round < 12; round++) await nextRound(test);
+  assert.deepEqual([await stateOf(mutation), shown], ["resolved", ["old", "soon", "new"]]);
+});
+
+Deno.test("a query that got no answer in the last round is asked along with a new one", async () => {
+  using test = makePollingTest();
+  const { client, http } = test;
+  http.answers.set("query", ({ path }) => success(path));
+  for (const path of ["kept", "lost"]) client.subscribe(path, {}, () => {});
+  await test.block();
+  http.answers.set("lost", () => new Response("<html>", { status: 504 }));
+  await nextRound(test);
+  http.take();
+  client.subscribe("new", {}, () => {});
+  await turns();
+  assert.deepEqual(http.take().map(({ path }) => path), ["lost", "new"]);
+});
