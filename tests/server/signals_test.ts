@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { stopLimits } from "../../mod/limits.ts";
 import { type SignalSource, StopSignals } from "../../mod/server/signals.ts";
 
 interface FakeSource extends SignalSource {
   readonly exits: number[];
+  clockMs: number;
   send(signal: string): void;
   listening(): number;
 }
@@ -12,6 +14,10 @@ function fakeSource(): FakeSource {
   const exits: number[] = [];
   return {
     exits,
+    clockMs: 0,
+    now() {
+      return this.clockMs;
+    },
     add: (signal, listener) => listeners.set(signal, listener),
     remove: (signal, listener) => listeners.get(signal) === listener && listeners.delete(signal),
     exit: (code) => exits.push(code),
@@ -33,9 +39,22 @@ Deno.test("the first signal asks, the second ends the process with 128 plus its 
     source.send(first);
     assert.equal(await signals.first, first);
     assert.deepEqual(source.exits, []);
+    source.clockMs = stopLimits.sameSignalMs;
     source.send(second);
     assert.deepEqual(source.exits, [code]);
   }
+});
+
+Deno.test("a signal that comes along two ways is one, another signal is not", async () => {
+  const source = fakeSource();
+  using signals = new StopSignals(source);
+  source.send("SIGINT");
+  assert.equal(await signals.first, "SIGINT");
+  source.clockMs = stopLimits.sameSignalMs - 1;
+  source.send("SIGINT");
+  assert.deepEqual(source.exits, []);
+  source.send("SIGTERM");
+  assert.deepEqual(source.exits, [143]);
 });
 
 Deno.test("disposing stops listening", () => {
