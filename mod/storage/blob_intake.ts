@@ -1,8 +1,9 @@
 /** Takes bytes into a new blob, counting and hashing on the way. Nothing of a file is ever held in memory whole. */
-import { createHash, type Hash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { ServiceError } from "../errors.ts";
 import type { BlobStore, BlobWriter } from "./blob_store.ts";
 import { chunksHeldMax } from "./body_reader.ts";
+import { type ContentHash, ContentHashes } from "./hashing/content_hashes.ts";
 
 /** A blob that is stored. */
 export interface StoredBlob {
@@ -20,8 +21,9 @@ export interface BlobIntakesOptions {
 }
 
 /** Begins blobs, and knows which of them no document can name yet. */
-export class BlobIntakes {
+export class BlobIntakes implements Disposable {
   readonly #options: BlobIntakesOptions;
+  readonly #hashes = new ContentHashes();
   /** Blobs between their beginning and the end of their upload: the sweep of orphans leaves them alone. */
   readonly #pending = new Set<string>();
 
@@ -29,22 +31,33 @@ export class BlobIntakes {
     this.#options = options;
   }
 
-  /** Begins a blob; disposing of it ends it, and throws away what was not finished. */
-  async begin(): Promise<BlobIntake> {
+  /**
+   * Begins a blob; disposing of it ends it, and throws away what was not finished. `length`: bytes that are announced;
+   * `null` when unknown.
+   */
+  async begin({ length }: { readonly length: number | null }): Promise<BlobIntake> {
     const { store, bytesMax } = this.#options;
     const blob = randomBytes(16).toString("hex");
+    const hash = this.#hashes.begin(length);
     this.#pending.add(blob);
-    try {
-      const writer = await store.create(blob);
-      return new BlobIntake({ blob, writer, bytesMax, onEnd: () => this.#pending.delete(blob) });
-    } catch (error) {
+    const onEnd = () => {
+      hash[Symbol.dispose]();
       this.#pending.delete(blob);
+    };
+    try {
+      return new BlobIntake({ blob, writer: await store.create(blob), hash, bytesMax, onEnd });
+    } catch (error) {
+      onEnd();
       throw error;
     }
   }
 
   isPending(blob: string): boolean {
     return this.#pending.has(blob);
+  }
+
+  [Symbol.dispose](): void {
+    this.#hashes[Symbol.dispose]();
   }
 }
 
@@ -53,7 +66,7 @@ export class BlobIntake implements AsyncDisposable {
   readonly #writer: BlobWriter;
   readonly #bytesMax: number;
   readonly #onEnd: () => void;
-  readonly #hash: Hash = createHash("sha256");
+  readonly #hash: ContentHash;
   /** Writes that were not waited for yet, oldest first: they go on while the next bytes are read and hashed. */
   readonly #writing: Promise<void>[] = [];
   #size = 0;
@@ -62,11 +75,13 @@ export class BlobIntake implements AsyncDisposable {
   constructor(options: {
     readonly blob: string;
     readonly writer: BlobWriter;
+    readonly hash: ContentHash;
     readonly bytesMax: number;
     readonly onEnd: () => void;
   }) {
     this.#blob = options.blob;
     this.#writer = options.writer;
+    this.#hash = options.hash;
     this.#bytesMax = options.bytesMax;
     this.#onEnd = options.onEnd;
   }
@@ -82,7 +97,7 @@ export class BlobIntake implements AsyncDisposable {
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
     if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);
-    this.#hash.update(chunk);
+    await this.#hash.update(chunk);
     if (this.#writing.length === chunksHeldMax) await this.#writing.shift();
     const write = this.#writeAfter(this.#writing.at(-1), chunk);
     this.#writing.push(write);
@@ -93,9 +108,10 @@ export class BlobIntake implements AsyncDisposable {
   /** Makes the blob durable. A document may name it from now on. */
   async finish(): Promise<StoredBlob> {
     await this.#writing.at(-1);
+    const sha256 = await this.#hash.digest();
     await this.#writer.commit();
     this.#finished = true;
-    return { blob: this.#blob, sha256: this.#hash.digest("hex"), size: this.#size };
+    return { blob: this.#blob, sha256, size: this.#size };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -45,7 +45,9 @@ Deno.test("files over real connections", async (t) => {
       async () => {
         const contents = new Uint8Array(randomBytes(3_000_000));
         const { storageId: id } = await (await upload(server, contents, "application/x-test")).json();
-        assert.deepEqual(await (await fetch(readUrl(server, id))).bytes(), contents);
+        const whole = await fetch(readUrl(server, id));
+        assert.deepEqual(await whole.bytes(), contents);
+        assert.equal(whole.headers.get("etag"), `"${sha256Of(contents)}"`);
         const part = await fetch(readUrl(server, id), { headers: { Range: "bytes=1000-1999999" } });
         assert.deepEqual(await part.bytes(), contents.slice(1_000, 2_000_000));
         for (let count = 0; count < 20; count++) {
