@@ -246,9 +246,10 @@ export class TokenKeeper {
   }
 
   #tell(isAuthenticated: boolean): void {
+    // The owner each time: it may be somebody else's token.
+    this.#owner.authTold(isAuthenticated);
     if (this.#told === isAuthenticated) return;
     this.#told = isAuthenticated;
-    this.#owner.authTold(isAuthenticated);
     notify(this.#onChange, isAuthenticated);
   }
 }

@@ -8,8 +8,9 @@ import { transition } from "./support/test_client.ts";
 /** A client whose accounts have tokens of ada's, and what it says of who is signed in. */
 function makeClient() {
   const sockets = new FakeSockets();
+  const clock = new FakeClock();
   const asked: string[] = [];
-  const tokens = JSON.stringify({ accessToken: "ada's", refreshToken: "r", userId: "ada" });
+  let tokens = tokensOf("ada");
   const storage: TokenStorage = {
     getItem: (key) => (asked.push(key), tokens),
     setItem: () => {},
@@ -17,7 +18,7 @@ function makeClient() {
   };
   const client = new SynclineClient("http://server.test", {
     webSocket: sockets.factory,
-    clock: new FakeClock(),
+    clock,
     random: () => 0.5,
     polling: false,
     accounts: { storage },
@@ -31,7 +32,12 @@ function makeClient() {
   };
   const sentTokens = () =>
     sockets.last.sent.flatMap((message) => message.type === "Authenticate" ? [message.token] : []);
-  return { client, asked, told, open, sentTokens, [Symbol.dispose]: () => client.close() };
+  const store = (userId: string) => void (tokens = tokensOf(userId));
+  return { client, clock, store, asked, told, open, sentTokens, [Symbol.dispose]: () => client.close() };
+}
+
+function tokensOf(userId: string): string {
+  return JSON.stringify({ accessToken: `${userId}'s`, refreshToken: `r ${userId}`, userId });
 }
 
 function text(state: AuthState): string {
@@ -121,4 +127,21 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   await new Promise((resolve) => setTimeout(resolve));
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual([told, ended, unhandled], [["loading", "signedOut"], [], ["Error: mine", "Error: mine"]]);
+});
+
+Deno.test("whose tokens a renewal finds is who is signed in", async () => {
+  using test = makeClient();
+  const { client, clock, told } = test;
+  client.authState();
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  // Another tab signed out, and in as somebody else.
+  test.store("bob");
+  socket.receive({ type: "AuthError", error: "session has ended" });
+  await clock.advance(1_000);
+  const next = await test.open();
+  assert.deepEqual(test.sentTokens(), ["bob's"]);
+  assert.equal(text(client.authState()), "signedIn ada");
+  next.receive(transition([[0, 0, 0], [0, 1, 2]]));
+  assert.deepEqual(told, ["loading", "signedIn ada", "signedIn bob"]);
 });
