@@ -1,5 +1,6 @@
 /** What the benchmark asks of the process that makes its load. One line of JSON each way. */
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
+import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoop, ClosedLoopResult } from "./closed_loop.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 import type { TransferWorkload } from "./transfers.ts";
@@ -12,6 +13,7 @@ export interface LoadCommands {
     takes: { port: number; path: string; count: number; workload: TransferWorkload };
     gives: number[];
   };
+  callTimes: { takes: CallTimesOptions; gives: number[] };
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
   openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };

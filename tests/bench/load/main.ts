@@ -1,6 +1,7 @@
 /** The process that makes the load: reads commands as lines from its input until that ends, answers on its output. */
 import { lines } from "../support/lines.ts";
 import { Audience } from "./audience.ts";
+import { callTimes } from "./call_times.ts";
 import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
 import { Returning } from "./returning.ts";
@@ -22,6 +23,8 @@ async function run(request: LoadRequest): Promise<unknown> {
       return await httpLoop(request.options);
     case "oneAtATime":
       return await oneAtATime(request.options);
+    case "callTimes":
+      return await callTimes(request.options);
     case "openAudience":
       audiences.set(request.options.name, await Audience.open(request.options));
       return null;

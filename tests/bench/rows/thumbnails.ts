@@ -1,8 +1,8 @@
 /** Thumbnails beside plain sharp in a loop, and what calls feel of them. */
 import { type BenchContext, storageFunctions } from "../context.ts";
 import { uploaded } from "../support/file_uploads.ts";
+import type { LoadProcess } from "../support/load_process.ts";
 import { Photographs } from "../support/photographs.ts";
-import { RawHttp } from "../support/raw_http.ts";
 import type { ServerProcess } from "../support/server_process.ts";
 import { median, percentile } from "../support/statistics.ts";
 import type { Row } from "../table.ts";
@@ -17,7 +17,7 @@ export async function thumbnailRows(context: BenchContext): Promise<Row[]> {
   const server = await context.serverWith(["--trusted-proxy", "127.0.0.1"], storageFunctions);
   return [
     await speedRow(server, { photographs, rounds: context.full ? 8 : 3 }),
-    await latencyRow(server, { photographs, calls: context.full ? 4_000 : 1_000 }),
+    await latencyRow(server, { photographs, load: context.load(), count: context.full ? 4_000 : 1_000 }),
   ];
 }
 
@@ -53,17 +53,26 @@ async function speedRow(
 
 async function latencyRow(
   server: ServerProcess,
-  { photographs, calls }: { readonly photographs: Photographs; readonly calls: number },
+  { photographs, load, count }: {
+    readonly photographs: Photographs;
+    /** Calls from a process of its own: what this one does with thumbnails would be felt. */
+    readonly load: LoadProcess;
+    readonly count: number;
+  },
 ): Promise<Row> {
   const ids: string[] = [];
   for (const image of photographs.images) {
     ids.push(await uploaded(server, image, { type: "image/jpeg", from: "203.0.113.100" }));
   }
-  const [id = ""] = ids;
+  const body = JSON.stringify({ path: "files:metadata", args: { id: ids[0] } });
+  const p99 = async () => {
+    const times = await load.run("callTimes", { port: server.port, path: "/api/query", body, count });
+    return percentile(times, 0.99);
+  };
   const p99s: { alone: number[]; beside: number[] } = { alone: [], beside: [] };
   let made = 0;
   for (let round = -1; round < 3; round++) {
-    const alone = percentile(await callTimes(server, { id, calls }), 0.99);
+    const alone = await p99();
     let over = false;
     // Widths of their own, so that each thumbnail is a new one.
     const makers = Array.from({ length: IN_PROGRESS }, async () => {
@@ -73,7 +82,7 @@ async function latencyRow(
         await thumbnail(server, { id: ids[number % ids.length] ?? "", width });
       }
     });
-    const beside = percentile(await callTimes(server, { id, calls }), 0.99);
+    const beside = await p99();
     over = true;
     await Promise.all(makers);
     if (round < 0) continue;
@@ -89,23 +98,6 @@ async function latencyRow(
     target: { atMost: 2 },
     details: { ...p99s, made },
   };
-}
-
-/** Milliseconds of calls one after the other. */
-async function callTimes(
-  server: ServerProcess,
-  { id, calls }: { readonly id: string; readonly calls: number },
-): Promise<number[]> {
-  using connection = await RawHttp.connect(server.port);
-  const body = JSON.stringify({ path: "files:metadata", args: { id } });
-  const times: number[] = [];
-  for (let call = 0; call < calls; call++) {
-    const startedAt = performance.now();
-    const answer = await connection.post("/api/query", body);
-    times.push(performance.now() - startedAt);
-    if (!answer.body.startsWith('{"status":"success"')) throw new Error(answer.body);
-  }
-  return times;
 }
 
 async function thumbnail(
