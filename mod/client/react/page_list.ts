@@ -96,7 +96,7 @@ export class PageList implements Store<ListView> {
 
   /**
    * Asks for the next page. Ignored unless the status is `CanLoadMore`. Throws `RangeError` when there are too many
-   * pages.
+   * pages, or live queries on the connection.
    */
   readonly loadMore = (numItems: number = this.#numItems): void => {
     if (this.#listeners.size === 0 || this.read().status !== "CanLoadMore") return;
@@ -154,11 +154,24 @@ export class PageList implements Store<ListView> {
     });
   }
 
-  /** Subscribes to the pages that are shown or to be shown, and to no others; in one turn, so in one message. */
+  /**
+   * Subscribes to the pages that are shown or to be shown, and to no others; in one turn, so in one message. Where there
+   * is no room for more live queries the shown pages stay; throws `RangeError` when more was asked for.
+   */
   #reconcile(): void {
     const wanted = new Set([...this.#shown, ...this.#next ?? []]);
-    if (this.#listeners.size > 0) {
-      for (const page of wanted) page.end ??= page.store.subscribe(this.#changed);
+    try {
+      if (this.#listeners.size > 0) {
+        for (const page of wanted) page.end ??= page.store.subscribe(this.#changed);
+      }
+    } catch (error) {
+      if (this.#next === null) throw error;
+      const isAskedFor = this.#loadingMore;
+      this.#next = null;
+      this.#loadingMore = false;
+      this.#reconcile();
+      if (isAskedFor) throw error;
+      return;
     }
     for (const [key, page] of this.#pages) {
       if (wanted.has(page)) continue;
