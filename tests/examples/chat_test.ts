@@ -292,6 +292,21 @@ Deno.test("two people chat in a browser", async (t) => {
       );
 
       await step(
+        "an address with too long a name of a channel opens one, also where a character is cut in two",
+        async ({ ada, linus }) => {
+          for (const tab of [ada, linus]) {
+            await tab.page.evaluate(() => {
+              const scope = globalThis as unknown as { location: Location };
+              scope.location.hash = encodeURIComponent(`${"x".repeat(31)}😀 and more`);
+            });
+            await tab.page.getByRole("heading", { name: "x".repeat(31), exact: true }).waitFor();
+          }
+          await ada.say("in here");
+          await linus.sees("Ada", "in here");
+        },
+      );
+
+      await step(
         "a message without a name is refused with a reason and stays in the box",
         async ({ ada, linus }) => {
           await ada.page.getByLabel("Your name").fill(" ");

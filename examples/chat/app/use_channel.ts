@@ -8,7 +8,9 @@ function subscribe(listener: () => void): () => void {
 
 function channelOfAddress(): string {
   try {
-    return decodeURIComponent(location.hash.slice(1)).slice(0, 32) || "general";
+    const name = decodeURIComponent(location.hash.slice(1)).slice(0, 32);
+    // Half a character at its end could not stand in an address again.
+    return name.replace(/[\uD800-\uDBFF]$/, "") || "general";
   } catch {
     // An address that somebody wrote by hand.
     return "general";

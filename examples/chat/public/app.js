@@ -563,7 +563,8 @@ function subscribe(listener) {
 }
 function channelOfAddress() {
   try {
-    return decodeURIComponent(location.hash.slice(1)).slice(0, 32) || "general";
+    const name = decodeURIComponent(location.hash.slice(1)).slice(0, 32);
+    return name.replace(/[\uD800-\uDBFF]$/, "") || "general";
   } catch {
     return "general";
   }
