@@ -31,7 +31,8 @@ export interface SynclineClientOptions {
   readonly onLogLines?: (udfPath: string, lines: readonly string[]) => void;
   /**
    * Whether to poll over HTTP where sockets are blocked; `true` unless given. Polled results are never older than what was
-   * shown, but those of several queries are not of one moment; a mutation that gets no answer is rejected with
+   * shown, but those of several queries are not of one moment, and {@linkcode SynclineClient.query} may give what was asked
+   * a moment before; a mutation that gets no answer is rejected with
    * {@linkcode ConnectionLostError} instead of being sent again.
    */
   readonly polling?: boolean;
@@ -235,7 +236,8 @@ export class SynclineClient {
   /** Makes the connection anonymous. */
   clearAuth(): void {
     this.#assertOpen();
-    this.#holder = nobody;
+    // Nobody, from whom the next tokens make it `loading` again.
+    this.#holder = { userId: null };
     this.#core.tokens.clearAuth();
     this.#showAuth("signedOut");
   }
@@ -340,9 +342,8 @@ export class SynclineClient {
   }
 }
 
-/** Who gives tokens beside `client.auth`: the app with `setAuth`, and after `clearAuth` nobody. */
+/** The app, which gives tokens with `setAuth`. */
 const theApp: TokenHolder = { userId: null };
-const nobody: TokenHolder = { userId: null };
 
 function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, state: State): void {
   for (const listener of [...listeners]) {
