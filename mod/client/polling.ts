@@ -234,20 +234,13 @@ export class Polling {
     const outcome = await this.#transport.call({ kind, udfPath, args }, { timeoutMs, group: this.#calls });
     if (this.#closed) return;
     if (outcome.type === "refused") requests.returnFromHttp(requestId);
-    const dropUpdate = outcome.type !== "refused" && requests.answeredOverHttp(
-      requestId,
-      outcome.type === "value"
-        ? outcome
-        : outcome.type === "failed"
-        ? outcome.error
-        : new ConnectionLostError(kind),
-    );
-    const logLines = outcome.type === "value"
-      ? outcome.logLines
+    const answer = outcome.type === "value"
+      ? outcome
       : outcome.type === "failed"
-      ? outcome.error.logLines
-      : [];
-    this.#owner.callEnded(call, { dropUpdate, logLines });
+      ? outcome.error
+      : new ConnectionLostError(kind);
+    const dropUpdate = outcome.type !== "refused" && requests.answeredOverHttp(requestId, answer);
+    this.#owner.callEnded(call, { dropUpdate, logLines: "logLines" in answer ? answer.logLines : [] });
     // What was written is to be seen soon, and whether HTTP still works.
     if (outcome.type === "value" || outcome.type === "lost") this.refresh();
     if (outcome.type === "value" && !this.active) this.awaitWrites();
