@@ -105,8 +105,8 @@ export class PageList implements Store<ListView> {
     if (loaded.length >= reactLimits.pagesMax) {
       throw new RangeError(`Cannot load more than ${reactLimits.pagesMax} pages`);
     }
-    this.#loadingMore = true;
     this.#prepare(withNextPage(loaded, numItems));
+    this.#loadingMore = true;
     this.#advance();
     for (const listener of [...this.#listeners]) listener();
   };

@@ -80,3 +80,15 @@ Deno.test("a grown page that cannot be cut for want of room is shown whole, and 
   assert.deepEqual(cut.map(({ type }) => type), ["Add", "Add"]);
   assert.equal(shown(list), "abcdef");
 });
+
+Deno.test("what cannot be asked for leaves the list as it is", async () => {
+  using test = makeTestClient();
+  const list = new PageList(test.client, query, 2);
+  list.subscribe(() => {});
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [1, 0, 1]], [updated(0, page("ab"))]));
+  assert.throws(() => list.loadMore(NaN), TypeError);
+  assert.equal(list.read().status, "CanLoadMore");
+  list.loadMore();
+  assert.equal(list.read().status, "LoadingMore");
+});
