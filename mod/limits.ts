@@ -415,14 +415,6 @@ export const storageLimits = {
   uploadBufferBytesMin: 64 * KiB,
   /** Bytes of a new file after which the disk is told to begin writing, so that little is left to do at its end. */
   earlySyncBytes: 8 * MiB,
-  /** Files announced to be this long are hashed on a thread of its own. */
-  hashThreadBytesMin: 1 * MiB,
-  /** Parts of the memory shared with that thread, for all files together. */
-  hashSlots: 8,
-  /** Bytes of each. */
-  hashSlotBytes: 256 * KiB,
-  /** That thread ends when it had nothing to do for this long. */
-  hashIdleMs: 60_000,
   /** Uploads from one client address: `burst` at once, then `perMinute`. */
   uploadsPerClient: { burst: 60, perMinute: 120 },
   /** Clients whose uploads are counted; the one unused for longest gives way. */

@@ -85,13 +85,7 @@ export class ActionFiles implements AsyncDisposable {
     if (contentType !== null && !isContentType(contentType)) throw new ServiceError("invalid_content_type");
     if (this.#open.size >= storageLimits.actionUploadsMax) throw new ServiceError("overloaded");
     const upload = randomUUID();
-    this.#open.set(upload, {
-      intake: await intakes.begin({ length: null }),
-      name,
-      contentType,
-      createdBy,
-      usedAt: now(),
-    });
+    this.#open.set(upload, { intake: await intakes.begin(), name, contentType, createdBy, usedAt: now() });
     this.#timer ??= setInterval(() => this.#closeIdle(), storageLimits.uploadStallMs);
     return upload;
   }

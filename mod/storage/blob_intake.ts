@@ -1,9 +1,8 @@
 /** Takes bytes into a new blob, counting and hashing on the way. Nothing of a file is ever held in memory whole. */
-import { randomBytes } from "node:crypto";
+import { createHash, type Hash, randomBytes } from "node:crypto";
 import { ServiceError } from "../errors.ts";
 import type { BlobStore, BlobWriter } from "./blob_store.ts";
 import { chunksHeldMax } from "./body_reader.ts";
-import { type ContentHash, ContentHashes } from "./hashing/content_hashes.ts";
 
 /** A blob that is stored. */
 export interface StoredBlob {
@@ -21,9 +20,8 @@ export interface BlobIntakesOptions {
 }
 
 /** Begins blobs, and knows which of them no document can name yet. */
-export class BlobIntakes implements Disposable {
+export class BlobIntakes {
   readonly #options: BlobIntakesOptions;
-  readonly #hashes = new ContentHashes();
   /** Blobs between their beginning and the end of their upload: the sweep of orphans leaves them alone. */
   readonly #pending = new Set<string>();
 
@@ -31,33 +29,22 @@ export class BlobIntakes implements Disposable {
     this.#options = options;
   }
 
-  /**
-   * Begins a blob; disposing of it ends it, and throws away what was not finished. `length`: bytes that are announced;
-   * `null` when unknown.
-   */
-  async begin({ length }: { readonly length: number | null }): Promise<BlobIntake> {
+  /** Begins a blob; disposing of it ends it, and throws away what was not finished. */
+  async begin(): Promise<BlobIntake> {
     const { store, bytesMax } = this.#options;
     const blob = randomBytes(16).toString("hex");
-    const hash = this.#hashes.begin(length);
     this.#pending.add(blob);
-    const onEnd = () => {
-      hash[Symbol.dispose]();
-      this.#pending.delete(blob);
-    };
     try {
-      return new BlobIntake({ blob, writer: await store.create(blob), hash, bytesMax, onEnd });
+      const writer = await store.create(blob);
+      return new BlobIntake({ blob, writer, bytesMax, onEnd: () => this.#pending.delete(blob) });
     } catch (error) {
-      onEnd();
+      this.#pending.delete(blob);
       throw error;
     }
   }
 
   isPending(blob: string): boolean {
     return this.#pending.has(blob);
-  }
-
-  [Symbol.dispose](): void {
-    this.#hashes[Symbol.dispose]();
   }
 }
 
@@ -66,7 +53,7 @@ export class BlobIntake implements AsyncDisposable {
   readonly #writer: BlobWriter;
   readonly #bytesMax: number;
   readonly #onEnd: () => void;
-  readonly #hash: ContentHash;
+  readonly #hash: Hash = createHash("sha256");
   /** Writes that were not waited for yet, oldest first: they go on while the next bytes are read and hashed. */
   readonly #writing: Promise<void>[] = [];
   #size = 0;
@@ -75,13 +62,11 @@ export class BlobIntake implements AsyncDisposable {
   constructor(options: {
     readonly blob: string;
     readonly writer: BlobWriter;
-    readonly hash: ContentHash;
     readonly bytesMax: number;
     readonly onEnd: () => void;
   }) {
     this.#blob = options.blob;
     this.#writer = options.writer;
-    this.#hash = options.hash;
     this.#bytesMax = options.bytesMax;
     this.#onEnd = options.onEnd;
   }
@@ -97,7 +82,7 @@ export class BlobIntake implements AsyncDisposable {
   async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
     this.#size += chunk.length;
     if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);
-    await this.#hash.update(chunk);
+    this.#hash.update(chunk);
     if (this.#writing.length === chunksHeldMax) await this.#writing.shift();
     const write = this.#writeAfter(this.#writing.at(-1), chunk);
     this.#writing.push(write);
@@ -108,10 +93,9 @@ export class BlobIntake implements AsyncDisposable {
   /** Makes the blob durable. A document may name it from now on. */
   async finish(): Promise<StoredBlob> {
     await this.#writing.at(-1);
-    const sha256 = await this.#hash.digest();
     await this.#writer.commit();
     this.#finished = true;
-    return { blob: this.#blob, sha256, size: this.#size };
+    return { blob: this.#blob, sha256: this.#hash.digest("hex"), size: this.#size };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

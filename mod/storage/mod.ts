@@ -145,7 +145,6 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
       await sweeper[Symbol.asyncDispose]();
       await removals.close();
       await actionFiles[Symbol.asyncDispose]();
-      intakes[Symbol.dispose]();
       await maker[Symbol.asyncDispose]();
       await store[Symbol.asyncDispose]();
     },

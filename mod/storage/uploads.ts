@@ -74,7 +74,7 @@ export class Uploads {
     const { bytesMax, stallMs, intakes } = this.#options;
     if (contentType !== null && !isContentType(contentType)) throw new ServiceError("invalid_content_type");
     if (contentLength !== null && contentLength > bytesMax) throw fileTooLarge(bytesMax);
-    await using intake = await intakes.begin({ length: contentLength });
+    await using intake = await intakes.begin();
     const chunks = requestChunks(body, { contentLength, ...(stallMs !== undefined && { stallMs }) });
     for await (const chunk of chunks) await intake.write(chunk);
     const name = cleanFileName(filename);
