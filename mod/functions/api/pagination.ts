@@ -4,7 +4,8 @@ import { functionLimits } from "../../limits.ts";
 
 /**
  * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument
- * has to be called `paginationOpts`; `numItems` is bounded, because clients choose it.
+ * has to be called `paginationOpts`; `numItems` is bounded, because clients choose it. What they get with an `endCursor`
+ * is bounded by what a call may read, as with `collect`.
  *
  * @example
  * ```ts
