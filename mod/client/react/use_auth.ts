@@ -30,7 +30,8 @@ const loading: AuthState = { status: "loading" };
 
 /**
  * Who is signed in: with tokens of the app's own where it calls `client.setAuth`, else with the server's accounts, for
- * which `client.auth` then keeps the connection's token. The same holds for the three components below.
+ * which `client.auth` then keeps the connection's token. The same holds for the three components below. An app with
+ * tokens of its own calls `setAuth` before the first render, or the accounts have their turn until it does.
  */
 export function useAuth(): AuthView {
   const client = useClient();
