@@ -2,7 +2,6 @@
  * The command that starts an isolate: its flags, its environment, its limits. The executable is the one that runs main; the
  * flags grant what the isolate needs until it has loaded the app.
  */
-import { fileURLToPath } from "node:url";
 import { isolateLimits } from "../../limits.ts";
 import { type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
 
@@ -35,9 +34,9 @@ export interface IsolateCommand {
 /** The entry of an isolate without functions of the service. */
 export const plainEntry: URL = new URL("../isolate/main.ts", import.meta.url);
 
-/** The command for an isolate. `entry`: the module to run. */
-export function isolateCommand(paths: IsolatePaths, entry: URL = plainEntry): IsolateCommand {
-  const own = startArguments(paths, fileURLToPath(entry));
+/** The command for an isolate. */
+export function isolateCommand(paths: IsolatePaths): IsolateCommand {
+  const own = startArguments(paths);
   const { executable, args, env } = limitedCommand(isolateLimits.dataMiB, own);
   return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlag() } };
 }

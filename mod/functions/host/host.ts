@@ -106,7 +106,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       env,
       actionNet,
       settings,
-      command: (paths) => isolateCommand(paths, entry),
+      ...(entry && { entry }),
+      command: isolateCommand,
       log,
       clock: machineClock,
     });

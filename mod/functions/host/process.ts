@@ -7,8 +7,9 @@ import { parseProgress, type Progress } from "../isolate/progress.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../wire.ts";
 import type { IsolatePaths } from "../isolate/start_flags.ts";
 import { AppPackages } from "../packages/app_packages.ts";
+import { isolateImportMap } from "../packages/isolate_import_map.ts";
 import type { HostClock } from "./clock.ts";
-import type { IsolateCommand } from "./command.ts";
+import { type IsolateCommand, plainEntry } from "./command.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { StderrText } from "./stderr_text.ts";
@@ -31,6 +32,8 @@ export interface ProcessStarterOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
   readonly settings: Readonly<Record<string, unknown>>;
+  /** The module that isolates run; without functions of the service when absent. */
+  readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => IsolateCommand;
   readonly log: Log;
   readonly clock: HostClock;
@@ -68,12 +71,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
+    const { dataDir, functionsDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
     try {
       const packages = await this.#packages.find().catch((error) => {
         throw new BrokenPackagesError(error instanceof Error ? error.message : String(error));
       });
-      if (packages !== null) await Deno.writeTextFile(importMapPath, packages.importMap(role));
+      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry, packages: packages?.entries }));
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
         read: true,
@@ -83,17 +87,18 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       const listener = Deno.listen({ transport: "unix", path: socketPath });
       resources = { listener, progress };
-      const { dataDir, functionsDir, actionNet, env, settings, log, clock } = this.#options;
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
+        entry,
         dataDir,
         databasePath,
         functionsDir,
         socketPath,
         progressPath,
         actionNet,
-        ...(packages && { packages: { importMapPath, roots: packages.roots } }),
+        importMapPath,
+        packageRoots: packages?.roots ?? [],
       });
       const boot: Boot = {
         type: "Boot",

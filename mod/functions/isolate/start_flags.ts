@@ -5,6 +5,8 @@ import type { IsolateRole } from "../wire.ts";
 /** What an isolate is started for. Paths are absolute and real. */
 export interface IsolatePaths {
   readonly role: IsolateRole;
+  /** The module to run. */
+  readonly entry: URL;
   /** Folder of the database; runners are not let into it. */
   readonly dataDir: string;
   readonly databasePath: string;
@@ -14,13 +16,9 @@ export interface IsolatePaths {
   readonly progressPath: string;
   /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
   readonly actionNet: readonly string[] | null;
-  /** What the app's npm packages need; absent for an app without any. */
-  readonly packages?: {
-    /** Takes the place of the import map all isolates have. */
-    readonly importMapPath: string;
-    /** Folders the packages lie in. */
-    readonly roots: readonly string[];
-  };
+  readonly importMapPath: string;
+  /** Folders the app's npm packages lie in. */
+  readonly packageRoots: readonly string[];
 }
 
 const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
@@ -28,14 +26,14 @@ const address = (name: string) => decodeURIComponent(new URL(name, import.meta.u
 /** Our own sources, which app code imports parts of: `syncline/server`. */
 export const sources = address("../../");
 
-/** The import map of isolates of a role. */
+/** What the import maps of isolates of a role are made of. */
 export function importMapPath(role: IsolateRole): string {
   return address(role === "runner" ? "import_map_runner.json" : "import_map.json");
 }
 
-/** Arguments of the runtime's executable that start an isolate. `entry`: path of the module to run. */
-export function startArguments(paths: IsolatePaths, entry: string = address("main.ts")): string[] {
-  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet, packages } = paths;
+/** Arguments of the runtime's executable that start an isolate. */
+export function startArguments(paths: IsolatePaths): string[] {
+  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet } = paths;
   // Connecting to a unix socket needs reading and writing its path beside the network.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
@@ -55,12 +53,12 @@ export function startArguments(paths: IsolatePaths, entry: string = address("mai
     // Only what this lock file names can be imported from the cache, at the start or later.
     "--frozen",
     `--lock=${address("deno.lock")}`,
-    `--import-map=${packages?.importMapPath ?? importMapPath(role)}`,
-    `--allow-read=${list([...read, functionsDir, sources, ...packages?.roots ?? []])}`,
+    `--import-map=${paths.importMapPath}`,
+    `--allow-read=${list([...read, functionsDir, sources, ...paths.packageRoots])}`,
     `--allow-write=${list(write)}`,
     net,
     `--v8-flags=--max-old-space-size=${isolateLimits.heapMiB}`,
-    entry,
+    decodeURIComponent(paths.entry.pathname),
     socketPath,
   ];
 }

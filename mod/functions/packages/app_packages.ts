@@ -1,7 +1,4 @@
 /** The npm packages of an app as its isolates get them: looked up at each start of one, from memory while nothing changes. */
-import { pathToFileURL } from "node:url";
-import type { IsolateRole } from "../wire.ts";
-import { importMapPath, sources } from "../isolate/start_flags.ts";
 import type { MapEntries, PackageGraph } from "./package_graph.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type AppPlace, packageRoots } from "./package_roots.ts";
@@ -12,8 +9,8 @@ export interface UsablePackages {
   /** Folders they read from while they load. */
   readonly roots: readonly string[];
   readonly table: PackageTable;
-  /** JSON of the import map for isolates of this role. */
-  importMap(role: IsolateRole): string;
+  /** For their import map. */
+  readonly entries: MapEntries;
 }
 
 /** What reads packages, loaded for apps that may have some. */
@@ -45,7 +42,7 @@ export class AppPackages {
     const used = [Object.fromEntries(entries), table.files, table.refusals].some((part) =>
       Object.keys(part).length > 0
     );
-    const packages = used ? { roots, table, importMap: (role: IsolateRole) => mapWith(entries, role) } : null;
+    const packages = used ? { roots, table, entries } : null;
     // What is missing now may be there the next time.
     this.#newest = complete ? { roots, packages } : null;
     return packages;
@@ -59,21 +56,4 @@ export class AppPackages {
     const files = new PackageFiles();
     return { files, walk: (roots) => packageGraph({ ...this.#place, roots }, files) };
   }
-}
-
-interface ImportMap {
-  readonly imports: Record<string, string>;
-  readonly scopes: Record<string, Record<string, string>>;
-}
-
-/** The import map of all isolates of this role and the entries of an app. Nothing of ours gives way to an entry. */
-function mapWith(entries: MapEntries, role: IsolateRole): string {
-  const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
-  const [ours = {}] = Object.values(scopes);
-  const added: Record<string, Record<string, string>> = {};
-  for (const [scope, map] of entries) if (scope !== "") added[scope] = Object.fromEntries(map);
-  return JSON.stringify({
-    imports: { ...Object.fromEntries(entries.get("") ?? []), ...imports },
-    scopes: { ...added, [pathToFileURL(sources).href]: ours },
-  });
 }

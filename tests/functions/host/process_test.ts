@@ -295,9 +295,11 @@ Deno.test("an isolate whose memory is too large when it is looked at is ended, t
   await using place = await Place.make("serve", { hurry: 20, memory });
   const one = await place.ready();
   const other = await place.ready();
-  while (seen.size < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+  // At first they may still be the shell that starts them.
+  const started = () => seen.size === 2 && seen.values().every((bytes) => bytes > 10e6);
+  while (!started()) await new Promise((resolve) => setTimeout(resolve, 10));
   // What ps says is a size a small process has.
-  for (const bytes of seen.values()) assert.ok(bytes > 10e6 && bytes < 400e6, `${bytes}`);
+  for (const bytes of seen.values()) assert.ok(bytes < 400e6, `${bytes}`);
   guilty = [...seen.keys()][0] ?? 0;
   const { cause, detail } = await Promise.race([one.isolate.ended, other.isolate.ended]);
   assert.deepEqual({ cause, detail }, { cause: "crashed", detail: "out of memory" });

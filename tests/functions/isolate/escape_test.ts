@@ -5,7 +5,7 @@ import { type Answer, type TestIsolate, Workspace } from "./support.ts";
 
 interface Attempt {
   readonly name: string;
-  /** Body of an async function; `SECRET`, `OUT`, `PORT` and `DB` are there. Giving back anything but `undefined` is an escape. */
+  /** Body of an async function; the constants of {@linkcode spySource} are there. Giving back anything but `undefined` is an escape. */
   readonly code: string;
   /** Roles for which it is allowed. */
   readonly allowed?: readonly IsolateRole[];
@@ -137,6 +137,33 @@ const attempts: readonly Attempt[] = [
     code: `return Object.keys(await import("npm:" + "is-odd@3.0.1")).length`,
     handlerOnly: true,
   },
+  // Computed, because the runtime looks at plain texts before anything runs, and asks for a permission then.
+  {
+    name: "import a file of the cache",
+    code: `return Object.keys(await import(CACHE + "index.cjs")).length`,
+  },
+  {
+    name: "import a file of the cache by another spelling",
+    code: `return Object.keys(await import(CACHE.replace("/npm/", "//npm/") + "index.cjs")).length`,
+  },
+  {
+    name: "import a file of the cache by Function",
+    code: `return Object.keys(await new Function("url", "return import(url)")(CACHE + "index.cjs")).length`,
+  },
+  {
+    name: "import our own modules",
+    code: `return Object.keys(await import(OURS + "functions/isolate/call.ts")).join()`,
+  },
+  {
+    name: "import our own modules by another spelling",
+    code:
+      `return Object.keys(await import(OURS.replace("///", "////") + "functions/isolate/call.ts")).join()`,
+  },
+  {
+    name: "import our own modules by a data module",
+    code:
+      `return Object.keys(await import("data:text/javascript,export*from'" + OURS + "functions/isolate/call.ts'"))[0]`,
+  },
   {
     name: "import from the network",
     code: `return Object.keys(await import("http://127.0.0.1:" + PORT + "/x.js")).length`,
@@ -208,6 +235,10 @@ function spySource(dir: string, { port, home }: { readonly port: number; readonl
   const atLoad = tried.filter(({ handlerOnly }) => handlerOnly !== true).map(({ name }) => name);
   return `"use strict";
     const SECRET = "${dir}/data/secret.json", OUT = "${dir}/functions/out.txt";
+    const CACHE = "${new URL(".", import.meta.resolve("zod"))}", OURS = "${new URL(
+    "../../../mod/",
+    import.meta.url,
+  )}";
     const DB = "${dir}/data/other.db", SOCKET = "${dir}/trap.sock", PORT = ${port};
     const attempts = { ${table} };
     async function outcome(name) {

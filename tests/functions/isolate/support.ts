@@ -3,7 +3,8 @@ import { type Frame, FrameSender, readFrames } from "../../../mod/functions/fram
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
-import { isolateCommand } from "../../../mod/functions/host/command.ts";
+import { isolateImportMap } from "../../../mod/functions/packages/isolate_import_map.ts";
+import { isolateCommand, plainEntry } from "../../../mod/functions/host/command.ts";
 import { answerFromWire, fromWire } from "../../../mod/functions/host/outcomes.ts";
 import type {
   Batch,
@@ -69,16 +70,21 @@ export class Workspace implements AsyncDisposable {
     const databasePath = `${this.dataDir}/data.db`;
     const packages = await new AppPackages(this).find();
     const importMapPath = `${this.progressDir}/${name}.m`;
-    if (packages !== null) Deno.writeTextFileSync(importMapPath, packages.importMap(role));
+    Deno.writeTextFileSync(
+      importMapPath,
+      isolateImportMap({ role, entry: plainEntry, packages: packages?.entries }),
+    );
     const { executable, args, env } = isolateCommand({
       role,
+      entry: plainEntry,
       dataDir: this.dataDir,
       databasePath,
       functionsDir: this.functionsDir,
       socketPath,
       progressPath,
       actionNet: null,
-      ...(packages && { packages: { importMapPath, roots: packages.roots } }),
+      importMapPath,
+      packageRoots: packages?.roots ?? [],
     });
     const child = new Deno.Command(executable, {
       args: [...args],
