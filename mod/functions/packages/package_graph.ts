@@ -235,8 +235,9 @@ class Walk {
     return isInside(path, [functionsDir]) && !path.slice(functionsDir.length).includes("/node_modules/");
   }
 
+  /** Whether isolates may read a file, where it really lies. */
   #isReadable(path: string): boolean {
-    return isInside(path, [...this.#place.roots, this.#place.functionsDir]);
+    return isInside(Deno.realPathSync(path), [...this.#place.roots, this.#place.functionsDir]);
   }
 }
 

@@ -274,6 +274,19 @@ Deno.test("packages may be links within the project, as pnpm and workspaces make
   }
 });
 
+Deno.test("a file of a package that is a link to one outside is not run", async () => {
+  await using workspace = new Workspace({ "a.ts": `import p from "p"; console.log(p);` });
+  workspace.install({
+    "p/package.json": named({ type: "module" }),
+    "p/index.js": `export { default } from "./link.cjs";`,
+  });
+  Deno.writeTextFileSync(`${workspace.dataDir}/main.cjs`, `module.exports = "stolen";`);
+  Deno.symlinkSync(`${workspace.dataDir}/main.cjs`, `${workspace.dir}/node_modules/p/link.cjs`);
+  await using isolate = await workspace.start("writer");
+  assert.equal(isolate.booted?.type, "Broken");
+  assert.match(isolate.booted.message, /Requires read access/);
+});
+
 Deno.test("no folder that holds the data is readable, however it is linked", async () => {
   const dir = await Deno.realPath(await Deno.makeTempDir());
   try {
