@@ -3,7 +3,7 @@ import { stderrLog } from "../kit/log.ts";
 import { type CommandSpec, exitCodes, runCommandLine } from "./command_line.ts";
 
 const COMPILED =
-  'Syncline cannot run as a compiled program, which has one set of permissions for all its processes: build it with "deno task build:single"\n';
+  'Syncline cannot be compiled like this, with one set of permissions for all its processes: build it with "deno task compile"\n';
 
 /** Runs the command that the arguments name and gives the exit code. */
 export async function runProgram(commands: readonly CommandSpec[], args: readonly string[]): Promise<number> {

@@ -1,135 +1,21 @@
 /** The server as one file: built once, then run as on a machine that has no Deno. */
 import assert from "node:assert/strict";
-import { fileURLToPath } from "node:url";
 import { productionConfig } from "../../mod/build/production_config.ts";
 import { commandLine, processTree } from "../bench/support/process_tree.ts";
 import { makeImages, measure } from "../storage/support/images.ts";
-
-const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
-/** What the file needs of the system, and what the server does. There is no Deno among it. */
-const PROGRAMS = ["sh", "tail", "gzip", "tar", "mktemp", "mv", "rm", "mkdir", "setpriv", "nice", "true"];
-/** Unpacking and starting, on a busy machine. */
-const START_MS = 120_000;
-
-const FUNCTIONS = `
-  import { mutation, query } from "syncline/server";
-  import { shout } from "shout";
-  import { z } from "zod";
-  export const add = mutation({
-    args: { text: z.string() },
-    handler: (ctx, { text }) => ctx.db.insert("notes", { text: shout(text) }),
-  });
-  export const list = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
-  export const upload = mutation((ctx) => ctx.storage.generateUploadUrl());
-`;
-const SCHEMA = `
-  import { defineSchema, defineTable } from "syncline/server";
-  import { z } from "zod";
-  export default defineSchema({ notes: defineTable({ text: z.string() }) });
-`;
-
-interface Run {
-  readonly process: Deno.ChildProcess;
-  /** What it prints, as far as it has. */
-  readonly output: { text: string };
-}
-
-/** A folder with the built file, a home, a path without Deno, and an app. */
-class Machine implements AsyncDisposable {
-  readonly dir: string;
-  readonly file: string;
-
-  private constructor(dir: string) {
-    this.dir = dir;
-    this.file = `${dir}/syncline`;
-  }
-
-  static async make(): Promise<Machine> {
-    const machine = new Machine(await Deno.realPath(await Deno.makeTempDir()));
-    const { dir } = machine;
-    for (const folder of ["bin", "home", "app/functions", "app/node_modules/shout"]) {
-      await Deno.mkdir(`${dir}/${folder}`, { recursive: true });
-    }
-    for (const name of PROGRAMS) {
-      const found = await new Deno.Command("sh", { args: ["-c", `command -v ${name}`] }).output();
-      const path = new TextDecoder().decode(found.stdout).trim();
-      if (path.startsWith("/")) await Deno.symlink(path, `${dir}/bin/${name}`);
-    }
-    await Deno.writeTextFile(`${dir}/app/functions/notes.ts`, FUNCTIONS);
-    await Deno.writeTextFile(`${dir}/app/functions/schema.ts`, SCHEMA);
-    await Deno.writeTextFile(
-      `${dir}/app/node_modules/shout/index.js`,
-      `exports.shout = (text) => text.toUpperCase();`,
-    );
-    return machine;
-  }
-
-  start(args: readonly string[], env: Record<string, string> = {}): Run {
-    const process = new Deno.Command("/bin/sh", {
-      // The shell opens the file as the kernel would; its path is what the file reads itself by.
-      args: ["-c", 'exec "$0" "$@"', this.file, ...args],
-      cwd: `${this.dir}/app`,
-      clearEnv: true,
-      env: { PATH: `${this.dir}/bin`, HOME: `${this.dir}/home`, ...env },
-      stdin: "null",
-      stdout: "piped",
-      stderr: "piped",
-    }).spawn();
-    const output = { text: "" };
-    for (const stream of [process.stdout, process.stderr]) {
-      (async () => {
-        for await (const part of stream.pipeThrough(new TextDecoderStream())) output.text += part;
-      })();
-    }
-    return { process, output };
-  }
-
-  async run(args: readonly string[], env: Record<string, string> = {}) {
-    const { process, output } = this.start(args, env);
-    const { code } = await process.status;
-    // What it printed last may still be under way.
-    await new Promise((resolve) => setTimeout(resolve, 20));
-    return { code, output: output.text };
-  }
-
-  /** Folders in the cache. */
-  async unpacked(home = "home"): Promise<string[]> {
-    return (await Array.fromAsync(Deno.readDir(`${this.dir}/${home}/.cache/syncline`))).map(({ name }) =>
-      name
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await Deno.remove(this.dir, { recursive: true });
-  }
-}
-
-async function until(holds: () => boolean | Promise<boolean>, what: () => string): Promise<void> {
-  const end = performance.now() + START_MS;
-  while (!await holds()) {
-    if (performance.now() > end) throw new Error(what());
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-async function call(url: string, kind: string, path: string, args: Record<string, unknown> = {}) {
-  const response = await fetch(`${url}/api/${kind}`, {
-    method: "POST",
-    body: JSON.stringify({ path, args }),
-  });
-  return (await response.json()).value;
-}
+import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
 
 Deno.test("the single file serves where there is no Deno", async (t) => {
   await using machine = await Machine.make();
+  const file = `${machine.dir}/syncline`;
   const built = await new Deno.Command("deno", {
-    args: ["task", "build:single", machine.file],
-    cwd: PROJECT,
+    args: ["task", "build:single", file],
+    cwd: projectDir,
   }).output();
   assert.ok(built.success, new TextDecoder().decode(built.stderr));
 
   await t.step("several starts at once unpack it once", async () => {
-    const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run(["--help"])));
+    const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run([file, "--help"])));
     for (const { code, output } of runs) {
       assert.equal(code, 0, output);
       assert.match(output, /^Usage: syncline/);
@@ -144,13 +30,7 @@ Deno.test("the single file serves where there is no Deno", async (t) => {
     async () => {
       // As on a machine whose npm has another registry: nothing is asked of any.
       const registry = { NPM_CONFIG_REGISTRY: "http://127.0.0.1:9/" };
-      const { process, output } = machine.start(["serve", "--port", "0"], registry);
-      let url: string | undefined;
-      await until(() => {
-        url = /http:\/\/127\.0\.0\.1:\d+/.exec(output.text)?.[0];
-        return url !== undefined;
-      }, () => output.text);
-      assert.ok(url);
+      const { process, output, url } = await machine.serve([file], registry);
       const health = await fetch(`${url}/api/health`);
       assert.equal(health.status, 200);
       await health.body?.cancel();
@@ -175,30 +55,84 @@ Deno.test("the single file serves where there is no Deno", async (t) => {
       assert.match(await commandLine(process.pid) ?? "", /\/syncline\/[0-9a-f]{32}\/deno run/);
       process.kill("SIGTERM");
       assert.equal((await process.status).code, 0, output.text);
-      await until(
-        async () => (await Promise.all(tree.map(commandLine))).every((line) => line === null),
-        () => `Some of ${tree} still run`,
-      );
+      await untilEnded(tree);
     },
   );
 
   await t.step("other commands are there too", async () => {
-    const { code, output } = await machine.run(["admin", "list", "--data", "./data"]);
+    const { code, output } = await machine.run([file, "admin", "list", "--data", "./data"]);
     assert.equal(code, 0, output);
   });
 
+  await t.step("what is damaged is unpacked again, what nobody needs is removed", async () => {
+    const cache = `${machine.dir}/home/.cache/syncline`;
+    const [current = ""] = await machine.unpacked();
+    const aged = async (path: string, days: number) => {
+      const at = new Date(Date.now() - days * 86_400_000);
+      await Deno.utime(path, at, at);
+    };
+    const [unused, recent, running] = ["a", "b", "c"].map((digit) => digit.repeat(32)) as [
+      string,
+      string,
+      string,
+    ];
+    for (const [name, days] of [[unused, 92], [recent, 88], [running, 92]] as const) {
+      await Deno.mkdir(`${cache}/${name}`);
+      await Deno.writeTextFile(`${cache}/${name}/complete`, "");
+      await aged(`${cache}/${name}/complete`, days);
+    }
+    const sleep = (await new Deno.Command("sh", { args: ["-c", "command -v sleep"] }).output()).stdout;
+    await Deno.symlink(new TextDecoder().decode(sleep).trim(), `${cache}/${running}/deno`);
+    await Deno.mkdir(`${cache}/.part-old/x`, { recursive: true });
+    await Deno.mkdir(`${cache}/.part-new/x`, { recursive: true });
+    await aged(`${cache}/.part-old`, 1);
+    const old = new Deno.Command(`${cache}/${running}/deno`, { args: ["1000"] }).spawn();
+    const home = `${cache}/${current}`;
+    try {
+      await Deno.truncate(`${home}/app/cli.ts`, 10);
+      assert.equal((await machine.run([file, "--help"])).code, 0);
+      const left = [".part-new", current, recent, running].toSorted();
+      assert.deepEqual((await machine.unpacked()).toSorted(), left);
+    } finally {
+      old.kill();
+      await old.status;
+    }
+
+    const whole = (await Deno.stat(home)).ino;
+    assert.equal((await machine.run([file, "--help"])).code, 0);
+    assert.equal((await Deno.stat(home)).ino, whole, "what is whole stays");
+    const restOf = `${home}/cache/npm`;
+    await Deno.remove(restOf, { recursive: true });
+    assert.equal((await machine.run([file, "--help"])).code, 0);
+    assert.ok((await Deno.stat(restOf)).isDirectory);
+  });
+
   await t.step("a damaged file and a missing home are told of, and leave nothing", async () => {
-    const nowhere = await machine.run(["--help"], { HOME: "" });
+    const nowhere = await machine.run([file, "--help"], { HOME: "" });
     assert.equal(nowhere.code, 1);
     assert.match(nowhere.output, /set SYNCLINE_CACHE_DIR/);
-    const size = (await Deno.stat(machine.file)).size;
-    await Deno.truncate(machine.file, Math.floor(size / 2));
-    const { code, output } = await machine.run(["--help"], { HOME: `${machine.dir}/other` });
-    assert.equal(code, 1);
-    assert.match(output, /cannot unpack into .*damaged/);
-    assert.deepEqual(await machine.unpacked("other"), []);
+    const { size } = await Deno.stat(file);
+    const middle = Math.floor(size / 2);
+    const damages = [
+      // The last bytes: the sum by which the archive's contents are checked.
+      async () => await overwrite(file, { at: size - 8, bytes: new Uint8Array(4).fill(0x55) }),
+      async () => await Deno.truncate(file, middle),
+    ];
+    for (const damage of damages) {
+      await damage();
+      const { code, output } = await machine.run([file, "--help"], { HOME: `${machine.dir}/other` });
+      assert.equal(code, 1);
+      assert.match(output, /cannot unpack into .*damaged/);
+      assert.deepEqual(await machine.unpacked("other"), []);
+    }
   });
 });
+
+async function overwrite(path: string, { at, bytes }: { at: number; bytes: Uint8Array }): Promise<void> {
+  using file = await Deno.open(path, { write: true });
+  await file.seek(at, Deno.SeekMode.Start);
+  assert.equal(await file.write(bytes), bytes.length);
+}
 
 Deno.test("a configuration for production names what is needed and nothing else", () => {
   const { project, lock } = productionConfig({
@@ -234,26 +168,4 @@ Deno.test("a configuration for production names what is needed and nothing else"
     npm: { "a@1.0.0": { integrity: "x", optionalDependencies: ["here"] }, "here@3.0.0": {} },
     workspace: { dependencies: ["npm:a@1.0.0"] },
   });
-});
-
-const denort = Deno.env.get("DENORT_BIN");
-
-Deno.test({
-  name: "a program made by deno compile refuses to serve (needs DENORT_BIN, the path of a denort)",
-  ignore: denort === undefined,
-  async fn() {
-    const dir = await Deno.makeTempDir();
-    try {
-      const compiled = await new Deno.Command("deno", {
-        args: ["compile", "--quiet", "-P=serve", "--output", `${dir}/syncline`, "cli.ts"],
-        cwd: PROJECT,
-      }).output();
-      assert.ok(compiled.success, new TextDecoder().decode(compiled.stderr));
-      const { code, stderr } = await new Deno.Command(`${dir}/syncline`, { args: ["serve"] }).output();
-      assert.equal(code, 1);
-      assert.match(new TextDecoder().decode(stderr), /deno task build:single/);
-    } finally {
-      await Deno.remove(dir, { recursive: true });
-    }
-  },
 });

@@ -63,6 +63,25 @@ Deno.test("the set that builds the single file starts nothing but sh and reaches
   ) assert.equal(result[attempt], "refused", attempt);
 });
 
+Deno.test("the set of the compiled launcher starts nothing but sh, writes nothing and reaches nobody", async () => {
+  const result = await attempts("launcher");
+  assert.equal(result["start sh"], "allowed");
+  for (
+    const attempt of [
+      "write a file",
+      "listen",
+      "start itself",
+      "start another program",
+      "read SYNCLINE_ variables",
+      "read the whole environment",
+      "load a native library",
+      "ask for the machine's name",
+      "import from the web",
+      "reach another machine",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
 Deno.test("the set that builds the npm package writes nothing outside of dist and reaches no machine", async () => {
   const result = await attempts("buildClient");
   for (

@@ -1,0 +1,54 @@
+/** What every form of the server in one file carries: the runtime that builds it, the sources, the packages, the example. */
+import { createHash } from "node:crypto";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { VERSION as version } from "../server/version.ts";
+import { neededPackages } from "./needed_packages.ts";
+import { productionConfig } from "./production_config.ts";
+import { type PayloadName, registryFolder } from "./self_extractor.ts";
+import { shell } from "./shell.ts";
+
+export const projectDir: string = fileURLToPath(new URL("../../", import.meta.url));
+/** What of the project the server needs. */
+const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "examples/chat"];
+/** Modules that processes of the server begin with; the isolates' packages are among those of the first. */
+const ENTRIES = ["cli.ts", "mod/storage/thumbnails/process.ts"];
+
+/** Writes the compressed archive; `work`, an empty folder, holds what goes into it meanwhile. */
+export async function writeArchive(
+  archive: string,
+  { work }: { readonly work: string },
+): Promise<PayloadName> {
+  await collect(work);
+  // The last entry is there only when all others are.
+  await shell('tar -C "$1" -cf - deno app cache complete | gzip -6 >"$2"', [work, archive]);
+  await Deno.remove(work, { recursive: true });
+  const hash = createHash("sha256");
+  using file = await Deno.open(archive);
+  for await (const part of file.readable) hash.update(part);
+  return { id: hash.digest("hex").slice(0, 32), version };
+}
+
+async function collect(bundle: string): Promise<void> {
+  await Deno.mkdir(join(bundle, "app/examples"), { recursive: true });
+  await copy(Deno.execPath(), join(bundle, "deno"));
+  for (const part of PARTS) await copy(join(projectDir, part), join(bundle, "app", part));
+  const [project, lock] = await Promise.all(
+    ["deno.json", "deno.lock"].map((name) => Deno.readTextFile(join(projectDir, name))),
+  ) as [string, string];
+  const entries = ENTRIES.map((entry) => join(projectDir, entry));
+  const packages = await neededPackages(entries, join(projectDir, "deno.lock"));
+  const config = productionConfig({ project, lock, ids: new Set(packages.map(({ id }) => id)) });
+  await Deno.writeTextFile(join(bundle, "app/deno.json"), config.project);
+  await Deno.writeTextFile(join(bundle, "app/deno.lock"), config.lock);
+  for (const { folder, place } of packages) {
+    const copied = join(bundle, "cache/npm", registryFolder, place);
+    await Deno.mkdir(dirname(copied), { recursive: true });
+    await copy(folder, copied);
+  }
+  await Deno.writeTextFile(join(bundle, "complete"), "");
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  await shell('cp -RL "$1" "$2"', [from, to]);
+}

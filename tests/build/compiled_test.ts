@@ -1,0 +1,130 @@
+/**
+ * The program that `deno compile` makes. Its launcher is run by the runtime, from the folder it is compiled from; compiled,
+ * it is run where there is a `denort`.
+ */
+import assert from "node:assert/strict";
+import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/compiled.ts";
+import { childrenOf, commandLine, processTree } from "../bench/support/process_tree.ts";
+import { call, Machine, projectDir, until, untilEnded } from "./support/machine.ts";
+
+Deno.test("the launcher unpacks the server, runs it and ends with it", async (t) => {
+  await using machine = await Machine.make();
+  const folder = `${machine.dir}/launcher`;
+  await writeLauncher(folder);
+  const launcher = [
+    ...[Deno.execPath(), "run", ...launcherFlags],
+    ...["--config", `${folder}/deno.json`, `${folder}/main.ts`],
+  ];
+  const serverOf = async (launcherId: number) => {
+    const children = await childrenOf(launcherId);
+    const lines = await Promise.all(children.map(commandLine));
+    const server = children[lines.findIndex((line) => /\/syncline\/[0-9a-f]{32}\/deno run/.test(line ?? ""))];
+    assert.ok(server !== undefined, lines.join("\n"));
+    return server;
+  };
+
+  await t.step("a signal while it unpacks ends it and leaves nothing", async () => {
+    const { process } = machine.start([...launcher, "--help"]);
+    const parts = () => machine.unpacked().catch(() => []);
+    await until(async () => (await parts()).length > 0, () => "Nothing is unpacked");
+    process.kill("SIGTERM");
+    assert.equal((await process.status).code, 143);
+    assert.deepEqual(await parts(), []);
+  });
+
+  await t.step("several starts at once unpack it once", async () => {
+    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
+    for (const { code, output } of runs) {
+      assert.equal(code, 0, output);
+      assert.match(output, /^Usage: syncline/);
+    }
+    assert.equal((await machine.unpacked()).length, 1);
+  });
+
+  await t.step(
+    "SIGTERM, however often it arrives at once, ends the server in order and all with it",
+    async () => {
+      const { process, output, url } = await machine.serve(launcher);
+      const health = await fetch(`${url}/api/health`);
+      assert.equal(health.status, 200);
+      await health.body?.cancel();
+      await call(url, "mutation", "notes:add", { text: "hello" });
+      assert.deepEqual(await call(url, "query", "notes:list"), ["HELLO"]);
+      const tree = await processTree(process.pid);
+      assert.ok(tree.length >= 5, "the launcher, its guard, main, a writer and a reader");
+      // As service managers do that tell every process.
+      for (const pid of tree) Deno.kill(pid, "SIGTERM");
+      assert.equal((await process.status).code, 0, output.text);
+      await untilEnded(tree);
+    },
+  );
+
+  await t.step("a killed launcher takes the server with it", async () => {
+    const { process, url } = await machine.serve(launcher);
+    assert.deepEqual(await call(url, "query", "notes:list"), ["HELLO"]);
+    const tree = await processTree(process.pid);
+    process.kill("SIGKILL");
+    await process.status;
+    await untilEnded(tree);
+  });
+
+  await t.step("it ends with the server's exit code, its input is the server's", async () => {
+    assert.equal((await machine.run([...launcher, "serve", "--nonsense"])).code, 2);
+    const { process } = await machine.serve(launcher);
+    const tree = await processTree(process.pid);
+    Deno.kill(await serverOf(process.pid), "SIGKILL");
+    assert.equal((await process.status).code, 137);
+    await untilEnded(tree);
+    const piped = `printf 'a long password\\n' | "$0" "$@"`;
+    const admin = ["admin", "create", "a@example.com", "--password-stdin", "--data", "./data"];
+    const { code, output } = await machine.run(["sh", "-c", piped, ...launcher, ...admin]);
+    assert.equal(code, 0, output);
+  });
+
+  await t.step("a damaged folder is replaced, whoever comes first", async () => {
+    const [name] = await machine.unpacked();
+    const damaged = `${machine.dir}/home/.cache/syncline/${name}/app/cli.ts`;
+    await Deno.remove(damaged);
+    const runs = await Promise.all(Array.from({ length: 2 }, () => machine.run([...launcher, "--help"])));
+    for (const { code, output } of runs) assert.equal(code, 0, output);
+    assert.ok((await Deno.stat(damaged)).isFile);
+    assert.deepEqual(await machine.unpacked(), [name]);
+  });
+
+  await t.step("deno compile takes the launcher's flags, and all of it goes into the program", async () => {
+    const file = `${machine.dir}/compiled`;
+    // A stand-in that has the form of a denort but does not run the program.
+    await compileLauncher(folder, { file, denort: Deno.execPath() });
+    const [program, archive, runtime] = await Promise.all(
+      [file, `${folder}/payload/archive`, Deno.execPath()].map(async (path) => (await Deno.stat(path)).size),
+    ) as [number, number, number];
+    assert.ok(program > archive + runtime);
+  });
+
+  await t.step("a damaged archive is told of", async () => {
+    await Deno.truncate(`${folder}/payload/archive`, 1_000_000);
+    const { code, output } = await machine.run([...launcher, "--help"], { HOME: `${machine.dir}/other` });
+    assert.equal(code, 1);
+    assert.match(output, /cannot unpack into .*damaged/);
+    assert.deepEqual(await machine.unpacked("other"), []);
+  });
+});
+
+Deno.test({
+  name: "the compiled program serves (needs DENORT_BIN, the path of a denort)",
+  ignore: Deno.env.get("DENORT_BIN") === undefined,
+  async fn() {
+    await using machine = await Machine.make();
+    const program = `${machine.dir}/syncline`;
+    const built = await new Deno.Command("deno", { args: ["task", "compile", program], cwd: projectDir })
+      .output();
+    assert.ok(built.success, new TextDecoder().decode(built.stderr));
+    const { process, output, url } = await machine.serve([program]);
+    await call(url, "mutation", "notes:add", { text: "hello" });
+    assert.deepEqual(await call(url, "query", "notes:list"), ["HELLO"]);
+    const tree = await processTree(process.pid);
+    process.kill("SIGTERM");
+    assert.equal((await process.status).code, 0, output.text);
+    await untilEnded(tree);
+  },
+});
