@@ -110,7 +110,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     store,
     small,
     private: options.private,
-    thumbnails: new Thumbnails({ store, facts, maker }),
+    thumbnails: new Thumbnails({ store, facts, maker, keepsDeleted: options.keepDeletedMs > 0 }),
     thumbnailSizes: options.thumbnailSizes,
     extraHeaders,
     now,

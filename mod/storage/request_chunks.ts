@@ -25,27 +25,30 @@ export async function* requestChunks(
     using reader = readBody(body, { length: contentLength });
     const stop = () => void reader.cancel();
     signal?.addEventListener("abort", stop);
+    // Time the disk takes between two reads is not the client's.
+    let reading = false;
     let moved = true;
     let stalled = false;
     const watch = setInterval(() => {
-      stalled = !moved;
+      if (reading && !moved) {
+        stalled = true;
+        stop();
+      }
       moved = false;
-      if (stalled) stop();
     }, stallMs);
     try {
       for (;;) {
         signal?.throwIfAborted();
+        reading = moved = true;
         const chunk = await reader.read().catch((error) => {
           throw new ServiceError("upload_failed", undefined, { cause: error });
         });
+        reading = false;
         signal?.throwIfAborted();
         if (stalled) throw new ServiceError("upload_failed", "The upload stood still for too long");
         if (chunk === null) break;
-        moved = true;
         received += chunk.length;
         yield chunk;
-        // Time the disk takes is not the client's.
-        moved = true;
       }
     } finally {
       clearInterval(watch);

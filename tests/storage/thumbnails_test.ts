@@ -245,6 +245,24 @@ Deno.test("TH10 a thumbnail made while its file is deleted does not stay", async
   }
 });
 
+Deno.test("FS3 a thumbnail made while its file is deleted takes no contents away that are to be kept", async () => {
+  const maker = new HeldMaker();
+  await using s = await startTestStorage({ thumbnailMaker: maker, keepDeletedMs: 1_000 });
+  const id = await s.upload(Uint8Array.of(0xff, 0xd8, 0xff), { type: "image/jpeg" });
+  const answer = s.request(`/api/storage/${id}?thumb=50`);
+  await s.call("files:metadata", { id });
+  await s.call("files:remove", { id });
+  maker.gate.resolve();
+  await (await answer).body?.cancel();
+  assert.equal((await s.blobs()).length, 1);
+  s.clock.now += 1_001;
+  await s.service.sweep();
+  assert.deepEqual(await s.blobs(), []);
+  for await (const shard of Deno.readDir(join(s.dir, "storage", "derived"))) {
+    assert.deepEqual([...Deno.readDirSync(join(s.dir, "storage", "derived", shard.name))], []);
+  }
+});
+
 Deno.test("TH11 only the sizes allowed are made, and the error lists them", async () => {
   await using s = await startTestStorage({
     thumbnailSizes: ["100x100", "40x30"],

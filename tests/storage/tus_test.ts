@@ -498,6 +498,46 @@ Deno.test("RU11 what is asked to become a file a second time is the same file", 
   }
 });
 
+Deno.test("RU11 an end whose answer was lost with the server is told as used when its file was deleted", async () => {
+  const dir = await Deno.makeTempDir();
+  const folder = join(dir, "storage", "resumable");
+  try {
+    let [location, url, record] = ["", "", ""];
+    {
+      await using storage = await startTestStorage({
+        dir,
+        wrapStore: (store) =>
+          new Proxy(store, {
+            get(target, property) {
+              const own: unknown = Reflect.get(target, property);
+              if (typeof own !== "function") return own;
+              if (property !== "adopt") return own.bind(target);
+              return async (name: string, path: string) => {
+                await target.adopt(name, path);
+                record = await Deno.readTextFile(path.replace(".part", ".json"));
+              };
+            },
+          }),
+      });
+      const tus = clientOf(storage);
+      url = await storage.uploadUrl();
+      location = await tus.begin(url, 3);
+      const last = await tus.patch(location, { offset: 0, body: bytesOf("abc") });
+      await storage.call("files:remove", { id: last.headers.get("syncline-storage-id") });
+      await storage.service.sweep();
+      assert.deepEqual(await storage.blobs(), []);
+    }
+    await Deno.writeTextFile(join(folder, `${JSON.parse(record).token}.json`), record);
+    await using storage = await startTestStorage({ dir });
+    const tus = clientOf(storage);
+    assert.equal(await offsetOf(tus, location), "403");
+    assert.deepEqual(spooled(storage), []);
+    assert.equal(await errorOf(await storage.post(url, "x")), "403 upload_url_used");
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
 Deno.test("RU12 requests of one client are limited, and the disk all unfinished uploads take together", async () => {
   await using storage = await startTestStorage({ uploadBytesMax: 10 });
   const tus = (from: string) => new TusClient(storage.request, { "X-Test-Client": from });

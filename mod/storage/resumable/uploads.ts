@@ -277,7 +277,15 @@ export class ResumableUploads implements AsyncDisposable {
     const { calls, store, now } = this.#options;
     const sha256 = await upload.seal();
     const { token, blob, length: size, contentType, name, createdBy } = upload.record;
-    await store.adopt(blob, this.#spool.path(upload.record));
+    try {
+      await store.adopt(blob, this.#spool.path(upload.record));
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      // The contents are gone: with a file that was deleted before anybody heard of it, or lost.
+      await this.#end(upload);
+      const used = await calls.query(system.isUploadUsed, { token });
+      throw new ServiceError(used ? "upload_url_used" : "not_found");
+    }
     const file = {
       blob,
       sha256,

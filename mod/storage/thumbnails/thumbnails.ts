@@ -18,6 +18,8 @@ export interface ThumbnailsOptions {
   readonly store: BlobStore;
   readonly facts: FileFacts;
   readonly maker: ThumbnailMaker;
+  /** Whether contents of deleted files stay for some time, with what was made of them. */
+  readonly keepsDeleted: boolean;
 }
 
 /** What an image itself is to blame for; asking again would end the same way. */
@@ -62,7 +64,7 @@ export class Thumbnails {
   }
 
   async #make(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
-    const { store, facts, maker } = this.#options;
+    const { store, facts, maker, keepsDeleted } = this.#options;
     const reason = this.#hopeless.get(file.blob);
     if (reason !== undefined) throw new ServiceError(reason);
     try {
@@ -71,7 +73,7 @@ export class Thumbnails {
       if (contentType === null) throw new ServiceError("invalid_image");
       await store.writeDerivative(file.blob, variantOf(spec), bytes);
       // Deleted meanwhile: then what was just written has nobody else who removes it.
-      if (await facts.find(file.id) === null) await store.remove(file.blob);
+      if (!keepsDeleted && await facts.find(file.id) === null) await store.remove(file.blob);
       return { contentType, bytes };
     } catch (error) {
       if (error instanceof ServiceError && lasting.has(error.code)) this.#giveUp(file.blob, error.code);
