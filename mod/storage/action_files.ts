@@ -34,6 +34,8 @@ const base64 = z.base64().max(Math.ceil(storageLimits.actionChunkBytes / 3) * 4)
 export class ActionFiles implements AsyncDisposable {
   readonly #options: ActionFilesOptions;
   readonly #open = new Map<string, OpenFile>();
+  /** Files that will be open in a moment. */
+  #beginning = 0;
   /** Ends the files of actions that ended before they had finished them. Runs while there are open files. */
   #timer: ReturnType<typeof setInterval> | null = null;
 
@@ -83,9 +85,16 @@ export class ActionFiles implements AsyncDisposable {
   ): Promise<string> {
     const { intakes, now } = this.#options;
     if (contentType !== null && !isContentType(contentType)) throw new ServiceError("invalid_content_type");
-    if (this.#open.size >= storageLimits.actionUploadsMax) throw new ServiceError("overloaded");
+    if (this.#open.size + this.#beginning >= storageLimits.actionUploadsMax) {
+      throw new ServiceError("overloaded");
+    }
     const upload = randomUUID();
-    this.#open.set(upload, { intake: await intakes.begin(), name, contentType, createdBy, usedAt: now() });
+    this.#beginning++;
+    try {
+      this.#open.set(upload, { intake: await intakes.begin(), name, contentType, createdBy, usedAt: now() });
+    } finally {
+      this.#beginning--;
+    }
     this.#timer ??= setInterval(() => this.#closeIdle(), storageLimits.uploadStallMs);
     return upload;
   }

@@ -1,6 +1,7 @@
 /** `ctx.storage` in queries, mutations and actions. */
 import assert from "node:assert/strict";
 import { storageLimits } from "../../mod/limits.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
 
 const DAY_MS = 86_400_000;
@@ -103,4 +104,17 @@ Deno.test("FS5 contents longer than one message pass whole, and those too large 
   await assert.rejects(s.call("files:actStore", { bytes: 1, contentType: "no type" }), /content type/);
   assert.equal((await s.blobs()).length, 2);
   assert.equal(await s.call("files:actCopy", { id: "none", name: "x" }), null);
+});
+
+Deno.test("FS5 the files that actions store at once are bounded, however many begin together", async () => {
+  await using s = await startTestStorage();
+  const begin = s.service.actions.get("_ctx/storage:beginFile");
+  assert.ok(begin !== undefined);
+  const outcomes = await Promise.all(
+    Array.from(
+      { length: storageLimits.actionUploadsMax + 40 },
+      () => begin.run({ name: null, contentType: null }, anonymous),
+    ),
+  );
+  assert.equal(outcomes.filter(({ ok }) => ok).length, storageLimits.actionUploadsMax);
 });
