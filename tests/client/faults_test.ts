@@ -7,17 +7,7 @@ import { SynclineClient } from "../../mod/client/mod.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
 import { FakeSockets } from "./support/fake_socket.ts";
 import { type Entry, type Line, ModelServer } from "./support/model_server.ts";
-
-/** Random numbers from 0 to below 1 (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
+import { randomOf } from "./support/random.ts";
 
 const LISTS = ["a", "b", "c"];
 
