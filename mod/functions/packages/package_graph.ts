@@ -124,6 +124,11 @@ class Walk {
         this.#complete = false;
         return null;
       case "builtin":
+        // Named by the package's own `imports`.
+        if (specifier.startsWith("#")) {
+          this.#enter(this.#scopeOf(from), specifier, runtimeModule(found.specifier));
+        }
+        return null;
       case "left":
         return null;
       default:
@@ -243,6 +248,11 @@ class Walk {
 
 /** The folder of the innermost package that a path is in. */
 const PACKAGE_FOLDER = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/;
+
+/** A module that passes on one of the runtime's: that name is looked up in the import map, an address there is not. */
+function runtimeModule(specifier: string): string {
+  return `data:text/javascript,export*from"${specifier}";export{default}from"${specifier}"`;
+}
 
 function addonReason(path: string): string {
   return `${path} is a native addon, which functions cannot load`;

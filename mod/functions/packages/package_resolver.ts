@@ -38,6 +38,7 @@ export class PackageResolver {
         extensions: [".js", ".json", ".node"],
         mainFields: ["main"],
         symlinks: true,
+        plugins: [runtimeModules],
       });
     this.#resolvers = {
       import: resolver("node", "import", "module-sync"),
@@ -47,9 +48,7 @@ export class PackageResolver {
 
   /** `from`: the absolute path of the file that has the specifier. */
   resolve(specifier: string, { from, as }: { readonly from: string; readonly as: ImportKind }): Resolution {
-    if (isBuiltin(specifier)) {
-      return { kind: "builtin", specifier: specifier.startsWith("node:") ? specifier : `node:${specifier}` };
-    }
+    if (isBuiltin(specifier)) return builtin(specifier);
     if (specifier === "syncline/server" || ADDRESS.test(specifier)) return { kind: "left" };
     let path: string | false;
     try {
@@ -59,6 +58,7 @@ export class PackageResolver {
       return /^Can't resolve/.test(message) ? { kind: "missing" } : { kind: "refused", reason: message };
     }
     if (path === false) return { kind: "missing" };
+    if (isBuiltin(path)) return builtin(path);
     path = withoutQuery(path);
     if (!isInside(path, this.#folders)) {
       return {
@@ -73,6 +73,20 @@ export class PackageResolver {
     this.#files.purge();
   }
 }
+
+function builtin(name: string): Resolution {
+  return { kind: "builtin", specifier: name.startsWith("node:") ? name : `node:${name}` };
+}
+
+/** Ends at a module of the runtime, to which the `imports` of a package may lead. */
+const runtimeModules = {
+  apply(resolver: Resolver): void {
+    resolver.ensureHook("imports-resolve").tapAsync("RuntimeModules", (request, _context, callback) => {
+      if (request.request === undefined || !isBuiltin(request.request)) return callback();
+      callback(null, { ...request, path: request.request });
+    });
+  },
+};
 
 function withoutQuery(specifier: string): string {
   return specifier.replace(/[?\0].*$/s, "");

@@ -92,6 +92,29 @@ const scenarios: readonly Scenario[] = [
     result: ["inner", "own"],
   },
   {
+    name: "imports of a package's own that are the runtime's modules",
+    installed: {
+      "p/package.json": named({
+        type: "module",
+        imports: {
+          "#crypto": { node: "node:crypto", default: "./none.js" },
+          "#files": "fs",
+          "#path": "path",
+        },
+      }),
+      "p/index.js": `import { createHash } from "#crypto"; import files, { readdirSync } from "#files";
+        import q from "./q.cjs";
+        const tried = [() => files.readdirSync("/"), () => readdirSync("/"), () => q.files.readdirSync("/")].map((f) => {
+          try { return f(); } catch (error) { return error.message; }
+        });
+        export default [typeof createHash, typeof q.path.join, ...new Set(tried)];`,
+      "p/q.cjs": `exports.path = require("#path"); exports.files = require("#files");`,
+    },
+    imports: `import p from "p";`,
+    use: `p`,
+    result: ["function", "function", "fs.readdirSync: node:fs is not available to app code"],
+  },
+  {
     name: "an ES module that a CommonJS file requires, and one that it imports",
     installed: {
       "p/package.json": named({}),
