@@ -246,11 +246,13 @@ export class TokenKeeper {
   }
 
   #tell(isAuthenticated: boolean): void {
-    // The owner each time: it may be somebody else's token.
-    this.#owner.authTold(isAuthenticated);
-    if (this.#told === isAuthenticated) return;
-    this.#told = isAuthenticated;
-    notify(this.#onChange, isAuthenticated);
+    const generation = this.#generation;
+    if (this.#told !== isAuthenticated) {
+      this.#told = isAuthenticated;
+      notify(this.#onChange, isAuthenticated);
+    }
+    // The owner each time: it may be somebody else's token. Unless the app has just called setAuth or clearAuth.
+    if (generation === this.#generation) this.#owner.authTold(isAuthenticated);
   }
 }
 

@@ -5,7 +5,6 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
-import { canonicalJson } from "../protocol/canonical_json.ts";
 import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts.ts";
 import { syncAddress } from "./addresses.ts";
 import type { AuthState, FetchToken, OnAuthChange } from "./auth.ts";
@@ -320,7 +319,8 @@ export class SynclineClient {
     this.#stateQueued = true;
     queueMicrotask(() => {
       this.#stateQueued = false;
-      tellAll(this.#stateListeners, this.connectionState());
+      const state = this.connectionState();
+      tellAll(this.#stateListeners, () => state);
     });
   }
 
@@ -335,20 +335,21 @@ export class SynclineClient {
   }
 
   #showAuth(status: AuthState["status"]): void {
-    const before = this.#authState;
     const state = status === "signedIn" ? { status, userId: this.#holder?.userId ?? null } : { status };
-    if (canonicalJson(before) === canonicalJson(state)) return;
-    tellAll(this.#authListeners, this.#authState = state);
+    if (JSON.stringify(state) === JSON.stringify(this.#authState)) return;
+    this.#authState = state;
+    // A listener may sign out: those behind it hear of what is then.
+    tellAll(this.#authListeners, () => this.#authState);
   }
 }
 
 /** The app, which gives tokens with `setAuth`. */
 const theApp: TokenHolder = { userId: null };
 
-function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, state: State): void {
+function tellAll<State>(listeners: ReadonlySet<(state: State) => void>, read: () => State): void {
   for (const listener of [...listeners]) {
     try {
-      listener(state);
+      listener(read());
     } catch (error) {
       reportUnhandled(error);
     }

@@ -145,3 +145,38 @@ Deno.test("whose tokens a renewal finds is who is signed in", async () => {
   next.receive(transition([[0, 0, 0], [0, 1, 2]]));
   assert.deepEqual(told, ["loading", "signedIn ada", "signedIn bob"]);
 });
+
+Deno.test("a listener may sign out or give other tokens at once: all hear in the end what is", async () => {
+  using test = makeClient();
+  const { client, told } = test;
+  const changes: string[] = [];
+  const later: string[] = [];
+  let turn = 0;
+  client.onAuthState(({ status }) => {
+    if (status !== "signedIn") return;
+    if (++turn === 1) client.setAuth(() => Promise.resolve("b"), (is) => changes.push(`b ${is}`));
+    else client.clearAuth();
+  });
+  client.onAuthState((state) => later.push(text(state)));
+  client.setAuth(() => Promise.resolve("a"), (is) => changes.push(`a ${is}`));
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.deepEqual(changes, ["a true"], "nobody has accepted b yet");
+  await settle();
+  assert.deepEqual(test.sentTokens(), ["a", "b"]);
+  client.clearAuth();
+  client.setAuth(() => Promise.resolve("c"), (is) => changes.push(`c ${is}`));
+  await settle();
+  socket.receive(transition([[0, 1, 1], [0, 4, 1]]));
+  assert.deepEqual(changes, ["a true", "c true", "c false"]);
+  assert.deepEqual([client.authState().status, told.at(-1), later.at(-1)], Array(3).fill("signedOut"));
+});
+
+Deno.test("a getter's own callback may sign out at once", async () => {
+  using test = makeClient();
+  const { client, told } = test;
+  client.setAuth(() => Promise.resolve("a"), (is) => is && client.clearAuth());
+  const socket = await test.open();
+  socket.receive(transition([[0, 0, 0], [0, 1, 1]]));
+  assert.deepEqual([client.authState().status, told.at(-1)], ["signedOut", "signedOut"]);
+});
