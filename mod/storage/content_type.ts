@@ -3,8 +3,8 @@ import { storageLimits } from "../limits.ts";
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const QUOTED = '"(?:[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\x20-\\x7e])*"';
-/** `type/subtype[; params]`; the parts are apart enough for every text to be tried once only. */
-const CONTENT_TYPE = new RegExp(`^${TOKEN}/${TOKEN}(?: *; *(?:${TOKEN}=(?:${TOKEN}|${QUOTED}))?)* *$`);
+/** `type/subtype[; params]`. No two neighbours take the same character, so that every text is tried in one way only. */
+const CONTENT_TYPE = new RegExp(`^${TOKEN}/${TOKEN} *(?:; *(?:${TOKEN}=(?:${TOKEN}|${QUOTED}) *)?)*$`);
 
 /** What is answered for a file of which nothing was said. */
 export const defaultContentType = "application/octet-stream";
