@@ -79,8 +79,14 @@ async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<R
   }
 }
 
+export interface WebSocketLoop extends ClosedLoop {
+  readonly path: string;
+  /** Whether each message leaves in a write of its own. */
+  readonly eachAlone: boolean;
+}
+
 /** Transfers as Mutation messages over `path`. An echo of the message counts as its answer. */
-export async function webSocketLoop(loop: ClosedLoop & { readonly path: string }): Promise<ClosedLoopResult> {
+export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResult> {
   const nextArgs = transferArgs(loop.workload);
   const sockets: RawWebSocket[] = [];
   const done: Promise<void>[] = [];
@@ -101,6 +107,7 @@ export async function webSocketLoop(loop: ClosedLoop & { readonly path: string }
     const socket = await RawWebSocket.connect({
       port: loop.port,
       path: loop.path,
+      eachAlone: loop.eachAlone,
       onText: (text) => {
         if (tally === null || !text.startsWith('{"type":"Mutation')) {
           if (text.startsWith('{"type":"FatalError"')) ended.reject(new Error(text));

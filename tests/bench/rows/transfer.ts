@@ -75,12 +75,17 @@ export async function transferRows(context: BenchContext): Promise<Row[]> {
   const webSocket = { port: server.port, path: "/api/sync", clients: CLIENTS, durationMs };
   const echo = { port: echoPort, path: "/echo", clients: CLIENTS, durationMs, workload: uniform };
   const http = { clients: CLIENTS, inFlight: 1, durationMs, workload: uniform };
+  const alone = { inFlight: 40, eachAlone: true };
+  const together = { inFlight: 40, eachAlone: false };
+  const single = { inFlight: 1, eachAlone: true };
   const phases = {
-    webSocket40: () => load.run("webSocketLoop", { ...webSocket, inFlight: 40, workload: uniform }),
-    echo40: () => load.run("webSocketLoop", { ...echo, inFlight: 40 }),
-    zipf40: () => load.run("webSocketLoop", { ...webSocket, inFlight: 40, workload: zipf }),
-    webSocket1: () => load.run("webSocketLoop", { ...webSocket, inFlight: 1, workload: uniform }),
-    echo1: () => load.run("webSocketLoop", { ...echo, inFlight: 1 }),
+    webSocket40: () => load.run("webSocketLoop", { ...webSocket, ...alone, workload: uniform }),
+    echo40: () => load.run("webSocketLoop", { ...echo, ...alone }),
+    packed40: () => load.run("webSocketLoop", { ...webSocket, ...together, workload: uniform }),
+    packedEcho40: () => load.run("webSocketLoop", { ...echo, ...together }),
+    zipf40: () => load.run("webSocketLoop", { ...webSocket, ...alone, workload: zipf }),
+    webSocket1: () => load.run("webSocketLoop", { ...webSocket, ...single, workload: uniform }),
+    echo1: () => load.run("webSocketLoop", { ...echo, ...single }),
     http: () => load.run("httpLoop", { ...http, port: server.port }),
     sqlite: () => load.run("httpLoop", { ...http, port: sqlitePort }),
   };
@@ -123,6 +128,9 @@ export async function transferRows(context: BenchContext): Promise<Row[]> {
   const writer = median(effort.map((each) => each.writer));
   return [
     row("transfer, WebSocket, 64 clients x 40", "webSocket40", "echo40", { atLeast: 0.08 }),
+    row("the same from clients that write many messages at once", "packed40", "packedEcho40", {
+      atLeast: 0.08,
+    }),
     row("transfer, WebSocket, 64 clients x 1", "webSocket1", "echo1", null),
     row("transfer, HTTP, 64 clients", "http", "sqlite", { atLeast: 2 }),
     row("transfer, Zipf 1.5 beside uniform", "zipf40", "webSocket40", { atLeast: 0.9 }),

@@ -1,6 +1,7 @@
 /**
  * A WebSocket client on plain TCP, for load and for tests that cut connections. What is sent within one turn of the event
- * loop leaves in one write; Deno's own client holds frames back for tens of milliseconds, which would be charged to the server.
+ * loop leaves in one write, unless it is told otherwise; Deno's own client holds frames back for tens of milliseconds,
+ * which would be charged to the server.
  */
 import { randomBytes } from "node:crypto";
 import { Buffer } from "node:buffer";
@@ -11,6 +12,8 @@ export interface RawWebSocketOptions {
   readonly path: string;
   /** Called with each text message, while the bytes of one read are taken apart. */
   readonly onText: (text: string) => void;
+  /** Whether each message leaves in a write of its own, as it does with the WebSocket packages that applications use. */
+  readonly eachAlone?: boolean;
   /** Called once when the connection is gone, with the close code or 1006. */
   readonly onClose?: (code: number, reason: string) => void;
 }
@@ -33,6 +36,8 @@ export class RawWebSocket implements AsyncDisposable {
   readonly #conn: Deno.TcpConn;
   readonly #options: RawWebSocketOptions;
   readonly #out = new ByteQueue();
+  /** Lengths of the frames in `#out`. */
+  #frameBytes: number[] = [];
   #incoming: Uint8Array<ArrayBuffer>;
   #start: number;
   #end: number;
@@ -133,6 +138,7 @@ export class RawWebSocket implements AsyncDisposable {
     }
     bytes.fill(0, at + 2 + extended, at + 6 + extended);
     bytes.set(payload, at + 6 + extended);
+    this.#frameBytes.push(6 + extended + length);
     if (!this.#flushing) {
       this.#flushing = true;
       queueMicrotask(() => this.#flush());
@@ -143,7 +149,13 @@ export class RawWebSocket implements AsyncDisposable {
     try {
       while (this.#out.length > 0 && !this.#over) {
         const bytes = this.#out.take();
-        for (let sent = 0; sent < bytes.length;) sent += await this.#conn.write(bytes.subarray(sent));
+        const frameBytes = this.#frameBytes;
+        this.#frameBytes = [];
+        let from = 0;
+        for (const length of this.#options.eachAlone ? frameBytes : [bytes.length]) {
+          const end = from + length;
+          while (from < end) from += await this.#conn.write(bytes.subarray(from, end));
+        }
         this.#out.giveBack(bytes);
       }
     } catch {
