@@ -62,14 +62,22 @@ interface JoinedStore extends Store<unknown> {
 }
 
 /** One store of many; its value is an object that is replaced when a member changed. */
-function joinStores(stores: readonly (readonly [name: string, store: Store<Outcome>])[]): JoinedStore {
+export function joinStores(stores: readonly (readonly [name: string, store: Store<Outcome>])[]): JoinedStore {
   const first: unknown = Object.freeze(Object.fromEntries(stores.map(([name]) => [name, undefined])));
   let last: readonly Outcome[] = stores.map(() => undefined);
   let value = first;
   return {
     subscribe: (listener) => {
-      const ends = stores.map(([, store]) => store.subscribe(listener));
-      return () => ends.forEach((end) => end());
+      const ends: (() => void)[] = [];
+      const endAll = () => ends.forEach((end) => end());
+      try {
+        for (const [, store] of stores) ends.push(store.subscribe(listener));
+      } catch (error) {
+        // One too many for the client: React is given no way to end those before it.
+        endAll();
+        throw error;
+      }
+      return endAll;
     },
     read: () => {
       const now = stores.map(([, store]) => store.read());
