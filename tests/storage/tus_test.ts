@@ -278,15 +278,27 @@ const refusals = [
     headers: { "Upload-Length": "1", "Upload-Metadata": metadata({ filename: "x".repeat(4_000) }) },
     answer: "400 bad_request",
   },
+  {
+    name: "RU7 first bytes with a checksum that is none",
+    headers: { "Upload-Length": "3", "Content-Type": chunkType, "Upload-Checksum": "sha1 ???" },
+    answer: "400 bad_request",
+    body: "abc",
+  },
+  {
+    name: "RU7 more first bytes than the file is to have",
+    headers: { "Upload-Length": "2", "Content-Type": chunkType, "Content-Length": "3" },
+    answer: "413 file_too_large",
+    body: "abc",
+  },
 ];
 
 Deno.test("RU7 a beginning that does not fit is refused and leaves the URL usable", async (t) => {
   await using storage = await startTestStorage({ uploadBytesMax: 1_000 });
   const tus = clientOf(storage);
   const url = await storage.uploadUrl();
-  for (const { name, headers, answer } of refusals) {
+  for (const { name, headers, answer, body } of refusals) {
     await t.step(name, async () => {
-      assert.equal(await errorOf(await tus.create(url, headers)), answer);
+      assert.equal(await errorOf(await tus.create(url, headers, body)), answer);
       assert.deepEqual(spooled(storage), []);
     });
   }

@@ -177,7 +177,8 @@ function verify(digest: Uint8Array, { digest: expected }: Checksum): void {
   }
 }
 
-function tooLong(length: number): ServiceError {
+/** For bytes beyond the announced length. */
+export function tooLong(length: number): ServiceError {
   return new ServiceError("file_too_large", `The upload has more than the ${length} bytes it announced`);
 }
 

@@ -15,7 +15,7 @@ import type { UploadToken } from "../url_signer.ts";
 import { byteCount, chunkContentType, uploadChecksum, uploadMetadata } from "./headers.ts";
 import { Space } from "./space.ts";
 import { Spool, type UploadRecord } from "./spool.ts";
-import { ResumableUpload, type UploadPiece } from "./upload.ts";
+import { ResumableUpload, tooLong, type UploadPiece } from "./upload.ts";
 
 /** A request of the protocol, as it came. */
 export interface TusRequest {
@@ -105,10 +105,7 @@ export class ResumableUploads implements AsyncDisposable {
     const { urls } = this.#options;
     urls.count(request.client);
     const token = urls.read(request.token);
-    const isNew = await this.#begin(token, request);
-    const piece = isNew && request.header("content-type") === chunkContentType
-      ? pieceOf({ ...request, offset: 0 })
-      : null;
+    const piece = await this.#begin(token, request);
     const state = await this.#alone(token, async (upload, signal) => {
       if (piece !== null) await this.#take(upload, { piece, signal });
       return await this.#stateOf(upload);
@@ -174,23 +171,27 @@ export class ResumableUploads implements AsyncDisposable {
     return this.#options.urls.read(token);
   }
 
-  /** Returns whether there was no such upload before. */
-  async #begin(token: UploadToken, request: TusRequest): Promise<boolean> {
+  /** Returns the bytes that came along; `null` without any, and when there is such an upload already. */
+  async #begin(token: UploadToken, request: TusRequest): Promise<UploadPiece | null> {
     const { urls } = this.#options;
     const known = this.#unfinished.get(token.token)?.upload.record;
     const [length, metadata] = [request.header("upload-length"), request.header("upload-metadata")];
-    if (known !== undefined && String(known.length) === length && known.metadata === metadata) return false;
+    if (known !== undefined && String(known.length) === length && known.metadata === metadata) return null;
     const held = urls.hold(token);
     this.#beginning++;
     try {
       await urls.checkUsable(token);
       const record = this.#newRecord(token, { length, metadata });
+      const piece = request.header("content-type") === chunkContentType
+        ? pieceOf({ ...request, offset: 0 })
+        : null;
+      if ((piece?.contentLength ?? 0) > record.length) throw tooLong(record.length);
       if (this.#unfinished.size + this.#beginning > resumableLimits.uploadsMax) {
         throw new ServiceError("overloaded");
       }
       await this.#spool.create(record);
       this.#add(record, held);
-      return true;
+      return piece;
     } catch (error) {
       held[Symbol.dispose]();
       throw error;
