@@ -14,7 +14,7 @@ import {
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
 /** Queries and mutations go first. Set from outside: from inside it would hold for the threads that are still to come only. */
-const NICENESS = 10;
+const NICENESS = 19;
 
 const ENTRY = fileURLToPath(new URL("./process.ts", import.meta.url));
 
