@@ -4,10 +4,10 @@
 const KEPT_DAYS = 90;
 /** Unpacking takes seconds: what is older than this was left behind by one that was killed. */
 const UNPACKING_MINUTES_MAX = 60;
-/** The registry whose folder in the cache the packages lie in. Nothing is fetched from it. */
-const REGISTRY = "https://registry.npmjs.org/";
-/** The name of that folder. */
-export const registryFolder = "registry.npmjs.org";
+/** The name of the folder in the cache that the packages lie in: that of the registry they are said to be from. */
+export const registryFolder = "packages.invalid";
+/** It is nowhere: nothing is fetched from it. */
+const REGISTRY = `https://${registryFolder}/`;
 /** Room for the numbers in the single file's script, which say how long it is. */
 const LENGTH_DIGITS = 12;
 
