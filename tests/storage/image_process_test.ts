@@ -62,6 +62,6 @@ Deno.test({
     const { stdout } = await new Deno.Command("ps", { args: ["-L", "-o", "nice=", "-p", String(pid)] })
       .output();
     const niceness = new TextDecoder().decode(stdout).trim().split(/\s+/).map(Number);
-    assert.ok(niceness.length > 1 && niceness.every((value) => value === 10), String(niceness));
+    assert.ok(niceness.length > 1 && niceness.every((value) => value === 19), String(niceness));
   },
 });
