@@ -1,4 +1,6 @@
 /** Requests of the tus protocol, made by hand, to a test storage or a server. */
+import { join } from "node:path";
+import type { TestStorage } from "./test_storage.ts";
 
 /** Sends a request to a path or URL. */
 export type Send = (path: string, init: RequestInit) => Promise<Response>;
@@ -69,4 +71,18 @@ export class TusClient {
   ): Promise<Response> {
     return this.#send(path, { method, body, headers: { ...this.#headers, ...headers } });
   }
+}
+
+/** A client of a test storage. */
+export const clientOf = (storage: TestStorage): TusClient => new TusClient(storage.request);
+
+/** Names in the folder of unfinished uploads. */
+export function spooled(storage: TestStorage): string[] {
+  return [...Deno.readDirSync(join(storage.dir, "storage", "resumable"))].map(({ name }) => name);
+}
+
+/** How far an upload is, or the status that said otherwise. */
+export async function offsetOf(tus: TusClient, location: string): Promise<string | null> {
+  const response = await tus.head(location);
+  return response.status === 200 ? response.headers.get("upload-offset") : String(response.status);
 }
