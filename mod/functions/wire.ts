@@ -90,6 +90,16 @@ export interface Batch {
 }
 
 /**
+ * Writer to main: every call of the batch has run, and the last group is about to be committed. The next batch may be sent
+ * now, so that it is there when the commit is done; it begins when this one's answers have left. Not every batch is
+ * followed by it.
+ */
+export interface Committing {
+  readonly type: "Committing";
+  readonly batch: string;
+}
+
+/**
  * A mutation's answer; what stands last is left out when it says nothing. `result` is a segment's position, or an error.
  */
 export type WireAnswer = readonly [
@@ -236,6 +246,7 @@ export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat | RunRequest | RequestMessage;
 export type FromIsolate =
   | BootAnswer
+  | Committing
   | Group
   | Pinned
   | WaveAnswers

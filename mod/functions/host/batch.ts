@@ -19,18 +19,24 @@ export interface Answered {
 export class Batch {
   readonly id: string;
   readonly calls: readonly PendingMutation[];
-  readonly sentAt: number;
-  readonly watch: CallWatch;
+  /** When the writer could begin with it, by the host's clock; set with `watch`. */
+  beganAt = NaN;
+  /** Exists from its beginning. */
+  watch: CallWatch | null = null;
   /** Grows with each group. */
   #answered = 0;
   /** The call for which the host ends the writer, set before it does. */
   verdict: { readonly position: number; readonly outcome: Outcome } | null = null;
 
-  constructor(id: string, calls: readonly PendingMutation[], options: { readonly now: number }) {
+  constructor(id: string, calls: readonly PendingMutation[]) {
     this.id = id;
     this.calls = calls;
-    this.sentAt = options.now;
-    this.watch = new CallWatch(options.now);
+  }
+
+  /** The writer has nothing to do before it any more. */
+  begin(now: number): void {
+    this.beganAt = now;
+    this.watch = new CallWatch(now);
   }
 
   /** Its message, put together from the calls' own texts. */

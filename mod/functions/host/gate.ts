@@ -1,7 +1,8 @@
 /**
  * The gate between commits and snapshots: readers are pinned only while the writer has no batch, so that all readers of a
  * wave see the same commits. Batches and pins take turns: when a batch ends, the pins that waited go first, then the next
- * batch goes before any later pin. Neither side starves the other.
+ * batch goes before any later pin. Neither side starves the other. While
+ * no pin waits, a turn may be of many batches.
  */
 export class Gate {
   /** Whether the writer has its turn. */
@@ -34,6 +35,11 @@ export class Gate {
     if (this.#turn !== null) throw new Error("The writer waits for its turn already");
     this.#turn = start;
     if (!this.#writing) this.#nextTurn();
+  }
+
+  /** Whether the writer may stay for another batch: nobody waits for the end of its turn. */
+  get mayStay(): boolean {
+    return this.#pins.length === 0;
   }
 
   /** The writer commits nothing more until its next turn. */

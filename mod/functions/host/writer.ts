@@ -1,9 +1,13 @@
 /**
- * The writer's side in main: one queue, at most one batch with the writer, and a new writer when one is lost.
+ * The writer's side in main: one queue, one batch with the writer and, while that is being committed, the next; and a new
+ * writer when one is lost.
  *
  *     idle --mutate--> asks for its turn --gate--> batch out --last group--> idle
- *                                                     |
- *                                               writer lost --> restarting --ready--> settled, the rest runs again
+ *                                                  |  |   ^
+ *                                                  |  |   +-- at once, if the next batch left during the commit
+ *                                                  |  +--committing--> the next batch leaves, if no reader waits
+ *                                                  |
+ *                                            writer lost --> restarting --ready--> settled, the rest runs again
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
@@ -11,7 +15,7 @@ import { functionLimits, isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../frames.ts";
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
 import { failed, type Outcome } from "../outcome.ts";
-import type { Group } from "../wire.ts";
+import type { Committing, Group } from "../wire.ts";
 import { unpackEntries } from "../wire_entry.ts";
 import { type Answered, Batch } from "./batch.ts";
 import type { HostClock, Timer } from "./clock.ts";
@@ -49,6 +53,8 @@ export class Writer {
   #isolate: Isolate | null = null;
   /** From the sending of a batch to its last answer; outlives the writer it was sent to. */
   #out: Batch | null = null;
+  /** Sent while the last group of `#out` is being committed, to be the next `#out`. */
+  #ahead: Batch | null = null;
   /** How the writer of `#out` was lost, until its successor tells the fate of the batch. */
   #loss: Death | null = null;
   /** `held` keeps readers from being pinned: a batch is out, its fate is open, or the writer is being replaced. */
@@ -57,7 +63,7 @@ export class Writer {
   #replacement: (() => Promise<void>) | null = null;
   /** Whether `#replacement` has its turn: it looks after the writer itself. */
   #replacing = false;
-  /** Exists while a batch is with a living writer. */
+  /** Exists while a batch is with a living writer, and is left to run out after it: most often the next one is not far. */
   #watchTimer: Timer | null = null;
   /** Ends the pause before a restart at once; set during the pause. */
   #endPause: (() => void) | null = null;
@@ -150,7 +156,12 @@ export class Writer {
     const isolate = this.#isolate;
     this.#isolate = null;
     await isolate?.close();
-    this.#answer(this.#out?.unanswered ?? [], stopping());
+    this.#answer(this.#unanswered, stopping());
+  }
+
+  /** The calls that were sent and have no answer, in order. */
+  get #unanswered(): readonly PendingMutation[] {
+    return [...this.#out?.unanswered ?? [], ...this.#ahead?.unanswered ?? []];
   }
 
   #install(isolate: Isolate): void {
@@ -160,6 +171,7 @@ export class Writer {
     }
     this.#isolate = isolate;
     isolate.receive(({ message, segments }) => {
+      if (message.type === "Committing") return this.#sendAhead(message);
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
       const answered = this.#apply(message, segments);
       // The next batch leaves before the answers do: the writer works while main sends them.
@@ -204,18 +216,38 @@ export class Writer {
   }
 
   #sendBatch(): void {
-    const isolate = this.#isolate;
-    const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
-    const calls = isolate === null
-      ? []
-      : this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, fitting)));
+    const batch = this.#send();
     // The writer was lost while it waited for its turn, or the host is closing.
-    if (isolate === null || calls.length === 0) return this.#endTurn();
-    const id = `${this.#options.batchPrefix}-${++this.#batches}`;
-    const batch = new Batch(id, calls, { now: this.#options.clock.now() });
-    this.#out = batch;
+    if (batch === null) return this.#endTurn();
+    this.#begin(batch);
     this.#watchLater();
+  }
+
+  /** The writer will be free in a moment: it finds the next batch waiting, unless somebody waits for it to pause. */
+  #sendAhead({ batch }: Committing): void {
+    if (this.#out?.id !== batch || this.#ahead !== null) {
+      throw new RangeError(`No commit of ${batch} was awaited`);
+    }
+    if (!this.#closing && this.#replacement === null && this.#options.gate.mayStay) {
+      this.#ahead = this.#send();
+    }
+  }
+
+  /** Sends a batch of what waits, if there is a writer and anything waits. */
+  #send(): Batch | null {
+    const isolate = this.#isolate;
+    if (isolate === null) return null;
+    const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
+    const calls = this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, fitting)));
+    if (calls.length === 0) return null;
+    const batch = new Batch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
     isolate.sendText(frameTextOfJson(batch.text));
+    return batch;
+  }
+
+  #begin(batch: Batch): void {
+    batch.begin(this.#options.clock.now());
+    this.#out = batch;
   }
 
   /** Tells of a group's commits and gives back the answers of its calls. Throws for a group that is not awaited. */
@@ -230,24 +262,27 @@ export class Writer {
   }
 
   #batchDone(batch: Batch): void {
-    const ms = (this.#options.clock.now() - batch.sentAt) / batch.calls.length;
+    const ms = (this.#options.clock.now() - batch.beganAt) / batch.calls.length;
     this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
     this.#out = null;
-    this.#watchTimer?.cancel();
-    this.#watchTimer = null;
+    if (this.#ahead !== null) {
+      this.#begin(this.#ahead);
+      this.#ahead = null;
+      return;
+    }
     this.#onIdle?.();
     this.#endTurn();
   }
 
   #watchLater(): void {
-    this.#watchTimer = this.#options.clock.after(isolateLimits.watchIntervalMs, () => this.#watch());
+    this.#watchTimer ??= this.#options.clock.after(isolateLimits.watchIntervalMs, () => this.#watch());
   }
 
   #watch(): void {
     this.#watchTimer = null;
     const batch = this.#out;
     const isolate = this.#isolate;
-    if (batch === null || isolate === null) return;
+    if (batch === null || batch.watch === null || isolate === null) return;
     const { position, forMs } = batch.watch.look(isolate.progress(), this.#options.clock.now());
     const { mutationTimeoutMs } = functionLimits;
     if (forMs <= (position === null ? SILENT_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
@@ -297,20 +332,19 @@ export class Writer {
     const reason = failed("internal", `The app cannot be started: ${message}`, { retryable: true });
     this.#answer(this.#queue.takeOlder(since), reason);
     const unknown = failed("internal", `It is not known whether the mutation was committed: ${message}`);
-    const old = (this.#out?.unanswered ?? []).filter(({ queuedAt }) => queuedAt < since);
+    const old = this.#unanswered.filter(({ queuedAt }) => queuedAt < since);
     for (const call of old) call.givenUp = true;
     this.#answer(old, unknown);
   }
 
   /** Decides the fate of the batch a lost writer had, by what its successor found in the database. */
   #settle({ lastGroup, ts }: Ready): void {
-    const batch = this.#out;
-    if (batch !== null && this.#loss !== null) {
-      this.#applyLastGroup(batch, lastGroup);
-      const { again, blamed } = batch.afterLoss(this.#loss);
+    if (this.#out !== null && this.#loss !== null) {
+      const { again, blamed } = this.#afterLastGroup(this.#out, lastGroup).afterLoss(this.#loss);
       if (blamed !== null) this.#answer([blamed.call], blamed.outcome);
-      this.#queue.putBack(again);
-      this.#out = null;
+      const behind = (this.#ahead?.unanswered ?? []).filter(({ givenUp }) => !givenUp);
+      this.#queue.putBack([...again, ...behind]);
+      this.#out = this.#ahead = null;
       this.#endTurn();
     }
     this.#loss = null;
@@ -323,23 +357,31 @@ export class Writer {
     this.#options.onGap(ts);
   }
 
-  #applyLastGroup(batch: Batch, text: string | null): void {
-    if (text === null) return;
+  /** Applies the last group of the database, if nobody has told of it. Gives back the batch that was under way. */
+  #afterLastGroup(batch: Batch, text: string | null): Batch {
+    if (text === null) return batch;
     try {
       const { message: group, segments } = parseFrameText<Group>(text);
-      if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return;
+      const lost: PendingMutation[] = [];
+      if (group.batch === this.#ahead?.id) {
+        lost.push(...batch.skipTo(Infinity));
+        this.#out = batch = this.#ahead;
+        this.#ahead = null;
+      }
+      if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return batch;
       // Groups between the last one received and this one were committed, but their text is gone.
-      const lost = batch.skipTo(group.from);
+      lost.push(...batch.skipTo(group.from));
       this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
       if (lost.length > 0) this.#options.onGap(group.ts);
       for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
     } catch (error) {
       this.#options.log("error", "The last group in the database cannot be read", { error });
       this.#answer(
-        batch.skipTo(Infinity),
+        [...batch.skipTo(Infinity), ...this.#ahead?.skipTo(Infinity) ?? []],
         failed("internal", "It is not known whether the mutation was committed"),
       );
     }
+    return batch;
   }
 
   #answer(calls: readonly PendingMutation[], outcome: Outcome): void {

@@ -2,7 +2,7 @@
 import type { WriterDatabase } from "../../engine/mod.ts";
 import { engineLimits, isolateLimits } from "../../limits.ts";
 import { type FrameSender, frameText } from "../frames.ts";
-import type { Batch, Group, WireAnswer } from "../wire.ts";
+import type { Batch, Committing, Group, WireAnswer } from "../wire.ts";
 import { EntryPacker } from "../wire_entry.ts";
 import type { App } from "./app.ts";
 import type { ProgressFile } from "./progress.ts";
@@ -23,11 +23,11 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
   for (let from = 0; from < batch.calls.length;) {
     const group = await runGroup(parts, { batch, from });
     from += group.answers;
-    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
-    // text of the newest group alone.
     const sent = parts.sender.sendText(group.text);
     if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
-    if (from < batch.calls.length) await sent;
+    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
+    // text of the newest group alone.
+    await sent;
   }
 }
 
@@ -35,7 +35,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
 const CHANGE_CHARS = 256;
 
 async function runGroup(
-  { app, database, progress }: WriterParts,
+  { app, database, progress, sender }: WriterParts,
   { batch, from }: { readonly batch: Batch; readonly from: number },
 ): Promise<{ readonly text: string; readonly answers: number }> {
   const answers: WireAnswer[] = [];
@@ -57,6 +57,10 @@ async function runGroup(
       if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
     }
     progress.idle();
+    // For a lone call telling would take longer than what it saves.
+    if (begun > 1 && from + begun === batch.calls.length) {
+      sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
+    }
     const { tables, entries } = packer;
     const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
     database.commitGroup(text);

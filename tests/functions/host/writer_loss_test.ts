@@ -188,11 +188,51 @@ Deno.test("a writer that is silent between calls gets the time of a slow disk, a
   assert.deepEqual(world.batch, ["a"]);
 });
 
-Deno.test("the watch has no timer while no batch is out", async () => {
+Deno.test("the watch has one timer whatever comes and goes, and none when nothing comes any more", async () => {
   const { world } = await withBatch("a");
   assert.equal(world.clock.timers, 1);
   world.commits(0, 1, 1);
+  world.mutate("b");
+  await settled();
+  assert.equal(world.clock.timers, 1);
+  world.commits(0, 1, 2);
+  await world.clock.advance(isolateLimits.watchIntervalMs);
   assert.equal(world.clock.timers, 0);
+});
+
+Deno.test("a batch that was sent ahead runs again behind what was not committed before it", async () => {
+  const { world, results } = await withBatch("a", "b");
+  world.mutate("c");
+  world.committing();
+  world.mutate("d");
+  assert.deepEqual(world.batch, ["c"]);
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(results, {});
+  assert.deepEqual(world.batch, ["a", "b", "c", "d"]);
+});
+
+Deno.test("a batch that was sent ahead is the one under way when the one before it has been told", async () => {
+  const { world, results } = await withBatch("a");
+  for (const path of ["b", "c"]) world.mutate(path);
+  world.committing();
+  world.commits(0, 1, 1, 0);
+  world.isolate.noted = { position: 0, startedAt: 0 };
+  await world.clock.advance(functionLimits.mutationTimeoutMs + 2 * isolateLimits.watchIntervalMs);
+  assert.deepEqual(results, { a: "did a" });
+  assert.deepEqual(world.batch, ["c"]);
+});
+
+Deno.test("a batch that was sent ahead and committed proves that the one before it was, though nobody told", async () => {
+  const { world, results } = await withBatch("a");
+  world.mutate("b");
+  world.committing();
+  world.commitsUntold(0, 1, 2);
+  world.isolate.dies("crashed", "nonsense");
+  await settled();
+  assert.deepEqual(results, { a: "internal: The mutation was committed, but its answer was lost" });
+  assert.deepEqual(world.told, ["gap 2", "commit 2", "answer a", "answer b"]);
+  assert.equal(world.batches, 0);
 });
 
 Deno.test("no reader is pinned between the loss of a batch and its settlement", async () => {

@@ -9,11 +9,14 @@ import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
 /** What the writer does with the next group of its batch. */
 type Step = "commit and tell" | "die running" | "die before the commit" | "die before telling";
+/** Whether it says that a batch is about to end, and how many calls arrive between that and the end. */
+type Early = { readonly told: boolean; readonly arriving: number };
 
 interface Plan {
   readonly arriving: number;
   readonly groupCalls: number;
   readonly step: Step;
+  readonly early: Early;
 }
 
 const plans = fc.array(
@@ -27,6 +30,7 @@ const plans = fc.array(
       "die before the commit",
       "die before telling",
     ),
+    early: fc.record<Early>({ told: fc.boolean(), arriving: fc.integer({ min: 0, max: 3 }) }),
   }),
   { minLength: 1, maxLength: 60 },
 );
@@ -36,23 +40,32 @@ class Model {
   readonly committed: string[] = [];
   readonly #world: WriterWorld;
   #isolate: FakeIsolate | null = null;
-  #batch: Batch | null = null;
+  /** Batches the isolate has ended. */
+  #ended = 0;
+  /** Calls of the next one that are done. */
   #done = 0;
 
   constructor(world: WriterWorld) {
     this.#world = world;
   }
 
-  /** Takes one step of the plan with the newest writer. */
-  step({ groupCalls, step }: Plan): void {
+  /** Takes one step of the plan with the newest writer; `arrive` makes calls. */
+  async step({ groupCalls, step, early }: Plan, arrive: (calls: number) => void): Promise<void> {
     const { isolate } = this.#world;
-    const batch = isolate.sent.at(-1);
-    if (isolate.dead || batch?.type !== "Batch") return;
-    if (isolate !== this.#isolate || batch !== this.#batch) this.#done = 0;
+    if (isolate.dead) return;
+    if (isolate !== this.#isolate) this.#ended = this.#done = 0;
     this.#isolate = isolate;
-    this.#batch = batch;
+    const batches = isolate.sent.filter((message): message is Batch => message.type === "Batch");
+    const batch = batches[this.#ended];
+    if (batch === undefined) return;
+    assert.ok(batches.length <= this.#ended + 2, "more than one batch was sent ahead");
     const calls = batch.calls.slice(this.#done, this.#done + groupCalls);
-    if (calls.length === 0) return;
+    const last = this.#done + calls.length === batch.calls.length;
+    if (last && early.told && step !== "die running") {
+      arrive(early.arriving);
+      await settled();
+      isolate.says({ type: "Committing", batch: batch.batch });
+    }
     isolate.noted = step === "die running" ? { position: this.#done, startedAt: this.#done } : null;
     if (step === "die running" || step === "die before the commit") return isolate.dies("killed");
     const from = this.#done;
@@ -67,6 +80,10 @@ class Model {
     this.#world.starter.lastGroup = frameText(group, segments);
     if (step === "die before telling") isolate.dies("killed");
     else isolate.says(group, segments);
+    if (last) {
+      this.#ended++;
+      this.#done = 0;
+    }
   }
 }
 
@@ -78,9 +95,14 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
       const model = new Model(world);
       const answers: { path: string; result: unknown; ts: number }[] = [];
       let calls = 0;
-      const finish = new Array<Plan>(200).fill({ arriving: 0, groupCalls: 3, step: "commit and tell" });
-      for (const step of [...plan, ...finish]) {
-        for (let i = 0; i < step.arriving; i++) {
+      const finish = new Array<Plan>(200).fill({
+        arriving: 0,
+        groupCalls: 3,
+        step: "commit and tell",
+        early: { told: true, arriving: 0 },
+      });
+      const arrive = (count: number) => {
+        for (let i = 0; i < count; i++) {
           const path = `call ${calls++}`;
           world.writer.mutate({
             udfPath: path,
@@ -89,8 +111,11 @@ Deno.test("whenever the writer is killed, no call is lost, none runs twice, no c
             origin: "client",
           }).then((answer) => answers.push({ path, result: resultOf(answer), ts: answer.ts }));
         }
+      };
+      for (const step of [...plan, ...finish]) {
+        arrive(step.arriving);
         await settled();
-        model.step(step);
+        await model.step(step, arrive);
         await world.clock.advance(step.step === "commit and tell" ? 0 : 1);
       }
       assert.equal(answers.length, calls, "calls without an answer");

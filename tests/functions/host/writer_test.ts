@@ -23,6 +23,7 @@ Deno.test("a lone call leaves in the turn it was made in, without a timer", asyn
   await Promise.resolve();
   assert.deepEqual(world.batch, ["a"]);
   world.commits(0, 1, 1);
+  await world.clock.advance(isolateLimits.watchIntervalMs);
   assert.equal(world.clock.timers, 0, "a timer was left behind");
 });
 
@@ -36,6 +37,53 @@ Deno.test("what arrives while a batch is out waits for its end and then leaves t
   world.commits(0, 1, 1);
   await settled();
   assert.deepEqual(world.batch, ["b", "c"]);
+});
+
+Deno.test("the next batch leaves during the commit of the one before it, with all that waits by then", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  for (const path of ["b", "c"]) world.mutate(path);
+  world.committing();
+  assert.deepEqual(world.batch, ["b", "c"]);
+  world.mutate("d");
+  await settled();
+  assert.equal(world.batches, 2, "a third batch was sent");
+  world.commits(0, 1, 1, 0);
+  await settled();
+  assert.deepEqual(world.told, ["commit 1", "answer a"]);
+  assert.equal(world.batches, 2, "a third batch was sent");
+  world.commits(0, 2, 3, 1);
+  await settled();
+  assert.deepEqual(world.told.slice(2), ["commit 2", "commit 3", "answer b", "answer c"]);
+  assert.deepEqual(world.batch, ["d"]);
+});
+
+Deno.test("no batch is sent ahead when nothing waits, when a reader waits to be pinned, or before a replacement", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  world.committing();
+  assert.equal(world.batches, 1);
+  world.mutate("b");
+  let pinned = false;
+  world.gate.pin(() => pinned = true);
+  world.committing();
+  assert.equal(world.batches, 1);
+  world.commits(0, 1, 1);
+  assert.ok(pinned);
+  world.gate.unpin();
+  await settled();
+  assert.deepEqual(world.batch, ["b"]);
+  world.mutate("c");
+  const replaced = world.writer.replace(() => Promise.resolve());
+  const old = world.isolate;
+  world.committing();
+  world.commits(0, 1, 2);
+  await replaced;
+  await settled();
+  assert.ok(old.dead && old.last("Batch").calls[0]?.udfPath === "b");
+  assert.deepEqual(world.batch, ["c"]);
 });
 
 Deno.test("commits are told before their answers resolve, group by group", async () => {

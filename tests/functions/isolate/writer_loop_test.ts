@@ -8,7 +8,7 @@ import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
 import { Tables } from "../../../mod/functions/isolate/tables.ts";
 import { runBatch } from "../../../mod/functions/isolate/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/server_api.ts";
-import type { Group } from "../../../mod/functions/wire.ts";
+import type { Committing, Group } from "../../../mod/functions/wire.ts";
 import { z } from "zod";
 import { call } from "./support.ts";
 
@@ -21,7 +21,8 @@ class KeptFrames extends FrameSender {
   }
 
   override sendText(text: string): Promise<void> {
-    this.groups.push(parseFrameText<Group>(text).message);
+    const { message } = parseFrameText<Group | Committing>(text);
+    if (message.type === "Group") this.groups.push(message);
     return Promise.resolve();
   }
 }

@@ -48,9 +48,15 @@ export class WriterWorld {
     return answer;
   }
 
-  /** A group of the newest batch in which every call committed something. */
-  group(from: number, answers: number, ts: number): { readonly message: Group; readonly segments: string[] } {
-    const { batch, calls } = this.isolate.last("Batch");
+  /** A group of a batch, the newest unless it is counted from 0, in which every call committed something. */
+  group(
+    from: number,
+    answers: number,
+    ts: number,
+    counted = -1,
+  ): { readonly message: Group; readonly segments: string[] } {
+    const sent = this.isolate.sent.filter((message) => message.type === "Batch").at(counted);
+    const { batch, calls } = sent ?? this.isolate.last("Batch");
     const segments = calls.slice(from, from + answers).map(({ udfPath }) => JSON.stringify(`did ${udfPath}`));
     const each = segments.map((_, i) => ts - answers + 1 + i);
     const message: Group = {
@@ -65,9 +71,14 @@ export class WriterWorld {
     return { message, segments };
   }
 
+  /** The writer says that the newest batch is about to end. */
+  committing(): void {
+    this.isolate.says({ type: "Committing", batch: this.isolate.last("Batch").batch });
+  }
+
   /** The writer commits and tells. */
-  commits(from: number, answers: number, ts: number): void {
-    const { message, segments } = this.group(from, answers, ts);
+  commits(from: number, answers: number, ts: number, counted = -1): void {
+    const { message, segments } = this.group(from, answers, ts, counted);
     this.starter.ts = ts;
     this.isolate.says(message, segments);
   }
