@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { errorOf, startTestStorage, type TestStorage } from "./support/test_storage.ts";
-import { chunkType, clientOf, metadata, offsetOf, resumable, spooled, TusClient } from "./support/tus.ts";
+import { chunkType, clientOf, metadata, offsetOf, spooled, TusClient } from "./support/tus.ts";
 
 const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { resumableLimits } from "../../mod/limits.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
-import { chunkType, clientOf, offsetOf, resumable, spooled, TusClient } from "./support/tus.ts";
+import { chunkType, clientOf, offsetOf, spooled, TusClient } from "./support/tus.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
