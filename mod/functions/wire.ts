@@ -91,8 +91,8 @@ export interface Batch {
 
 /**
  * Writer to main: every call of the batch has run, and the last group is about to be committed. The next batch may be sent
- * now, so that it is there when the commit is done; it begins when this one's answers have left. Not every batch is
- * followed by it.
+ * now, so that it is there when the commit is done; it begins when this one's answers have left. The commit may still fail,
+ * which the group then says. A group of one call is not announced.
  */
 export interface Committing {
   readonly type: "Committing";

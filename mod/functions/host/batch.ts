@@ -19,10 +19,7 @@ export interface Answered {
 export class Batch {
   readonly id: string;
   readonly calls: readonly PendingMutation[];
-  /** When the writer could begin with it, by the host's clock; set with `watch`. */
-  beganAt = NaN;
-  /** Exists from its beginning. */
-  watch: CallWatch | null = null;
+  #begun: { readonly at: number; readonly watch: CallWatch } | null = null;
   /** Grows with each group. */
   #answered = 0;
   /** The call for which the host ends the writer, set before it does. */
@@ -35,8 +32,13 @@ export class Batch {
 
   /** The writer has nothing to do before it any more. */
   begin(now: number): void {
-    this.beganAt = now;
-    this.watch = new CallWatch(now);
+    this.#begun = { at: now, watch: new CallWatch(now) };
+  }
+
+  /** When the writer could begin with it, by the host's clock, and how long its calls take. Throws before that. */
+  get begun(): { readonly at: number; readonly watch: CallWatch } {
+    if (this.#begun === null) throw new Error(`Batch ${this.id} has not begun`);
+    return this.#begun;
   }
 
   /** Its message, put together from the calls' own texts. */

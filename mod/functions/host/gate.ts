@@ -1,8 +1,8 @@
 /**
  * The gate between commits and snapshots: readers are pinned only while the writer has no batch, so that all readers of a
- * wave see the same commits. Batches and pins take turns: when a batch ends, the pins that waited go first, then the next
- * batch goes before any later pin. Neither side starves the other. While
- * no pin waits, a turn may be of many batches.
+ * wave see the same commits. The writer and pins take turns: when a turn of the writer ends, the pins that waited go first,
+ * then its next turn goes before any later pin. A turn is of one batch, and of more for as long as no pin waits when one
+ * ends: a pin waits for two batches at most. Neither side starves the other.
  */
 export class Gate {
   /** Whether the writer has its turn. */

@@ -51,7 +51,7 @@ export class Writer {
   readonly #restarts = new Restarts();
   /** The writer that serves; `null` before the start and from a death to the successor. */
   #isolate: Isolate | null = null;
-  /** From the sending of a batch to its last answer; outlives the writer it was sent to. */
+  /** From when the writer may begin with it to its last answer; outlives the writer it was sent to. */
   #out: Batch | null = null;
   /** Sent while the last group of `#out` is being committed, to be the next `#out`. */
   #ahead: Batch | null = null;
@@ -262,7 +262,7 @@ export class Writer {
   }
 
   #batchDone(batch: Batch): void {
-    const ms = (this.#options.clock.now() - batch.beganAt) / batch.calls.length;
+    const ms = (this.#options.clock.now() - batch.begun.at) / batch.calls.length;
     this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
     this.#out = null;
     if (this.#ahead !== null) {
@@ -282,8 +282,8 @@ export class Writer {
     this.#watchTimer = null;
     const batch = this.#out;
     const isolate = this.#isolate;
-    if (batch === null || batch.watch === null || isolate === null) return;
-    const { position, forMs } = batch.watch.look(isolate.progress(), this.#options.clock.now());
+    if (batch === null || isolate === null) return;
+    const { position, forMs } = batch.begun.watch.look(isolate.progress(), this.#options.clock.now());
     const { mutationTimeoutMs } = functionLimits;
     if (forMs <= (position === null ? SILENT_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
     if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation", mutationTimeoutMs) };
@@ -338,9 +338,10 @@ export class Writer {
   }
 
   /** Decides the fate of the batch a lost writer had, by what its successor found in the database. */
-  #settle({ lastGroup, ts }: Ready): void {
+  #settle(ready: Ready): void {
+    const { ts } = ready;
     if (this.#out !== null && this.#loss !== null) {
-      const { again, blamed } = this.#afterLastGroup(this.#out, lastGroup).afterLoss(this.#loss);
+      const { again, blamed } = this.#afterLastGroup(this.#out, ready).afterLoss(this.#loss);
       if (blamed !== null) this.#answer([blamed.call], blamed.outcome);
       const behind = (this.#ahead?.unanswered ?? []).filter(({ givenUp }) => !givenUp);
       this.#queue.putBack([...again, ...behind]);
@@ -358,30 +359,38 @@ export class Writer {
   }
 
   /** Applies the last group of the database, if nobody has told of it. Gives back the batch that was under way. */
-  #afterLastGroup(batch: Batch, text: string | null): Batch {
-    if (text === null) return batch;
+  #afterLastGroup(out: Batch, { lastGroup, ts }: Ready): Batch {
+    if (lastGroup === null) return out;
+    const ahead = this.#ahead;
+    let current = out;
     try {
-      const { message: group, segments } = parseFrameText<Group>(text);
-      const lost: PendingMutation[] = [];
-      if (group.batch === this.#ahead?.id) {
-        lost.push(...batch.skipTo(Infinity));
-        this.#out = batch = this.#ahead;
+      const { message: group, segments } = parseFrameText<Group>(lastGroup);
+      if (ahead !== null && group.batch === ahead.id) {
+        // It was begun, so everything before it had been committed.
+        this.#answerLost(out.skipTo(Infinity), ts);
+        this.#out = current = ahead;
         this.#ahead = null;
       }
-      if (group.batch !== batch.id || group.from + group.answers.length <= batch.answered) return batch;
-      // Groups between the last one received and this one were committed, but their text is gone.
-      lost.push(...batch.skipTo(group.from));
-      this.#answer(lost, failed("internal", "The mutation was committed, but its answer was lost"));
-      if (lost.length > 0) this.#options.onGap(group.ts);
+      if (group.batch !== current.id) return current;
+      if (!(group.answers.length > 0)) throw new TypeError("The last group has no answers");
+      if (group.from + group.answers.length <= current.answered) return current;
+      this.#answerLost(current.skipTo(group.from), ts);
       for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
     } catch (error) {
       this.#options.log("error", "The last group in the database cannot be read", { error });
       this.#answer(
-        [...batch.skipTo(Infinity), ...this.#ahead?.skipTo(Infinity) ?? []],
+        [...current.skipTo(Infinity), ...this.#ahead?.skipTo(Infinity) ?? []],
         failed("internal", "It is not known whether the mutation was committed"),
       );
     }
-    return batch;
+    return current;
+  }
+
+  /** Answers calls of groups that were committed between the last one received and the last one of all. */
+  #answerLost(calls: readonly PendingMutation[], ts: number): void {
+    if (calls.length === 0) return;
+    this.#answer(calls, failed("internal", "The mutation was committed, but its answer was lost"));
+    this.#options.onGap(ts);
   }
 
   #answer(calls: readonly PendingMutation[], outcome: Outcome): void {

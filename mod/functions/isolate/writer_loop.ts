@@ -23,11 +23,10 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
   for (let from = 0; from < batch.calls.length;) {
     const group = await runGroup(parts, { batch, from });
     from += group.answers;
-    const sent = parts.sender.sendText(group.text);
-    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
-    await sent;
+    await parts.sender.sendText(group.text);
+    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
   }
 }
 

@@ -138,20 +138,47 @@ for (
 }
 
 Deno.test("a last group in the database that is nonsense leaves the fate of its batch unknown, and runs nothing again", async () => {
+  const unknown = "internal: It is not known whether the mutation was committed";
+  const lost = "internal: The mutation was committed, but its answer was lost";
   for (
-    const nonsense of [{}, { answers: [{}, {}] }, { answers: [answer, answer], entries: [["poison"]] }]
+    const nonsense of [{}, { answers: [] }, { answers: [{}, {}] }, {
+      answers: [answer, answer],
+      entries: [["poison"]],
+    }]
   ) {
-    const { world, results } = await withBatch("a", "b");
-    const { batch } = world.isolate.last("Batch");
-    world.starter.lastGroup = frameText({ type: "Group", batch, from: 0, ts: 2, ...nonsense }, ["null"]);
-    world.starter.ts = 2;
+    for (const names of ["the only batch", "the first batch", "the batch sent ahead"]) {
+      const { world, results } = await withBatch("a", "b");
+      const first = world.isolate.last("Batch").batch;
+      const ahead = world.mutate("c");
+      ahead.then((answer) => results["c"] = resultOf(answer));
+      if (names !== "the only batch") world.committing();
+      const batch = names === "the batch sent ahead" ? world.isolate.last("Batch").batch : first;
+      world.starter.lastGroup = frameText({ type: "Group", batch, from: 0, ts: 2, ...nonsense }, ["null"]);
+      world.starter.ts = 2;
+      world.isolate.dies("killed");
+      await settled();
+      if (names === "the only batch") {
+        assert.deepEqual(results, { a: unknown, b: unknown });
+        assert.deepEqual(world.batch, ["c"]);
+      } else {
+        const told = names === "the first batch" ? unknown : lost;
+        assert.deepEqual(results, { a: told, b: told, c: unknown });
+        assert.equal(world.batches, 0);
+      }
+    }
+  }
+});
+
+Deno.test("a last group of no batch says nothing: what was out runs again", async () => {
+  for (const ahead of [false, true]) {
+    const { world, results } = await withBatch("a");
+    world.mutate("b");
+    if (ahead) world.committing();
+    world.starter.lastGroup = frameText({ type: "Group", from: 0, ts: 0 }, []);
     world.isolate.dies("killed");
     await settled();
-    const unknown = "internal: It is not known whether the mutation was committed";
-    assert.deepEqual(results, { a: unknown, b: unknown });
-    world.mutate("c");
-    await settled();
-    assert.deepEqual(world.batch, ["c"]);
+    assert.deepEqual(results, {});
+    assert.deepEqual(world.batch, ["a", "b"]);
   }
 });
 
@@ -214,13 +241,40 @@ Deno.test("a batch that was sent ahead runs again behind what was not committed 
 
 Deno.test("a batch that was sent ahead is the one under way when the one before it has been told", async () => {
   const { world, results } = await withBatch("a");
-  for (const path of ["b", "c"]) world.mutate(path);
+  world.mutate("b").then((answer) => results["b"] = resultOf(answer));
+  world.mutate("c");
   world.committing();
   world.commits(0, 1, 1, 0);
   world.isolate.noted = { position: 0, startedAt: 0 };
   await world.clock.advance(functionLimits.mutationTimeoutMs + 2 * isolateLimits.watchIntervalMs);
-  assert.deepEqual(results, { a: "did a" });
+  assert.deepEqual(results, { a: "did a", b: "internal: The mutation took longer than 5 s" });
   assert.deepEqual(world.batch, ["c"]);
+});
+
+Deno.test("calls of a batch sent ahead that were given up are not run when a writer is there again", async () => {
+  const { world, results } = await withBatch("a");
+  world.mutate("b").then((answer) => results["b"] = resultOf(answer));
+  world.committing();
+  world.starter.broken = "nonsense";
+  world.isolate.dies("killed");
+  await world.clock.advance(isolateLimits.startMs + 10_000);
+  for (const path of ["a", "b"]) assert.match(String(results[path]), /It is not known/);
+  world.starter.broken = null;
+  await world.clock.advance(5_000);
+  assert.equal(world.batches, 0);
+});
+
+Deno.test("a replacement that is asked for after a batch was sent ahead waits for it", async () => {
+  const { world, results } = await withBatch("a");
+  world.mutate("b").then((answer) => results["b"] = resultOf(answer));
+  world.committing();
+  const replaced = world.writer.replace(() => Promise.resolve());
+  world.commits(0, 1, 1, 0);
+  await settled();
+  assert.equal(world.starter.starts, 1);
+  world.commits(0, 1, 2, 1);
+  assert.deepEqual(await replaced, { ok: true });
+  assert.deepEqual(results, { a: "did a", b: "did b" });
 });
 
 Deno.test("a batch that was sent ahead and committed proves that the one before it was, though nobody told", async () => {

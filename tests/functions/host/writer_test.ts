@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isolateLimits } from "../../../mod/limits.ts";
+import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
 import { settled } from "./support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
@@ -217,7 +217,27 @@ Deno.test("a batch waits for readers that are being pinned, and the next pin wai
   assert.deepEqual(world.batch, ["b"]);
 });
 
-Deno.test("a commit listener that starts a wave has it pinned before the next batch", async () => {
+Deno.test("a pin waits for the batch that was sent ahead, and goes before the one behind it", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  world.mutate("b");
+  world.committing();
+  let pinned = false;
+  world.gate.pin(() => pinned = true);
+  world.commits(0, 1, 1, 0);
+  await settled();
+  assert.deepEqual([pinned, world.batch], [false, ["b"]]);
+  world.mutate("c");
+  world.committing();
+  world.commits(0, 1, 2, 1);
+  await settled();
+  assert.deepEqual([pinned, world.batch], [true, ["b"]]);
+  world.gate.unpin();
+  assert.deepEqual(world.batch, ["c"]);
+});
+
+Deno.test("with nothing ahead, a commit listener that starts a wave has it pinned before the next batch", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
@@ -244,6 +264,33 @@ Deno.test("close refuses what waits, answers what is out, and leaves no timer", 
   await closing;
   assert.match(String(resultOf(await world.mutate("c"))), /stopping/);
   assert.deepEqual([world.isolate.dead, world.clock.timers], [true, 0]);
+});
+
+Deno.test("close answers what was sent ahead as well, and gives both the time of a mutation at most", async () => {
+  for (const answers of [true, false]) {
+    const world = await started();
+    const first = world.mutate("a");
+    await settled();
+    const second = world.mutate("b");
+    world.committing();
+    const waits = world.mutate("c");
+    const closing = world.writer.close();
+    assert.match(String(resultOf(await waits)), /stopping/);
+    if (answers) {
+      world.commits(0, 1, 1, 0);
+      await settled();
+      assert.equal(world.isolate.dead, false, "closed before the batch that was sent ahead had ended");
+      world.commits(0, 1, 2, 1);
+    } else {
+      await world.clock.advance(functionLimits.mutationTimeoutMs);
+    }
+    await closing;
+    const expected = answers ? [/did a/, /did b/] : [/stopping/, /stopping/];
+    for (const [i, answer] of [first, second].entries()) {
+      assert.match(String(resultOf(await answer)), expected[i] ?? /never/);
+    }
+    assert.equal(world.clock.timers, 0);
+  }
 });
 
 Deno.test("close does not wait longer for a batch than a mutation may take", async () => {

@@ -218,7 +218,7 @@ export class TestIsolate implements AsyncDisposable {
     let told = false;
     while (answers.length < calls.length) {
       const { message, segments } = await this.next();
-      // Said once at most, when no call is left to run.
+      // Said once, before the last group.
       if (message.type === "Committing" && message.batch === batch && !told) {
         told = true;
         continue;
@@ -227,6 +227,8 @@ export class TestIsolate implements AsyncDisposable {
         throw new Error("Unexpected frame");
       }
       groups.push(message);
+      const last = message.from + message.answers.length === calls.length;
+      if (told !== (last && message.answers.length > 1)) throw new Error("Committing came at another time");
       for (const answer of message.answers) {
         const { outcome, ts, replayed } = answerFromWire(answer, segments);
         answers.push({ ...asAnswer(outcome), ts, replayed });

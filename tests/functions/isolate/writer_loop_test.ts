@@ -51,57 +51,121 @@ function failing(
   });
 }
 
+const emptyDatabase = () => {
+  const dir = Deno.makeTempDirSync();
+  const opened = new DisposableStack();
+  opened.defer(() => Deno.removeSync(dir, { recursive: true }));
+  const database = opened.use(openWriterDatabase(`${dir}/data.db`));
+  database.applySchema(schema);
+  const progress = opened.use(new ProgressFile(`${dir}/progress`));
+  const app = {
+    functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
+    tables: new Tables({ app: schema, system: new Map() }),
+  };
+  return { app, database, progress, [Symbol.dispose]: () => opened.dispose() };
+};
+
+const mutations = (count: number) =>
+  Array.from({ length: count }, (_, requestId) => ({
+    ...call("add", { text: "x" }),
+    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
+  }));
+
+/** The database, with what happens to its groups told. */
+function told(database: WriterDatabase, events: string[]): WriterDatabase {
+  return new Proxy(database, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (typeof value !== "function") return value;
+      return (...args: unknown[]) => {
+        const result: unknown = Reflect.apply(value, target, args);
+        if (key === "commitGroup" || key === "tend") events.push(key);
+        return result;
+      };
+    },
+  });
+}
+
+Deno.test("that a batch is about to end is said before its commit, its answers leave before the database is tended", async () => {
+  using parts = emptyDatabase();
+  const events: string[] = [];
+  class Noting extends KeptFrames {
+    override sendText(text: string): Promise<void> {
+      events.push(parseFrameText<Group | Committing>(text).message.type);
+      return super.sendText(text);
+    }
+  }
+  const database = told(parts.database, events);
+  for (
+    const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "tend"]], [1, [
+      "commitGroup",
+      "Group",
+      "tend",
+    ]]] as const
+  ) {
+    await runBatch({ ...parts, database, sender: new Noting() }, {
+      type: "Batch",
+      batch: `b${count}`,
+      calls: mutations(count),
+    });
+    assert.deepEqual(events.splice(0), expected);
+  }
+});
+
+Deno.test("a batch has ended when its answers have left, not before", async () => {
+  using parts = emptyDatabase();
+  const left = Promise.withResolvers<void>();
+  class Slow extends KeptFrames {
+    override sendText(text: string): Promise<void> {
+      super.sendText(text);
+      return left.promise;
+    }
+  }
+  let ended = false;
+  const sender = new Slow();
+  const run = runBatch({ ...parts, sender }, { type: "Batch", batch: "b", calls: mutations(2) }).then(() =>
+    ended = true
+  );
+  while (sender.groups.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(ended, false);
+  left.resolve();
+  await run;
+});
+
 for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
   Deno.test(`when ${method} fails, the group's calls fail and the next ones are served`, async () => {
-    const dir = Deno.makeTempDirSync();
-    try {
-      using database = openWriterDatabase(`${dir}/data.db`);
-      database.applySchema(schema);
-      using progress = new ProgressFile(`${dir}/progress`);
-      const sender = new KeptFrames();
-      const parts = {
-        app: {
-          functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
-          tables: new Tables({ app: schema, system: new Map() }),
-        },
-        progress,
-        sender,
-      };
-      const mutations = (count: number) =>
-        Array.from({ length: count }, (_, requestId) => ({
-          ...call("add", { text: "x" }),
-          replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
-        }));
-      await runBatch({ ...parts, database: failing(database, method, 1) }, {
-        type: "Batch",
-        batch: "b1",
-        calls: mutations(3),
-      });
-      const [failed, ...rest] = sender.groups;
-      const answers = failed?.answers ?? [];
-      assert.ok(answers.length >= 1);
-      for (const [, result, , replayed] of answers) {
-        assert.ok(typeof result === "object");
-        assert.deepEqual(
-          [result.kind, result.message, replayed],
-          ["internal", "The database could not commit: database or disk is full", undefined],
-        );
-      }
-      assert.deepEqual([failed?.entries, failed?.ts], [[], 0]);
-      const served = rest.flatMap(({ answers }) => answers);
-      assert.equal(answers.length + served.length, 3);
-      assert.ok(served.every(([, result]) => typeof result === "number"));
-      assert.equal(database.ts, served.length);
-      // The failed calls left no record: sent again they run.
-      sender.groups.length = 0;
-      await runBatch({ ...parts, database }, { type: "Batch", batch: "b2", calls: mutations(3) });
-      const again = sender.groups.flatMap(({ answers }) => answers);
-      assert.deepEqual(again.map(([, , , replayed = false]) => replayed), [
-        ...answers.map(() => false),
-        ...served.map(() => true),
-      ]);
-    } finally {
-      Deno.removeSync(dir, { recursive: true });
+    using opened = emptyDatabase();
+    const { database } = opened;
+    const sender = new KeptFrames();
+    const parts = { ...opened, sender };
+    await runBatch({ ...parts, database: failing(database, method, 1) }, {
+      type: "Batch",
+      batch: "b1",
+      calls: mutations(3),
+    });
+    const [failed, ...rest] = sender.groups;
+    const answers = failed?.answers ?? [];
+    assert.equal(answers.length, method === "saveRecord" ? 1 : 3);
+    for (const [, result, , replayed] of answers) {
+      assert.ok(typeof result === "object");
+      assert.deepEqual(
+        [result.kind, result.message, replayed],
+        ["internal", "The database could not commit: database or disk is full", undefined],
+      );
     }
+    assert.deepEqual([failed?.entries, failed?.ts], [[], 0]);
+    const served = rest.flatMap(({ answers }) => answers);
+    assert.equal(answers.length + served.length, 3);
+    assert.ok(served.every(([, result]) => typeof result === "number"));
+    assert.equal(database.ts, served.length);
+    // The failed calls left no record: sent again they run.
+    sender.groups.length = 0;
+    await runBatch({ ...parts, database }, { type: "Batch", batch: "b2", calls: mutations(3) });
+    const again = sender.groups.flatMap(({ answers }) => answers);
+    assert.deepEqual(again.map(([, , , replayed = false]) => replayed), [
+      ...answers.map(() => false),
+      ...served.map(() => true),
+    ]);
   });
 }
