@@ -53,7 +53,7 @@ export class BenchContext implements AsyncDisposable {
 
   /** Starts one of the control servers and returns its port. */
   async control(
-    name: "websocket_server" | "sqlite_server" | "file_server",
+    name: "websocket_server" | "sqlite_server" | "two_process_server" | "file_server",
     args: readonly string[] = [],
   ): Promise<number> {
     const dir = this.folder();
@@ -62,7 +62,8 @@ export class BenchContext implements AsyncDisposable {
         args: [
           "run",
           "--no-prompt",
-          "--allow-net=127.0.0.1",
+          `--allow-net=127.0.0.1,unix:${join(dir, "control.db.socket")}`,
+          "--allow-run=deno",
           `--allow-read=${dir}`,
           `--allow-write=${dir}`,
           fileURLToPath(new URL(`./controls/${name}.ts`, import.meta.url)),

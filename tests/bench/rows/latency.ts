@@ -1,4 +1,7 @@
-/** One client, one mutation at a time on an idle server, beside the same two-row update straight on SQLite. */
+/**
+ * One client, one mutation at a time on an idle server, beside the same two-row update straight on SQLite, and beside a
+ * bare pair of processes through which a WebSocket message reaches SQLite.
+ */
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { RawHttp } from "../support/raw_http.ts";
 import { WORKLOAD_SEED } from "../support/random.ts";
@@ -12,29 +15,30 @@ export async function latencyRows(context: BenchContext): Promise<Row[]> {
   const countMeasured = 200;
   const server = await context.server(transferFunctions);
   const sqlitePort = await context.control("sqlite_server", [String(accounts)]);
+  const pairPort = await context.control("two_process_server", [String(accounts)]);
   const load = context.load();
   await seedAccounts(server, accounts);
   using control = await RawHttp.connect(sqlitePort);
 
   const mutations: number[][] = [];
+  const pairs: number[][] = [];
   const commits: number[][] = [];
   for (let round = -1; round < rounds; round++) {
     // The first round makes the code warm and does not count.
     const count = round < 0 ? 2000 : countMeasured;
-    const mutated = await load.run("oneAtATime", {
-      port: server.port,
-      path: "/api/sync",
-      count,
-      workload: { accounts, alpha: 0, seed: WORKLOAD_SEED + round },
-    });
+    const workload = { accounts, alpha: 0, seed: WORKLOAD_SEED + round };
+    const mutated = await load.run("oneAtATime", { port: server.port, path: "/api/sync", count, workload });
+    const paired = await load.run("oneAtATime", { port: pairPort, path: "/", count, workload });
     const committed: number[] = JSON.parse((await control.post("/commits", JSON.stringify({ count }))).body);
     if (round < 0) continue;
     mutations.push(mutated);
+    pairs.push(paired);
     commits.push(committed);
   }
   const p50 = (series: number[][]) => median(series.map((values) => median(values)));
   const details = {
     mutationP50Ms: p50(mutations),
+    pairP50Ms: p50(pairs),
     mutationP99Ms: percentile(mutations.flat(), 0.99),
     commitP50Ms: p50(commits),
     commitP99Ms: percentile(commits.flat(), 0.99),
@@ -51,6 +55,13 @@ export async function latencyRows(context: BenchContext): Promise<Row[]> {
       ...shared,
       ratio: details.mutationP50Ms - details.commitP50Ms,
       target: { atMost: 0.5 },
+    },
+    {
+      name: "the same for a bare pair of processes: ms above the bare commit",
+      ...shared,
+      measured: `p50 ${details.pairP50Ms.toFixed(3)} ms`,
+      ratio: details.pairP50Ms - details.commitP50Ms,
+      target: null,
     },
   ];
 }
