@@ -168,6 +168,11 @@ export const packageLimits = {
 export const isolateLimits = {
   /** V8 heap of an isolate. */
   heapMiB: 512,
+  /**
+   * Half of what V8 keeps new objects of a writer in, at most; it grows to this under load and shrinks when idle. What
+   * hundreds of calls of a batch are made of lives until their commit: with V8's own 16 MiB it is copied several times.
+   */
+  writerSemiSpaceMiB: 64,
   /** Private writable memory of an isolate, heap included, above what the runtime itself reserves. */
   dataMiB: 1536,
   /** How often the memory of isolates is looked at where the kernel does not bound it. */

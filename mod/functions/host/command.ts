@@ -3,7 +3,7 @@
  * flags grant what the isolate needs until it has loaded the app.
  */
 import { isolateLimits } from "../../limits.ts";
-import { type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
+import { heapFlags, type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
 
 /** Memory the runtime reserves for itself before any code runs: V8 cannot start with less. */
 const RUNTIME_MIB = 640;
@@ -38,7 +38,7 @@ export const plainEntry: URL = new URL("../isolate/main.ts", import.meta.url);
 export function isolateCommand(paths: IsolatePaths): IsolateCommand {
   const own = startArguments(paths);
   const { executable, args, env } = limitedCommand(isolateLimits.dataMiB, own);
-  return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlag() } };
+  return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlags(paths.role) } };
 }
 
 /**
@@ -56,10 +56,6 @@ export function limitedCommand(
     args: ["-c", SHELL_SCRIPT, String((dataMiB + RUNTIME_MIB) * 1024), ...nice, Deno.execPath(), ...args],
     env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
   };
-}
-
-function heapFlag(): string {
-  return `--max-old-space-size=${isolateLimits.heapMiB}`;
 }
 
 function passedOn(): Record<string, string> {

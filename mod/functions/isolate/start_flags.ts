@@ -57,10 +57,17 @@ export function startArguments(paths: IsolatePaths): string[] {
     `--allow-read=${list([...read, functionsDir, sources, ...paths.packageRoots])}`,
     `--allow-write=${list(write)}`,
     net,
-    `--v8-flags=--max-old-space-size=${isolateLimits.heapMiB}`,
+    `--v8-flags=${heapFlags(role)}`,
     decodeURIComponent(paths.entry.pathname),
     socketPath,
   ];
+}
+
+/** Flags of V8, separated by commas. */
+export function heapFlags(role: IsolateRole): string {
+  const { heapMiB, writerSemiSpaceMiB } = isolateLimits;
+  const old = `--max-old-space-size=${heapMiB}`;
+  return role === "writer" ? `${old},--max-semi-space-size=${writerSemiSpaceMiB}` : old;
 }
 
 function databaseFiles(path: string): string[] {
