@@ -1,5 +1,6 @@
 /** Errors of the service itself, in the shape of the auth, admin and storage endpoints (contract: Error shapes). */
-import { MethodNotAllowedError, RateLimitedError, type ServiceError } from "../errors.ts";
+import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../errors.ts";
+import type { Log } from "./log.ts";
 
 /** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status; never cached. */
 export function errorResponse(error: ServiceError): Response {
@@ -13,4 +14,11 @@ export function errorResponse(error: ServiceError): Response {
     status: error.status,
     headers,
   });
+}
+
+/** The answer to a request that failed with this error. What is not the service's own is logged, and told to nobody. */
+export function failureResponse(error: unknown, log: Log): Response {
+  if (error instanceof ServiceError) return errorResponse(error);
+  log("error", "A request failed", { error });
+  return errorResponse(new ServiceError("internal"));
 }

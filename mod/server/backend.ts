@@ -4,6 +4,7 @@ import { AdminChannel, type LoadedSecret, runAdminCommand } from "../auth/mod.ts
 import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { CallPort } from "../functions/system_calls.ts";
+import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
 import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
@@ -11,6 +12,7 @@ import { startAccounts } from "./accounts.ts";
 import { type AppRoutes, appRoutes } from "./app_routes.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
+import { apiHeaders } from "./router.ts";
 import { loadSecret } from "./secret.ts";
 import { startScheduler } from "./scheduling.ts";
 import { AppError } from "./start_error.ts";
@@ -30,7 +32,7 @@ export interface Backend extends AsyncDisposable {
   /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
   readonly completeRoutes?: Hono;
   /** Answers the most frequent requests without a router; `null` for all others. */
-  readonly respondAtOnce?: (request: Request) => Response | null;
+  readonly respondAtOnce?: (request: Request) => Response | Promise<Response> | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
@@ -102,6 +104,7 @@ async function connect(
   const actions = new Map([...accounts.actions, ...cleaningActions({ port: schedulerPort })]);
   const callable: HostWithMainActions = new HostWithMainActions(host, actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
+  const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders });
   host.serveQueries((call) => hub.query(call));
   host.serveCtxActions(storage.actions);
   const adminChannel = await AdminChannel.open({
@@ -119,11 +122,19 @@ async function connect(
       return host.ts;
     },
     routes: new Hono()
-      .route("/", httpCalls({ hub, host: callable, authenticator, dev: config.dev }))
+      .route("/", calls.routes)
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
     completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
-    respondAtOnce: (request) => storage.readAtOnce(request),
+    respondAtOnce(request) {
+      const called = calls.respondAtOnce(request);
+      if (called === null) return storage.readAtOnce(request);
+      return called.catch((error) => {
+        const response = failureResponse(error, log);
+        for (const [name, value] of Object.entries(apiHeaders)) response.headers.set(name, value);
+        return response;
+      });
+    },
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);

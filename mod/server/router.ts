@@ -9,7 +9,7 @@ import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
-import { errorResponse } from "../kit/error_response.ts";
+import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "./version.ts";
 
@@ -55,14 +55,18 @@ export const exposeHeaders: readonly string[] = [
   "Retry-After",
 ];
 
+/** What the middleware below gives answers under `/api`, for those that do not pass through it. */
+export const apiHeaders: Readonly<Record<string, string>> = {
+  "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers": exposeHeaders.join(","),
+  "Referrer-Policy": "no-referrer",
+  "X-Content-Type-Options": "nosniff",
+};
+
 export function createRouter(parts: RouterParts): Hono {
   const app = new Hono();
   app.notFound(() => errorResponse(new ServiceError("not_found")));
-  app.onError((error) => {
-    if (error instanceof ServiceError) return errorResponse(error);
-    parts.log("error", "A request failed", { error });
-    return errorResponse(new ServiceError("internal"));
-  });
+  app.onError((error) => failureResponse(error, parts.log));
 
   // Before all middleware: the answer to a handshake must leave exactly as the platform made it.
   app.get("/api/sync", (c) => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { ServiceError } from "../../mod/errors.ts";
-import { httpCalls } from "../../mod/sync/http_calls.ts";
+import { type HttpCalls, httpCalls } from "../../mod/sync/http_calls.ts";
 import { World } from "./support/world.ts";
 
 interface Scenario {
@@ -196,37 +196,75 @@ const scenarios: Scenario[] = [
   },
 ];
 
-function appOf(dev: boolean): { readonly app: Hono; readonly world: World } {
+function appOf(dev: boolean): { readonly app: Hono; readonly calls: HttpCalls; readonly world: World } {
   const world = new World({ dev, actions: { double: ({ n }) => Number(n) * 2 } });
   world.authenticator.ended.add("s9");
   world.host.write({ a: 1 });
   const app = new Hono();
-  // What the server's router does with errors of the service.
-  app.onError((error) => {
-    if (!(error instanceof ServiceError)) throw error;
-    return Response.json(
-      { status: "error", errorMessage: error.message, errorData: { code: error.code, data: null } },
-      { status: error.status },
-    );
+  const calls = httpCalls({
+    hub: world.hub,
+    host: world.host,
+    authenticator: world.authenticator,
+    dev,
+    headers,
   });
-  app.route("/", httpCalls({ hub: world.hub, host: world.host, authenticator: world.authenticator, dev }));
-  return { app, world };
+  // What the server's router does with errors of the service.
+  app.onError(errorAnswer);
+  app.route("/", calls.routes);
+  return { app, calls, world };
+}
+
+/** Every answer of a call has them. */
+const headers = { "X-Common": "yes" };
+
+function errorAnswer(error: unknown): Response {
+  if (!(error instanceof ServiceError)) throw error;
+  return Response.json(
+    { status: "error", errorMessage: error.message, errorData: { code: error.code, data: null } },
+    { status: error.status },
+  );
 }
 
 for (
   const { name, path, body, raw, method = "POST", authorization, dev = false, status, answer } of scenarios
 ) {
   Deno.test(name, async () => {
-    const { app } = appOf(dev);
-    const response = await app.request(path, {
+    const request = new Request(`http://localhost${path}`, {
       method,
       headers: { "Content-Type": "application/json", ...(authorization !== undefined && { authorization }) },
       ...(method === "POST" && { body: raw ?? JSON.stringify(body) }),
     });
-    assert.deepEqual([response.status, await response.json()], [status, answer]);
-    assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+    const routed = await appOf(dev).app.request(request.clone());
+    const atOnce = await appOf(dev).calls.respondAtOnce(request)?.catch(errorAnswer);
+    // Whatever is not a call, or not written as one, is left to the router.
+    assert.equal(atOnce === undefined, method !== "POST" || !/^\/api\/\w+(\?|$)/.test(path));
+    for (const response of [routed, atOnce]) {
+      if (response === undefined) continue;
+      assert.deepEqual([response.status, await response.json()], [status, answer]);
+      assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
+      if (status === 200) assert.equal(response.headers.get("x-common"), "yes");
+    }
   });
 }
+
+Deno.test("HC1 only calls are answered without a router", () => {
+  const { calls } = appOf(false);
+  for (
+    const path of [
+      "/",
+      "/api",
+      "/api/quer",
+      "/api/query/",
+      "/api/query/x",
+      "/x/api/query",
+      "/api/health",
+      "/api/auth/signin",
+    ]
+  ) {
+    assert.equal(calls.respondAtOnce(new Request(`http://localhost${path}`, { method: "POST" })), null);
+  }
+  assert.equal(calls.respondAtOnce(new Request("http://localhost/api/query")), null);
+});
 
 Deno.test("HC1 a body is JSON whatever its content type says, with or without a byte order mark", async () => {
   const { app } = appOf(false);

@@ -58,7 +58,7 @@ async function serve(path: string, accounts: string): Promise<void> {
     args: ["run", "--no-prompt", ...flags, import.meta.url, path, accounts, socketPath],
   }).spawn();
   const conn = await listener.accept();
-  let client: WebSocket | null = null;
+  let client = null as WebSocket | null;
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, (request) => {
     const { socket, response } = Deno.upgradeWebSocket(request);
     client = socket;

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { type ServeConfig } from "../../../mod/server/config.ts";
+import { httpLimits } from "../../../mod/limits.ts";
 import { startBackend } from "../../../mod/server/backend.ts";
 import { Server } from "../../../mod/server/server.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
@@ -63,6 +64,38 @@ Deno.test("routes of an app, end to end", async (t) => {
   try {
     await using served = await serve({ staticDir });
     const { url } = served;
+
+    await t.step(
+      "calls, their errors and other answers of the service have the same common headers",
+      async () => {
+        const common = (response: Response) =>
+          [
+            "access-control-allow-origin",
+            "access-control-expose-headers",
+            "referrer-policy",
+            "x-content-type-options",
+          ]
+            .map((name) => response.headers.get(name));
+        const health = await fetch(`${url}/api/health`);
+        await health.body?.cancel();
+        assert(common(health).every((value) => value !== null));
+        const body = JSON.stringify({ path: "notes:texts", args: {} });
+        for (
+          const [status, path, init] of [
+            [200, "/api/query?unknown=1", { method: "POST", body }],
+            [404, "/api/query", { method: "POST", body: body.replace("texts", "nope") }],
+            [400, "/api/mutation", { method: "POST", body: "{" }],
+            [401, "/api/action", { method: "POST", body, headers: { authorization: "Bearer nobody" } }],
+            [413, "/api/query", { method: "POST", body: "x".repeat(httpLimits.callBodyBytesMax + 1) }],
+            [405, "/api/query", { method: "GET" }],
+          ] as const
+        ) {
+          const response = await fetch(`${url}${path}`, init);
+          await response.body?.cancel();
+          assert.deepEqual([response.status, common(response)], [status, common(health)], path);
+        }
+      },
+    );
 
     await t.step("a route answers with its own headers, and gets the request's", async () => {
       const response = await fetch(`${url}/who?x=1`, {
