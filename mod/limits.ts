@@ -166,11 +166,11 @@ export const packageLimits = {
 
 /** Limits of the isolates and of the queues in front of them. */
 export const isolateLimits = {
-  /** V8 heap of an isolate. */
+  /** Old generation of the V8 heap of an isolate. New objects come on top: up to three semi-spaces. */
   heapMiB: 512,
   /**
-   * Half of what V8 keeps new objects of a writer in, at most; it grows to this under load and shrinks when idle. What
-   * hundreds of calls of a batch are made of lives until their commit: with V8's own 16 MiB it is copied several times.
+   * A semi-space of a writer's V8, at most; it grows to this under load and shrinks when idle. What hundreds of calls of a
+   * batch are made of lives until their commit: in V8's own 32 MiB it is copied more often.
    */
   writerSemiSpaceMiB: 64,
   /** Private writable memory of an isolate, heap included, above what the runtime itself reserves. */

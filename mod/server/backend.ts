@@ -31,7 +31,7 @@ export interface Backend extends AsyncDisposable {
   readonly appRoutes: AppRoutes;
   /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
   readonly completeRoutes?: Hono;
-  /** Answers the most frequent requests without a router; `null` for all others. */
+  /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   readonly respondAtOnce?: (request: Request) => Response | Promise<Response> | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;

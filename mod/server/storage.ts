@@ -13,7 +13,7 @@ import {
   type StorageSettings,
 } from "../storage/mod.ts";
 import type { ServeConfig } from "./config.ts";
-import { exposeHeaders } from "./router.ts";
+import { apiHeaders } from "./router.ts";
 import { StartError } from "./start_error.ts";
 
 export interface StartStorageOptions {
@@ -48,8 +48,8 @@ export async function startStorage(
     thumbnailSizes,
     clientOf,
     extraHeaders: {
-      "Access-Control-Allow-Origin": "*",
-      "Access-Control-Expose-Headers": exposeHeaders.join(","),
+      "Access-Control-Allow-Origin": apiHeaders["Access-Control-Allow-Origin"],
+      "Access-Control-Expose-Headers": apiHeaders["Access-Control-Expose-Headers"],
     },
     log,
   });

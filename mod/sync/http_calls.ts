@@ -39,7 +39,7 @@ const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /**
  * The three calls. Errors of the service itself (a token that is not valid, a body over the limit) are thrown as
- * `ServiceError` for the router to answer.
+ * `ServiceError`, for whoever asked to answer.
  */
 export function httpCalls({ hub, host, authenticator, dev, headers }: HttpCallsOptions): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
@@ -81,11 +81,11 @@ interface Answer {
   readonly rest?: string;
 }
 
-/** The path of an absolute URL, as it stands there. */
+/** The path of an absolute URL, as it stands there; a path the router would see differently is not one of a call. */
 function plainPath(url: string): string {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const query = url.indexOf("?", start);
-  return query === -1 ? url.slice(start) : url.slice(start, query);
+  const start = url.indexOf("/", url.indexOf("://") + 4);
+  const end = url.slice(start).search(/[?#]/);
+  return end === -1 ? url.slice(start) : url.slice(start, start + end);
 }
 
 /** The call a request makes, or the outcome of one that cannot be made. */

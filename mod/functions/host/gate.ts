@@ -2,7 +2,7 @@
  * The gate between commits and snapshots: readers are pinned only while the writer has no batch, so that all readers of a
  * wave see the same commits. The writer and pins take turns: when a turn of the writer ends, the pins that waited go first,
  * then its next turn goes before any later pin. A turn is of one batch, and of more for as long as no pin waits when one
- * ends: a pin waits for two batches at most. Neither side starves the other.
+ * is about to end: a pin waits for two batches at most. Neither side starves the other.
  */
 export class Gate {
   /** Whether the writer has its turn. */

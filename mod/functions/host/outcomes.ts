@@ -11,11 +11,14 @@ export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcom
   return { ok: true, value, logLines: wire.logLines };
 }
 
-/** The answer of a mutation that a group carries. Throws like {@linkcode fromWire}. */
+/** The answer of a mutation that a group carries. Throws like {@linkcode fromWire}, and for a result that is none. */
 export function answerFromWire(
   [ts, result, logLines = [], replayed = false]: WireAnswer,
   segments: readonly string[],
 ): MutationAnswer {
+  if (typeof result !== "number" && typeof result?.kind !== "string") {
+    throw new TypeError("An answer has no result");
+  }
   const wire = typeof result === "number" ? { value: result, logLines } : { error: result, logLines };
   return { outcome: fromWire(wire, segments), ts, replayed };
 }

@@ -366,13 +366,15 @@ export class Writer {
     try {
       const { message: group, segments } = parseFrameText<Group>(lastGroup);
       if (ahead !== null && group.batch === ahead.id) {
-        // It was begun, so everything before it had been committed.
+        // It was begun, so everything before it had ended.
         this.#answerLost(out.skipTo(Infinity), ts);
         this.#out = current = ahead;
         this.#ahead = null;
       }
       if (group.batch !== current.id) return current;
-      if (!(group.answers.length > 0)) throw new TypeError("The last group has no answers");
+      if (!Number.isSafeInteger(group.from) || group.from < 0 || !(group.answers.length > 0)) {
+        throw new TypeError("The last group does not say what it answers");
+      }
       if (group.from + group.answers.length <= current.answered) return current;
       this.#answerLost(current.skipTo(group.from), ts);
       for (const { call, answer } of this.#apply(group, segments)) call.resolve(answer);
@@ -386,7 +388,7 @@ export class Writer {
     return current;
   }
 
-  /** Answers calls of groups that were committed between the last one received and the last one of all. */
+  /** Answers calls of groups that ended, committed as a rule, between the last one received and the last one of all. */
   #answerLost(calls: readonly PendingMutation[], ts: number): void {
     if (calls.length === 0) return;
     this.#answer(calls, failed("internal", "The mutation was committed, but its answer was lost"));

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { machineClock } from "../../../mod/functions/host/clock.ts";
 import { isolateCommand } from "../../../mod/functions/host/command.ts";
+import { heapFlags } from "../../../mod/functions/isolate/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/isolate.ts";
 import { type MemoryReader, residentBytes } from "../../../mod/functions/host/memory_watch.ts";
 import { ProcessStarter } from "../../../mod/functions/host/process.ts";
@@ -307,4 +308,12 @@ Deno.test("an isolate whose memory is too large when it is looked at is ended, t
   await new Promise((resolve) => setTimeout(resolve, 200));
   const states = await Promise.all([...left].map((ended) => Promise.race([ended, Promise.resolve("runs")])));
   assert.equal(states.filter((state) => state === "runs").length, 1);
+});
+
+Deno.test("the heap of new objects is larger in writers, and the old one bounded in all", () => {
+  for (const role of ["writer", "reader", "runner"] as const) {
+    const flags = heapFlags(role).split(",");
+    assert.ok(flags.includes(`--max-old-space-size=${isolateLimits.heapMiB}`));
+    assert.equal(flags.some((flag) => flag.startsWith("--max-semi-space-size=")), role === "writer");
+  }
 });

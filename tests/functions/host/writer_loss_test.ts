@@ -124,6 +124,8 @@ for (
     "a group whose entries are none": { answers: [answer, answer], entries: "poison" as never },
     "a change of no table": { answers: [answer, answer], entries: [[2, 0, [[0, "id", "", []]]]] },
     "an answer without its value": { answers: [[2, 1]] },
+    "an answer without a result": { answers: [[2]] as never },
+    "an answer whose error is none": { answers: [[2, null]] as never },
   })
 ) {
   Deno.test(`${what} is nonsense: the writer is ended and its batch runs again`, async () => {
@@ -141,27 +143,32 @@ Deno.test("a last group in the database that is nonsense leaves the fate of its 
   const unknown = "internal: It is not known whether the mutation was committed";
   const lost = "internal: The mutation was committed, but its answer was lost";
   for (
-    const nonsense of [{}, { answers: [] }, { answers: [{}, {}] }, {
-      answers: [answer, answer],
-      entries: [["poison"]],
-    }]
+    const nonsense of [
+      {},
+      { answers: [] },
+      { answers: [{}, {}] },
+      { answers: [[2], [2, null]] },
+      { answers: [answer, answer], from: undefined },
+      { answers: [answer, answer], from: -1 },
+      { answers: [answer, answer], entries: [["poison"]] },
+    ]
   ) {
-    for (const names of ["the only batch", "the first batch", "the batch sent ahead"]) {
+    for (const named of ["the only batch", "the first batch", "the batch sent ahead"]) {
       const { world, results } = await withBatch("a", "b");
       const first = world.isolate.last("Batch").batch;
       const ahead = world.mutate("c");
       ahead.then((answer) => results["c"] = resultOf(answer));
-      if (names !== "the only batch") world.committing();
-      const batch = names === "the batch sent ahead" ? world.isolate.last("Batch").batch : first;
+      if (named !== "the only batch") world.committing();
+      const batch = named === "the batch sent ahead" ? world.isolate.last("Batch").batch : first;
       world.starter.lastGroup = frameText({ type: "Group", batch, from: 0, ts: 2, ...nonsense }, ["null"]);
       world.starter.ts = 2;
       world.isolate.dies("killed");
       await settled();
-      if (names === "the only batch") {
+      if (named === "the only batch") {
         assert.deepEqual(results, { a: unknown, b: unknown });
         assert.deepEqual(world.batch, ["c"]);
       } else {
-        const told = names === "the first batch" ? unknown : lost;
+        const told = named === "the first batch" ? unknown : lost;
         assert.deepEqual(results, { a: told, b: told, c: unknown });
         assert.equal(world.batches, 0);
       }
