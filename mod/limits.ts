@@ -183,6 +183,8 @@ export const isolateLimits = {
   queuedMutationsMax: 20_000,
   /** Characters of arguments waiting for the writer. */
   queuedMutationCharsMax: 256 * MiB,
+  /** Waits between main and the writer that are spent awake while one lone mutation follows the other. */
+  awakeMs: 1,
   /** Mutations handed to the writer at once. */
   batchCallsMax: 1024,
   /** Characters of arguments handed to the writer at once. */

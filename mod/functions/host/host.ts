@@ -1,6 +1,8 @@
 /** The isolates as the rest of the server sees them: one writer, readers, action runners. */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
+import { Wakefulness } from "../../kit/wakefulness.ts";
+import { isolateLimits } from "../../limits.ts";
 import type {
   FunctionCall,
   FunctionHost,
@@ -48,6 +50,8 @@ export interface HostParts {
   readonly log: Log;
   readonly batchPrefix: string;
   readonly cores: number;
+  /** Spends short waits for the writer awake; without it main sleeps. */
+  readonly awake?: Wakefulness;
 }
 
 export class IsolateHost implements FunctionHost, AsyncDisposable {
@@ -72,7 +76,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #ctxActions: ReadonlyMap<string, MainAction> = new Map();
 
   private constructor(parts: HostParts) {
-    const { starter, clock, log, batchPrefix, cores } = parts;
+    const { starter, clock, log, batchPrefix, cores, awake } = parts;
     const gate = new Gate();
     this.#parts = parts;
     this.#writer = new Writer({
@@ -81,6 +85,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       clock,
       log,
       batchPrefix,
+      ...(awake && { awake }),
       onGroup: (entries, ts) => this.#onGroup(entries, ts),
       onGap: (ts) => {
         this.#ts = ts;
@@ -113,7 +118,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;
-    return await IsolateHost.startWith({ starter, clock: machineClock, log, batchPrefix, cores });
+    const awake = new Wakefulness(isolateLimits.awakeMs);
+    return await IsolateHost.startWith({ starter, clock: machineClock, log, batchPrefix, cores, awake });
   }
 
   /** Like {@linkcode start}, with given parts. */

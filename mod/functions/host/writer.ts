@@ -11,6 +11,7 @@
  */
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
+import type { Wakefulness } from "../../kit/wakefulness.ts";
 import { functionLimits, isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../frames.ts";
 import type { MutationAnswer, MutationCall } from "../host_port.ts";
@@ -37,6 +38,8 @@ export interface WriterOptions {
   readonly log: Log;
   /** Makes the names of batches unique over the life of the database. */
   readonly batchPrefix: string;
+  /** Waits for the writer to answer a lone call. */
+  readonly awake?: Wakefulness;
   /** Called with each committed group before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
@@ -173,6 +176,7 @@ export class Writer {
     isolate.receive(({ message, segments }) => {
       if (message.type === "Committing") return this.#sendAhead(message);
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
+      this.#options.awake?.over();
       const answered = this.#apply(message, segments);
       // The next batch leaves before the answers do: the writer works while main sends them.
       if (this.#out?.done) this.#batchDone(this.#out);
@@ -242,6 +246,7 @@ export class Writer {
     if (calls.length === 0) return null;
     const batch = new Batch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
     isolate.sendText(frameTextOfJson(batch.text));
+    if (calls.length === 1) this.#options.awake?.wait();
     return batch;
   }
 
