@@ -183,7 +183,7 @@ export const isolateLimits = {
   queuedMutationsMax: 20_000,
   /** Characters of arguments waiting for the writer. */
   queuedMutationCharsMax: 256 * MiB,
-  /** Waits between main and the writer that are spent awake while one lone mutation follows the other. */
+  /** Waits of main and the writer for one another that are spent awake while one lone mutation follows the other. */
   awakeMs: 1,
   /** Mutations handed to the writer at once. */
   batchCallsMax: 1024,

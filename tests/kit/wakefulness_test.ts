@@ -21,7 +21,7 @@ function world(cores = 2) {
     awake.over();
     return turned;
   };
-  return { wait, turn, turns };
+  return { wait, turn, turns, clock, awake };
 }
 
 Deno.test("a short wait is spent awake when the one before it was short", () => {
@@ -48,6 +48,24 @@ Deno.test("waits that follow one another directly turn the loop once a turn", ()
   wait(0.5);
   for (let i = 0; i < 10; i++) wait(0.1);
   assert.ok(turns.length <= 1, String(turns.length));
+});
+
+Deno.test("short waits far from one another are slept through", () => {
+  const { wait, clock } = world();
+  for (let i = 0; i < 5; i++) {
+    assert.equal(wait(0.4), 0);
+    clock.now += 2;
+  }
+});
+
+Deno.test("a turn that is still to come does not keep the wait after a long one awake", () => {
+  const { wait, turns, clock, awake } = world();
+  wait(0.5);
+  awake.wait();
+  clock.now += 5;
+  awake.over();
+  assert.equal(turns.length, 1);
+  assert.ok(wait(0.5) <= 1);
 });
 
 Deno.test("with a single processor nobody stays awake", () => {

@@ -38,8 +38,8 @@ export interface WriterOptions {
   readonly log: Log;
   /** Makes the names of batches unique over the life of the database. */
   readonly batchPrefix: string;
-  /** Waits for the writer to answer a lone call. */
-  readonly awake?: Wakefulness;
+  /** Spends the wait for the answer to a lone call awake. */
+  readonly awake?: Pick<Wakefulness, "wait" | "over">;
   /** Called with each committed group before its answers resolve. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
@@ -246,13 +246,13 @@ export class Writer {
     if (calls.length === 0) return null;
     const batch = new Batch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
     isolate.sendText(frameTextOfJson(batch.text));
-    if (calls.length === 1) this.#options.awake?.wait();
     return batch;
   }
 
   #begin(batch: Batch): void {
     batch.begin(this.#options.clock.now());
     this.#out = batch;
+    if (batch.calls.length === 1) this.#options.awake?.wait();
   }
 
   /** Tells of a group's commits and gives back the answers of its calls. Throws for a group that is not awaited. */
@@ -300,6 +300,7 @@ export class Writer {
     this.#isolate = null;
     this.#watchTimer?.cancel();
     this.#watchTimer = null;
+    this.#options.awake?.over();
     this.#loss = death;
     this.#options.log("warn", "The writer ended", { cause: death.cause, detail: death.detail });
     if (this.#closing) this.#onIdle?.();

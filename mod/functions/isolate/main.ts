@@ -10,6 +10,8 @@ import {
   type ReaderDatabase,
   type WriterDatabase,
 } from "../../engine/mod.ts";
+import { Wakefulness } from "../../kit/wakefulness.ts";
+import { isolateLimits } from "../../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../frames.ts";
 import type { SystemModule } from "../system_module.ts";
 import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire.ts";
@@ -144,11 +146,12 @@ interface Parts {
 
 /** Serves until main closes the socket. */
 async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
+  const untilNext = new Wakefulness(isolateLimits.awakeMs);
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress });
   for await (const frame of frames) {
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {
-      await runBatch({ app, database: database.writer, progress, sender }, message);
+      await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       await runWave({ app, database: database.reader, progress, sender }, message);
     } else if (database.role === "runner" && isForRunner(message)) {

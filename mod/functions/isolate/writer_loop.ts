@@ -1,7 +1,7 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import type { WriterDatabase } from "../../engine/mod.ts";
 import { engineLimits, isolateLimits } from "../../limits.ts";
-import { Wakefulness } from "../../kit/wakefulness.ts";
+import type { Wakefulness } from "../../kit/wakefulness.ts";
 import { type FrameSender, frameText } from "../frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../wire.ts";
 import { EntryPacker } from "../wire_entry.ts";
@@ -17,14 +17,13 @@ export interface WriterParts {
   readonly database: WriterDatabase;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
+  /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
+  readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
 }
-
-/** From the answer of a lone call to the next batch: a caller who calls one by one is back soon. */
-const untilNext = new Wakefulness(isolateLimits.awakeMs);
 
 /** Runs a batch: one group, or several when it takes long. */
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
-  untilNext.over();
+  parts.untilNext?.over();
   for (let from = 0; from < batch.calls.length;) {
     const group = await runGroup(parts, { batch, from });
     from += group.answers;
@@ -33,7 +32,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     await parts.sender.sendText(group.text);
     if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
   }
-  if (batch.calls.length === 1) untilNext.wait();
+  if (batch.calls.length === 1) parts.untilNext?.wait();
 }
 
 /** Characters of one changed document in an entry, more or less. */

@@ -86,6 +86,26 @@ Deno.test("no batch is sent ahead when nothing waits, when a reader waits to be 
   assert.deepEqual(world.batch, ["c"]);
 });
 
+Deno.test("the wait for a lone call begins with its batch and is over with its answer or its writer", async () => {
+  const world = await started();
+  world.mutate("a");
+  await settled();
+  assert.deepEqual(world.waits, ["wait"]);
+  world.mutate("b");
+  world.committing();
+  assert.deepEqual(world.waits, ["wait"], "the batch that was sent ahead has not begun");
+  world.commits(0, 1, 1, 0);
+  assert.deepEqual(world.waits.splice(0), ["wait", "over", "wait"]);
+  for (const path of ["c", "d"]) world.mutate(path);
+  world.commits(0, 1, 2, 1);
+  await settled();
+  assert.deepEqual(world.batch, ["c", "d"]);
+  assert.deepEqual(world.waits.splice(0), ["over"], "two calls are not a lone one");
+  world.isolate.dies("killed");
+  await settled();
+  assert.equal(world.waits[0], "over");
+});
+
 Deno.test("commits are told before their answers resolve, group by group", async () => {
   const world = await started();
   for (const path of ["a", "b", "c"]) world.mutate(path);

@@ -112,6 +112,23 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
   }
 });
 
+Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
+  using parts = emptyDatabase();
+  const events: string[] = [];
+  class Noting extends KeptFrames {
+    override sendText(text: string): Promise<void> {
+      events.push(parseFrameText<Group | Committing>(text).message.type);
+      return super.sendText(text);
+    }
+  }
+  const untilNext = { wait: () => events.push("wait"), over: () => events.push("over") };
+  const work = { ...parts, sender: new Noting(), untilNext };
+  await runBatch(work, { type: "Batch", batch: "b1", calls: mutations(1) });
+  assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
+  await runBatch(work, { type: "Batch", batch: "b2", calls: mutations(3) });
+  assert.deepEqual(events, ["over", "Committing", "Group"]);
+});
+
 Deno.test("a batch has ended when its answers have left, not before", async () => {
   using parts = emptyDatabase();
   const left = Promise.withResolvers<void>();

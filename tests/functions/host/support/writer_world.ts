@@ -19,12 +19,15 @@ export class WriterWorld {
   /** What was told, in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
   readonly told: string[] = [];
   readonly warnings: string[] = [];
+  /** Waits that may be spent awake, as they begin and end. */
+  readonly waits: ("wait" | "over")[] = [];
   readonly writer = new Writer({
     starter: this.starter,
     gate: this.gate,
     clock: this.clock,
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
+    awake: { wait: () => this.waits.push("wait"), over: () => this.waits.push("over") },
     onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
     onGap: (ts) => this.told.push(`gap ${ts}`),
   });
