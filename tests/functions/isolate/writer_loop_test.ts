@@ -27,6 +27,21 @@ class KeptFrames extends FrameSender {
   }
 }
 
+/** A sender that notes the type of what is sent among other events. */
+class NotedFrames extends KeptFrames {
+  readonly #events: string[];
+
+  constructor(events: string[]) {
+    super();
+    this.#events = events;
+  }
+
+  override sendText(text: string): Promise<void> {
+    this.#events.push(parseFrameText<Group | Committing>(text).message.type);
+    return super.sendText(text);
+  }
+}
+
 const schema = schemaDefinition(defineSchema({ notes: defineTable({ text: z.string() }) })) ?? assert.fail();
 const add = functionSpec(mutation({
   handler: (ctx, { text }) => ctx.db.insert("notes", { text }),
@@ -89,12 +104,6 @@ function told(database: WriterDatabase, events: string[]): WriterDatabase {
 Deno.test("that a batch is about to end is said before its commit, its answers leave before the database is tended", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  class Noting extends KeptFrames {
-    override sendText(text: string): Promise<void> {
-      events.push(parseFrameText<Group | Committing>(text).message.type);
-      return super.sendText(text);
-    }
-  }
   const database = told(parts.database, events);
   for (
     const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "tend"]], [1, [
@@ -103,7 +112,7 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
       "tend",
     ]]] as const
   ) {
-    await runBatch({ ...parts, database, sender: new Noting() }, {
+    await runBatch({ ...parts, database, sender: new NotedFrames(events) }, {
       type: "Batch",
       batch: `b${count}`,
       calls: mutations(count),
@@ -115,14 +124,8 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
 Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  class Noting extends KeptFrames {
-    override sendText(text: string): Promise<void> {
-      events.push(parseFrameText<Group | Committing>(text).message.type);
-      return super.sendText(text);
-    }
-  }
   const untilNext = { wait: () => events.push("wait"), over: () => events.push("over") };
-  const work = { ...parts, sender: new Noting(), untilNext };
+  const work = { ...parts, sender: new NotedFrames(events), untilNext };
   await runBatch(work, { type: "Batch", batch: "b1", calls: mutations(1) });
   assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
   await runBatch(work, { type: "Batch", batch: "b2", calls: mutations(3) });
