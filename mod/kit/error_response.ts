@@ -2,9 +2,12 @@
 import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../errors.ts";
 import type { Log } from "./log.ts";
 
-/** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status; never cached. */
-export function errorResponse(error: ServiceError): Response {
-  const headers = new Headers({ "Cache-Control": "no-store" });
+/** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status and further headers; never cached. */
+export function errorResponse(
+  error: ServiceError,
+  further: Readonly<Record<string, string>> = {},
+): Response {
+  const headers = new Headers({ ...further, "Cache-Control": "no-store" });
   if (error instanceof RateLimitedError) {
     headers.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1000)));
   }
@@ -17,8 +20,12 @@ export function errorResponse(error: ServiceError): Response {
 }
 
 /** The answer to a request that failed with this error. What is not the service's own is logged, and told to nobody. */
-export function failureResponse(error: unknown, log: Log): Response {
-  if (error instanceof ServiceError) return errorResponse(error);
+export function failureResponse(
+  error: unknown,
+  log: Log,
+  further: Readonly<Record<string, string>> = {},
+): Response {
+  if (error instanceof ServiceError) return errorResponse(error, further);
   log("error", "A request failed", { error });
-  return errorResponse(new ServiceError("internal"));
+  return errorResponse(new ServiceError("internal"), further);
 }

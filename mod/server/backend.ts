@@ -4,7 +4,6 @@ import { AdminChannel, type LoadedSecret, runAdminCommand } from "../auth/mod.ts
 import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { CallPort } from "../functions/system_calls.ts";
-import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
 import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
@@ -104,7 +103,7 @@ async function connect(
   const actions = new Map([...accounts.actions, ...cleaningActions({ port: schedulerPort })]);
   const callable: HostWithMainActions = new HostWithMainActions(host, actions);
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
-  const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders });
+  const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders, log });
   host.serveQueries((call) => hub.query(call));
   host.serveCtxActions(storage.actions);
   const adminChannel = await AdminChannel.open({
@@ -126,15 +125,7 @@ async function connect(
       .route("/api/auth", accounts.routes)
       .route("/api/storage", storage.routes),
     completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
-    respondAtOnce(request) {
-      const called = calls.respondAtOnce(request);
-      if (called === null) return storage.readAtOnce(request);
-      return called.catch((error) => {
-        const response = failureResponse(error, log);
-        for (const [name, value] of Object.entries(apiHeaders)) response.headers.set(name, value);
-        return response;
-      });
-    },
+    respondAtOnce: (request) => calls.respondAtOnce(request) ?? storage.readAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);

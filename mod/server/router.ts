@@ -46,7 +46,7 @@ const commonHeaders = {
 } as const;
 
 /** What scripts of other origins may see of an answer, beside what every browser shows them. */
-export const exposeHeaders: readonly string[] = [
+const exposeHeaders: readonly string[] = [
   "Accept-Ranges",
   "Content-Disposition",
   "Content-Length",

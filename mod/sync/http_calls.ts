@@ -5,6 +5,8 @@ import { MethodNotAllowedError, ServiceError } from "../errors.ts";
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import { errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
+import { failureResponse } from "../kit/error_response.ts";
+import type { Log } from "../kit/log.ts";
 import { requestText } from "../kit/request_text.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
@@ -21,6 +23,7 @@ export interface HttpCallsOptions {
   readonly dev: boolean;
   /** What every answer has beside its type. */
   readonly headers: Readonly<Record<string, string>>;
+  readonly log: Log;
 }
 
 export interface HttpCalls {
@@ -28,7 +31,7 @@ export interface HttpCalls {
   readonly routes: Hono;
   /**
    * Answers a call without a router and its middleware, which take about a tenth of the time of a small call. `null` for
-   * every other request. Rejects like the routes throw.
+   * every other request. Never rejects: where the routes throw, the error is answered.
    */
   readonly respondAtOnce: (request: Request) => Promise<Response> | null;
 }
@@ -38,10 +41,10 @@ const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /**
- * The three calls. Errors of the service itself (a token that is not valid, a body over the limit) are thrown as
- * `ServiceError`, for whoever asked to answer.
+ * The three calls. The routes throw errors of the service itself (a token that is not valid, a body over the limit) as
+ * `ServiceError` for the router to answer.
  */
-export function httpCalls({ hub, host, authenticator, dev, headers }: HttpCallsOptions): HttpCalls {
+export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpCallsOptions): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
   const respond = async (
     request: Request,
@@ -70,7 +73,8 @@ export function httpCalls({ hub, host, authenticator, dev, headers }: HttpCallsO
     routes,
     respondAtOnce(request) {
       if (request.method !== "POST") return null;
-      return calls.get(plainPath(request.url))?.(request) ?? null;
+      const call = calls.get(plainPath(request.url));
+      return call?.(request).catch((error) => failureResponse(error, log, headers)) ?? null;
     },
   };
 }

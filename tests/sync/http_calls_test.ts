@@ -196,7 +196,15 @@ const scenarios: Scenario[] = [
   },
 ];
 
-function appOf(dev: boolean): { readonly app: Hono; readonly calls: HttpCalls; readonly world: World } {
+interface Setup {
+  readonly app: Hono;
+  readonly calls: HttpCalls;
+  readonly world: World;
+  readonly logged: string[];
+}
+
+function appOf(dev: boolean): Setup {
+  const logged: string[] = [];
   const world = new World({ dev, actions: { double: ({ n }) => Number(n) * 2 } });
   world.authenticator.ended.add("s9");
   world.host.write({ a: 1 });
@@ -207,11 +215,12 @@ function appOf(dev: boolean): { readonly app: Hono; readonly calls: HttpCalls; r
     authenticator: world.authenticator,
     dev,
     headers,
+    log: (level, message) => logged.push(`${level} ${message}`),
   });
   // What the server's router does with errors of the service.
   app.onError(errorAnswer);
   app.route("/", calls.routes);
-  return { app, calls, world };
+  return { app, calls, world, logged };
 }
 
 /** Every answer of a call has them. */
@@ -235,19 +244,31 @@ for (
       ...(method === "POST" && { body: raw ?? JSON.stringify(body) }),
     });
     const routed = await appOf(dev).app.request(request.clone());
-    const atOnce = await appOf(dev).calls.respondAtOnce(request)?.catch(errorAnswer);
+    const atOnce = await appOf(dev).calls.respondAtOnce(request);
     // Whatever is not a call, or not written as one, is left to the router.
-    assert.equal(atOnce === undefined, method !== "POST" || !/^\/api\/\w+(\?|$)/.test(path));
+    assert.equal(atOnce === null, method !== "POST" || !/^\/api\/\w+(\?|$)/.test(path));
     for (const response of [routed, atOnce]) {
-      if (response === undefined) continue;
+      if (response === null) continue;
       assert.deepEqual([response.status, await response.json()], [status, answer]);
       assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
-      // Errors of the service itself are answered by whoever asked.
-      const ours = status === 401 || status === 405 || status === 413;
-      assert.equal(response.headers.get("x-common"), ours ? null : "yes");
+      // Errors that routes throw get their headers from the router.
+      const thrown = response === routed && (status === 401 || status === 405 || status === 413);
+      assert.equal(response.headers.get("x-common"), thrown ? null : "yes");
     }
   });
 }
+
+Deno.test("HC1 an error nobody foresaw is logged, and answered without its text", async () => {
+  const { calls, world, logged } = appOf(false);
+  world.host.act = () => Promise.reject(new Error("the disk is on fire"));
+  const body = JSON.stringify({ path: "double", args: { n: 4 } });
+  const request = new Request("http://localhost/api/action", { method: "POST", body });
+  const response = await calls.respondAtOnce(request) ?? assert.fail();
+  assert.equal(response.status, 500);
+  assert.equal(response.headers.get("x-common"), "yes");
+  assert.doesNotMatch(await response.text(), /fire/);
+  assert.deepEqual(logged, ["error A request failed"]);
+});
 
 Deno.test("HC1 only calls are answered without a router", () => {
   const { calls } = appOf(false);

@@ -63,6 +63,7 @@ async function runGroup(
     progress.idle();
     // For a lone call telling would take longer than what it saves.
     if (begun > 1 && from + begun === batch.calls.length) {
+      // When it cannot leave, neither can the group, whose sending is awaited.
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
