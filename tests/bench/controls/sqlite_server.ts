@@ -3,41 +3,12 @@
  * transfer, `POST /commits` with `{count}` measures that many in the process itself. Ends when its input ends.
  * Arguments: the database's path and the number of accounts.
  */
-import { DatabaseSync } from "node:sqlite";
+import { bareTransfers } from "./bare_transfers.ts";
 
 const [path, accounts] = Deno.args;
 if (path === undefined || accounts === undefined) throw new TypeError("A path and a number are needed");
 
-const database = new DatabaseSync(path);
-database.exec(
-  "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;" +
-    "CREATE TABLE accounts (number INTEGER PRIMARY KEY, balance REAL NOT NULL)",
-);
-const insert = database.prepare("INSERT INTO accounts VALUES (?, 1e9)");
-database.exec("BEGIN");
-for (let number = 0; number < Number(accounts); number++) insert.run(number);
-database.exec("COMMIT");
-
-const read = database.prepare("SELECT balance FROM accounts WHERE number = ?");
-const write = database.prepare("UPDATE accounts SET balance = ? WHERE number = ?");
-const begin = database.prepare("BEGIN IMMEDIATE");
-const commit = database.prepare("COMMIT");
-
-interface Transfer {
-  readonly from_id: number;
-  readonly to_id: number;
-  readonly amount: number;
-}
-
-function transfer({ from_id: from, to_id: to, amount }: Transfer): void {
-  begin.run();
-  const source = Number(read.get(from)?.balance);
-  const target = Number(read.get(to)?.balance);
-  if (!(source >= amount)) throw new Error("The balance is too low");
-  write.run(source - amount, from);
-  write.run(target + amount, to);
-  commit.run();
-}
+const transfer = bareTransfers(path, Number(accounts));
 
 /** Milliseconds of each of `count` transfers. */
 function measure(count: number): number[] {

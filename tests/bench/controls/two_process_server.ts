@@ -4,7 +4,7 @@
  * Ends when its input ends. Arguments: the database's path and the number of accounts; a third one, the path of a
  * socket, is given to the second process.
  */
-import { DatabaseSync } from "node:sqlite";
+import { bareTransfers, type Transfer } from "./bare_transfers.ts";
 
 const [path, accounts, socketPath] = Deno.args;
 if (path === undefined || accounts === undefined) throw new TypeError("A path and a number are needed");
@@ -16,33 +16,16 @@ const buffer = new Uint8Array(65_536);
 interface Mutation {
   readonly type: string;
   readonly requestId: number;
-  readonly args: { readonly from_id: number; readonly to_id: number; readonly amount: number };
+  readonly args: Transfer;
 }
 
 /** The second process: one transfer for each message. */
-async function transfer(path: string, socketPath: string): Promise<void> {
-  const database = new DatabaseSync(path);
-  database.exec(
-    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;" +
-      "CREATE TABLE accounts (number INTEGER PRIMARY KEY, balance REAL NOT NULL)",
-  );
-  const insert = database.prepare("INSERT INTO accounts VALUES (?, 1e9)");
-  database.exec("BEGIN");
-  for (let number = 0; number < Number(accounts); number++) insert.run(number);
-  database.exec("COMMIT");
-  const read = database.prepare("SELECT balance FROM accounts WHERE number = ?");
-  const write = database.prepare("UPDATE accounts SET balance = ? WHERE number = ?");
-  const begin = database.prepare("BEGIN IMMEDIATE");
-  const commit = database.prepare("COMMIT");
+async function runTransfers(path: string, socketPath: string): Promise<void> {
+  const run = bareTransfers(path, Number(accounts));
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   for (let size = await conn.read(buffer); size !== null; size = await conn.read(buffer)) {
     const { requestId, args }: Mutation = JSON.parse(decoder.decode(buffer.subarray(0, size)));
-    begin.run();
-    const source = Number(read.get(args.from_id)?.balance);
-    const target = Number(read.get(args.to_id)?.balance);
-    write.run(source - args.amount, args.from_id);
-    write.run(target + args.amount, args.to_id);
-    commit.run();
+    run(args);
     const answer = { type: "MutationResponse", requestId, success: true, result: null, ts: 1, logLines: [] };
     await conn.write(encoder.encode(JSON.stringify(answer)));
   }
@@ -79,5 +62,5 @@ async function serve(path: string, accounts: string): Promise<void> {
 }
 
 if (socketPath === undefined) await serve(path, accounts);
-else await transfer(path, socketPath);
+else await runTransfers(path, socketPath);
 Deno.exit(0);
