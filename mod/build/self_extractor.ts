@@ -1,4 +1,5 @@
 /** Shell scripts that unpack the server into a cache folder and turn into it. */
+import { runtimeEnvironment } from "../kit/runtime_environment.ts";
 
 /** Versions that nobody has started for this long are removed when another is unpacked. */
 const KEPT_DAYS = 90;
@@ -98,7 +99,10 @@ touch "$home/complete" 2>/dev/null || :
 `;
 }
 
-const START = `export DENO_DIR="$home/cache" DENO_NO_UPDATE_CHECK=1 NPM_CONFIG_REGISTRY=${REGISTRY}
+const SETTINGS = Object.entries(runtimeEnvironment).map(([name, value]) => `${name}=${value}`).join(" ");
+
+const START =
+  `export DENO_DIR="$home/cache" DENO_NO_UPDATE_CHECK=1 NPM_CONFIG_REGISTRY=${REGISTRY} ${SETTINGS}
 exec "$home/deno" run --quiet --no-prompt --no-remote --cached-only --frozen --config "$home/app/deno.json" -P=serve \\
   "$home/app/cli.ts" "$@"
 `;

@@ -2,6 +2,7 @@
  * The command that starts an isolate: its flags, its environment, its limits. The executable is the one that runs main; the
  * flags grant what the isolate needs until it has loaded the app.
  */
+import { runtimeEnvironment } from "../../kit/runtime_environment.ts";
 import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "../isolate/start_flags.ts";
 
@@ -54,7 +55,7 @@ export function limitedCommand(
   return {
     executable: "sh",
     args: ["-c", SHELL_SCRIPT, String((dataMiB + RUNTIME_MIB) * 1024), ...nice, Deno.execPath(), ...args],
-    env: { ...passedOn(), NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
+    env: { ...passedOn(), ...runtimeEnvironment, NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
   };
 }
 

@@ -1,5 +1,6 @@
 /** The server under test: a real process started as an operator starts it. */
 import { join } from "node:path";
+import { runtimeEnvironment } from "../../../mod/kit/runtime_environment.ts";
 import { Child, projectDir } from "./child.ts";
 import { RawHttp } from "./raw_http.ts";
 
@@ -56,6 +57,8 @@ export class ServerProcess implements AsyncDisposable {
         join(projectDir, options.functions),
         ...options.flags ?? [],
       ],
+      // As `deno task serve` sets it.
+      env: { ...runtimeEnvironment },
     });
     try {
       const [, port] = await child.line(/https?:\/\/[\w.[\]:-]*?:(\d+)/, START_MS);
