@@ -4,7 +4,7 @@
  */
 import type { CommitEntry, ReadSet } from "../engine/types.ts";
 import type { AuthScope, Identity } from "./identity.ts";
-import type { Outcome } from "./outcome.ts";
+import type { CallError, Outcome } from "./outcome.ts";
 
 /** What a function is and who may call it. */
 export interface FunctionInfo {
@@ -35,6 +35,8 @@ export interface FunctionCall {
 export interface MutationCall extends FunctionCall {
   /** Absent for HTTP calls and sockets without Connect, which are not de-duplicated. */
   readonly replay?: ReplayKey;
+  /** It has failed already: no function runs, the failure is recorded and answered unless another answer is recorded. */
+  readonly failedWith?: CallError;
 }
 
 export interface MutationAnswer {

@@ -79,6 +79,7 @@ export interface WireCall {
 
 export interface WireMutation extends WireCall {
   readonly replay?: ReplayKey;
+  readonly failedWith?: CallError;
 }
 
 /** Main to writer: run these mutations in order, committing in groups. */

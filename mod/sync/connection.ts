@@ -1,5 +1,5 @@
 /** One socket's loop: what each message does, in the order received, until the socket ends. */
-import type { FunctionHost } from "../functions/host_port.ts";
+import type { FunctionHost, MutationCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import { socketLimits } from "../limits.ts";
 import type { Action, Authenticate, ClientMessage, Mutation } from "../protocol/client_messages.ts";
@@ -241,12 +241,15 @@ export class Connection implements View {
     const { host, dev } = this.#port;
     const { identity, sessionId } = this.state;
     const refusal = refuseCall({ udfPath, args });
-    if (refusal !== null) {
+    if (refusal !== null && sessionId === null) {
       const answer = { outcome: refusal, ts: host.ts, replayed: false };
       this.#send(mutationResponseFrame(requestId, { answer, dev }));
       return;
     }
-    const call = { udfPath, args, identity, origin: "client" } as const;
+    const call: MutationCall = refusal?.ok === false
+      // Path and arguments stay here: they may be what is too large.
+      ? { udfPath: "", args: {}, identity, origin: "client", failedWith: refusal.error }
+      : { udfPath, args, identity, origin: "client" };
     this.state.callsInFlight++;
     const answer = await host.mutate(
       sessionId === null ? call : { ...call, replay: { sessionId, requestId } },

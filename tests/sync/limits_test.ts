@@ -419,6 +419,7 @@ Deno.test("arguments over their limit are an error of that call alone, however t
   // Six characters each as JSON text.
   const escaped = "\u0001".repeat(Math.ceil(argsCharsMax / 6));
   socket.tell({ type: "Mutation", requestId: 2, udfPath: "nothing", args: { text: escaped } });
+  await settle();
   assert.deepEqual(socket.frames.pop(), failure("MutationResponse", 2, escaped.length * 6 + envelope));
   socket.add(0, "get", { text: "x".repeat(argsCharsMax) });
   await settle();

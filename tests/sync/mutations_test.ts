@@ -188,10 +188,27 @@ Deno.test("MU2 arguments no function can take fail the call, not the socket", as
   socket.raw('{"type":"Action","requestId":2,"udfPath":"set","args":{"a":[[1e999]]}}');
   await settle();
   assert.deepEqual(
-    socket.frames.map((frame) => "errorMessage" in frame && frame.errorMessage),
+    [...socket.all("MutationResponse"), ...socket.all("ActionResponse")]
+      .map((frame) => "errorMessage" in frame && frame.errorMessage),
     ["args.a: number out of range", "args.a[0][0]: number out of range"],
   );
   assert.equal(socket.closedWith, null);
+});
+
+Deno.test("SG7 MU3 arguments no function can take fail in their turn, and are recorded like any other error", async () => {
+  const world = new World();
+  const [one, two] = [world.connected(), world.connected()];
+  const unfit = '{"type":"Mutation","requestId":1,"udfPath":"set","args":{"a":1e999}}';
+  one.mutate(0, "set", { key: "a", value: 1 });
+  one.raw(unfit);
+  await settle();
+  assert.deepEqual(one.all("MutationResponse").map(({ requestId }) => requestId), [0, 1]);
+  two.mutate(1, "set", { key: "a", value: 2 });
+  two.raw(unfit);
+  await settle();
+  const recorded = one.all("MutationResponse").at(1);
+  assert.deepEqual(two.all("MutationResponse"), [recorded, recorded]);
+  assert.equal(world.host.mutationRuns, 1);
 });
 
 Deno.test("WS10 an action is answered without a ts and owes no Transition", async () => {

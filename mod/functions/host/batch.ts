@@ -5,7 +5,7 @@ import type { Group } from "../wire.ts";
 import { CallWatch } from "./call_watch.ts";
 import type { Death } from "./isolate.ts";
 import type { PendingMutation } from "./mutation_queue.ts";
-import { answerFromWire, endedIsolate } from "./outcomes.ts";
+import { answerFromWire, endedIsolate, failedCallText } from "./outcomes.ts";
 
 /** A call that was running each of these many times when its isolate was lost is taken for the cause. */
 export const RUNS_LOST_MAX = 3;
@@ -91,7 +91,8 @@ export class Batch {
 
   /**
    * After the loss of the writer, once it is known which groups were committed: the unanswered calls that run again, in
-   * order, and the one that was the cause.
+   * order, and the one that was the cause. One whose failure has to be recorded is sent again too, to fail: its answer
+   * waits until that is committed, and so do its duplicates.
    */
   afterLoss(
     death: Death,
@@ -109,6 +110,11 @@ export class Batch {
         ? endedIsolate("mutation", death.detail)
         : null);
     if (outcome === null) return { again, blamed: null };
+    if (running.recordsFailure && !outcome.ok) {
+      const text = failedCallText(running.text, outcome.error);
+      const failing = { ...running, text, recordsFailure: false, runsLost: 0 };
+      return { again: again.map((call) => call === running ? failing : call), blamed: null };
+    }
     return { again: again.filter((call) => call !== running), blamed: { call: running, outcome } };
   }
 }

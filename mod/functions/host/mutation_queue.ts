@@ -7,6 +7,8 @@ export interface PendingMutation {
   readonly text: string;
   readonly queuedAt: number;
   readonly resolve: (answer: MutationAnswer) => void;
+  /** Whether a failure that ends its run from outside has to be recorded still, for when it is sent again. */
+  readonly recordsFailure: boolean;
   /** Times its isolate was lost while it ran. The writer counts; past a bound it is to blame itself. */
   runsLost: number;
   /** Set when its caller was told that its fate is not known: it must not run again. */

@@ -1,6 +1,6 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
 import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
-import { failed, type Outcome } from "../outcome.ts";
+import { type CallError, failed, type Outcome } from "../outcome.ts";
 import type { WireAnswer, WireCall, WireMutation, WireOutcome } from "../wire.ts";
 
 /** The outcome a frame carries. Throws `RangeError` when it names a segment the frame does not have. */
@@ -32,10 +32,17 @@ export function toWire(outcome: Outcome): { readonly wire: WireOutcome; readonly
 /** A call's JSON text, made once: it is measured, kept in queues and put into frames as it is. */
 export function callText(call: FunctionCall | MutationCall): string {
   const { udfPath, args, identity, origin } = call;
-  const wire: WireCall | WireMutation = "replay" in call && call.replay !== undefined
-    ? { udfPath, args, identity, origin, replay: call.replay }
-    : { udfPath, args, identity, origin };
-  return JSON.stringify(wire);
+  if (!("replay" in call) || call.replay === undefined) {
+    return JSON.stringify({ udfPath, args, identity, origin } satisfies WireCall);
+  }
+  const wire = { udfPath, args, identity, origin, replay: call.replay } satisfies WireMutation;
+  const text = JSON.stringify(wire);
+  return call.failedWith === undefined ? text : failedCallText(text, call.failedWith);
+}
+
+/** The text of a mutation that is not to run: its failure is to be recorded. `text` is what {@linkcode callText} made. */
+export function failedCallText(text: string, error: CallError): string {
+  return `${text.slice(0, -1)},"failedWith":${JSON.stringify(error)}}`;
 }
 
 /** The outcome of a call that a full queue refused. */

@@ -108,7 +108,9 @@ export class Writer {
       return promise;
     }
     const queuedAt = this.#options.clock.now();
-    if (this.#queue.push({ text, queuedAt, resolve, runsLost: 0, givenUp: false })) this.#next();
+    const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
+    const pending = { text, queuedAt, resolve, recordsFailure, runsLost: 0, givenUp: false };
+    if (this.#queue.push(pending)) this.#next();
     else refuse(overloaded(`${this.#queue.size} mutations are waiting`));
     return promise;
   }

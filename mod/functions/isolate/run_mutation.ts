@@ -20,7 +20,7 @@ export interface MutationRun {
 }
 
 /**
- * Runs a mutation at the time `at`, or answers it from its record. The error of a mutation is an ending; what this
+ * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a mutation is an ending; what this
  * throws is a failure of the database, after which the group can only be rolled back.
  */
 export async function runMutation(
@@ -32,6 +32,11 @@ export async function runMutation(
   const recorded = key === null ? null : database.findRecord(key);
   if (recorded !== null) {
     return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null };
+  }
+  if (mutation.failedWith !== undefined) {
+    const ending: Ending = { ok: false, error: mutation.failedWith };
+    if (key !== null) database.saveRecord(key, encodeRecord(ending, database.ts));
+    return { ending, logLines: [], ts: database.ts, replayed: false, entry: null };
   }
   const writes = database.beginMutation({ at });
   const { udfPath, identity } = mutation;

@@ -1,7 +1,7 @@
 /** Functions that do what no function should: each costs its caller one error, and nobody else anything. */
 import assert from "node:assert/strict";
 import { app } from "./support/app.ts";
-import { call } from "./support/writer_world.ts";
+import { call, resultOf } from "./support/writer_world.ts";
 import { RealHost } from "./support/real_host.ts";
 
 /** What each comes to. Out of memory or out of time: on a busy machine the one may come before the other. */
@@ -35,6 +35,21 @@ for (const [what, end] of Object.entries(ENDS)) {
     assert.match(String(error), /^internal: /);
     assert.match(String(error), end);
     assert.deepEqual(await it.query("notes:all"), [-1, 0, 1, 2]);
+  });
+
+  Deno.test(`SG7 ${what} in a mutation with a key is recorded: its duplicates get the same answer, and do not run`, async () => {
+    await using it = await RealHost.start(app, { hurry: HURRY });
+    const replay = { sessionId: "s", requestId: 1 };
+    const bad = { ...call("bad:change", { what }), replay };
+    const [first, beside] = await Promise.all([it.host.mutate(bad), it.host.mutate(bad)]);
+    const later = await it.host.mutate({ ...call("notes:add", { n: 1 }), replay });
+    assert.match(String(resultOf(first)), /^internal: /);
+    assert.match(String(resultOf(first)), end);
+    for (const again of [beside, later]) {
+      assert.deepEqual(resultOf(again), resultOf(first));
+      assert.deepEqual([again.ts, again.replayed], [first.ts, true]);
+    }
+    assert.deepEqual(await it.query("notes:all"), []);
   });
 
   Deno.test(`${what} in a query costs one error: the other queries of its wave succeed`, async () => {

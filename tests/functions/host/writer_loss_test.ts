@@ -82,6 +82,31 @@ Deno.test("a crash costs the call that was running its answer; the others run ag
   assert.deepEqual(world.batch, ["a", "c"]);
 });
 
+Deno.test("SG7 a call with a key that crashes or takes too long is sent again to be recorded as failed, before it is answered", async () => {
+  const world = new WriterWorld();
+  await world.writer.start();
+  const results: Record<string, unknown> = {};
+  const replay = { sessionId: "s", requestId: 1 };
+  for (const [path, options] of Object.entries({ a: {}, b: { replay }, c: {}, d: { replay } })) {
+    world.mutate(path, options).then((answer) => results[path] = resultOf(answer));
+  }
+  await settled();
+  world.isolate.noted = { position: 1, startedAt: 0 };
+  world.isolate.dies("crashed", "out of memory");
+  await settled();
+  assert.deepEqual(results, {}, "answered before it was recorded");
+  assert.deepEqual(world.batch, ["a", "b", "c", "d"]);
+  const error = { kind: "internal", message: "The mutation ended its isolate (out of memory)", data: null };
+  const failures = world.isolate.last("Batch").calls.map(({ failedWith }) => failedWith);
+  assert.deepEqual(failures, [undefined, error, undefined, undefined]);
+  // Its second writer crashes at the same position: another call's text was answered with what it came with.
+  world.isolate.noted = { position: 1, startedAt: 1 };
+  world.isolate.dies("crashed", "again");
+  await settled();
+  assert.deepEqual(results, { b: "internal: The mutation ended its isolate (again)" });
+  assert.deepEqual(world.batch, ["a", "c", "d"]);
+});
+
 Deno.test("a crash while no call ran is blamed on none", async () => {
   const { world, results } = await withBatch("a", "b");
   world.isolate.dies("crashed");

@@ -297,7 +297,9 @@ export class EngineHost implements FunctionHost, Disposable {
     }
     const transaction = this.#writer.beginMutation({ at: 1_700_000_000_000 });
     const mutation = mutations[call.udfPath];
-    const outcome = mutation === undefined
+    const outcome = call.failedWith !== undefined
+      ? { ok: false as const, error: call.failedWith, logLines: [] }
+      : mutation === undefined
       ? failed("unknown_function", `Unknown function ${call.udfPath}`)
       : outcomeOf(() => mutation(writeRows(transaction), callerOf(call.identity), call.args));
     if (outcome.ok) {

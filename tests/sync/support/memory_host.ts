@@ -268,10 +268,12 @@ export class MemoryHost implements FunctionHost {
     if (recorded !== undefined) {
       return { ...recorded, replayed: true, outcome: { ...recorded.outcome, logLines: [] } };
     }
-    this.mutationRuns++;
+    if (call.failedWith === undefined) this.mutationRuns++;
     const run = new Run(this.#state, call.identity);
     const mutation = this.#mutations[call.udfPath];
-    const outcome = mutation === undefined
+    const outcome: Outcome = call.failedWith !== undefined
+      ? { ok: false, error: call.failedWith, logLines: [] }
+      : mutation === undefined
       ? failed("unknown_function", `Unknown function ${call.udfPath}`)
       : runFunction(mutation, { run, args: call.args });
     if (outcome.ok && run.changed.size > 0) entries.push(this.#apply(run));
