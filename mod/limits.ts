@@ -39,8 +39,13 @@ export const socketLimits = {
   drainPollMs: 20,
   /** Steps in which pings, silence, token expiry and send times are watched. */
   tickMs: 100,
-  /** Bytes waiting in the send buffer above which the socket is closed, whatever they are made of. */
+  /**
+   * Bytes waiting in the send buffer above which the socket is closed, whatever they are made of. The last Transition does
+   * not count: a slow socket is sent none, and what one has to hold was asked for.
+   */
   bufferedBytesFatal: 64 * MiB,
+  /** Characters of one Transition; results that need more are a FatalError. */
+  transitionCharsMax: 128 * MiB,
   /** Sockets open at once. */
   socketsMax: 100_000,
 } as const;

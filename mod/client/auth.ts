@@ -224,7 +224,11 @@ export class TokenKeeper {
     // A new token that seems to have expired means that the local clock is wrong: its full life is what counts.
     const lifeMs = life === null ? 0 : life.leftMs > 0 ? life.leftMs : life.fullMs;
     this.#expiresAt = lifeMs > 0 ? now + lifeMs : null;
-    if (lifeMs > 0) this.#renewAt(now + lifeMs - Math.min(clientLimits.tokenRefreshLeadMs, lifeMs / 2));
+    if (life !== null && lifeMs > 0) {
+      // A short life has a short lead. What is left counts for a token that was just renewed: no newer one is to be had.
+      const leadMs = Math.min(clientLimits.tokenRefreshLeadMs, (forced ? lifeMs : life.fullMs) / 2);
+      this.#renewAt(now + lifeMs - leadMs);
+    }
     this.#decide();
   }
 

@@ -53,6 +53,8 @@ export class Connection implements View {
   readonly #transitions: Transitions;
   /** Sessions that ended while a token is being verified; `null` when none is. */
   #endedMeanwhile: SessionEnd[] | null = null;
+  /** Of the last Transition, which may not have left yet. */
+  #transitionBytes = 0;
   #ended = false;
   #serving = false;
 
@@ -65,7 +67,12 @@ export class Connection implements View {
       shared: port.shared,
       memo: port.memo,
       dev: port.dev,
-      send: (frame) => this.#send(frame),
+      send: (frame) => this.#sendTransition(frame),
+      tooLarge: (chars) =>
+        this.fatal(
+          `the results of one Transition have ${chars} characters, the limit is ${socketLimits.transitionCharsMax}`,
+          closeCodes.protocol,
+        ),
       slow: () => this.#ended || channel.bufferedAmount > socketLimits.bufferedBytesMax,
     });
   }
@@ -314,13 +321,23 @@ export class Connection implements View {
     this.touch();
   }
 
-  #send(frame: string): void {
-    if (this.#ended) return;
+  /** Whatever its size: `advance` sends one only when next to nothing waits. */
+  #sendTransition(frame: string): void {
+    if (!this.#ended) this.#transitionBytes = this.#queue(frame);
+  }
+
+  #queue(frame: string): number {
     const before = this.#channel.bufferedAmount;
     this.#channel.send(frame);
-    const after = this.#channel.bufferedAmount;
-    this.#pulse.queued(after - before);
-    if (after > socketLimits.bufferedBytesFatal) {
+    const bytes = this.#channel.bufferedAmount - before;
+    this.#pulse.queued(bytes);
+    return bytes;
+  }
+
+  #send(frame: string): void {
+    if (this.#ended) return;
+    this.#queue(frame);
+    if (this.#channel.bufferedAmount > socketLimits.bufferedBytesFatal + this.#transitionBytes) {
       this.fatal("the client does not read what it asked for", closeCodes.protocol);
     }
   }

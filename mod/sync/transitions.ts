@@ -1,5 +1,6 @@
 /** Moves one socket from version to version: begins its steps, finds the ts it can stand at, sends what differs there. */
 import type { Outcome } from "../functions/outcome.ts";
+import { socketLimits } from "../limits.ts";
 import type { StateVersion } from "../protocol/state_version.ts";
 import { newestCommonTs } from "./common_ts.ts";
 import type { FrameMemo } from "./frame_memo.ts";
@@ -15,6 +16,8 @@ export interface TransitionsOptions {
   readonly memo: FrameMemo;
   readonly dev: boolean;
   readonly send: (frame: string) => void;
+  /** Called instead of `send` when the results of a Transition have more characters than one may have. */
+  readonly tooLarge: (chars: number) => void;
   /** Whether the socket reads too slowly to be sent more. */
   readonly slow: () => boolean;
 }
@@ -118,6 +121,9 @@ export class Transitions {
     const removed = step?.kind === "querySet"
       ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
       : [];
+    // Diffs are smaller, but a client may have to be sent all of this again.
+    const chars = updates.reduce((sum, { outcome }) => sum + (outcome.ok ? outcome.value.length : 0), 0);
+    if (chars > socketLimits.transitionCharsMax) return this.#options.tooLarge(chars);
     const [first] = updates;
     const frame = first !== undefined && updates.length === 1 && removed.length === 0
       ? memo.frame({ start, end, queryId: first.query.queryId, base: first.base, outcome: first.outcome })

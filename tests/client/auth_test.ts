@@ -112,6 +112,24 @@ Deno.test("CL12 a token is renewed 30 s before it expires, with forceRefresh, wi
   assert.equal(sockets.all.length, 1);
 });
 
+Deno.test("CL12 a token that was made long ago is renewed 30 s before it expires, too; one that is short-lived at half its life", async () => {
+  for (const [age, life, renewedAfter] of [[867, 900, 3], [0, 40, 20], [890, 900, 1]] as const) {
+    using test = makeTestClient();
+    const { client, clock } = test;
+    await test.open();
+    const iat = Math.floor(clock.now() / 1000) - age;
+    const claims = { iat, exp: iat + life };
+    const payload = btoa(JSON.stringify(claims)).replaceAll("=", "");
+    const { fetchToken, asked } = getter(`h.${payload}.s`, jwt(clock, { name: "renewed" }));
+    client.setAuth(fetchToken);
+    await settle();
+    await clock.advance(renewedAfter * 1000 - 500);
+    assert.deepEqual(asked, [false], `${life} s, made ${age} s ago`);
+    await clock.advance(1500);
+    assert.deepEqual(asked, [false, true], `${life} s, made ${age} s ago`);
+  }
+});
+
 Deno.test("CL12 a token refused when it was new is renewed once by force, then the client goes on without", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;

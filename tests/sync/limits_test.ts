@@ -328,6 +328,38 @@ Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond 
   assertFatal(socket, "the client does not read what it asked for");
 });
 
+Deno.test("SH7 a Transition of any size up to the limit leaves; answers to calls may wait behind it", async () => {
+  const world = new World();
+  const size = 16 * 1024 * 1024 - 2;
+  world.host.define("big", (_, { char }) => String(char).repeat(size));
+  const adds = (count: number) =>
+    Array.from({ length: count }, (_, queryId) => ({
+      type: "Add",
+      queryId,
+      udfPath: "big",
+      args: { char: String.fromCharCode(97 + queryId) },
+    }));
+  const socket = world.connected();
+  socket.stalled = true;
+  socket.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications: adds(5) });
+  await settle();
+  assert.equal(socket.version.querySet, 1);
+  assert.ok(socket.bufferedAmount > socketLimits.bufferedBytesFatal);
+  socket.mutate(1, "nothing");
+  await settle();
+  assert.equal(socket.all("MutationResponse").length, 1);
+  assert.equal(socket.closedWith, null);
+  const greedy = world.connected();
+  greedy.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications: adds(9) });
+  await settle();
+  assertFatal(
+    greedy,
+    `the results of one Transition have ${
+      9 * (size + 2)
+    } characters, the limit is ${socketLimits.transitionCharsMax}`,
+  );
+});
+
 Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", async () => {
   const world = new World();
   const [one, two] = [world.connected(), world.connected()];

@@ -71,6 +71,22 @@ Deno.test("SQ2 a changed result is sent, an unchanged one is not", async () => {
   assert.equal(socket.version.ts, 3);
 });
 
+Deno.test("SQ2 a result whose keys stand in another order is unchanged, one of the same characters is not", async () => {
+  const world = new World();
+  const socket = world.connected();
+  world.host.write({ a: { x: 1, y: [{ p: 1, q: 2 }] } });
+  socket.add(0, "get", { key: "a" });
+  await settle();
+  socket.take();
+  world.host.write({ a: { y: [{ q: 2, p: 1 }], x: 1 } });
+  await settle();
+  assert.deepEqual(socket.take(), []);
+  world.host.write({ a: { y: [{ q: 1, p: 2 }], x: 1 } });
+  await settle();
+  assert.equal(socket.take().length, 1);
+  assert.deepEqual(socket.results.get(0), { value: { y: [{ q: 1, p: 2 }], x: 1 } });
+});
+
 Deno.test("SQ2 a commit that touches nothing a socket shows sends nothing and runs nothing", async () => {
   const world = new World();
   const socket = world.connected();
