@@ -40,11 +40,11 @@ export const socketLimits = {
   /** Steps in which pings, silence, token expiry and send times are watched. */
   tickMs: 100,
   /**
-   * Bytes waiting in the send buffer above which the socket is closed, whatever they are made of. The last Transition does
-   * not count: a slow socket is sent none, and what one has to hold was asked for.
+   * Bytes waiting in the send buffer behind the last Transition above which the socket is closed. The Transition itself does
+   * not count: a slow socket is sent none, and what is in it was asked for.
    */
   bufferedBytesFatal: 64 * MiB,
-  /** Characters of one Transition; results that need more are a FatalError. */
+  /** Characters of the results in one Transition, errors and log lines included; more is a FatalError. */
   transitionCharsMax: 128 * MiB,
   /** Sockets open at once. */
   socketsMax: 100_000,

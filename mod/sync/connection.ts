@@ -53,8 +53,8 @@ export class Connection implements View {
   readonly #transitions: Transitions;
   /** Sessions that ended while a token is being verified; `null` when none is. */
   #endedMeanwhile: SessionEnd[] | null = null;
-  /** Of the last Transition, which may not have left yet. */
-  #transitionBytes = 0;
+  /** Handed over since the last Transition. */
+  #bytesSinceTransition = 0;
   #ended = false;
   #serving = false;
 
@@ -323,7 +323,9 @@ export class Connection implements View {
 
   /** Whatever its size: `advance` sends one only when next to nothing waits. */
   #sendTransition(frame: string): void {
-    if (!this.#ended) this.#transitionBytes = this.#queue(frame);
+    if (this.#ended) return;
+    this.#queue(frame);
+    this.#bytesSinceTransition = 0;
   }
 
   #queue(frame: string): number {
@@ -336,8 +338,9 @@ export class Connection implements View {
 
   #send(frame: string): void {
     if (this.#ended) return;
-    this.#queue(frame);
-    if (this.#channel.bufferedAmount > socketLimits.bufferedBytesFatal + this.#transitionBytes) {
+    this.#bytesSinceTransition += this.#queue(frame);
+    const waiting = Math.min(this.#channel.bufferedAmount, this.#bytesSinceTransition);
+    if (waiting > socketLimits.bufferedBytesFatal) {
       this.fatal("the client does not read what it asked for", closeCodes.protocol);
     }
   }

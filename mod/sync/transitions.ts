@@ -121,19 +121,18 @@ export class Transitions {
     const removed = step?.kind === "querySet"
       ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
       : [];
-    // Diffs are smaller, but a client may have to be sent all of this again.
-    const chars = updates.reduce((sum, { outcome }) => sum + (outcome.ok ? outcome.value.length : 0), 0);
-    if (chars > socketLimits.transitionCharsMax) return this.#options.tooLarge(chars);
     const [first] = updates;
-    const frame = first !== undefined && updates.length === 1 && removed.length === 0
-      ? memo.frame({ start, end, queryId: first.query.queryId, base: first.base, outcome: first.outcome })
-      : transitionFrame(start, {
-        end,
-        items: [
-          ...removed.map((query) => removedItem(query.queryId)),
-          ...updates.map(({ query, base, outcome }) => memo.item(query.queryId, { base, outcome })),
-        ],
-      });
+    let frame: string;
+    if (first !== undefined && updates.length === 1 && removed.length === 0) {
+      const { query: { queryId }, base, outcome } = first;
+      frame = memo.frame({ start, end, queryId, base, outcome });
+    } else {
+      const items = removed.map((query) => removedItem(query.queryId));
+      for (const { query, base, outcome } of updates) items.push(memo.item(query.queryId, { base, outcome }));
+      const chars = items.reduce((sum, item) => sum + item.length, 0);
+      if (chars > socketLimits.transitionCharsMax) return this.#options.tooLarge(chars);
+      frame = transitionFrame(start, { end, items });
+    }
     for (const { query, outcome } of updates) query.lastSent = outcome;
     this.#deliver(frame, step === undefined ? { end } : { end, step });
   }

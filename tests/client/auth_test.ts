@@ -130,6 +130,25 @@ Deno.test("CL12 a token that was made long ago is renewed 30 s before it expires
   }
 });
 
+Deno.test("CL12 a renewed token of which little is left, as with a clock that is fast, is not renewed each second", async () => {
+  using test = makeTestClient();
+  const { client, clock } = test;
+  await test.open();
+  const late = (name: string) => {
+    const iat = Math.floor(clock.now() / 1000) - 880;
+    return `h.${btoa(JSON.stringify({ iat, exp: iat + 900, name })).replaceAll("=", "")}.s`;
+  };
+  const { fetchToken, asked } = getter(late("first"), late("second"), late("third"));
+  client.setAuth(fetchToken);
+  await settle();
+  await clock.advance(1_000);
+  assert.deepEqual(asked, [false, true]);
+  await clock.advance(8_000);
+  assert.deepEqual(asked, [false, true], "19 s are left: it is renewed when half of them are");
+  await clock.advance(4_000);
+  assert.deepEqual(asked, [false, true, true]);
+});
+
 Deno.test("CL12 a token refused when it was new is renewed once by force, then the client goes on without", async () => {
   using test = makeTestClient();
   const { client, clock, sockets } = test;

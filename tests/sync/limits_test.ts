@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { functionLimits, httpLimits, socketLimits } from "../../mod/limits.ts";
+import { UserError } from "../../mod/errors.ts";
 import { World } from "./support/world.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 
@@ -313,51 +314,81 @@ Deno.test("SH8 a slow socket gets each of its ModifyQuerySets and Authenticates 
   );
 });
 
+/** A world whose action and query give results of 16 MiB, and query the first error data of that size. */
+function largeWorld() {
+  const chars = functionLimits.resultCharsMax - 2;
+  const world = new World({ actions: { large: () => "x".repeat(chars) } });
+  world.host.define("large", (_, { char }) => String(char).repeat(chars));
+  world.host.define("largeError", (_, { char }) => {
+    throw new UserError("large", "Large", String(char).repeat(chars));
+  });
+  const adds = (udfPath: string, count: number) => ({
+    type: "ModifyQuerySet",
+    baseVersion: 0,
+    newVersion: 1,
+    modifications: Array.from({ length: count }, (_, queryId) => {
+      const args = { char: String.fromCharCode(97 + queryId) };
+      return { type: "Add", queryId, udfPath, args };
+    }),
+  });
+  return { world, adds, chars };
+}
+
 Deno.test("SH7 answers to calls reach a slow socket, until its buffer is beyond all measure", async () => {
-  const world = new World();
-  world.host.define("get", (ctx, { key }) => ctx.get(String(key)));
+  const { world } = largeWorld();
   const socket = world.connected();
   socket.stalled = true;
   socket.bufferedAmount = socketLimits.bufferedBytesMax + 1;
-  socket.mutate(1, "nothing");
-  await settle();
-  assert.equal(socket.all("MutationResponse").length, 1);
-  socket.bufferedAmount = socketLimits.bufferedBytesFatal;
-  socket.mutate(2, "nothing");
+  for (let requestId = 0; requestId < 3; requestId++) {
+    socket.act(requestId, "large");
+    await settle();
+  }
+  assert.equal(socket.all("ActionResponse").length, 3);
+  assert.equal(socket.closedWith, null);
+  socket.act(3, "large");
   await settle();
   assertFatal(socket, "the client does not read what it asked for");
 });
 
-Deno.test("SH7 a Transition of any size up to the limit leaves; answers to calls may wait behind it", async () => {
-  const world = new World();
-  const size = 16 * 1024 * 1024 - 2;
-  world.host.define("big", (_, { char }) => String(char).repeat(size));
-  const adds = (count: number) =>
-    Array.from({ length: count }, (_, queryId) => ({
-      type: "Add",
-      queryId,
-      udfPath: "big",
-      args: { char: String.fromCharCode(97 + queryId) },
-    }));
+Deno.test("SH7 a Transition of any size up to the limit leaves; as many answers as ever may wait behind it", async () => {
+  const { world, adds } = largeWorld();
   const socket = world.connected();
   socket.stalled = true;
-  socket.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications: adds(5) });
+  socket.tell(adds("large", 5));
   await settle();
   assert.equal(socket.version.querySet, 1);
   assert.ok(socket.bufferedAmount > socketLimits.bufferedBytesFatal);
-  socket.mutate(1, "nothing");
+  socket.act(0, "large");
   await settle();
-  assert.equal(socket.all("MutationResponse").length, 1);
+  assert.equal(socket.all("ActionResponse").length, 1);
   assert.equal(socket.closedWith, null);
-  const greedy = world.connected();
-  greedy.tell({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications: adds(9) });
+  for (let requestId = 1; requestId < 4; requestId++) socket.act(requestId, "large");
   await settle();
-  assertFatal(
-    greedy,
-    `the results of one Transition have ${
-      9 * (size + 2)
-    } characters, the limit is ${socketLimits.transitionCharsMax}`,
-  );
+  assertFatal(socket, "the client does not read what it asked for");
+});
+
+Deno.test("a Transition that has left gives no room to what waits after it", async () => {
+  const { world, adds } = largeWorld();
+  const socket = world.connected();
+  socket.tell(adds("large", 5));
+  await settle();
+  socket.stalled = true;
+  for (let requestId = 0; requestId < 4; requestId++) socket.act(requestId, "large");
+  await settle();
+  assertFatal(socket, "the client does not read what it asked for");
+});
+
+Deno.test("results that are too much for one Transition are a FatalError that says how much, errors included", async () => {
+  for (const udfPath of ["large", "largeError"]) {
+    const { world, adds } = largeWorld();
+    const [socket, other] = [world.connected(), world.connected()];
+    socket.tell(adds(udfPath, 40));
+    await settle();
+    assertFatal(socket, /^the results of one Transition have 671\d{6} characters, the limit is 134217728$/);
+    other.mutate(1, "nothing");
+    await settle();
+    assert.equal(other.all("MutationResponse").length, 1);
+  }
 });
 
 Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", async () => {

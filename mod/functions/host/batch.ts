@@ -91,8 +91,8 @@ export class Batch {
 
   /**
    * After the loss of the writer, once it is known which groups were committed: the unanswered calls that run again, in
-   * order, and the one that was the cause. One whose failure has to be recorded is sent again too, to fail: its answer
-   * waits until that is committed, and so do its duplicates.
+   * order, and the cause of the loss, if that is to be answered now. A cause whose failure is recorded is among those that
+   * are sent again: its answer waits for the commit of the record, and so do its duplicates.
    */
   afterLoss(
     death: Death,
@@ -105,14 +105,20 @@ export class Batch {
     const again = this.unanswered.filter(({ givenUp }) => !givenUp);
     if (running === undefined || running.givenUp) return { again, blamed: null };
     running.runsLost++;
-    const outcome = this.verdict?.outcome ??
-      (position !== undefined && death.cause === "crashed" || running.runsLost >= RUNS_LOST_MAX
-        ? endedIsolate("mutation", death.detail)
-        : null);
+    const { failure, runsLost } = running;
+    const outcome = failure === null
+      ? this.verdict?.outcome ??
+        (position !== undefined && death.cause === "crashed" || runsLost >= RUNS_LOST_MAX
+          ? endedIsolate("mutation", death.detail)
+          : null)
+      // No code of the app runs for its record, so the loss is hardly its fault.
+      : runsLost >= RUNS_LOST_MAX
+      ? failure
+      : null;
     if (outcome === null) return { again, blamed: null };
-    if (running.recordsFailure && !outcome.ok) {
+    if (running.recordsFailure && failure === null && !outcome.ok) {
       const text = failedCallText(running.text, outcome.error);
-      const failing = { ...running, text, recordsFailure: false, runsLost: 0 };
+      const failing: PendingMutation = { ...running, text, failure: outcome, runsLost: 0 };
       return { again: again.map((call) => call === running ? failing : call), blamed: null };
     }
     return { again: again.filter((call) => call !== running), blamed: { call: running, outcome } };

@@ -1,14 +1,17 @@
 /** Mutations waiting for the writer, in arrival order and within bounds. */
 import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer } from "../host_port.ts";
+import type { Outcome } from "../outcome.ts";
 
 export interface PendingMutation {
   /** Its JSON text on the wire. */
   readonly text: string;
   readonly queuedAt: number;
   readonly resolve: (answer: MutationAnswer) => void;
-  /** Whether a failure that ends its run from outside has to be recorded still, for when it is sent again. */
+  /** Whether a failure that ends its run from outside is recorded, for when it is sent again. */
   readonly recordsFailure: boolean;
+  /** That failure, once it is there: the call is with the writer for its record only, and its answer waits for that. */
+  readonly failure: Outcome | null;
   /** Times its isolate was lost while it ran. The writer counts; past a bound it is to blame itself. */
   runsLost: number;
   /** Set when its caller was told that its fate is not known: it must not run again. */
@@ -35,7 +38,7 @@ export class MutationQueue {
     return true;
   }
 
-  /** Takes the next batch: at most `callsMax` calls, and at least one if there is one. */
+  /** Takes the next batch: at most `callsMax` calls, and at least one if there is one. It ends with a recorded failure. */
   take(callsMax: number): PendingMutation[] {
     const batch: PendingMutation[] = [];
     let chars = 0;
@@ -45,6 +48,8 @@ export class MutationQueue {
       batch.push(next);
       chars += next.text.length;
       this.#taken++;
+      // Its answer must not wait for calls behind it, which may fail like it.
+      if (next.failure !== null) break;
     }
     this.#chars -= chars;
     this.#compact();

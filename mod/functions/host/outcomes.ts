@@ -1,7 +1,7 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
 import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
 import { type CallError, failed, type Outcome } from "../outcome.ts";
-import type { WireAnswer, WireCall, WireMutation, WireOutcome } from "../wire.ts";
+import type { WireAnswer, WireMutation, WireOutcome } from "../wire.ts";
 
 /** The outcome a frame carries. Throws `RangeError` when it names a segment the frame does not have. */
 export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
@@ -30,20 +30,21 @@ export function toWire(outcome: Outcome): { readonly wire: WireOutcome; readonly
 }
 
 /** A call's JSON text, made once: it is measured, kept in queues and put into frames as it is. */
-export function callText(call: FunctionCall | MutationCall): string {
-  const { udfPath, args, identity, origin } = call;
-  if (!("replay" in call) || call.replay === undefined) {
-    return JSON.stringify({ udfPath, args, identity, origin } satisfies WireCall);
-  }
-  const wire = { udfPath, args, identity, origin, replay: call.replay } satisfies WireMutation;
-  const text = JSON.stringify(wire);
-  return call.failedWith === undefined ? text : failedCallText(text, call.failedWith);
+export function callText(call: FunctionCall & Pick<MutationCall, "replay" | "failedWith">): string {
+  const { udfPath, args, identity, origin, replay, failedWith } = call;
+  // What is undefined is left out.
+  return JSON.stringify({ udfPath, args, identity, origin, replay, failedWith } satisfies WireCallText);
 }
 
-/** The text of a mutation that is not to run: its failure is to be recorded. `text` is what {@linkcode callText} made. */
-export function failedCallText(text: string, error: CallError): string {
-  return `${text.slice(0, -1)},"failedWith":${JSON.stringify(error)}}`;
+/** The text of a mutation that has failed, from the text it had: only its failure is to be recorded. */
+export function failedCallText(text: string, failedWith: CallError): string {
+  const { identity, origin, replay } = JSON.parse(text) as WireMutation;
+  return JSON.stringify(
+    { udfPath: "", args: {}, identity, origin, replay, failedWith } satisfies WireCallText,
+  );
 }
+
+type WireCallText = { [Field in keyof Required<WireMutation>]: WireMutation[Field] };
 
 /** The outcome of a call that a full queue refused. */
 export function overloaded(what: string): Outcome {

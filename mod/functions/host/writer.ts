@@ -109,7 +109,7 @@ export class Writer {
     }
     const queuedAt = this.#options.clock.now();
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
-    const pending = { text, queuedAt, resolve, recordsFailure, runsLost: 0, givenUp: false };
+    const pending = { text, queuedAt, resolve, recordsFailure, failure: null, runsLost: 0, givenUp: false };
     if (this.#queue.push(pending)) this.#next();
     else refuse(overloaded(`${this.#queue.size} mutations are waiting`));
     return promise;

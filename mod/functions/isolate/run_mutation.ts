@@ -20,8 +20,8 @@ export interface MutationRun {
 }
 
 /**
- * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a mutation is an ending; what this
- * throws is a failure of the database, after which the group can only be rolled back.
+ * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a
+ * mutation is an ending; what this throws is a failure of the database, after which the group can only be rolled back.
  */
 export async function runMutation(
   app: App,

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
 import { frameText } from "../../../mod/functions/frames.ts";
+import { anonymous } from "../../../mod/functions/identity.ts";
 import type { Group } from "../../../mod/functions/wire.ts";
 import { settled } from "./support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
@@ -82,29 +83,91 @@ Deno.test("a crash costs the call that was running its answer; the others run ag
   assert.deepEqual(world.batch, ["a", "c"]);
 });
 
-Deno.test("SG7 a call with a key that crashes or takes too long is sent again to be recorded as failed, before it is answered", async () => {
+/** A world whose writer has a batch of these calls, all with a key of their own. */
+async function withKeys(...paths: string[]) {
   const world = new WriterWorld();
   await world.writer.start();
   const results: Record<string, unknown> = {};
-  const replay = { sessionId: "s", requestId: 1 };
-  for (const [path, options] of Object.entries({ a: {}, b: { replay }, c: {}, d: { replay } })) {
-    world.mutate(path, options).then((answer) => results[path] = resultOf(answer));
+  for (const [requestId, path] of paths.entries()) {
+    const replay = { sessionId: "s", requestId };
+    world.mutate(path, { replay, args: { long: true } }).then((answer) => results[path] = resultOf(answer));
   }
   await settled();
-  world.isolate.noted = { position: 1, startedAt: 0 };
-  world.isolate.dies("crashed", "out of memory");
-  await settled();
+  /** The writer dies while it runs a call of its batch. */
+  const dies = async (cause: "crashed" | "killed", position: number) => {
+    world.isolate.noted = { position, startedAt: 0 };
+    world.isolate.dies(cause, "out of memory");
+    await settled();
+  };
+  return { world, results, dies };
+}
+
+const CRASHED = { kind: "internal", message: "The mutation ended its isolate (out of memory)", data: null };
+
+Deno.test("SG7 a call with a key that crashes is sent again to be recorded as failed, and answered then", async () => {
+  const { world, results, dies } = await withKeys("a", "b", "c");
+  await dies("crashed", 1);
   assert.deepEqual(results, {}, "answered before it was recorded");
-  assert.deepEqual(world.batch, ["a", "b", "c", "d"]);
-  const error = { kind: "internal", message: "The mutation ended its isolate (out of memory)", data: null };
-  const failures = world.isolate.last("Batch").calls.map(({ failedWith }) => failedWith);
-  assert.deepEqual(failures, [undefined, error, undefined, undefined]);
-  // Its second writer crashes at the same position: another call's text was answered with what it came with.
-  world.isolate.noted = { position: 1, startedAt: 1 };
-  world.isolate.dies("crashed", "again");
+  const [first, failing, ...behind] = world.isolate.last("Batch").calls;
+  assert.equal(first?.udfPath, "a");
+  assert.deepEqual(failing, {
+    udfPath: "",
+    args: {},
+    identity: anonymous,
+    origin: "client",
+    replay: { sessionId: "s", requestId: 1 },
+    failedWith: CRASHED,
+  });
+  // Those behind it may crash as well, which must not undo the record.
+  assert.deepEqual(behind, []);
+  world.commits(0, 2, 1);
   await settled();
-  assert.deepEqual(results, { b: "internal: The mutation ended its isolate (again)" });
-  assert.deepEqual(world.batch, ["a", "c", "d"]);
+  assert.deepEqual(Object.keys(results), ["a", "b"]);
+  assert.deepEqual(world.batch, ["c"]);
+});
+
+Deno.test("SG7 a call with a key that takes too long is recorded like one that crashes", async () => {
+  const { world, results } = await withKeys("a", "b");
+  world.isolate.noted = { position: 0, startedAt: world.clock.now() };
+  await world.clock.advance(functionLimits.mutationTimeoutMs + 2 * isolateLimits.watchIntervalMs);
+  assert.deepEqual(results, {});
+  const [failing] = world.isolate.last("Batch").calls;
+  assert.match(failing?.failedWith?.message ?? "", /took longer than 5 s/);
+});
+
+Deno.test("a writer that is lost beside a failure to be recorded is not its fault; after three it is answered all the same", async () => {
+  const { world, results, dies } = await withKeys("a", "b");
+  await dies("crashed", 0);
+  for (let losses = 0; losses < 3; losses++) {
+    assert.deepEqual(results, {});
+    assert.deepEqual(world.isolate.last("Batch").calls[0]?.failedWith, CRASHED);
+    await dies("crashed", 0);
+  }
+  assert.deepEqual(results, { a: `internal: ${CRASHED.message}` });
+  assert.deepEqual(world.batch, ["b"]);
+});
+
+Deno.test("a call that was refused before it ran is sent once, and its failure is not taken for another one", async () => {
+  const world = new WriterWorld();
+  await world.writer.start();
+  const failedWith = { kind: "args", message: "args: nested too deep", data: null } as const;
+  world.mutate("refused", { replay: { sessionId: "s", requestId: 1 }, failedWith });
+  world.mutate("behind");
+  await settled();
+  assert.deepEqual(world.batch, ["refused", "behind"], "it makes a commit of its own");
+  world.isolate.noted = { position: 0, startedAt: 0 };
+  world.isolate.dies("killed");
+  await settled();
+  assert.deepEqual(world.isolate.last("Batch").calls.map((call) => call.failedWith), [failedWith, undefined]);
+});
+
+Deno.test("a failure that waits for its record is answered when the host closes", async () => {
+  const { world, results, dies } = await withKeys("a");
+  await dies("crashed", 0);
+  const closed = world.writer.close();
+  await world.clock.advance(functionLimits.mutationTimeoutMs);
+  await closed;
+  assert.deepEqual(results, { a: "internal: The server is stopping" });
 });
 
 Deno.test("a crash while no call ran is blamed on none", async () => {
