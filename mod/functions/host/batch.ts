@@ -97,7 +97,7 @@ export class Batch {
   afterLoss(
     death: Death,
   ): { again: PendingMutation[]; blamed: { call: PendingMutation; outcome: Outcome } | null } {
-    const position = this.verdict?.position ?? death.progress?.position;
+    const position = this.verdict?.position ?? death.progress?.position ?? undefined;
     // A call that has been answered since it was noted cannot be the cause of anything that is still open.
     const running = position === undefined || position >= this.#answered
       ? this.calls[position ?? this.#answered]

@@ -1,10 +1,12 @@
 /** How long the call an isolate is running has been running, by the host's own clock: the wall clock may jump. */
 import type { Progress } from "../isolate/progress.ts";
 
-/** `position` is `null` while no call runs. */
 export interface Running {
+  /** `null` while no call runs. */
   readonly position: number | null;
-  /** Time since the call was first seen, so less than its true time by at most one look's interval. */
+  /** Whether it works with the database for all calls. If neither, it has not taken up what it was sent. */
+  readonly storing: boolean;
+  /** Time since this was first seen, so less than the true time by at most one look's interval. */
   readonly forMs: number;
 }
 
@@ -24,6 +26,10 @@ export class CallWatch {
       this.#seen = progress;
       this.#since = now;
     }
-    return { position: progress?.position ?? null, forMs: now - this.#since };
+    return {
+      position: progress?.position ?? null,
+      storing: progress?.position === null,
+      forMs: now - this.#since,
+    };
   }
 }

@@ -183,10 +183,10 @@ export class Reader {
 
   /** Answers the query that brought the reader down, if one did. */
   #blame({ part, verdict, phase, received, ts }: Work, death: Death): void {
-    const position = verdict?.position ?? (phase === "running" ? death.progress?.position : undefined);
+    const position = verdict?.position ?? (phase === "running" ? death.progress?.position : null) ?? null;
     const index = part.indices[position ?? -1];
     // What the progress file tells of an earlier query has been answered since.
-    if (index === undefined || position === undefined || position < received) return;
+    if (index === undefined || position === null || position < received) return;
     const crashed = death.cause === "crashed" || part.run.runLost(index) >= RUNS_LOST_MAX;
     const outcome = verdict?.outcome ?? (crashed ? endedIsolate("query", death.detail) : null);
     if (outcome !== null) part.run.cutShort(index, { outcome, ts });

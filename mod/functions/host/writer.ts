@@ -26,8 +26,8 @@ import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "./outcomes.ts";
 import { Restarts } from "./restarts.ts";
 
-/** A batch may say nothing for this long while no call runs, as on a slow disk, before its writer counts as stuck. */
-const SILENT_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
+/** A group may take this long to begin or to commit, as on a slow disk, before its writer counts as stuck. */
+const STORING_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
 /** Weight of the newest batch in the mean time of a call. */
 const NEWEST_WEIGHT = 0.25;
 
@@ -290,9 +290,13 @@ export class Writer {
     const batch = this.#out;
     const isolate = this.#isolate;
     if (batch === null || isolate === null) return;
-    const { position, forMs } = batch.begun.watch.look(isolate.progress(), this.#options.clock.now());
+    const { position, storing, forMs } = batch.begun.watch.look(
+      isolate.progress(),
+      this.#options.clock.now(),
+    );
     const { mutationTimeoutMs } = functionLimits;
-    if (forMs <= (position === null ? SILENT_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
+    // One that neither runs a call nor stores is kept from its next batch by what an earlier call left running.
+    if (forMs <= (storing ? STORING_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
     if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation", mutationTimeoutMs) };
     isolate.kill();
   }

@@ -32,6 +32,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     await parts.sender.sendText(group.text);
     if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
   }
+  parts.progress.idle();
   if (batch.calls.length === 1) parts.untilNext?.wait();
 }
 
@@ -50,6 +51,7 @@ async function runGroup(
   let chars = 0;
   const until = monotonic() + isolateLimits.batchSliceMs;
   try {
+    progress.storing();
     database.openGroup();
     opened = true;
     for (const mutation of batch.calls.slice(from)) {
@@ -60,7 +62,7 @@ async function runGroup(
       chars += answerChars(run);
       if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
     }
-    progress.idle();
+    progress.storing();
     // For a lone call telling would take longer than what it saves.
     if (begun > 1 && from + begun === batch.calls.length) {
       // When it cannot leave, neither can the group, whose sending is awaited.
@@ -71,7 +73,7 @@ async function runGroup(
     database.commitGroup(text);
     return { text, answers: answers.length };
   } catch (error) {
-    progress.idle();
+    progress.storing();
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     // A transaction that cannot be begun cannot be begun for the calls behind it either.

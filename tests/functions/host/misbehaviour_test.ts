@@ -19,6 +19,14 @@ const ENDS = {
 /** How many times faster than written timeouts pass: 5 s in half a second. */
 const HURRY = 10;
 
+Deno.test("what a mutation left running costs the writer, and no call its answer", async () => {
+  await using it = await RealHost.start(app, { hurry: HURRY });
+  assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
+  const results = await Promise.all([1, 2, 3].map((n) => it.mutate("notes:add", { n })));
+  assert.deepEqual(results, [1, 2, 3]);
+  assert.deepEqual(await it.query("notes:all"), [1, 2, 3]);
+});
+
 for (const [what, end] of Object.entries(ENDS)) {
   Deno.test(`${what} in a mutation costs one error: calls before, beside and behind it succeed`, async () => {
     await using it = await RealHost.start(app, { hurry: HURRY });

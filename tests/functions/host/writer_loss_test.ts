@@ -300,8 +300,19 @@ Deno.test("time is measured from the call's own start, not from its batch's", as
   assert.equal(world.starter.starts, 1);
 });
 
-Deno.test("a writer that is silent between calls gets the time of a slow disk, and blames nobody", async () => {
+Deno.test("a writer that does not take up its batch, for what an earlier call left running, is replaced and blames nobody", async () => {
   const { world, results } = await withBatch("a");
+  await world.clock.advance(functionLimits.mutationTimeoutMs);
+  assert.equal(world.starter.starts, 1);
+  await world.clock.advance(2 * isolateLimits.watchIntervalMs);
+  assert.equal(world.starter.starts, 2);
+  assert.deepEqual(results, {});
+  assert.deepEqual(world.batch, ["a"]);
+});
+
+Deno.test("a writer that is silent while it stores gets the time of a slow disk, and blames nobody", async () => {
+  const { world, results } = await withBatch("a");
+  world.isolate.noted = { position: null, startedAt: 1 };
   await world.clock.advance(2 * functionLimits.mutationTimeoutMs);
   assert.equal(world.starter.starts, 1);
   await world.clock.advance(2 * functionLimits.mutationTimeoutMs);

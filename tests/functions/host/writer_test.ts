@@ -202,11 +202,13 @@ Deno.test("slow calls make batches small, fast ones make them large again", asyn
   const world = await started();
   let ts = 0;
   const sizes: number[] = [];
-  for (let i = 0; i < 1_500; i++) world.mutate("a");
+  let i = 0;
+  for (; i < 1_500; i++) world.mutate("a");
   for (const ms of [10, 10, 10, 10, 10, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]) {
     await settled();
     const calls = world.batch.length;
     sizes.push(calls);
+    world.isolate.noted = { position: null, startedAt: i++ };
     await world.clock.advance(calls * ms);
     world.commits(0, calls, ts += calls);
   }

@@ -11,6 +11,9 @@ Deno.test("the file names the call that has begun, and none when idle", () => {
     assert.deepEqual(parseProgress(Deno.readFileSync(path)), { position: 7, startedAt: at });
     progress.begin(8);
     assert.equal(parseProgress(Deno.readFileSync(path))?.position, 8);
+    progress.storing();
+    assert.equal(parseProgress(Deno.readFileSync(path))?.position, null);
+    assert.ok(parseProgress(Deno.readFileSync(path)) !== null);
     progress.idle();
     assert.equal(parseProgress(Deno.readFileSync(path)), null);
     assert.equal(parseProgress(new Uint8Array(3)), null);

@@ -65,6 +65,7 @@ const hoard = (build: (i: number) => unknown) => {
 const doings = {
   "endless loop": () => { for (;;); },
   "endless microtasks": async () => { for (;;) await null; },
+  "microtasks left behind": () => { (async () => { for (;;) await null; })(); return "done"; },
   "heap bomb": () => hoard((i) => new Array(1_000).fill(i)),
   "touched buffers": () => hoard(() => new Uint8Array(64 << 20).fill(1)),
   "one huge buffer": () => new Uint8Array(4 * 2 ** 30).fill(1).length,
