@@ -30,6 +30,7 @@ import { runWave } from "./reader_loop.ts";
 import { runningAction } from "./run_action.ts";
 import { RunnerLoop, type ToRunner } from "./runner_loop.ts";
 import { catchUncaught, printBounded } from "./uncaught.ts";
+import { refuseUnmapped } from "./unmapped_modules.ts";
 
 type Frames = AsyncGenerator<Frame<ToIsolate>, void>;
 
@@ -76,6 +77,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   });
   watchIdle();
   catchUncaught();
+  await refuseUnmapped();
   lockDown({
     role: boot.role,
     env: boot.env,

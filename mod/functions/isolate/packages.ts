@@ -3,13 +3,12 @@
  * here, and `require` gives them what an import would give them, so that no way of loading code leads past the import map.
  */
 import { commonJsKey, type PackageTable, type PackageTarget } from "../packages/package_table.ts";
+import { appImporter, type ImportAsApp } from "./import_as_app.ts";
 import { explainImports } from "./load_errors.ts";
 import { fileUrl } from "./loader.ts";
 import { inspected } from "./log_lines.ts";
 
 const { readTextFileSync } = Deno;
-/** Imports as app code does: in a module that stands in none of our folders. */
-const IMPORTER = "data:text/javascript,export const importAsApp=(specifier)=>import(specifier)";
 
 /** `compileFunction` of `node:vm`, as far as it is used. */
 type Compile = (
@@ -20,7 +19,6 @@ type Compile = (
     readonly importModuleDynamically: (specifier: string) => Promise<unknown>;
   },
 ) => (...args: unknown[]) => unknown;
-type ImportAsApp = (specifier: string) => Promise<Record<string, unknown>>;
 type Require = (specifier: string) => unknown;
 
 /** `module` of a CommonJS file. */
@@ -39,7 +37,7 @@ type Imported = { readonly exports: unknown } | { readonly error: unknown };
 
 /** Gets the packages of an app ready, while files can be read; runs none of their CommonJS files yet. */
 export async function preparePackages(table: PackageTable): Promise<Packages> {
-  const { importAsApp } = await import(IMPORTER) as { readonly importAsApp: ImportAsApp };
+  const importAsApp = await appImporter();
   const { compileFunction } = await import("node:vm");
   const packages = new Packages(table, { importAsApp, compile: compileFunction as unknown as Compile });
   Object.defineProperty(globalThis, Symbol.for(commonJsKey), {

@@ -173,6 +173,17 @@ const attempts: readonly Attempt[] = [
     name: "start a thread by node",
     code: `new (await import("node:worker_threads")).Worker("0", { eval: true }); return 1`,
   },
+  {
+    name: "start a thread by node, imported by a data module",
+    code:
+      `new (await import("data:text/javascript,export{Worker}from'node:worker_threads'")).Worker("0", { eval: true }); return 1`,
+  },
+  {
+    name: "start a thread by node, imported by a blob module",
+    code:
+      `const url = URL.createObjectURL(new Blob(["export*from'worker_threads'"], { type: "text/javascript" }));
+      new (await import(url)).Worker("0", { eval: true }); return 1`,
+  },
   { name: "open an inspector", code: `(await import("node:inspector")).open(0); return 1` },
   { name: "leave by node:vm", code: `return (await import("node:vm")).runInThisContext("1")` },
   { name: "store on the disk", code: `localStorage.setItem("a", "b"); return 1` },

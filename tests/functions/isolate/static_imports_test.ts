@@ -1,0 +1,209 @@
+/** Static imports of the runtime's modules: the runtime has ways of its own to find them, which must lead to our stand-ins. */
+import assert from "node:assert/strict";
+import { builtinModules } from "node:module";
+import { importMapPath } from "../../../mod/functions/isolate/start_flags.ts";
+import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import { type Answer, type AppFiles, type TestIsolate, Workspace } from "./support.ts";
+
+/** Modules that are not refused as a whole: app code gets our own. */
+const ours = new Set(["process", "async_hooks", "syncline/server", "zod"]);
+
+/** The modules that are refused in a role, with and without `node:`. */
+function refused(role: IsolateRole): string[] {
+  const { imports } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as {
+    readonly imports: Readonly<Record<string, string>>;
+  };
+  return Object.keys(imports).filter((specifier) => !ours.has(specifier.replace(/^node:/, "")));
+}
+
+/** Those that are open in it. */
+function open(role: IsolateRole): string[] {
+  const closed = new Set(refused(role));
+  return builtinModules.filter((name) => !closed.has(name) && !closed.has(`node:${name}`));
+}
+
+/** What apps import, in an order that has shown the runtime's own ways, or could. */
+const orders: Readonly<Record<string, (role: IsolateRole) => readonly string[]>> = {
+  "a thread alone": () => ["node:worker_threads"],
+  "a thread without node:": () => ["worker_threads"],
+  "a thread before our own modules": () => ["node:worker_threads", "syncline/server", "zod"],
+  "a thread before another refused module": () => ["node:worker_threads", "node:net", "node:fs"],
+  "all as they are listed": refused,
+  "all from the last": (role) => refused(role).reverse(),
+  "all after those that are open": (role) => [...open(role), ...refused(role)],
+  "all before those that are open": (role) => [...refused(role), ...open(role)],
+};
+
+/** A module that imports these in this order; its `real` are those refused ones that do more than to throw. */
+function importing(specifiers: readonly string[], role: IsolateRole): string {
+  const closed = new Set(refused(role));
+  const watched = specifiers.flatMap((specifier, at) =>
+    closed.has(specifier) ? [`[${JSON.stringify(specifier)}, m${at}]`] : []
+  );
+  return `
+    ${specifiers.map((specifier, at) => `import * as m${at} from ${JSON.stringify(specifier)};`).join("\n")}
+    const harmless = (value) => typeof value !== "function" ||
+      /^(function\\(\\)\\{throw new TypeError|class Agent\\{\\}|\\(\\)=>false)/.test(String(value));
+    const parts = (exports) => [...Object.values(exports), ...Object.values(Object(exports.default))];
+    export const real = [${watched.join()}]
+      .filter(([, exports]) => !parts(exports).every(harmless)).map(([specifier]) => specifier);
+  `;
+}
+
+/** A module with a function of each kind that gives what this expression does. */
+function functionsOf(expression: string): string {
+  return `
+    import { action, mutation, query } from "syncline/server";
+    const handler = async () => ${expression};
+    export const inQuery = query({ handler });
+    export const inMutation = mutation({ handler });
+    export const inAction = action({ handler });
+  `;
+}
+
+function run(isolate: TestIsolate, role: IsolateRole): Promise<Answer> {
+  switch (role) {
+    case "writer":
+      return isolate.mutate("a:inMutation");
+    case "reader":
+      return isolate.query("a:inQuery");
+    case "runner":
+      return isolate.act("a:inAction");
+    default:
+      return role satisfies never;
+  }
+}
+
+/** An app, and the packages it has. */
+interface App {
+  readonly files: AppFiles;
+  readonly packages?: AppFiles;
+}
+
+/** What the function of an app gives in each role. */
+async function inEveryRole(app: (role: IsolateRole) => App): Promise<Record<string, unknown>> {
+  await using workspace = new Workspace({});
+  const values: Record<string, unknown> = {};
+  // The writer makes the database that the reader opens.
+  for (const role of ["writer", "reader", "runner"] as const) {
+    const { files, packages = {} } = app(role);
+    workspace.write(files);
+    workspace.install(packages);
+    await using isolate = await workspace.start(role);
+    assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
+    const { value, outcome } = await run(isolate, role);
+    values[role] = outcome.ok ? value : JSON.stringify(outcome);
+  }
+  return values;
+}
+
+for (const [order, specifiers] of Object.entries(orders)) {
+  Deno.test(`refused modules are stand-ins when they are imported statically: ${order}`, async () => {
+    const real = await inEveryRole((role) => ({
+      files: {
+        "_modules.js": importing(specifiers(role), role),
+        "a.js": `import { real } from "./_modules.js"; ${functionsOf("real")}`,
+      },
+    }));
+    assert.deepEqual(real, { writer: [], reader: [], runner: [] });
+  });
+}
+
+/** What starting a thread with the \`Worker\` in scope says. */
+const starting = `(() => {
+  try {
+    new Worker("for (;;);", { eval: true }).unref();
+    return "started";
+  } catch (error) {
+    return error.message;
+  }
+})()`;
+
+const json = JSON.stringify;
+const esPackage = { "spy/package.json": json({ name: "spy", type: "module" }) };
+const commonJsPackage = { "spy/package.json": json({ name: "spy", type: "commonjs" }) };
+
+/** Ways to a \`Worker\` without \`import()\`. */
+const ways: Readonly<Record<string, App>> = {
+  "import by name": {
+    files: { "a.js": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
+  },
+  "import in TypeScript": {
+    files: { "a.ts": `import { Worker } from "node:worker_threads"; ${functionsOf(starting)}` },
+  },
+  "import without node:": {
+    files: { "a.js": `import { Worker } from "worker_threads"; ${functionsOf(starting)}` },
+  },
+  "import of the default": {
+    files: {
+      "a.js": `import threads from "node:worker_threads"; const { Worker } = threads; ${
+        functionsOf(starting)
+      }`,
+    },
+  },
+  "import by another spelling": {
+    files: { "a.js": `import { Worker } from "node:\\x77orker_threads"; ${functionsOf(starting)}` },
+  },
+  "export from": {
+    files: {
+      "_threads.js": `export { Worker } from "node:worker_threads";`,
+      "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
+    },
+  },
+  "export * from": {
+    files: {
+      "_threads.js": `export * from "node:worker_threads";`,
+      "a.js": `import { Worker } from "./_threads.js"; ${functionsOf(starting)}`,
+    },
+  },
+  "an ES module of a package": {
+    files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },
+    packages: { ...esPackage, "spy/index.js": `export { Worker } from "node:worker_threads";` },
+  },
+  "a CommonJS file of a package": {
+    files: { "a.js": `import { Worker } from "spy"; ${functionsOf(starting)}` },
+    packages: { ...commonJsPackage, "spy/index.js": `exports.Worker = require("worker_threads").Worker;` },
+  },
+};
+
+for (const [way, app] of Object.entries(ways)) {
+  Deno.test(`no thread is started by ${way}`, async () => {
+    const message = "worker_threads.Worker: node:worker_threads is not available to app code";
+    assert.deepEqual(await inEveryRole(() => app), { writer: message, reader: message, runner: message });
+  });
+}
+
+Deno.test("what a static import gives has no other way to a thread", async () => {
+  const tried = `[
+    () => createRequire(import.meta.url)("node:worker_threads"),
+    () => process.getBuiltinModule("node:worker_threads").Worker,
+    () => { threads.Worker = Object; },
+    () => threads.getEnvironmentData("a"),
+    () => new threads.MessageChannel(),
+  ].map((attempt) => {
+    try {
+      attempt();
+      return "done";
+    } catch (error) {
+      return error.message.replace(/^.*: /, "");
+    }
+  })`;
+  const values = await inEveryRole(() => ({
+    files: {
+      "a.js": `
+        import { createRequire } from "node:module";
+        import process from "node:process";
+        import threads from "node:worker_threads";
+        ${functionsOf(tried)}
+      `,
+    },
+  }));
+  const refusals = [
+    "node:module is not available to app code",
+    "Cannot read properties of undefined (reading 'Worker')",
+    "Cannot assign to read only property 'Worker' of object '#<Object>'",
+    "node:worker_threads is not available to app code",
+    "node:worker_threads is not available to app code",
+  ];
+  assert.deepEqual(values, { writer: refusals, reader: refusals, runner: refusals });
+});
