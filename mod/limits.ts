@@ -310,6 +310,20 @@ export const routeLimits = {
   headerCharsMax: 64 * KiB,
 } as const;
 
+/** How much of what fails in app code stands in the server's log. */
+export const failureLogLimits = {
+  /** Failures of one function that are told. */
+  ofFunction: { burst: 5, perMinute: 6 },
+  /** Failures of all functions together that are told. */
+  ofAll: { burst: 30, perMinute: 60 },
+  /** Functions whose failures are counted on their own; the one that failed longest ago gives way. */
+  functionsMax: 1_000,
+  /** What was left out is counted and told after this time. */
+  leftOutMs: 60_000,
+  /** Functions named then. */
+  leftOutNamesMax: 10,
+} as const;
+
 /** Limits of the way a server ends. */
 export const stopLimits = {
   /** The same signal again within this time is the first one, sent along two ways. */

@@ -69,10 +69,17 @@ function outcomeOf(error: unknown): Outcome {
 export class HostWithMainActions implements FunctionHost {
   readonly #host: FunctionHost;
   readonly #actions: ReadonlyMap<string, MainAction>;
+  readonly #onEnd: (call: FunctionCall, outcome: Outcome) => void;
 
-  constructor(host: FunctionHost, actions: ReadonlyMap<string, MainAction>) {
+  /** `onEnd` is told how each action that main runs ended. */
+  constructor(
+    host: FunctionHost,
+    actions: ReadonlyMap<string, MainAction>,
+    onEnd: (call: FunctionCall, outcome: Outcome) => void = () => {},
+  ) {
     this.#host = host;
     this.#actions = actions;
+    this.#onEnd = onEnd;
   }
 
   get ts(): number {
@@ -90,13 +97,15 @@ export class HostWithMainActions implements FunctionHost {
     return this.#host.info(udfPath);
   }
 
-  act(call: FunctionCall): Promise<Outcome> {
+  async act(call: FunctionCall): Promise<Outcome> {
     const action = this.#actions.get(call.udfPath);
-    if (action === undefined) return this.#host.act(call);
+    if (action === undefined) return await this.#host.act(call);
     if (action.visibility === "internal" && call.origin !== "system") {
-      return Promise.resolve(failed("unknown_function", `There is no function "${call.udfPath}"`));
+      return failed("unknown_function", `There is no function "${call.udfPath}"`);
     }
-    return action.run(call.args, call.identity);
+    const outcome = await action.run(call.args, call.identity);
+    this.#onEnd(call, outcome);
+    return outcome;
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {

@@ -12,15 +12,27 @@ export interface LogLineOptions {
   readonly fields?: Record<string, unknown>;
 }
 
-/** The text of one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces have further lines. */
+/**
+ * The text of one message: `2026-01-31T12:00:00.000Z WARN message key=value`. Only stack traces have further lines: those of
+ * errors, and the field `stack`.
+ */
 export function logLine({ at, level, message, fields = {} }: LogLineOptions): string {
   const stacks: string[] = [];
   let line = `${at.toISOString()} ${level.toUpperCase().padEnd(5)} ${message}`;
   for (const [key, value] of Object.entries(fields)) {
+    if (key === "stack" && typeof value === "string") {
+      stacks.push(visible(value));
+      continue;
+    }
     line += ` ${key}=${fieldText(value)}`;
     if (value instanceof Error && value.stack !== undefined) stacks.push(value.stack);
   }
   return [line, ...stacks].join("\n") + "\n";
+}
+
+/** Without characters that would do something to a terminal. */
+function visible(stack: string): string {
+  return stack.replaceAll(/(?!\n)\p{Cc}/gu, "?");
 }
 
 function fieldText(value: unknown): string {

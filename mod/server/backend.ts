@@ -101,7 +101,11 @@ async function connect(
     act: (call) => callable.act(call),
   };
   const actions = new Map([...accounts.actions, ...cleaningActions({ port: schedulerPort })]);
-  const callable: HostWithMainActions = new HostWithMainActions(host, actions);
+  const callable: HostWithMainActions = new HostWithMainActions(
+    host,
+    actions,
+    (call, outcome) => host.noteEnd(call, outcome),
+  );
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders, log });
   host.serveQueries((call) => hub.query(call));

@@ -38,12 +38,19 @@ Deno.test("main actions stand in front of the host's functions, everything else 
     ) => (reached.push(`act ${call.udfPath}`), Promise.resolve({ ok: true, value: "1", logLines: [] })),
     // What is not asked here is left out.
   } as unknown as FunctionHost;
-  const both = new HostWithMainActions(host, new Map([["_math:double", double]]));
+  const ended: unknown[] = [];
+  const both = new HostWithMainActions(
+    host,
+    new Map([["_math:double", double]]),
+    ({ udfPath }, outcome) => ended.push([udfPath, outcome.ok || outcome.error.message]),
+  );
   const call = { udfPath: "_math:double", args: { n: 5 }, identity: anonymous, origin: "client" } as const;
   assert.deepEqual(both.info("_math:double"), { kind: "action", visibility: "public" });
   assert.deepEqual(await both.act(call), { ok: true, value: "10", logLines: [] });
   both.info("a:b");
   await both.act({ ...call, udfPath: "a:b" });
+  await both.act({ ...call, args: { n: 3 } });
   assert.deepEqual(reached, ["info a:b", "act a:b"]);
+  assert.deepEqual(ended, [["_math:double", true], ["_math:double", "a bug"]], "those of the host tell it");
   assert.deepEqual([both.ts, both.readerFree], [7, true]);
 });

@@ -23,3 +23,15 @@ Deno.test("logLine puts the stack of an error below the line", () => {
     '1970-01-01T00:00:00.000Z ERROR m error="TypeError: bad"\nTypeError: bad\n    at here\n',
   );
 });
+
+Deno.test("logLine puts a field that is a stack below the line, without control characters", () => {
+  assert.equal(
+    logLine({
+      at,
+      level: "error",
+      message: "m",
+      fields: { stack: "    at f (a.ts:1:2)\n    at \x1b[2Jg", n: 1 },
+    }),
+    "1970-01-01T00:00:00.000Z ERROR m n=1\n    at f (a.ts:1:2)\n    at ?[2Jg\n",
+  );
+});

@@ -17,6 +17,7 @@ import { failed, type Outcome } from "../outcome.ts";
 import type { WireCron } from "../wire.ts";
 import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./command.ts";
+import { FailureLog } from "./failure_log.ts";
 import { Gate } from "./gate.ts";
 import type { IsolateStarter, Ready } from "./isolate.ts";
 import { ProcessStarter } from "./process.ts";
@@ -59,6 +60,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #writer: Writer;
   readonly #readers: ReaderPool;
   readonly #runners: RunnerPool;
+  readonly #failures: FailureLog;
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #reloadListeners: (() => void)[] = [];
   /** Set from each new writer's answer to Boot. */
@@ -79,6 +81,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const { starter, clock, log, batchPrefix, cores, awake } = parts;
     const gate = new Gate();
     this.#parts = parts;
+    this.#failures = new FailureLog({ log, clock });
     this.#writer = new Writer({
       starter,
       gate,
@@ -93,7 +96,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       },
     });
     this.#readers = new ReaderPool({ starter, gate, clock, log, cores, ts: () => this.#ts });
-    this.#runners = new RunnerPool({ starter, clock, log, serve: (kind, call) => this.#serve(kind, call) });
+    this.#runners = new RunnerPool({
+      starter,
+      clock,
+      log,
+      serve: (kind, call) => this.#serve(kind, call),
+      onEnd: ({ udfPath }, outcome) => this.#failures.note(udfPath, outcome),
+    });
     this.#requests = new RouteRequests((call, exchange) => this.#runners.act(call, exchange));
   }
 
@@ -159,7 +168,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
-    return this.#writer.mutate(call);
+    const answer = this.#writer.mutate(call);
+    // A recorded failure was told when it happened.
+    answer.then(({ outcome, replayed }) => replayed || this.#failures.note(call.udfPath, outcome));
+    return answer;
   }
 
   get readerFree(): boolean {
@@ -174,11 +186,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
   ): Wave {
-    return this.#readers.startWave(queries, onAnswer);
+    return this.#readers.startWave(queries, (index, answer) => {
+      this.#failures.note(queries[index]?.udfPath ?? "", answer.outcome);
+      onAnswer(index, answer);
+    });
   }
 
   act(call: FunctionCall): Promise<Outcome> {
     return this.#runners.act(call);
+  }
+
+  /** Takes note of how a run outside the isolates ended: failures stand in the log like those of app code. */
+  noteEnd({ udfPath }: FunctionCall, outcome: Outcome): void {
+    this.#failures.note(udfPath, outcome);
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -213,6 +233,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    // What is cut off from now on has not failed.
+    this.#failures[Symbol.dispose]();
     await this.#runners.close();
     // The writer last: it leaves the database in one file when nobody else has it open.
     await this.#readers.close();

@@ -65,6 +65,11 @@ export class RouteExchange {
     return this.#answer.promise;
   }
 
+  /** Whether nobody waits for the response, or the rest of it, any more. */
+  get canceled(): boolean {
+    return this.#canceled;
+  }
+
   /** Hands the request to a runner. */
   begin(isolate: Isolate, call: number): void {
     this.#place = { isolate, call };

@@ -25,6 +25,8 @@ export interface RunnerPoolOptions {
   readonly log: Log;
   /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
+  /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
+  readonly onEnd?: (call: FunctionCall, outcome: Outcome) => void;
 }
 
 export class RunnerPool {
@@ -49,7 +51,9 @@ export class RunnerPool {
   /** Runs an action, or answers the request of a route in its place. Never rejects. */
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
-      return Promise.resolve(overloaded(`${this.#waiting.length} actions are waiting`));
+      const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
+      this.#options.onEnd?.(call, outcome);
+      return Promise.resolve(outcome);
     }
     return this.#act(call, { depth: 0, exchange });
   }
@@ -80,7 +84,11 @@ export class RunnerPool {
     const action: PendingAction = {
       call,
       depth,
-      resolve,
+      resolve: (outcome) => {
+        // A client that has gone is no fault of the function, whatever it threw about it.
+        if (!exchange?.canceled) this.#options.onEnd?.(call, outcome);
+        resolve(outcome);
+      },
       runnersLost: 0,
       ...(exchange === undefined ? {} : { exchange }),
     };

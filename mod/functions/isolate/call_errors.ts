@@ -20,10 +20,18 @@ export class RefusedCallError extends Error {
 
 /** What a function called by another one ended with, for the caller to catch or to pass on. */
 export class CalledFunctionError extends Error {
+  /** Frames in the author's files: those of the called function, then those of its caller. */
+  readonly #frames: string;
+
   constructor(error: Pick<CallError, "message" | "stack">) {
     super(error.message);
     this.name = "CalledFunctionError";
+    this.#frames = [error.stack ?? "", cleanStack(this.stack)].filter((frames) => frames !== "").join("\n");
     if (error.stack !== undefined) this.stack = error.stack;
+  }
+
+  static framesOf(error: CalledFunctionError): string {
+    return error.#frames;
   }
 }
 
@@ -55,16 +63,20 @@ function convert(thrown: unknown): CallError {
     return { kind: thrown.kind, message: cut(thrown.message), data: null };
   }
   if (!(thrown instanceof Error)) {
-    return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, undefined);
+    return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, "");
   }
   const message = `${thrown.message}`;
-  return internal(message === "" ? `${thrown.name}` : message, thrown.stack);
+  const stack = thrown instanceof CalledFunctionError
+    ? CalledFunctionError.framesOf(thrown)
+    : cleanStack(thrown.stack);
+  return internal(message === "" ? `${thrown.name}` : message, stack);
 }
 
 function userError(error: { code?: unknown; message?: unknown; data?: unknown; stack?: unknown }): CallError {
   const { code } = error;
+  const stack = cleanStack(error.stack);
   if (typeof code !== "string" || code === "") {
-    return internal(`The code of a UserError must be a text, not ${inspected(code)}`, error.stack);
+    return internal(`The code of a UserError must be a text, not ${inspected(code)}`, stack);
   }
   let data: unknown;
   try {
@@ -72,14 +84,13 @@ function userError(error: { code?: unknown; message?: unknown; data?: unknown; s
     if (text.length > functionLimits.resultCharsMax) {
       return internal(
         `The data of a UserError has ${text.length} characters, more than the limit of ${functionLimits.resultCharsMax}`,
-        error.stack,
+        stack,
       );
     }
     data = parse(text);
   } catch (fault) {
-    return internal(fault instanceof Error ? fault.message : inspected(fault), error.stack);
+    return internal(fault instanceof Error ? fault.message : inspected(fault), stack);
   }
-  const stack = cleanStack(error.stack);
   return {
     kind: "user",
     message: cut(`${error.message}`),
@@ -88,13 +99,12 @@ function userError(error: { code?: unknown; message?: unknown; data?: unknown; s
   };
 }
 
-function internal(message: string, stack: unknown): CallError {
-  const cleaned = cleanStack(stack);
+function internal(message: string, stack: string): CallError {
   return {
     kind: "internal",
     message: cut(message),
     data: null,
-    ...(cleaned === "" ? {} : { stack: cleaned }),
+    ...(stack === "" ? {} : { stack: cut(stack) }),
   };
 }
 

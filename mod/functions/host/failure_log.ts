@@ -1,0 +1,73 @@
+/** What the operator, and with `--dev` the author, read about runs that failed with an internal error: a bounded log. */
+import type { Log } from "../../kit/log.ts";
+import { RateLimiter } from "../../kit/rate_limit.ts";
+import { failureLogLimits, functionLimits } from "../../limits.ts";
+import type { Outcome } from "../outcome.ts";
+import type { HostClock, Timer } from "./clock.ts";
+
+export interface FailureLogOptions {
+  readonly log: Log;
+  readonly clock: HostClock;
+}
+
+/** Disposing of it tells what was left out so far; after that nothing is told any more. */
+export class FailureLog implements Disposable {
+  readonly #options: FailureLogOptions;
+  /** One function that fails all the time hides no other one. */
+  readonly #ofFunction: RateLimiter;
+  readonly #ofAll: RateLimiter;
+  #leftOut = 0;
+  /** Some of the functions whose failures were left out. */
+  readonly #leftOutPaths = new Set<string>();
+  /** Exists while something was left out and not told. */
+  #timer: Timer | null = null;
+  #closed = false;
+
+  constructor(options: FailureLogOptions) {
+    const { clock } = options;
+    const { ofFunction, ofAll, functionsMax } = failureLogLimits;
+    this.#options = options;
+    this.#ofFunction = new RateLimiter({ ...ofFunction, keysMax: functionsMax, now: () => clock.now() });
+    this.#ofAll = new RateLimiter({ ...ofAll, keysMax: 1, now: () => clock.now() });
+  }
+
+  /** Takes note of how a run ended. To be called once for each. */
+  note(udfPath: string, outcome: Outcome): void {
+    if (outcome.ok || outcome.error.kind !== "internal" || this.#closed) return;
+    const path = cut(udfPath);
+    if (this.#ofFunction.take(path) > 0 || this.#ofAll.take("") > 0) return this.#leaveOut(path);
+    const { message, stack } = outcome.error;
+    this.#options.log("error", "A function failed", {
+      udfPath: path,
+      message: cut(message),
+      ...(stack !== undefined && { stack: cut(stack) }),
+    });
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    if (this.#leftOut > 0) this.#tellLeftOut();
+  }
+
+  #leaveOut(path: string): void {
+    this.#leftOut++;
+    if (this.#leftOutPaths.size < failureLogLimits.leftOutNamesMax) this.#leftOutPaths.add(path);
+    this.#timer ??= this.#options.clock.after(failureLogLimits.leftOutMs, () => this.#tellLeftOut());
+  }
+
+  #tellLeftOut(): void {
+    this.#options.log("warn", "Failures of functions were left out of the log", {
+      count: this.#leftOut,
+      functions: cut([...this.#leftOutPaths].join(", ")),
+    });
+    this.#timer = null;
+    this.#leftOut = 0;
+    this.#leftOutPaths.clear();
+  }
+}
+
+function cut(text: string): string {
+  const max = functionLimits.errorCharsMax;
+  return text.length > max ? `${text.slice(0, max - 3)}...` : text;
+}
