@@ -72,3 +72,26 @@ Deno.test("with a single processor nobody stays awake", () => {
   const { wait } = world(1);
   for (let i = 0; i < 5; i++) assert.equal(wait(0.2), 0);
 });
+
+Deno.test("the way of waiting that has been shorter of late is taken, and the other one tried now and then", () => {
+  const { turn, turns, clock, awake } = world();
+  /** How many of 640 waits are spent awake when they take so long, awake or asleep. */
+  const spentAwake = (awakeMs: number, asleepMs: number): number => {
+    let count = 0;
+    for (let i = 0; i < 640; i++) {
+      awake.wait();
+      const isAwake = turns.length > 0;
+      if (isAwake) count++;
+      for (const end = clock.now + (isAwake ? awakeMs : asleepMs) - 0.01; clock.now < end;) turn();
+      awake.over();
+      turn();
+    }
+    return count;
+  };
+  assert.ok(spentAwake(0.4, 0.6) > 600);
+  // Somebody else wants the processor.
+  const contended = spentAwake(0.8, 0.6);
+  assert.ok(contended > 10 && contended < 120, String(contended));
+  spentAwake(0.4, 0.6);
+  assert.ok(spentAwake(0.4, 0.6) > 600, "it does not find back");
+});
