@@ -65,10 +65,12 @@ export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpC
     ["/api/action", (request) => respond(request, async (call) => ({ outcome: await host.act(call) }))],
   ]);
   const routes = new Hono();
-  for (const [path, call] of calls) routes.post(path, (c) => call(c.req.raw));
-  routes.all("/api/:call{query|mutation|action}", () => {
-    throw new MethodNotAllowedError("POST, OPTIONS");
-  });
+  for (const [path, call] of calls) {
+    routes.post(path, (c) => call(c.req.raw));
+    routes.all(path, () => {
+      throw new MethodNotAllowedError("POST, OPTIONS");
+    });
+  }
   return {
     routes,
     respondAtOnce(request) {

@@ -289,6 +289,17 @@ Deno.test("HC1 only calls are answered without a router", () => {
   assert.equal(calls.respondAtOnce(new Request("http://localhost/api/query")), null);
 });
 
+Deno.test("HC1 a path with a slash at its end is no call, whatever the method", async () => {
+  for (const call of ["query", "mutation", "action"]) {
+    for (const method of ["POST", "GET"]) {
+      const response = await appOf(false).app.request(`http://localhost/api/${call}/`, { method });
+      assert.equal(response.status, 404, `${method} /api/${call}/`);
+    }
+    const response = await appOf(false).app.request(`http://localhost/api/${call}`, { method: "PUT" });
+    assert.equal(response.status, 405);
+  }
+});
+
 Deno.test("HC1 a body is JSON whatever its content type says, with or without a byte order mark", async () => {
   const { app } = appOf(false);
   const call = JSON.stringify({ path: "get", args: { key: "a" } });
