@@ -173,13 +173,14 @@ for (const [way, app] of Object.entries(ways)) {
   });
 }
 
-Deno.test("what a static import gives has no other way to a thread", async () => {
+Deno.test("what static imports give has no other way to a thread or to other code's resources", async () => {
   const tried = `[
     () => createRequire(import.meta.url)("node:worker_threads"),
     () => process.getBuiltinModule("node:worker_threads").Worker,
     () => { threads.Worker = Object; },
     () => threads.getEnvironmentData("a"),
     () => new threads.MessageChannel(),
+    () => hooks.createHook({}),
   ].map((attempt) => {
     try {
       attempt();
@@ -191,6 +192,7 @@ Deno.test("what a static import gives has no other way to a thread", async () =>
   const values = await inEveryRole(() => ({
     files: {
       "a.js": `
+        import * as hooks from "node:async_hooks";
         import { createRequire } from "node:module";
         import process from "node:process";
         import threads from "node:worker_threads";
@@ -204,6 +206,7 @@ Deno.test("what a static import gives has no other way to a thread", async () =>
     "Cannot assign to read only property 'Worker' of object '#<Object>'",
     "node:worker_threads is not available to app code",
     "node:worker_threads is not available to app code",
+    "hooks.createHook is not a function",
   ];
   assert.deepEqual(values, { writer: refusals, reader: refusals, runner: refusals });
 });
