@@ -18,6 +18,7 @@ import {
   mutation,
   query,
 } from "./registration.ts";
+import { checkIndexFields } from "./index_fields.ts";
 import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
@@ -114,6 +115,15 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       filterFields: [...options.filterFields ?? []],
     });
     return this as never;
+  }
+
+  /** Throws for an index on a field that no document of the table can have. */
+  static check(name: string, table: TableBuilder): void {
+    checkIndexFields(name, table.#schema, {
+      indexes: table.#indexes,
+      searchIndexes: table.#searchIndexes,
+      vectorIndexes: table.#vectorIndexes,
+    });
   }
 
   /** What the engine needs to know of the table. */
@@ -220,6 +230,7 @@ export function defineSchema<const Tables extends Record<string, TableBuilder>>(
       );
     }
     if (!(table instanceof TableBuilder)) throw new TypeError(`Table "${name}" is not made by defineTable`);
+    TableBuilder.check(name, table);
   }
   return new DefinedSchema(Object.freeze({ ...tables }));
 }

@@ -39,6 +39,98 @@ Deno.test("names are checked when the schema is made", () => {
   assert.throws(() => defineSchema({ t: {} as never }), /not made by defineTable/);
 });
 
+Deno.test("an index on a field that is surely not there is refused, with the fields there are", () => {
+  const shape = {
+    x: z.string(),
+    at: z.object({ city: z.string().optional(), spot: z.tuple([z.number()]) }).nullable().optional(),
+  };
+  const refused = (fields: readonly string[], of: TableShape = shape) =>
+    assert.throws(
+      () => defineSchema({ t: defineTable(of).index("i", fields as never) }),
+      /^TypeError: Index "i" of table "t" names the field ".*", which is not there; fields: /,
+      fields.join(),
+    );
+  refused(["nofield"]);
+  refused(["x", "nofield"]);
+  refused(["x.y"]);
+  refused(["at.town"]);
+  refused(["at.spot.0"]);
+  refused(["toString"]);
+  refused(["_made"]);
+  refused(["z"], z.union([z.object({ x: z.string() }), z.object({ y: z.string() })]));
+  refused(["z"], z.looseObject({ x: z.string() }));
+  refused(["r.a.b"], { r: z.record(z.string(), z.number()) });
+  refused(["p.b"], { p: z.string().transform(() => ({})).pipe(z.object({ a: z.string() })) });
+  const message = (make: () => unknown) => {
+    try {
+      make();
+    } catch (error) {
+      return (error as Error).message;
+    }
+    assert.fail("it was accepted");
+  };
+  assert.equal(
+    message(() => defineSchema({ t: defineTable(shape).index("i", ["nofield" as never]) })),
+    'Index "i" of table "t" names the field "nofield", which is not there; fields: x, at, _id, _creationTime',
+  );
+  assert.equal(
+    message(() => defineSchema({ t: defineTable(shape).index("i", ["at.town"]) })),
+    'Index "i" of table "t" names the field "at.town", which is not there; fields: at.city, at.spot',
+  );
+  const no = "no" as never;
+  assert.match(
+    message(() => defineSchema({ t: defineTable(shape).searchIndex("s", { searchField: no }) })),
+    /^Search index "s" of table "t" names the field "no"/,
+  );
+  assert.match(
+    message(() =>
+      defineSchema({ t: defineTable(shape).searchIndex("s", { searchField: "x", filterFields: [no] }) })
+    ),
+    /^Search index "s" .* "no"/,
+  );
+  const vectors = { v: z.array(z.number()) };
+  const vectorIndex = (vectorField: "v", filterFields: "v"[]) =>
+    message(() =>
+      defineSchema({
+        t: defineTable(vectors).vectorIndex("w", { vectorField, dimensions: 2, filterFields }),
+      })
+    );
+  assert.match(vectorIndex(no, []), /^Vector index "w" .* "no"/);
+  assert.match(vectorIndex("v", [no]), /^Vector index "w" .* "no"/);
+});
+
+Deno.test("an index whose field may be there is accepted", () => {
+  type Tree = { name: string; sub?: Tree | undefined };
+  const tree: z.ZodType<Tree> = z.object({ name: z.string(), sub: z.lazy(() => tree).optional() });
+  const accepted = (shape: TableShape, ...fields: string[]) =>
+    defineSchema({ t: defineTable(shape).index("i", fields as never) });
+  accepted({ x: z.string() }, "x", "_creationTime");
+  accepted({ x: z.string() }, "_id");
+  accepted({ a: z.object({ b: z.object({ c: z.string() }).nullable() }).optional() }, "a", "a.b", "a.b.c");
+  accepted(z.union([z.object({ x: z.string() }), z.object({ y: z.string() })]), "x", "y");
+  accepted(
+    z.discriminatedUnion("k", [
+      z.object({ k: z.literal("a"), n: z.number() }),
+      z.object({ k: z.literal("b"), s: z.object({ deep: z.string() }) }),
+    ]),
+    "k",
+    "n",
+    "s.deep",
+  );
+  accepted({ o: z.looseObject({ a: z.string() }) }, "o.anything");
+  accepted({ o: z.object({ a: z.string() }).catchall(z.string()) }, "o.anything");
+  accepted({ r: z.record(z.string(), z.object({ n: z.number() })) }, "r.some.n");
+  accepted({ i: z.intersection(z.object({ a: z.string() }), z.object({ b: z.string() })) }, "i.a", "i.b");
+  accepted({ d: z.object({ a: z.string() }).default({ a: "" }).readonly() }, "d.a");
+  accepted({ any: z.any(), unknown: z.unknown(), of: z.custom() }, "any.a", "unknown.a", "of.a");
+  accepted({ t: z.string().transform((text) => ({ text })) }, "t.text");
+  accepted({ p: z.preprocess((value) => value, z.object({ a: z.string() })) }, "p.a");
+  accepted({ o: z.object({ a: z.string() }).overwrite((value) => ({ ...value, b: 1 })) }, "o.b");
+  accepted({ tree }, "tree.sub.sub.sub.name");
+  accepted({ "a.b": z.string() }, "a.b");
+  accepted({ late: z.lazy(() => (undefined as unknown as { schema: z.ZodType }).schema) }, "late.x");
+});
+
 Deno.test("equal schemas have equal fingerprints, whatever is changed changes it", () => {
   const base = () => ({
     name: z.string().min(2).regex(/^a/),
