@@ -2,6 +2,7 @@
 import { userErrorKey } from "../../errors.ts";
 import { functionLimits } from "../../limits.ts";
 import type { CallError, CallErrorKind } from "../outcome.ts";
+import { lateImportMessage } from "./import_message.ts";
 import { jsonText } from "./json_text.ts";
 import { inspected } from "./log_lines.ts";
 
@@ -65,7 +66,7 @@ function convert(thrown: unknown): CallError {
   if (!(thrown instanceof Error)) {
     return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, "");
   }
-  const message = `${thrown.message}`;
+  const message = lateImportMessage(`${thrown.message}`);
   const stack = thrown instanceof CalledFunctionError
     ? CalledFunctionError.framesOf(thrown)
     : cleanStack(thrown.stack);

@@ -4,7 +4,7 @@
  */
 import { commonJsKey, type PackageTable, type PackageTarget } from "../packages/package_table.ts";
 import { appImporter, type ImportAsApp } from "./import_as_app.ts";
-import { explainImports } from "./load_errors.ts";
+import { explainImports } from "./import_message.ts";
 import { fileUrl } from "./loader.ts";
 import { inspected } from "./log_lines.ts";
 

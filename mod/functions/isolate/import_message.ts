@@ -1,0 +1,54 @@
+/** The runtime's own messages on imports, in words that say how functions come by a file or a package. */
+
+/** Why imports fail, by specifier; set before the app is loaded. */
+let refusals: Readonly<Record<string, string>> = {};
+
+/** Lets messages of failed imports say more: `reasons` by specifier. */
+export function explainImports(reasons: Readonly<Record<string, string>>): void {
+  refusals = reasons;
+}
+
+const NOT_MAPPED = /^Import "([^"]*)" not a dependency(?: and not in import map from "([^"]*)")?/;
+const OTHER_REGISTRY =
+  /^(?:Failed loading \S+ for package "|The lockfile is out of date[^]*\+\s+"(?:npm|jsr):)((?:@[^"@\s/]+\/)?[^"@\s/]+)/;
+const LATE_REGISTRY =
+  /^(?:The lockfile is out of date|JSR package manifest for |Failed loading \S+ for package ")/;
+const OURS = /^Blocked by null entry for /;
+const REMOTE = /^Requires import access to "/;
+
+const OWN_WAYS =
+  "app code imports its own files by relative path, and packages that are installed in its folder by their names";
+
+/** The message of an error, put plainly where it is one of the runtime's on an import. */
+export function importMessage(message: string): string {
+  const [, specifier, from = ""] = NOT_MAPPED.exec(message) ?? [];
+  if (specifier !== undefined) {
+    const importer = from.includes("/node_modules/") ? `, which ${from} imports` : "";
+    if (Object.hasOwn(refusals, specifier)) {
+      return `cannot import "${specifier}"${importer}: ${refusals[specifier]}`;
+    }
+    return `cannot find "${specifier}"${importer}: packages are installed in the app's folder, beside or above the functions folder (${
+      install(specifier)
+    }); the app's own files are imported by relative path`;
+  }
+  if (OURS.test(message)) return `cannot import a file of the server or of another program: ${OWN_WAYS}`;
+  if (REMOTE.test(message)) return `cannot import from the network: ${OWN_WAYS}`;
+  const [, name] = OTHER_REGISTRY.exec(message) ?? [];
+  return name === undefined
+    ? message
+    : `cannot import an "npm:" or "jsr:" address: install the package in the app's folder (${
+      install(name)
+    }) and import it by its name`;
+}
+
+/** Like {@linkcode importMessage}, for an import() in a call: there the runtime may name the package of an earlier one. */
+export function lateImportMessage(message: string): string {
+  return LATE_REGISTRY.test(message)
+    ? `cannot import an "npm:" or "jsr:" address, nor anything new after that: ${OWN_WAYS}`
+    : importMessage(message);
+}
+
+function install(specifier: string): string {
+  const [first = "", second = ""] = specifier.split("/");
+  return `npm install ${first.startsWith("@") ? `${first}/${second}` : first}`;
+}
