@@ -51,6 +51,7 @@ export function parseFrameText<Message>(text: string): Frame<Message> {
     segments.push(text.slice(from, from + length));
     from += length;
   }
+  if (from !== text.length) throw new RangeError("The segments of a frame do not fill it");
   return { message: head.m, segments };
 }
 
@@ -99,6 +100,8 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Fram
   let buffer = new Uint8Array(65_536);
   let start = 0;
   let end = 0;
+  // Bound before app code is loaded, which in runners may have connections: a patched method would be handed ours.
+  const readInto = conn.read.bind(conn);
   for (;;) {
     while (end - start >= HEADER_BYTES) {
       const announced = new DataView(buffer.buffer, start).getUint32(0);
@@ -129,7 +132,7 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Fram
       end -= start;
       start = 0;
     }
-    const read = await conn.read(buffer.subarray(end));
+    const read = await readInto(buffer.subarray(end));
     if (read === null) return;
     end += read;
   }
@@ -137,12 +140,13 @@ export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Fram
 
 /** Sends frames in order; what is queued while a write is under way leaves with the next write. */
 export class FrameSender {
-  readonly #conn: Deno.Conn;
+  /** Bound like the reading. */
+  readonly #write: Deno.Conn["write"];
   #queue: Uint8Array[] = [];
   #writing: Promise<void> | null = null;
 
   constructor(conn: Deno.Conn) {
-    this.#conn = conn;
+    this.#write = conn.write.bind(conn);
   }
 
   /** Queues a frame; resolves when it has left, rejects when the connection is gone. */
@@ -172,7 +176,7 @@ export class FrameSender {
         const frames = this.#queue;
         this.#queue = [];
         for (const frame of frames) {
-          for (let sent = 0; sent < frame.length;) sent += await this.#conn.write(frame.subarray(sent));
+          for (let sent = 0; sent < frame.length;) sent += await this.#write(frame.subarray(sent));
         }
       }
     } finally {

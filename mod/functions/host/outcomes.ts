@@ -3,11 +3,13 @@ import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts
 import { type CallError, failed, type Outcome } from "../outcome.ts";
 import type { WireAnswer, WireMutation, WireOutcome } from "../wire.ts";
 
-/** The outcome a frame carries. Throws `RangeError` when it names a segment the frame does not have. */
+/** The outcome a frame carries. Throws when it has none: the isolate that sent it is not to be trusted any more. */
 export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
+  if (!Array.isArray(wire.logLines)) throw new TypeError("An outcome has no log lines");
   if ("error" in wire) return { ok: false, error: wire.error, logLines: wire.logLines };
   const value = segments[wire.value];
-  if (value === undefined) throw new RangeError(`The frame has no segment ${wire.value}`);
+  // Every JSON text has characters.
+  if (value === undefined || value === "") throw new RangeError(`The frame has no segment ${wire.value}`);
   return { ok: true, value, logLines: wire.logLines };
 }
 

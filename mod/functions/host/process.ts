@@ -21,6 +21,8 @@ const SOCKET_PATH_CHARS_MAX = 100;
 /** Room for `/writer-123456`. */
 const FILE_NAME_CHARS = 16;
 const PROGRESS_BYTES = 16;
+/** V8, and the parts of the runtime below it, which abort. */
+const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
 
 /** The app's npm packages cannot be used as they are. */
 class BrokenPackagesError extends Error {}
@@ -344,7 +346,7 @@ class IsolateProcess implements Isolate {
     if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
     if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
     const summary = this.#stderr.summary;
-    if (/out of memory|allocation failed|\bOOM\b/.test(this.#stderr.text)) {
+    if (OUT_OF_MEMORY.test(this.#stderr.text)) {
       return { cause: "crashed", detail: "out of memory", progress };
     }
     const end = signal ?? `exit code ${code}`;

@@ -8,7 +8,7 @@ import type { HostClock } from "./clock.ts";
 import type { Gate } from "./gate.ts";
 import type { Death, Isolate, IsolateFrame } from "./isolate.ts";
 import { endedIsolate, fromWire, tookTooLong } from "./outcomes.ts";
-import { type Part, unansweredOf } from "./wave_run.ts";
+import { type Part, singly, unansweredOf } from "./wave_run.ts";
 
 /** A query that was running each of these many times when its reader was lost is taken for the cause. */
 const RUNS_LOST_MAX = 3;
@@ -36,7 +36,7 @@ export interface ReaderOptions {
   /** Called when the reader has become free. */
   readonly onFree: (reader: Reader) => void;
   /** Called once, when the isolate has ended, with what it leaves to be run again. */
-  readonly onEnded: (reader: Reader, death: Death, left: Part | null) => void;
+  readonly onEnded: (reader: Reader, death: Death, left: readonly Part[]) => void;
 }
 
 export class Reader {
@@ -174,21 +174,33 @@ export class Reader {
     this.#dead = true;
     const work = this.#work;
     this.#work = null;
-    if (work === null) return this.#options.onEnded(this, death, null);
-    this.#blame(work, death);
+    if (work === null) return this.#options.onEnded(this, death, []);
+    const running = work.phase === "running";
+    const apart = running && this.#blame(work, death);
     if (work.phase === "sent") this.#options.gate.unpin();
-    if (work.phase !== "running") work.part.run.partLost(work.part);
-    this.#options.onEnded(this, death, unansweredOf({ ...work.part, first: false }));
+    if (!running) work.part.run.partLost(work.part);
+    const left = unansweredOf({ ...work.part, first: false });
+    this.#options.onEnded(this, death, left === null ? [] : apart ? singly(left) : [left]);
   }
 
-  /** Answers the query that brought the reader down, if one did. */
-  #blame({ part, verdict, phase, received, ts }: Work, death: Death): void {
-    const position = verdict?.position ?? (phase === "running" ? death.progress?.position : null) ?? null;
-    const index = part.indices[position ?? -1];
+  /**
+   * Answers the query that brought the reader down, if that is clear. When the answers themselves were nonsense it may be any
+   * of those without one, and counts against all of them: returns whether they are to run apart now, so that the one which
+   * is the cause loses its last reader alone.
+   */
+  #blame({ part, verdict, received, ts }: Work, death: Death): boolean {
+    const position = verdict?.position ?? death.progress?.position ?? -1;
     // What the progress file tells of an earlier query has been answered since.
-    if (index === undefined || position === null || position < received) return;
-    const crashed = death.cause === "crashed" || part.run.runLost(index) >= RUNS_LOST_MAX;
-    const outcome = verdict?.outcome ?? (crashed ? endedIsolate("query", death.detail) : null);
-    if (outcome !== null) part.run.cutShort(index, { outcome, ts });
+    const found = position >= received && position < part.indices.length;
+    let apart = false;
+    for (const [at, index] of part.indices.entries()) {
+      if (found ? at !== position : part.run.has(index)) continue;
+      const lost = part.run.runLost(index);
+      const caused = found && death.cause === "crashed" || lost >= RUNS_LOST_MAX;
+      const outcome = verdict?.outcome ?? (caused ? endedIsolate("query", death.detail) : null);
+      if (outcome !== null) part.run.cutShort(index, { outcome, ts });
+      else apart ||= !found && lost === RUNS_LOST_MAX - 1;
+    }
+    return apart;
   }
 }

@@ -165,12 +165,12 @@ export class ReaderPool {
     this.#changed();
   }
 
-  #onEnded(reader: Reader, death: Death, left: Part | null): void {
+  #onEnded(reader: Reader, death: Death, left: readonly Part[]): void {
     const known = this.#readers.delete(reader);
     if (known && death.cause !== "asked") {
       this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
     }
-    if (left !== null) this.#waiting.unshift(left);
+    this.#waiting.unshift(...left);
     this.#changed();
   }
 

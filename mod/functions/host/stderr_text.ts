@@ -10,13 +10,21 @@ const TOLD_MAX = 20;
 const WINDOW_MS = 10_000;
 
 /** The runtime giving up: pages of addresses follow, which tell nobody anything. */
-const GIVING_UP = /FATAL ERROR|^# Fatal|^Fatal |<--- Last few GCs|panicked at |^# Check failed/m;
+const GIVING_UP =
+  /FATAL ERROR|^# Fatal|^Fatal |<--- Last few GCs|has panicked|panicked at |^# Check failed|^memory allocation of /m;
+/** Its whole command line then, with paths and flags. */
+const COMMAND_LINE = /^Args: .*$/gm;
+/** What it says of itself and of its makers: nothing of why. */
+const OF_ITSELF = /^(?:Args|Platform|Version|note):|^stack backtrace:$|^https?:|^=+$/;
+/** Where it gave up; why is in the line below. */
+const PLACE = /panicked at \S+:\d+:\d+:$/;
 /** Lines that say why, best first. */
 const TELLING = [
   /out of memory/i,
   /FATAL ERROR/,
   /^# (?:Fatal|Check failed)/,
   /^Fatal /,
+  /^memory allocation of /,
   /panicked at /,
   /^error: /i,
 ];
@@ -48,9 +56,15 @@ export class StderrText {
 
   /** One line that says why the process ended, or `""`. */
   get summary(): string {
-    const lines = this.#text.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-    const telling = TELLING.map((pattern) => lines.find((line) => pattern.test(line))).find(Boolean);
-    return (telling ?? lines.at(-1) ?? "").slice(0, SUMMARY_CHARS_MAX);
+    const lines = this.#text.split("\n").map((line) => line.trim()).filter((line) =>
+      line !== "" && !OF_ITSELF.test(line)
+    );
+    const telling = TELLING.map((pattern) => lines.findIndex((line) => pattern.test(line))).find((at) =>
+      at >= 0
+    );
+    const line = lines.at(telling ?? -1) ?? "";
+    const why = telling !== undefined && PLACE.test(line) ? lines[telling + 1] ?? "" : "";
+    return (why === "" ? line : `panicked: ${why}`).slice(0, SUMMARY_CHARS_MAX);
   }
 
   async #read(stream: ReadableStream<Uint8Array>): Promise<void> {
@@ -63,8 +77,10 @@ export class StderrText {
   }
 
   #take(text: string): void {
-    const room = KEPT_CHARS_MAX - this.#text.length;
-    if (room > 0) this.#text += text.slice(0, room);
+    if (this.#text.length < KEPT_CHARS_MAX) {
+      // It may come in pieces: the beginning that stays takes the next one along.
+      this.#text = (this.#text + text).replace(COMMAND_LINE, "Args: ").slice(0, KEPT_CHARS_MAX);
+    }
     this.#givenUp ||= GIVING_UP.test(text);
     if (this.#givenUp || text.trim() === "") return;
     const now = this.#options.now();

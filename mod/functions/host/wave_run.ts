@@ -115,6 +115,11 @@ export function unansweredOf(part: Part): Part | null {
   return left.length === 0 ? null : { ...part, indices: left };
 }
 
+/** A part of its own for each query. */
+export function singly({ indices, ...part }: Part): Part[] {
+  return indices.map((index) => ({ ...part, indices: [index] }));
+}
+
 /**
  * Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly. The first parts are one for
  * each reader; what would make a part's message too large follows in further ones, which run later.

@@ -19,6 +19,7 @@ import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./call.ts";
 import { setFunctionsUrl } from "./call_errors.ts";
 import { watchIdle } from "./idle.ts";
+import { closeIntrinsics } from "./intrinsics.ts";
 import { fileUrl, loadApp, type LoadedApp } from "./loader.ts";
 import { lockDown } from "./lockdown.ts";
 import { consoleText } from "./log_lines.ts";
@@ -115,8 +116,14 @@ async function load(
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
     const packages = table === undefined ? null : await preparePackages(table);
-    const app = await loadApp(functionsDir, systemModules);
-    await packages?.importDeferred();
+    let app: LoadedApp;
+    try {
+      app = await loadApp(functionsDir, systemModules);
+      await packages?.importDeferred();
+    } finally {
+      // The answer to Boot must not meet what app code has changed either.
+      closeIntrinsics();
+    }
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {

@@ -10,6 +10,7 @@ import { AuthApi } from "./auth_api.ts";
 import { Call } from "./call.ts";
 import { CalledFunctionError } from "./call_errors.ts";
 import { type Ending, endingOfError } from "./ending.ts";
+import { mendRegExp } from "./intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
@@ -28,10 +29,13 @@ export type SubCaller = (
 ) => Promise<Outcome>;
 
 const running = new AsyncLocalStorage<Call>();
+// Bound as in call.ts.
+const getRunning = running.getStore.bind(running);
+const runAs = running.run.bind(running);
 
 /** The action whose code is running now, also behind its timers and awaits. */
 export function runningAction(): Call | null {
-  return running.getStore() ?? null;
+  return getRunning() ?? null;
 }
 
 /** `ctx` of an action. It stops working when the action has ended. */
@@ -128,12 +132,13 @@ export async function withActionCtx(
   };
   try {
     const ctx = new ActionContext(call, { app, env, now, run: caller });
-    const text = await running.run(call, () => run(ctx));
+    const text = await (runAs(call, () => run(ctx)) as Promise<string>);
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {
     return { ending: endingOfError(error), logLines: call.logLines.take() };
   } finally {
     open = false;
+    mendRegExp();
   }
 }
 

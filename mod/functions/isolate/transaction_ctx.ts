@@ -6,6 +6,7 @@ import { AuthApi } from "./auth_api.ts";
 import { Frame } from "./call.ts";
 import { CalledFunctionError, RefusedCallError } from "./call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
+import { mendRegExp } from "./intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "./log_api.ts";
@@ -128,6 +129,7 @@ export async function runFrame(
     throw error;
   } finally {
     frame.close();
+    mendRegExp();
   }
 }
 

@@ -27,15 +27,24 @@ export function catchUncaught(): void {
 
 /** Adds the error to the log lines of the call whose code is running, or prints it when none is. */
 function report(what: string, thrown: unknown): void {
-  const stack = thrown instanceof Error ? cleanStack(thrown.stack) : "";
-  const message = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : inspected(thrown);
-  const text = `${what}: ${message}${stack === "" ? "" : `\n${stack}`}`;
+  const text = `${what}: ${textOf(thrown)}`;
   const call = currentCall();
   if (call !== null) {
     call.logLines.add("ERROR", text);
     return;
   }
   printBounded(text);
+}
+
+function textOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return inspected(thrown);
+  try {
+    const stack = cleanStack(thrown.stack);
+    return `${thrown.name}: ${thrown.message}${stack === "" ? "" : `\n${stack}`}`;
+  } catch {
+    // Reading it ran code of the app, which threw again: as an uncaught error that would come back here.
+    return "an error that cannot be read";
+  }
 }
 
 /** Prints to the isolate's standard error, but not without end. */

@@ -376,6 +376,64 @@ for (
   });
 }
 
+Deno.test("a query whose answer is nonsense gets an error after three readers, the others of its wave their results", async () => {
+  const world = await started();
+  const wave = world.wave("a", "bad", "c");
+  const answered = new Set<unknown>();
+  for (let i = 0; i < 20 && !wave.over; i++) {
+    for (const reader of world.readers) {
+      const asked = reader.sent.findLast(({ type }) => type === "RunWave");
+      if (reader.dead || asked === undefined || answered.has(asked)) continue;
+      answered.add(asked);
+      world.pins(reader, 1);
+      // As in a real one, nothing is noted any more when the answers leave.
+      if (queriesOf(reader).includes("bad")) {
+        const { wave } = reader.last("RunWave");
+        reader.says({ type: "WaveAnswers", wave, from: 0, answers: "HACK" as never, last: true });
+      } else world.answers(reader, 0, queriesOf(reader).length);
+    }
+    await world.clock.advance(1_000);
+  }
+  assert.equal(wave.results[0], "a@1");
+  assert.match(
+    String(wave.results[1]),
+    /^internal: The query ended its isolate \(Answers .* were not awaited\)@1$/,
+  );
+  assert.equal(wave.results[2], "c@1");
+  assert.equal(world.readers.filter(({ dead }) => dead).length, 3);
+});
+
+for (
+  const [what, frame] of Object.entries<[object, string[]]>({
+    "without a value": [{ value: 0, logLines: [] }, []],
+    "of an empty value": [{ value: 0, logLines: [] }, [""]],
+    "without log lines": [{ value: 0, logLines: "HACK" }, ["1"]],
+  })
+) {
+  Deno.test(`an answer ${what} ends the reader, and in the end the query`, async () => {
+    const world = await started();
+    const wave = world.wave("a");
+    for (let i = 0; i < 3; i++) {
+      const reader = world.reader(i);
+      assert.deepEqual(wave.results, []);
+      world.pins(reader, 1);
+      const [outcome, segments] = frame;
+      const answer = {
+        outcome: outcome as never,
+        readSet: {},
+        scope: "nothing",
+        nondeterministic: false,
+      } as const;
+      const answers = [{ ...answer, durationMs: 1 }];
+      const { wave: number } = reader.last("RunWave");
+      reader.says({ type: "WaveAnswers", wave: number, from: 0, answers, last: true }, segments);
+      assert.ok(reader.dead);
+      await world.clock.advance(1_000);
+    }
+    assert.match(String(wave.results), /^internal: The query ended its isolate /);
+  });
+}
+
 Deno.test("close answers what is left, ends the readers and leaves no timer", async () => {
   const world = await started({ readers: 2 });
   const waves = [world.wave("a"), world.wave("b"), world.wave("c")];

@@ -194,6 +194,23 @@ Deno.test("an action that had called back does not run again", async () => {
   assert.match(String(action.result), /ended its isolate \(killed from outside\)/);
 });
 
+for (const [what, segments] of Object.entries({ "no value": [], "an empty value": [""] })) {
+  Deno.test(`an action that ends with ${what} gets an error, and its runner is ended`, async () => {
+    const world = new RunnerWorld();
+    const action = world.act("a");
+    await settled();
+    const runner = world.runner(0);
+    runner.noted = { position: 1, startedAt: 1 };
+    runner.says({ type: "ActionDone", call: 1, outcome: { value: 0, logLines: [] } }, segments);
+    await settled();
+    assert.match(String(action.result), /^internal: .* ended its isolate \(The frame has no segment 0\)$/);
+    assert.ok(runner.dead);
+    world.act("b");
+    await settled();
+    assert.deepEqual(actionsOf(world.runner(1)), ["b"]);
+  });
+}
+
 Deno.test("an action that lost three runners before it had begun is given up", async () => {
   const world = new RunnerWorld();
   const action = world.act("a");

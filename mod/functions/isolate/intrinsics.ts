@@ -1,0 +1,167 @@
+/**
+ * The parts of the language that app code shares with ours and that cannot be locked before the app is loaded: packages add
+ * methods to them, and their classes inherit from them. Once the app is loaded they are frozen, so that what a call patches
+ * is nothing to the calls beside and behind it. To freeze costs nothing; when the same properties are made constant one by
+ * one, the engine of JavaScript gives up its shortcuts, and iteration becomes ten times slower.
+ */
+
+const {
+  defineProperty,
+  freeze,
+  getOwnPropertyDescriptor,
+  getPrototypeOf,
+  preventExtensions,
+  setPrototypeOf,
+} = Object;
+const { deleteProperty, ownKeys } = Reflect;
+const exit: (code: number) => never = Deno.exit;
+const { error: printError } = console;
+
+interface Intrinsic {
+  readonly name: string;
+  readonly object: object;
+  /** Frozen, or closed to additions only: what its methods are is locked already, on the prototype above it (lockdown.ts). */
+  readonly close: (object: object) => void;
+  readonly above: object | null;
+  readonly properties: readonly Property[];
+}
+
+type Property = readonly [key: PropertyKey, descriptor: PropertyDescriptor];
+
+function intrinsic(name: string, object: object, close: Intrinsic["close"] = freeze): Intrinsic {
+  return {
+    name,
+    object,
+    close,
+    above: getPrototypeOf(object) as object | null,
+    properties: propertiesOf(object),
+  };
+}
+
+function propertiesOf(object: object): readonly Property[] {
+  return ownKeys(object).map((key): Property => [key, getOwnPropertyDescriptor(object, key) ?? {}]);
+}
+
+const prototypeOf = (value: object): object => getPrototypeOf(value) as object;
+const arrayIterator = prototypeOf([].values());
+
+const intrinsics: readonly Intrinsic[] = [
+  intrinsic("Array.prototype", Array.prototype),
+  intrinsic("Array", Array),
+  intrinsic("the prototype of array iterators", arrayIterator),
+  intrinsic("the prototype of map iterators", prototypeOf(new Map().values())),
+  intrinsic("the prototype of set iterators", prototypeOf(new Set().values())),
+  intrinsic("the prototype of string iterators", prototypeOf(""[Symbol.iterator]())),
+  intrinsic("the prototype of iterators", prototypeOf(arrayIterator)),
+  intrinsic("the prototype of generators", prototypeOf(prototypeOf((function* () {})()))),
+  intrinsic("the prototype of async generators", prototypeOf(prototypeOf((async function* () {})()))),
+  intrinsic("Promise.prototype", Promise.prototype),
+  intrinsic("Promise", Promise),
+  ...[Uint8Array, Uint32Array, Float32Array, Float64Array].map(({ name, prototype }) =>
+    intrinsic(`${name}.prototype`, prototype, preventExtensions)
+  ),
+  intrinsic("the prototype of typed arrays", prototypeOf(Uint8Array.prototype), preventExtensions),
+];
+
+/**
+ * Called once, when the app is loaded. Methods that its packages added stay, what they replaced is put back. Throws for
+ * additions that our own code would meet, which are removed.
+ */
+export function closeIntrinsics(): void {
+  let fault = "";
+  // By index, and each closed before the next: iterators may be what was patched.
+  for (let i = 0; i < intrinsics.length; i++) {
+    const one = intrinsics[i];
+    if (one === undefined) continue;
+    const found = closeOne(one);
+    if (fault === "") fault = found;
+  }
+  loaded = { methods: regExpMethods(), properties: propertiesOf(regExp) };
+  if (fault !== "") throw new TypeError(`${fault}: calls that have nothing to do with it would break`);
+}
+
+/** Returns what cannot stay, if there is something. */
+function closeOne({ name, object, close, above, properties }: Intrinsic): string {
+  let fault = "";
+  if (getPrototypeOf(object) !== above) {
+    fault = `The prototype of ${name} cannot be changed`;
+    setPrototypeOf(object, above);
+  }
+  putBack(object, properties);
+  const keys = ownKeys(object);
+  for (let i = 0; i < keys.length; i++) {
+    const key = keys[i] ?? "";
+    if (!isMet(key, above) || isAmong(key, properties)) continue;
+    fault = `${String(key)} cannot be added to ${name}`;
+    deleteProperty(object, key);
+  }
+  close(object);
+  return fault;
+}
+
+/** Whether an addition turns up where nobody asks for it: the language looks for it, or it hides something. */
+function isMet(key: PropertyKey, above: object | null): boolean {
+  return key === "toJSON" || key === "then" || key === Symbol.isConcatSpreadable ||
+    Number(String(key)) >= 0 || (above !== null && above !== Function.prototype && key in above);
+}
+
+function isAmong(key: PropertyKey, properties: readonly Property[]): boolean {
+  for (let i = 0; i < properties.length; i++) if (properties[i]?.[0] === key) return true;
+  return false;
+}
+
+/** Undoes changes of properties. Throws for those that were made constant. */
+function putBack(object: object, properties: readonly Property[]): void {
+  for (let i = 0; i < properties.length; i++) {
+    const property = properties[i];
+    if (property === undefined) continue;
+    const key = property[0];
+    const before = property[1];
+    const now = getOwnPropertyDescriptor(object, key);
+    if (now?.value === before.value && now?.get === before.get && now?.set === before.set) continue;
+    defineProperty(object, key, before);
+  }
+}
+
+const regExp = RegExp.prototype;
+
+/** Its methods one by one: compared like this they cost a call a few nanoseconds. */
+function regExpMethods() {
+  return {
+    constructor: regExp.constructor,
+    exec: regExp.exec,
+    test: regExp.test,
+    match: regExp[Symbol.match],
+    matchAll: regExp[Symbol.matchAll],
+    replace: regExp[Symbol.replace],
+    search: regExp[Symbol.search],
+    split: regExp[Symbol.split],
+  };
+}
+
+/** What `RegExp.prototype` has when the app is loaded; `null` until then. */
+let loaded:
+  | { readonly methods: ReturnType<typeof regExpMethods>; readonly properties: readonly Property[] }
+  | null = null;
+
+/**
+ * Undoes what a call did to the methods of `RegExp.prototype`, which is left open: when it is locked, replacing and splitting
+ * become ten times slower. Ends the isolate when it cannot be undone.
+ */
+export function mendRegExp(): void {
+  if (loaded === null) return;
+  const { methods, properties } = loaded;
+  if (
+    regExp.exec === methods.exec && regExp.test === methods.test &&
+    regExp[Symbol.replace] === methods.replace &&
+    regExp[Symbol.split] === methods.split && regExp[Symbol.match] === methods.match &&
+    regExp[Symbol.matchAll] === methods.matchAll &&
+    regExp[Symbol.search] === methods.search && regExp.constructor === methods.constructor
+  ) return;
+  try {
+    putBack(regExp, properties);
+  } catch (error) {
+    printError(error);
+    exit(1);
+  }
+}

@@ -1,0 +1,38 @@
+/** What is kept of an isolate's last words: why it ended, and nothing of how it was started. */
+import assert from "node:assert/strict";
+import { StderrText } from "../../../mod/functions/host/stderr_text.ts";
+
+async function read(...pieces: string[]) {
+  const told: string[] = [];
+  const stream = ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece)));
+  const text = new StderrText(stream, { now: () => 0, tell: (text) => told.push(text) });
+  await text.ended;
+  return { text: text.text, summary: text.summary, told };
+}
+
+const NOTE = "note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n";
+
+Deno.test("of an abort the line that says why is told, not how to be told more", async () => {
+  const { summary, told } = await read("memory allocation of 1048576 bytes failed\n", NOTE);
+  assert.deepEqual([summary, told], ["memory allocation of 1048576 bytes failed", []]);
+  assert.equal((await read("the last word\n", NOTE)).summary, "the last word");
+});
+
+Deno.test("of a panic the reason is told, and the command line is not kept, however long and in how many pieces", async () => {
+  const args = Array.from({ length: 500 }, (_, i) => `"--allow-read=/secret/folder/${i}"`).join(", ");
+  const pieces = [
+    "\n====\nDeno has panicked. This is a bug in Deno. Please report this\nat https://github.com/denoland/deno/issues/new.\n",
+    "\nPlatform: linux x86_64\nVersion: 2.9.6\nArgs: [",
+    args.slice(0, 5_000),
+    `${args.slice(5_000)}, "out of memory"]\n`,
+    "\nView stack trace at:\nhttps://panic.example.com/v2.9.6\n\n",
+    "thread 'main' (7) panicked at libs/core/ops.rs:155:3:\nno such op\n",
+    NOTE,
+  ];
+  for (const way of [pieces, [pieces.join("")]]) {
+    const { text, summary, told } = await read(...way);
+    assert.equal(summary, "panicked: no such op");
+    assert.deepEqual(told, []);
+    assert.doesNotMatch(text, /secret|out of memory/);
+  }
+});
