@@ -37,6 +37,9 @@ export class EngineError extends Error {
   }
 }
 
+/** Fields that do not fit the definition of a table. The message names the path of each fault. */
+export class UnfitFieldsError extends TypeError {}
+
 /** A stored document that does not fit the new schema. The message names the table, the document and the field. */
 export class SchemaError extends Error {
   readonly table: string;

@@ -4,7 +4,7 @@ import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { DocumentChanges, type DocumentWrite } from "./document_changes.ts";
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
-import { EngineError } from "./errors.ts";
+import { EngineError, UnfitFieldsError } from "./errors.ts";
 import { newId } from "./ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./index_set.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
@@ -330,7 +330,15 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
 
   /** What the table's definition makes of the fields, as the engine's own copy. */
   #accepted(table: Table, fields: Record<string, unknown>): Record<string, Value> {
-    return storableFields(table.definition.validate(fields), { reservedNames: !table.name.startsWith("_") });
+    const { name, definition } = table;
+    let accepted: Record<string, Value>;
+    try {
+      accepted = definition.validate(fields);
+    } catch (error) {
+      if (!(error instanceof UnfitFieldsError)) throw error;
+      throw new UnfitFieldsError(`Cannot store this document in table "${name}": ${error.message}`);
+    }
+    return storableFields(accepted, { reservedNames: !name.startsWith("_") });
   }
 
   /** `before` is the same document as it was: entries that are as they were are not made again. */

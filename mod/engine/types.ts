@@ -87,7 +87,7 @@ export interface TableDefinition {
   readonly fingerprint?: string;
   /**
    * Checks the fields of a document (without `_id` and `_creationTime`) and gives back what is stored.
-   * Throws an error whose message names the field's path.
+   * Throws an error whose message names the field's path: an `UnfitFieldsError`, or what code of the app throws.
    */
   readonly validate: (fields: Record<string, unknown>) => Record<string, Value>;
 }

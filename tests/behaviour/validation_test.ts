@@ -14,6 +14,16 @@ behaviours("validation", {
       /name: .*expected string/,
     );
   },
+  "what does not fit names the table it was meant for, on insert, patch and replace": async (t) => {
+    const message = /^Cannot store this document in table "people": name: .*expected string/;
+    const wrong = untyped({ name: 3 });
+    await t.run(async ({ db }) => {
+      const row = await db.insert("people", { name: "a" });
+      for (const write of [db.insert("people", wrong), db.patch(row, wrong), db.replace(row, wrong)]) {
+        await assert.rejects(write, ({ message: text }: Error) => message.test(text));
+      }
+    });
+  },
   "a missing field is refused with its name": async (t) => {
     await assert.rejects(t.run(({ db }) => db.insert("people", untyped({}))), /name: .*expected string/);
   },

@@ -1,5 +1,6 @@
 /** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
 import { z } from "zod";
+import { UnfitFieldsError } from "../../engine/errors.ts";
 import type {
   IndexDefinition,
   SchemaDefinition,
@@ -136,7 +137,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       ...schemaFingerprint(schema),
       validate(fields) {
         const parsed = schema.safeParse(fields);
-        if (!parsed.success) throw new TypeError(issueText(parsed.error, ""));
+        if (!parsed.success) throw new UnfitFieldsError(issueText(parsed.error, ""));
         return parsed.data as Record<string, Value>;
       },
     };
