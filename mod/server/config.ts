@@ -5,7 +5,7 @@ import { parseEnv } from "node:util";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { S3BlobsOptions } from "../storage/s3_blobs.ts";
 import type { ServeOptions } from "./options.ts";
-import { StartError } from "./start_error.ts";
+import { reasonOf, StartError } from "./start_error.ts";
 
 export interface ServeConfig {
   readonly host: string;
@@ -65,7 +65,11 @@ const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url
 export async function resolveConfig(options: ServeOptions): Promise<ServeConfig> {
   const functionsDir = options.functions ?? (await isFolder("functions") ? "functions" : null);
   if (options.functions !== null && !await isFolder(options.functions)) {
-    throw new StartError(`Cannot find the functions folder "${options.functions}"`);
+    throw new StartError(
+      await isFile(options.functions)
+        ? `"${options.functions}" is a file: --functions takes the folder that the functions are in`
+        : `Cannot find the functions folder "${options.functions}"`,
+    );
   }
   const example = functionsDir === null;
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
@@ -145,21 +149,24 @@ async function readEnvFile(path: string): Promise<Record<string, string>> {
       Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(`Cannot read the environment file "${path}": ${reason}`, { cause: error });
+    throw new StartError(`Cannot read the environment file "${path}": ${reasonOf(error)}`, { cause: error });
   }
 }
 
 async function isFolder(path: string): Promise<boolean> {
+  return (await statOf(path))?.isDirectory ?? false;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return (await statOf(path))?.isFile ?? false;
+}
+
+/** `null` when there is nothing. */
+async function statOf(path: string): Promise<Deno.FileInfo | null> {
   try {
-    return (await Deno.stat(path)).isDirectory;
+    return await Deno.stat(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return false;
-    throw new StartError(
-      `Cannot read the folder "${path}": ${error instanceof Error ? error.message : error}`,
-      {
-        cause: error,
-      },
-    );
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
+    throw new StartError(`Cannot read the folder "${path}": ${reasonOf(error)}`, { cause: error });
   }
 }

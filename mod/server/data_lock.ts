@@ -1,6 +1,6 @@
 /** One server for a data folder: an exclusive lock on its file `lock`, which the kernel drops when the process ends. */
 import { join } from "node:path";
-import { StartError } from "./start_error.ts";
+import { reasonOf, StartError } from "./start_error.ts";
 
 /** Another process holds the data folder. */
 export class DataLockedError extends StartError {}
@@ -21,13 +21,15 @@ export class DataLock implements Disposable {
     try {
       await Deno.mkdir(dataDir, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new StartError(`Cannot create the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+      throw new StartError(`Cannot create the data folder "${dataDir}": ${reasonOf(error)}`, {
+        cause: error,
+      });
     }
     let file;
     try {
       file = await Deno.open(join(dataDir, "lock"), { read: true, write: true, create: true, mode: 0o600 });
     } catch (error) {
-      throw new StartError(`Cannot use the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
     }
     try {
       if (!await file.tryLock(true)) {
@@ -45,7 +47,7 @@ export class DataLock implements Disposable {
     } catch (error) {
       file.close();
       if (error instanceof StartError) throw error;
-      throw new StartError(`Cannot use the data folder "${dataDir}": ${reason(error)}`, { cause: error });
+      throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
     }
     return new DataLock(file);
   }
@@ -60,8 +62,4 @@ async function readText(file: Deno.FsFile): Promise<string> {
   const bytes = new Uint8Array(32);
   const length = await file.read(bytes);
   return new TextDecoder().decode(bytes.subarray(0, length ?? 0)).trim();
-}
-
-function reason(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -2,7 +2,7 @@
 import { getMimeType } from "hono/mime";
 import { join, sep } from "node:path";
 import { parseByteRange } from "../kit/byte_range.ts";
-import { StartError } from "./start_error.ts";
+import { reasonOf, StartError } from "./start_error.ts";
 import { isPlainName, staticPathNames } from "./static_path.ts";
 
 export interface StaticFilesOptions {
@@ -32,8 +32,9 @@ export class StaticFiles {
       root = await Deno.realPath(folder);
       if (!(await Deno.stat(root)).isDirectory) throw new TypeError("it is not a folder");
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StartError(`Cannot serve the static folder "${folder}": ${reason}`, { cause: error });
+      throw new StartError(`Cannot serve the static folder "${folder}": ${reasonOf(error)}`, {
+        cause: error,
+      });
     }
     return new StaticFiles(root, options);
   }

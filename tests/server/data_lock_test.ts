@@ -67,3 +67,19 @@ Deno.test("a folder that cannot be made or used is a StartError that names it", 
   await Deno.mkdir(join(dir.path, "lock"));
   await assert.rejects(DataLock.acquire(dir.path), StartError);
 });
+
+Deno.test({
+  name: "a data folder where the system lets no program write is refused without advice on flags",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const error = await DataLock.acquire("/proc/nope").then(
+      () => assert.fail("it was taken"),
+      (error) => error,
+    );
+    assert(error instanceof StartError);
+    assert.equal(
+      error.message,
+      'Cannot create the data folder "/proc/nope": it is in a folder of the system that programs may not use',
+    );
+  },
+});

@@ -162,6 +162,11 @@ Deno.test("options that are not understood end with exit code 2, what cannot be 
       [["--prot", "1"], 2, /unknown option '--prot'/],
       [["--port", "many"], 2, /--port: expected a port/],
       [["--functions", join(a.dir, "nowhere")], 1, /Cannot find the functions folder/],
+      [
+        ["--functions", join(a.functionsDir, "notes.ts")],
+        1,
+        /notes\.ts" is a file: --functions takes the folder/,
+      ],
       [["--static", join(a.dir, "nowhere")], 1, /Cannot serve the static folder/],
       [["--env-file", join(a.dir, "nowhere")], 1, /Cannot read the environment file/],
     ] as const
