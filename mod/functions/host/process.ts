@@ -219,7 +219,8 @@ class IsolateProcess implements Isolate {
       answer.resolve({
         ok: false,
         broken: true,
-        message: `The app took longer than ${isolateLimits.startMs / 1000} s to load`,
+        message: `The app took longer than ${isolateLimits.startMs / 1000} s to load: ` +
+          "at the top of one of its files, or of a package, is an await that does not settle or a loop that does not end",
       });
     });
     this.#live(listener, boot, answer.resolve);
