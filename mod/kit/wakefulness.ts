@@ -5,8 +5,8 @@
  * the next, and waiting is sleeping again. Kernels and locks do the same ("adaptive spinning", "halt polling").
  *
  * It costs processor time for the length of the wait. Where somebody else wants that processor, perhaps the very one who
- * is waited for, being awake makes the wait longer. So now and then a wait is spent the other way, and the way that has
- * been shorter of late is taken. With a single processor nobody stays awake.
+ * is waited for, a wait spent awake is the longer one: when some in a row turn out to be long, the next ones are spent
+ * asleep, then it is tried again. With a single processor nobody stays awake.
  */
 import { setImmediate } from "node:timers";
 
@@ -14,11 +14,10 @@ import { setImmediate } from "node:timers";
 const systemNow = performance.now.bind(performance);
 const processors = navigator.hardwareConcurrency;
 
-/** One wait in so many is spent the other way. */
-const TRIED_EACH = 32;
-/** Weight of the newest wait in the mean of its way, and of a tried one, which are rare. */
-const WEIGHT = 1 / 32;
-const TRIED_WEIGHT = 1 / 4;
+/** After so many waits in a row that were spent awake and were long, */
+const LONG_WAITS_MAX = 3;
+/** so many are spent asleep: few at first, twice as many each time they are long again. */
+const WAITS_ASLEEP = { least: 16, most: 1024 } as const;
 
 export class Wakefulness {
   readonly #mostMs: number;
@@ -29,16 +28,13 @@ export class Wakefulness {
   #lastMs = Infinity;
   /** When the last wait was over. */
   #overAt = -Infinity;
-  /** Whether the wait under way is likely to be short, so that either way of spending it can be the better one. */
-  #counts = false;
-  /** Whether it is spent awake. */
+  /** Whether the wait under way, or the last one, is spent awake. */
   #awake = false;
-  /** Whether that is not the way that has been shorter of late. */
-  #tried = false;
-  /** Waits that counted. */
-  #waits = 0;
-  /** Mean length of those, by the way they were spent; `NaN` until there is one. */
-  readonly #means = { awake: NaN, asleep: NaN };
+  /** Waits spent awake that were long, since the last one that was short. */
+  #longWaits = 0;
+  /** Waits that are spent asleep before it is tried again, and how many it will be the next time. */
+  #waitsAsleep = 0;
+  #nextAsleep: number = WAITS_ASLEEP.least;
   #turning = false;
 
   /** Waits of less than `mostMs` are spent awake that begin less than that after another such one. The rest is for tests. */
@@ -59,8 +55,9 @@ export class Wakefulness {
   /** A wait begins. */
   wait(): void {
     this.#since = this.#now();
-    this.#counts = this.#lastMs < this.#mostMs && this.#since - this.#overAt < this.#mostMs;
-    this.#awake = this.#counts && this.#choose();
+    const short = this.#lastMs < this.#mostMs && this.#since - this.#overAt < this.#mostMs;
+    if (short && this.#waitsAsleep > 0) this.#waitsAsleep--;
+    this.#awake = short && this.#waitsAsleep === 0;
     if (!this.#awake || this.#turning) return;
     this.#turning = true;
     this.#later(this.#turn);
@@ -72,23 +69,14 @@ export class Wakefulness {
     this.#overAt = this.#now();
     this.#lastMs = this.#overAt - this.#since;
     this.#since = null;
-    if (this.#counts) this.#learn(this.#lastMs);
-  }
-
-  /** Whether to stay awake, if the wait is as short as the last. */
-  #choose(): boolean {
-    const better = !(this.#means.awake > this.#means.asleep);
-    this.#tried = ++this.#waits % TRIED_EACH === 0;
-    return this.#tried ? !better : better;
-  }
-
-  #learn(ms: number): void {
-    const way = this.#awake ? "awake" : "asleep";
-    const mean = this.#means[way];
-    // What takes very long has reasons of its own.
-    const bounded = Math.min(ms, 2 * this.#mostMs);
-    const weight = this.#tried ? TRIED_WEIGHT : WEIGHT;
-    this.#means[way] = Number.isNaN(mean) ? bounded : mean + (bounded - mean) * weight;
+    if (!this.#awake) return;
+    if (this.#lastMs < this.#mostMs) {
+      this.#longWaits = 0;
+      this.#nextAsleep = Math.max(WAITS_ASLEEP.least, this.#nextAsleep / 2);
+    } else if (++this.#longWaits >= LONG_WAITS_MAX) {
+      this.#waitsAsleep = this.#nextAsleep;
+      this.#nextAsleep = Math.min(WAITS_ASLEEP.most, this.#nextAsleep * 2);
+    }
   }
 
   readonly #turn = (): void => {
