@@ -72,33 +72,3 @@ Deno.test("with a single processor nobody stays awake", () => {
   const { wait } = world(1);
   for (let i = 0; i < 5; i++) assert.equal(wait(0.2), 0);
 });
-
-Deno.test("where waiting awake makes waits long, it is given up, and tried again now and then", () => {
-  const { turn, turns, clock, awake } = world();
-  /** How many of 2,000 waits are spent awake when they take so long, awake or asleep. */
-  const spentAwake = (awakeMs: number, asleepMs: number): number => {
-    let count = 0;
-    for (let i = 0; i < 2_000; i++) {
-      awake.wait();
-      const isAwake = turns.length > 0;
-      if (isAwake) count++;
-      for (const end = clock.now + (isAwake ? awakeMs : asleepMs) - 0.01; clock.now < end;) turn();
-      awake.over();
-      turn();
-    }
-    return count;
-  };
-  assert.ok(spentAwake(0.4, 0.6) > 1_900);
-  // Somebody else wants the processor.
-  const contended = spentAwake(1.5, 0.6);
-  assert.ok(contended >= 5 && contended <= 15, String(contended));
-  spentAwake(0.4, 0.6);
-  assert.ok(spentAwake(0.4, 0.6) > 1_900, "it does not find back");
-});
-
-Deno.test("a long wait now and then changes nothing", () => {
-  const { wait } = world();
-  let awake = 0;
-  for (let i = 0; i < 1_000; i++) if (wait(i % 10 === 0 ? 2 : 0.5) > 0) awake++;
-  assert.ok(awake > 750, String(awake));
-});
