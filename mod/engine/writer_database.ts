@@ -126,6 +126,15 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
   }
 
+  closeEmptyGroup(): void {
+    const { tsBefore } = this.#openGroup();
+    if (this.#mutation !== null || this.#ts !== tsBefore || this.#records.unwritten) {
+      throw new RangeError("The group is not empty: commit it or roll it back");
+    }
+    this.#connection.statement("ROLLBACK").run();
+    this.#group = null;
+  }
+
   applyEntry(entry: CommitEntry): CommitEntry {
     if (entry.ts !== this.#ts + 1) {
       throw new EngineError("bad_entry", `Cannot apply entry ${entry.ts}: the database is at ${this.#ts}`);

@@ -24,6 +24,8 @@ export class Wakefulness {
   /** Whether the wait under way is spent awake. */
   #awake = false;
   #turning = false;
+  /** Called when the wait under way turns out to be long, if it is spent awake. */
+  #whenLong: (() => void) | null = null;
 
   /** Waits of less than `mostMs` are spent awake that begin less than that after another such one. The rest is for tests. */
   constructor(
@@ -40,13 +42,20 @@ export class Wakefulness {
     this.#later = later;
   }
 
-  /** A wait begins. */
-  wait(): void {
+  /**
+   * A wait begins. Gives back whether it is spent awake; if it turns out to be long, `whenLong` is called then, and the
+   * rest of it is sleep.
+   */
+  wait(whenLong?: () => void): boolean {
     this.#since = this.#now();
     this.#awake = this.#lastMs < this.#mostMs && this.#since - this.#overAt < this.#mostMs;
-    if (!this.#awake || this.#turning) return;
-    this.#turning = true;
-    this.#later(this.#turn);
+    this.#whenLong = this.#awake ? whenLong ?? null : null;
+    if (!this.#awake) return false;
+    if (!this.#turning) {
+      this.#turning = true;
+      this.#later(this.#turn);
+    }
+    return true;
   }
 
   /** What was waited for has come, if anything was. */
@@ -55,11 +64,17 @@ export class Wakefulness {
     this.#overAt = this.#now();
     this.#lastMs = this.#overAt - this.#since;
     this.#since = null;
+    this.#whenLong = null;
   }
 
   readonly #turn = (): void => {
     if (this.#awake && this.#since !== null && this.#now() - this.#since < this.#mostMs) {
       this.#later(this.#turn);
-    } else this.#turning = false;
+      return;
+    }
+    this.#turning = false;
+    const whenLong = this.#whenLong;
+    this.#whenLong = null;
+    whenLong?.();
   };
 }

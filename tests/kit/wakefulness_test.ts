@@ -68,6 +68,28 @@ Deno.test("a turn that is still to come does not keep the wait after a long one 
   assert.ok(wait(0.5) <= 1);
 });
 
+Deno.test("a wait that is spent awake tells when it turns out to be long, once, and no other does", () => {
+  const { wait, turn, awake } = world();
+  let told = 0;
+  const whenLong = () => told++;
+  assert.equal(awake.wait(whenLong), false, "the first wait was spent awake");
+  for (let i = 0; i < 20; i++) turn();
+  awake.over();
+  assert.equal(told, 0, "told of a wait that was slept through");
+  wait(0.5);
+  assert.equal(awake.wait(whenLong), true);
+  for (let i = 0; i < 3; i++) turn();
+  awake.over();
+  for (let i = 0; i < 20; i++) turn();
+  assert.equal(told, 0, "told of a short wait");
+  wait(0.5);
+  assert.equal(awake.wait(whenLong), true);
+  for (let i = 0; i < 9; i++) turn();
+  assert.equal(told, 0);
+  for (let i = 0; i < 20; i++) turn();
+  assert.equal(told, 1);
+});
+
 Deno.test("with a single processor nobody stays awake", () => {
   const { wait } = world(1);
   for (let i = 0; i < 5; i++) assert.equal(wait(0.2), 0);

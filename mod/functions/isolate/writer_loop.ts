@@ -21,64 +21,100 @@ export interface WriterParts {
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
 }
 
-/** Runs a batch: one group, or several when it takes long. */
-export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
-  parts.untilNext?.over();
-  for (let from = 0; from < batch.calls.length;) {
-    const group = await runGroup(parts, { batch, from });
-    from += group.answers;
-    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
-    // text of the newest group alone.
-    await parts.sender.sendText(group.text);
-    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
-  }
-  parts.progress.idle();
-  if (batch.calls.length === 1) parts.untilNext?.wait();
-}
-
 /** Characters of one changed document in an entry, more or less. */
 const CHANGE_CHARS = 256;
 
-async function runGroup(
-  { app, database, progress, sender }: WriterParts,
-  { batch, from }: { readonly batch: Batch; readonly from: number },
-): Promise<{ readonly text: string; readonly answers: number }> {
-  const answers: WireAnswer[] = [];
-  const packer = new EntryPacker();
-  const segments: string[] = [];
-  let opened = false;
-  let begun = 0;
-  let chars = 0;
-  const until = monotonic() + isolateLimits.batchSliceMs;
-  try {
-    progress.storing();
-    database.openGroup();
-    opened = true;
-    for (const mutation of batch.calls.slice(from)) {
-      const at = progress.begin(from + begun++);
-      const run = await runMutation(app, database, { mutation, at });
-      answers.push(packAnswer(run, segments));
-      if (run.entry !== null) packer.add(run.entry);
-      chars += answerChars(run);
-      if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
+export class WriterLoop {
+  readonly #parts: WriterParts;
+  /** Whether the group of the next batch is open already. */
+  #openAhead = false;
+
+  constructor(parts: WriterParts) {
+    this.#parts = parts;
+  }
+
+  /** Runs a batch: one group, or several when it takes long. */
+  async run(batch: Batch): Promise<void> {
+    const { database, progress, sender, untilNext } = this.#parts;
+    untilNext?.over();
+    for (let from = 0; from < batch.calls.length;) {
+      const group = await this.#runGroup(batch, from);
+      from += group.answers;
+      // The next group may be committed only when this one's answers are out of our hands: the database keeps the
+      // text of the newest group alone.
+      await sender.sendText(group.text);
+      if (group.answers <= engineLimits.smallGroupCallsMax) database.tend();
     }
-    progress.storing();
-    // For a lone call telling would take longer than what it saves.
-    if (begun > 1 && from + begun === batch.calls.length) {
-      // When it cannot leave, neither can the group, whose sending is awaited.
-      sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
+    progress.idle();
+    if (batch.calls.length === 1 && untilNext?.wait(() => this.#closeAhead())) this.#openNext();
+  }
+
+  /** Who calls one by one is back soon, and finds the group open. */
+  #openNext(): void {
+    try {
+      this.#parts.database.openGroup();
+      this.#openAhead = true;
+    } catch {
+      // The next batch will meet the same error, and tell its callers.
     }
-    const { tables, entries } = packer;
-    const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
-    database.commitGroup(text);
-    return { text, answers: answers.length };
-  } catch (error) {
-    progress.storing();
-    // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
-    if (opened) database.rollbackGroup();
-    // A transaction that cannot be begun cannot be begun for the calls behind it either.
-    const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
-    return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
+  }
+
+  #closeAhead(): void {
+    if (!this.#openAhead) return;
+    this.#openAhead = false;
+    this.#parts.database.closeEmptyGroup();
+  }
+
+  #openGroup(): void {
+    const { database, progress } = this.#parts;
+    if (!this.#openAhead) {
+      progress.storing();
+      database.openGroup();
+    }
+    this.#openAhead = false;
+  }
+
+  async #runGroup(
+    batch: Batch,
+    from: number,
+  ): Promise<{ readonly text: string; readonly answers: number }> {
+    const { app, database, progress, sender } = this.#parts;
+    const answers: WireAnswer[] = [];
+    const packer = new EntryPacker();
+    const segments: string[] = [];
+    let opened = false;
+    let begun = 0;
+    let chars = 0;
+    const until = monotonic() + isolateLimits.batchSliceMs;
+    try {
+      this.#openGroup();
+      opened = true;
+      for (const mutation of batch.calls.slice(from)) {
+        const at = progress.begin(from + begun++);
+        const run = await runMutation(app, database, { mutation, at });
+        answers.push(packAnswer(run, segments));
+        if (run.entry !== null) packer.add(run.entry);
+        chars += answerChars(run);
+        if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
+      }
+      progress.storing();
+      // For a lone call telling would take longer than what it saves.
+      if (begun > 1 && from + begun === batch.calls.length) {
+        // When it cannot leave, neither can the group, whose sending is awaited.
+        sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
+      }
+      const { tables, entries } = packer;
+      const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
+      database.commitGroup(text);
+      return { text, answers: answers.length };
+    } catch (error) {
+      progress.storing();
+      // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+      if (opened) database.rollbackGroup();
+      // A transaction that cannot be begun cannot be begun for the calls behind it either.
+      const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
+      return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/frames.ts";
 import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
 import { Tables } from "../../../mod/functions/isolate/tables.ts";
-import { runBatch } from "../../../mod/functions/isolate/writer_loop.ts";
+import { WriterLoop, type WriterParts } from "../../../mod/functions/isolate/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/server_api.ts";
 import type { Committing, Group } from "../../../mod/functions/wire.ts";
 import { z } from "zod";
@@ -47,16 +47,17 @@ const add = functionSpec(mutation({
   handler: (ctx, { text }) => ctx.db.insert("notes", { text }),
 })) ?? assert.fail();
 
-/** The database with one method replaced. */
+/** The database with a method that fails so many times, after it has worked so many times. */
 function failing(
   database: WriterDatabase,
   method: "commitGroup" | "openGroup" | "saveRecord",
   times: number,
+  { after = 0 }: { readonly after?: number } = {},
 ): WriterDatabase {
   return new Proxy(database, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
-      if (key === method && times-- > 0) {
+      if (key === method && after-- <= 0 && times-- > 0) {
         return () => {
           throw new Error("database or disk is full");
         };
@@ -86,6 +87,8 @@ const mutations = (count: number) =>
     replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
   }));
 
+const TOLD: ReadonlySet<string | symbol> = new Set(["openGroup", "closeEmptyGroup", "commitGroup", "tend"]);
+
 /** The database, with what happens to its groups told. */
 function told(database: WriterDatabase, events: string[]): WriterDatabase {
   return new Proxy(database, {
@@ -94,7 +97,7 @@ function told(database: WriterDatabase, events: string[]): WriterDatabase {
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => {
         const result: unknown = Reflect.apply(value, target, args);
-        if (key === "commitGroup" || key === "tend") events.push(key);
+        if (TOLD.has(key)) events.push(String(key));
         return result;
       };
     },
@@ -106,13 +109,14 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
   const events: string[] = [];
   const database = told(parts.database, events);
   for (
-    const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "tend"]], [1, [
+    const [count, expected] of [[3, ["openGroup", "Committing", "commitGroup", "Group", "tend"]], [1, [
+      "openGroup",
       "commitGroup",
       "Group",
       "tend",
     ]]] as const
   ) {
-    await runBatch({ ...parts, database, sender: new NotedFrames(events) }, {
+    await new WriterLoop({ ...parts, database, sender: new NotedFrames(events) }).run({
       type: "Batch",
       batch: `b${count}`,
       calls: mutations(count),
@@ -124,12 +128,67 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
 Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const untilNext = { wait: () => events.push("wait"), over: () => events.push("over") };
-  const work = { ...parts, sender: new NotedFrames(events), untilNext };
-  await runBatch(work, { type: "Batch", batch: "b1", calls: mutations(1) });
+  const untilNext = { wait: () => events.push("wait") === 0, over: () => events.push("over") };
+  const writer = new WriterLoop({ ...parts, sender: new NotedFrames(events), untilNext });
+  await writer.run({ type: "Batch", batch: "b1", calls: mutations(1) });
   assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
-  await runBatch(work, { type: "Batch", batch: "b2", calls: mutations(3) });
+  await writer.run({ type: "Batch", batch: "b2", calls: mutations(3) });
   assert.deepEqual(events, ["over", "Committing", "Group"]);
+});
+
+/** A writer whose waits are spent awake, and what they are told to do when they turn out to be long. */
+function wakefulWriter(parts: Omit<WriterParts, "sender">) {
+  const whenLong: (() => void)[] = [];
+  const untilNext = {
+    wait: (late: () => void) => {
+      whenLong.push(late);
+      return true;
+    },
+    over: () => {},
+  };
+  const sender = new KeptFrames();
+  const writer = new WriterLoop({ ...parts, sender, untilNext });
+  const run = async (batch: string, calls: number): Promise<boolean[]> => {
+    await writer.run({ type: "Batch", batch, calls: mutations(calls) });
+    return sender.groups.splice(0).flatMap(({ answers }) => answers).map(([, result]) =>
+      typeof result === "number"
+    );
+  };
+  return { run, whenLong };
+}
+
+Deno.test("the next group is open while a lone caller is awaited, and no longer than that", async () => {
+  using parts = emptyDatabase();
+  const events: string[] = [];
+  const { run, whenLong } = wakefulWriter({ ...parts, database: told(parts.database, events) });
+  await run("b1", 1);
+  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend", "openGroup"]);
+  await run("b2", 1);
+  assert.deepEqual(events.splice(0), ["commitGroup", "tend", "openGroup"]);
+  whenLong.at(-1)?.();
+  assert.deepEqual(events.splice(0), ["closeEmptyGroup"]);
+  whenLong.at(-1)?.();
+  assert.deepEqual(events, []);
+  await run("b3", 2);
+  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend"]);
+});
+
+Deno.test("a group that cannot be opened ahead costs nobody an answer", async () => {
+  using parts = emptyDatabase();
+  const refused = failing(parts.database, "openGroup", 1, { after: 1 });
+  const { run, whenLong } = wakefulWriter({ ...parts, database: refused });
+  assert.deepEqual(await run("b1", 1), [true]);
+  whenLong.at(-1)?.();
+  assert.deepEqual(await run("b2", 1), [true]);
+});
+
+Deno.test("a group opened ahead that fails is undone, and the next one is opened anew", async () => {
+  using parts = emptyDatabase();
+  const full = failing(parts.database, "commitGroup", 1, { after: 1 });
+  const { run } = wakefulWriter({ ...parts, database: full });
+  assert.deepEqual(await run("b1", 1), [true]);
+  assert.deepEqual(await run("b2", 2), [false, false]);
+  assert.deepEqual(await run("b3", 2), [true, true]);
 });
 
 Deno.test("a batch has ended when its answers have left, not before", async () => {
@@ -143,9 +202,8 @@ Deno.test("a batch has ended when its answers have left, not before", async () =
   }
   let ended = false;
   const sender = new Slow();
-  const run = runBatch({ ...parts, sender }, { type: "Batch", batch: "b", calls: mutations(2) }).then(() =>
-    ended = true
-  );
+  const run = new WriterLoop({ ...parts, sender }).run({ type: "Batch", batch: "b", calls: mutations(2) })
+    .then(() => ended = true);
   while (sender.groups.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal(ended, false);
@@ -159,7 +217,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
     const { database } = opened;
     const sender = new KeptFrames();
     const parts = { ...opened, sender };
-    await runBatch({ ...parts, database: failing(database, method, 1) }, {
+    await new WriterLoop({ ...parts, database: failing(database, method, 1) }).run({
       type: "Batch",
       batch: "b1",
       calls: mutations(3),
@@ -181,7 +239,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
     assert.equal(database.ts, served.length);
     // The failed calls left no record: sent again they run.
     sender.groups.length = 0;
-    await runBatch({ ...parts, database }, { type: "Batch", batch: "b2", calls: mutations(3) });
+    await new WriterLoop({ ...parts, database }).run({ type: "Batch", batch: "b2", calls: mutations(3) });
     const again = sender.groups.flatMap(({ answers }) => answers);
     assert.deepEqual(again.map(([, , , replayed = false]) => replayed), [
       ...answers.map(() => false),
