@@ -169,7 +169,10 @@ export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
   }
 }
 
-/** Durations in milliseconds of `count` transfers over one otherwise idle socket, each sent when the last is answered. */
+/**
+ * Durations in milliseconds of `count` transfers over one otherwise idle socket, each sent when the last is answered. What
+ * the client does by itself is part of them: there is no promise and no timer for each.
+ */
 export async function oneAtATime(
   options: {
     readonly port: number;
@@ -179,16 +182,27 @@ export async function oneAtATime(
   },
 ): Promise<number[]> {
   const nextArgs = transferArgs(options.workload);
-  let answered = Promise.withResolvers<number>();
+  const durations: number[] = [];
+  const done = Promise.withResolvers<number[]>();
+  let sentAt = 0;
+  const next = (socket: RawWebSocket) => {
+    const args = nextArgs();
+    sentAt = performance.now();
+    socket.send(
+      `{"type":"Mutation","requestId":${durations.length},"udfPath":"transfer:transfer","args":${args}}`,
+    );
+  };
   await using socket = await RawWebSocket.connect({
     port: options.port,
     path: options.path,
     onText: (text) => {
       if (!text.startsWith('{"type":"Mutation')) return;
-      if (text.includes('"success":false')) answered.reject(new Error(text));
-      else answered.resolve(performance.now());
+      durations.push(performance.now() - sentAt);
+      if (text.includes('"success":false')) done.reject(new Error(text));
+      else if (durations.length === options.count) done.resolve(durations);
+      else next(socket);
     },
-    onClose: (code) => answered.reject(new Error(`The server closed the socket: ${code}`)),
+    onClose: (code) => done.reject(new Error(`The server closed the socket: ${code}`)),
   });
   socket.send(JSON.stringify({
     type: "Connect",
@@ -197,15 +211,6 @@ export async function oneAtATime(
     lastCloseReason: null,
     clientVersion: "bench",
   }));
-  const durations: number[] = [];
-  for (let requestId = 0; requestId < options.count; requestId++) {
-    answered = Promise.withResolvers();
-    const sentAt = performance.now();
-    socket.send(
-      `{"type":"Mutation","requestId":${requestId},"udfPath":"transfer:transfer","args":${nextArgs()}}`,
-    );
-    durations.push(await inTime(answered.promise, DRAIN_MS) - sentAt);
-  }
-  answered.promise.catch(() => {});
-  return durations;
+  next(socket);
+  return await inTime(done.promise, DRAIN_MS);
 }
