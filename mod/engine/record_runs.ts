@@ -29,10 +29,6 @@ export class RecordRuns {
   /** By caller; the newest run of each is the last. */
   readonly #runs = new Map<string, RecordRun[]>();
 
-  get empty(): boolean {
-    return this.#runs.size === 0;
-  }
-
   /** The answer saved for a key, or `null`. */
   find(key: RecordKey): string | null {
     for (const run of this.#runs.get(callerOf(key)) ?? []) {

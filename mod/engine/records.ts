@@ -84,11 +84,6 @@ export class Records {
     if (key.requestId > this.#highestOf(key)) this.#remember(callerOf(key), key.requestId);
   }
 
-  /** Whether the open group has records. */
-  get unwritten(): boolean {
-    return !this.#runs.empty;
-  }
-
   /** Called before each commit: writes what was saved, removes some old records and moves on when it is time. */
   write(): void {
     const runs = this.#runs.take();

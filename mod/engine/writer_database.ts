@@ -23,6 +23,8 @@ const { now: systemNow } = Date;
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
+  /** Whether a mutation was begun in it, or an answer recorded. */
+  used: boolean;
 }
 
 export interface WriterOptions {
@@ -123,14 +125,12 @@ class SqliteWriterDatabase implements WriterDatabase {
   openGroup(): void {
     if (this.#group !== null) throw new RangeError("A group is open already");
     this.#connection.statement("BEGIN IMMEDIATE").run();
-    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
+    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, used: false };
   }
 
   closeEmptyGroup(): void {
-    const { tsBefore } = this.#openGroup();
-    if (this.#mutation !== null || this.#ts !== tsBefore || this.#records.unwritten) {
-      throw new RangeError("The group is not empty: commit it or roll it back");
-    }
+    if (this.#openGroup().used) throw new RangeError("The group is not empty: commit it or roll it back");
+    // What a rollback forgets is as it was: the vectors in memory can stay.
     this.#connection.statement("ROLLBACK").run();
     this.#group = null;
   }
@@ -153,9 +153,11 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   beginMutation({ at }: { readonly at: number }): MutationTransaction {
-    const { writes } = this.#openGroup();
+    const group = this.#openGroup();
+    const { writes } = group;
     writes.check();
     if (this.#mutation !== null) throw new RangeError("A mutation is open already");
+    group.used = true;
     this.#at = at;
     this.#mutation = new MutationTransaction({
       connection: this.#connection,
@@ -189,7 +191,9 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   saveRecord(key: RecordKey, answer: string): void {
-    this.#openGroup().writes.check();
+    const group = this.#openGroup();
+    group.writes.check();
+    group.used = true;
     this.#records.save(key, answer);
   }
 

@@ -56,7 +56,8 @@ Deno.test("a group in which nothing was done is closed without a trace, any othe
   db.writer.closeEmptyGroup();
   assert.equal(db.commit((tx) => tx.insert("items", { n: 1 })).entry?.ts, 1);
   db.writer.openGroup();
-  db.writer.beginMutation({ at: db.now }).insert("items", { n: 2 });
+  const tx = db.writer.beginMutation({ at: db.now });
+  tx.delete(tx.insert("items", { n: 2 }));
   db.writer.releaseMutation();
   assert.throws(() => db.writer.closeEmptyGroup(), /not empty/);
   db.writer.rollbackGroup();

@@ -161,6 +161,7 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
     progress,
     sender,
     untilNext: new Wakefulness(isolateLimits.awakeMs),
+    fail,
   });
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress });
   for await (const frame of frames) {

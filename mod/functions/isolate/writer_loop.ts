@@ -19,6 +19,8 @@ export interface WriterParts {
   readonly sender: FrameSender;
   /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
+  /** Ends the isolate: its connection is of no use any more. */
+  readonly fail: (error: unknown) => void;
 }
 
 /** Characters of one changed document in an entry, more or less. */
@@ -27,7 +29,7 @@ const CHANGE_CHARS = 256;
 export class WriterLoop {
   readonly #parts: WriterParts;
   /** Whether the group of the next batch is open already. */
-  #openAhead = false;
+  #isOpen = false;
 
   constructor(parts: WriterParts) {
     this.#parts = parts;
@@ -46,32 +48,41 @@ export class WriterLoop {
       if (group.answers <= engineLimits.smallGroupCallsMax) database.tend();
     }
     progress.idle();
-    if (batch.calls.length === 1 && untilNext?.wait(() => this.#closeAhead())) this.#openNext();
-  }
-
-  /** Who calls one by one is back soon, and finds the group open. */
-  #openNext(): void {
-    try {
-      this.#parts.database.openGroup();
-      this.#openAhead = true;
-    } catch {
-      // The next batch will meet the same error, and tell its callers.
+    if (batch.calls.length === 1) {
+      untilNext?.wait({ begun: () => this.#openAhead(), long: () => this.#closeAhead() });
     }
   }
 
+  /** Who calls one by one is back soon, and finds the group open. */
+  #openAhead(): void {
+    const { database, progress } = this.#parts;
+    progress.storing();
+    try {
+      database.openGroup();
+      this.#isOpen = true;
+    } catch {
+      // If it lasts, the next batch meets it too, and tells its callers.
+    }
+    progress.idle();
+  }
+
   #closeAhead(): void {
-    if (!this.#openAhead) return;
-    this.#openAhead = false;
-    this.#parts.database.closeEmptyGroup();
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    try {
+      this.#parts.database.closeEmptyGroup();
+    } catch (error) {
+      this.#parts.fail(error);
+    }
   }
 
   #openGroup(): void {
     const { database, progress } = this.#parts;
-    if (!this.#openAhead) {
+    if (!this.#isOpen) {
       progress.storing();
       database.openGroup();
     }
-    this.#openAhead = false;
+    this.#isOpen = false;
   }
 
   async #runGroup(

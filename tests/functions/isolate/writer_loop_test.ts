@@ -1,9 +1,10 @@
 /** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it go on. */
 import assert from "node:assert/strict";
-import { openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
+import { openReaderDatabase, openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
 import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/frames.ts";
+import type { WaitListener } from "../../../mod/kit/wakefulness.ts";
 import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
 import { Tables } from "../../../mod/functions/isolate/tables.ts";
 import { WriterLoop, type WriterParts } from "../../../mod/functions/isolate/writer_loop.ts";
@@ -50,7 +51,7 @@ const add = functionSpec(mutation({
 /** The database with a method that fails so many times, after it has worked so many times. */
 function failing(
   database: WriterDatabase,
-  method: "commitGroup" | "openGroup" | "saveRecord",
+  method: "closeEmptyGroup" | "commitGroup" | "openGroup" | "saveRecord",
   times: number,
   { after = 0 }: { readonly after?: number } = {},
 ): WriterDatabase {
@@ -71,20 +72,22 @@ const emptyDatabase = () => {
   const dir = Deno.makeTempDirSync();
   const opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
-  const database = opened.use(openWriterDatabase(`${dir}/data.db`));
+  const path = `${dir}/data.db`;
+  const database = opened.use(openWriterDatabase(path));
   database.applySchema(schema);
   const progress = opened.use(new ProgressFile(`${dir}/progress`));
   const app = {
     functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
     tables: new Tables({ app: schema, system: new Map() }),
   };
-  return { app, database, progress, [Symbol.dispose]: () => opened.dispose() };
+  const fail = (error: unknown) => assert.fail(String(error));
+  return { app, database, path, progress, fail, [Symbol.dispose]: () => opened.dispose() };
 };
 
-const mutations = (count: number) =>
-  Array.from({ length: count }, (_, requestId) => ({
+const mutations = (count: number, firstRequestId = 0) =>
+  Array.from({ length: count }, (_, i) => ({
     ...call("add", { text: "x" }),
-    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
+    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId: firstRequestId + i },
   }));
 
 const TOLD: ReadonlySet<string | symbol> = new Set(["openGroup", "closeEmptyGroup", "commitGroup", "tend"]);
@@ -128,7 +131,7 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
 Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const untilNext = { wait: () => events.push("wait") === 0, over: () => events.push("over") };
+  const untilNext = { wait: () => void events.push("wait"), over: () => void events.push("over") };
   const writer = new WriterLoop({ ...parts, sender: new NotedFrames(events), untilNext });
   await writer.run({ type: "Batch", batch: "b1", calls: mutations(1) });
   assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
@@ -136,59 +139,102 @@ Deno.test("the wait for the next batch is over with it, and begins when a lone c
   assert.deepEqual(events, ["over", "Committing", "Group"]);
 });
 
-/** A writer whose waits are spent awake, and what they are told to do when they turn out to be long. */
+/** A writer whose waits are spent awake: what `listener` is told is for the test to say. */
 function wakefulWriter(parts: Omit<WriterParts, "sender">) {
-  const whenLong: (() => void)[] = [];
+  const sender = new KeptFrames();
+  const world = { listener: null as WaitListener | null };
   const untilNext = {
-    wait: (late: () => void) => {
-      whenLong.push(late);
-      return true;
+    wait: (listener?: WaitListener | null) => {
+      world.listener = listener ?? null;
     },
     over: () => {},
   };
-  const sender = new KeptFrames();
   const writer = new WriterLoop({ ...parts, sender, untilNext });
-  const run = async (batch: string, calls: number): Promise<boolean[]> => {
-    await writer.run({ type: "Batch", batch, calls: mutations(calls) });
-    return sender.groups.splice(0).flatMap(({ answers }) => answers).map(([, result]) =>
-      typeof result === "number"
-    );
+  let batches = 0;
+  let requests = 0;
+  /** Runs so many new mutations and gives back the ts of those that succeeded, `null` for the others. */
+  const run = async (count: number): Promise<(number | null)[]> => {
+    world.listener = null;
+    const calls = mutations(count, requests);
+    requests += count;
+    await writer.run({ type: "Batch", batch: `b${++batches}`, calls });
+    const answers = sender.groups.splice(0).flatMap((group) => group.answers);
+    return answers.map(([ts, result, , replayed]) => {
+      assert.ok(!replayed);
+      return typeof result === "number" ? ts : null;
+    });
   };
-  return { run, whenLong };
+  return Object.assign(world, { run });
 }
 
-Deno.test("the next group is open while a lone caller is awaited, and no longer than that", async () => {
+Deno.test("the next group is open while a lone caller is awaited awake, and no longer than that", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const { run, whenLong } = wakefulWriter({ ...parts, database: told(parts.database, events) });
-  await run("b1", 1);
-  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend", "openGroup"]);
-  await run("b2", 1);
-  assert.deepEqual(events.splice(0), ["commitGroup", "tend", "openGroup"]);
-  whenLong.at(-1)?.();
-  assert.deepEqual(events.splice(0), ["closeEmptyGroup"]);
-  whenLong.at(-1)?.();
-  assert.deepEqual(events, []);
-  await run("b3", 2);
+  const world = wakefulWriter({ ...parts, database: told(parts.database, events) });
+  assert.deepEqual(await world.run(1), [1]);
   assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend"]);
+  world.listener?.begun();
+  assert.deepEqual(events.splice(0), ["openGroup"]);
+  assert.deepEqual(await world.run(1), [2]);
+  assert.deepEqual(events.splice(0), ["commitGroup", "tend"]);
+  world.listener?.begun();
+  world.listener?.long();
+  assert.deepEqual(events.splice(0), ["openGroup", "closeEmptyGroup"]);
+  assert.deepEqual(await world.run(1), [3]);
+  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend"]);
+  world.listener?.begun();
+  events.length = 0;
+  assert.deepEqual(await world.run(3), [4, 5, 6]);
+  assert.deepEqual(events.splice(0), ["commitGroup", "tend"]);
+  assert.equal(world.listener, null, "after several calls nobody is awaited awake");
+  assert.deepEqual(await world.run(1), [7]);
+});
+
+Deno.test("readers see what a group opened ahead has committed, while the next one is open already", async () => {
+  using parts = emptyDatabase();
+  const world = wakefulWriter(parts);
+  await world.run(1);
+  world.listener?.begun();
+  await world.run(1);
+  world.listener?.begun();
+  using reader = openReaderDatabase(parts.path);
+  assert.equal(reader.openSnapshot(), 2);
 });
 
 Deno.test("a group that cannot be opened ahead costs nobody an answer", async () => {
   using parts = emptyDatabase();
-  const refused = failing(parts.database, "openGroup", 1, { after: 1 });
-  const { run, whenLong } = wakefulWriter({ ...parts, database: refused });
-  assert.deepEqual(await run("b1", 1), [true]);
-  whenLong.at(-1)?.();
-  assert.deepEqual(await run("b2", 1), [true]);
+  const world = wakefulWriter({ ...parts, database: failing(parts.database, "openGroup", 1, { after: 1 }) });
+  assert.deepEqual(await world.run(1), [1]);
+  world.listener?.begun();
+  world.listener?.long();
+  assert.deepEqual(await world.run(1), [2]);
 });
 
 Deno.test("a group opened ahead that fails is undone, and the next one is opened anew", async () => {
   using parts = emptyDatabase();
-  const full = failing(parts.database, "commitGroup", 1, { after: 1 });
-  const { run } = wakefulWriter({ ...parts, database: full });
-  assert.deepEqual(await run("b1", 1), [true]);
-  assert.deepEqual(await run("b2", 2), [false, false]);
-  assert.deepEqual(await run("b3", 2), [true, true]);
+  const world = wakefulWriter({
+    ...parts,
+    database: failing(parts.database, "commitGroup", 1, { after: 1 }),
+  });
+  assert.deepEqual(await world.run(1), [1]);
+  world.listener?.begun();
+  assert.deepEqual(await world.run(2), [null, null]);
+  assert.deepEqual(await world.run(2), [2, 3]);
+});
+
+Deno.test("a group opened ahead that cannot be closed ends the isolate", async () => {
+  using parts = emptyDatabase();
+  const failures: unknown[] = [];
+  const world = wakefulWriter({
+    ...parts,
+    database: failing(parts.database, "closeEmptyGroup", 1),
+    fail: (error) => failures.push(error),
+  });
+  await world.run(1);
+  world.listener?.begun();
+  assert.deepEqual(failures, []);
+  world.listener?.long();
+  assert.match(String(failures), /full/);
 });
 
 Deno.test("a batch has ended when its answers have left, not before", async () => {
