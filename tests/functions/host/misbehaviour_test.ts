@@ -27,6 +27,15 @@ Deno.test("what a mutation left running costs the writer, and no call its answer
   assert.deepEqual(await it.query("notes:all"), [1, 2, 3]);
 });
 
+Deno.test("what a mutation left running keeps no new code away", async () => {
+  await using it = await RealHost.start(app, { hurry: HURRY });
+  // One by one, so that the writer waits awake for the next.
+  for (const n of [1, 2, 3]) assert.equal(await it.mutate("notes:add", { n }), n);
+  assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.equal(await it.mutate("notes:add", { n: 4 }), 4);
+});
+
 for (const [what, end] of Object.entries(ENDS)) {
   Deno.test(`${what} in a mutation costs one error: calls before, beside and behind it succeed`, async () => {
     await using it = await RealHost.start(app, { hurry: HURRY });
