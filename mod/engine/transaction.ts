@@ -153,8 +153,6 @@ export interface WriterDatabase extends Disposable {
    */
   applyEntry(entry: CommitEntry): CommitEntry;
   openGroup(): void;
-  /** Ends the open group in which nothing was done. Throws a `RangeError` when something was. */
-  closeEmptyGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;
   /** Ends the open mutation, keeping its writes. Gives it the next ts and an entry if it wrote, else `null`. */

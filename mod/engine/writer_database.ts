@@ -23,8 +23,6 @@ const { now: systemNow } = Date;
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
-  /** Whether a mutation was begun in it, or an answer recorded. */
-  used: boolean;
 }
 
 export interface WriterOptions {
@@ -125,14 +123,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   openGroup(): void {
     if (this.#group !== null) throw new RangeError("A group is open already");
     this.#connection.statement("BEGIN IMMEDIATE").run();
-    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, used: false };
-  }
-
-  closeEmptyGroup(): void {
-    if (this.#openGroup().used) throw new RangeError("The group is not empty: commit it or roll it back");
-    // What a rollback forgets is as it was: the vectors in memory can stay.
-    this.#connection.statement("ROLLBACK").run();
-    this.#group = null;
+    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
   }
 
   applyEntry(entry: CommitEntry): CommitEntry {
@@ -153,11 +144,9 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   beginMutation({ at }: { readonly at: number }): MutationTransaction {
-    const group = this.#openGroup();
-    const { writes } = group;
+    const { writes } = this.#openGroup();
     writes.check();
     if (this.#mutation !== null) throw new RangeError("A mutation is open already");
-    group.used = true;
     this.#at = at;
     this.#mutation = new MutationTransaction({
       connection: this.#connection,
@@ -191,9 +180,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   saveRecord(key: RecordKey, answer: string): void {
-    const group = this.#openGroup();
-    group.writes.check();
-    group.used = true;
+    this.#openGroup().writes.check();
     this.#records.save(key, answer);
   }
 

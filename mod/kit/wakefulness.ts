@@ -12,32 +12,17 @@ import { setImmediate } from "node:timers";
 const systemNow = performance.now.bind(performance);
 const processors = navigator.hardwareConcurrency;
 
-/** Who does something in waits that are spent awake. */
-export interface WaitListener {
-  /** The event loop has turned, and the wait goes on: nothing that was left to run holds it up. */
-  begun(): void;
-  /** The wait is long, and the rest of it is sleep. Called after `begun` only. */
-  long(): void;
-}
-
-/** A wait under way. */
-interface Wait {
-  readonly since: number;
-  /** Whether it is spent awake, until it turns out to be long. */
-  awake: boolean;
-  readonly listener: WaitListener | null;
-  /** Whether the listener was told that it has begun. */
-  told: boolean;
-}
-
 export class Wakefulness {
   readonly #mostMs: number;
   readonly #now: () => number;
   readonly #later: (run: () => void) => void;
-  #wait: Wait | null = null;
+  /** When the wait under way began; `null` when there is none. */
+  #since: number | null = null;
   #lastMs = Infinity;
   /** When the last wait was over. */
   #overAt = -Infinity;
+  /** Whether the wait under way is spent awake. */
+  #awake = false;
   #turning = false;
 
   /** Waits of less than `mostMs` are spent awake that begin less than that after another such one. The rest is for tests. */
@@ -55,38 +40,26 @@ export class Wakefulness {
     this.#later = later;
   }
 
-  /** A wait begins. The listener hears nothing of one that is not spent awake. */
-  wait(listener: WaitListener | null = null): void {
-    const since = this.#now();
-    const awake = this.#lastMs < this.#mostMs && since - this.#overAt < this.#mostMs;
-    this.#wait = { since, awake, listener, told: false };
-    if (!awake || this.#turning) return;
+  /** A wait begins. */
+  wait(): void {
+    this.#since = this.#now();
+    this.#awake = this.#lastMs < this.#mostMs && this.#since - this.#overAt < this.#mostMs;
+    if (!this.#awake || this.#turning) return;
     this.#turning = true;
     this.#later(this.#turn);
   }
 
   /** What was waited for has come, if anything was. */
   over(): void {
-    if (this.#wait === null) return;
+    if (this.#since === null) return;
     this.#overAt = this.#now();
-    this.#lastMs = this.#overAt - this.#wait.since;
-    this.#wait = null;
+    this.#lastMs = this.#overAt - this.#since;
+    this.#since = null;
   }
 
   readonly #turn = (): void => {
-    const wait = this.#wait;
-    if (wait === null || !wait.awake) {
-      this.#turning = false;
-      return;
-    }
-    wait.awake = this.#now() - wait.since < this.#mostMs;
-    this.#turning = wait.awake;
-    if (wait.awake) this.#later(this.#turn);
-    if (wait.awake && !wait.told) {
-      wait.told = true;
-      wait.listener?.begun();
-    } else if (!wait.awake && wait.told) {
-      wait.listener?.long();
-    }
+    if (this.#awake && this.#since !== null && this.#now() - this.#since < this.#mostMs) {
+      this.#later(this.#turn);
+    } else this.#turning = false;
   };
 }

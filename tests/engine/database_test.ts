@@ -45,28 +45,7 @@ Deno.test("calls in the wrong order are refused", () => {
   db.writer.beginMutation({ at: 1 });
   assert.throws(() => db.writer.beginMutation({ at: 1 }), /open already/);
   assert.throws(() => db.writer.commitGroup(""), /Release or roll back/);
-  assert.throws(() => db.writer.closeEmptyGroup(), /not empty/);
   db.writer.rollbackGroup();
-  assert.throws(() => db.writer.closeEmptyGroup(), /No group is open/);
-});
-
-Deno.test("a group in which nothing was done is closed without a trace, any other is not", () => {
-  using db = new TestDatabase(tables);
-  db.writer.openGroup();
-  db.writer.closeEmptyGroup();
-  assert.equal(db.commit((tx) => tx.insert("items", { n: 1 })).entry?.ts, 1);
-  db.writer.openGroup();
-  const tx = db.writer.beginMutation({ at: db.now });
-  tx.delete(tx.insert("items", { n: 2 }));
-  db.writer.releaseMutation();
-  assert.throws(() => db.writer.closeEmptyGroup(), /not empty/);
-  db.writer.rollbackGroup();
-  db.writer.openGroup();
-  const key = { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId: 1, principal: null };
-  db.writer.saveRecord(key, "answer");
-  assert.throws(() => db.writer.closeEmptyGroup(), /not empty/);
-  db.writer.commitGroup("");
-  assert.equal(db.writer.findRecord(key), "answer");
 });
 
 Deno.test("a full disk fails the group, whatever app code catches, and the database goes on after the rollback", () => {

@@ -68,49 +68,6 @@ Deno.test("a turn that is still to come does not keep the wait after a long one 
   assert.ok(wait(0.5) <= 1);
 });
 
-Deno.test("of a wait that is spent awake is told when the event loop turns in it, and when it is long; of no other", () => {
-  const { wait, turn, awake } = world();
-  const told: string[] = [];
-  const listener = { begun: () => told.push("begun"), long: () => told.push("long") };
-  const turns = (count: number) => {
-    for (let i = 0; i < count; i++) turn();
-    return told.splice(0);
-  };
-  awake.wait(listener);
-  assert.deepEqual(turns(20), [], "told of a wait that was slept through");
-  awake.over();
-  wait(0.5);
-
-  awake.wait(listener);
-  assert.deepEqual(told, [], "told before the loop has turned");
-  assert.deepEqual(turns(3), ["begun"]);
-  awake.over();
-  assert.deepEqual(turns(20), [], "told that a short wait was long");
-  wait(0.5);
-
-  wait(0.5);
-  awake.wait(listener);
-  awake.over();
-  assert.deepEqual(turns(20), [], "told of a wait in which nothing turned");
-  wait(0.5);
-
-  wait(0.5);
-  awake.wait(listener);
-  assert.deepEqual(turns(8), ["begun"]);
-  assert.deepEqual(turns(20), ["long"]);
-});
-
-Deno.test("a wait in which the loop turns too late is told of by nobody", () => {
-  const { wait, turn, clock, awake } = world();
-  const told: string[] = [];
-  wait(0.5);
-  wait(0.5);
-  awake.wait({ begun: () => told.push("begun"), long: () => told.push("long") });
-  clock.now += 5;
-  for (let i = 0; i < 5; i++) turn();
-  assert.deepEqual(told, []);
-});
-
 Deno.test("with a single processor nobody stays awake", () => {
   const { wait } = world(1);
   for (let i = 0; i < 5; i++) assert.equal(wait(0.2), 0);

@@ -26,7 +26,7 @@ import { consoleText } from "./log_lines.ts";
 import { preparePackages } from "./packages.ts";
 import { keepAppFolder, revokeAll } from "./permissions.ts";
 import { ProgressFile } from "./progress.ts";
-import { WriterLoop } from "./writer_loop.ts";
+import { runBatch } from "./writer_loop.ts";
 import { runWave } from "./reader_loop.ts";
 import { runningAction } from "./run_action.ts";
 import { RunnerLoop, type ToRunner } from "./runner_loop.ts";
@@ -155,19 +155,12 @@ interface Parts {
 
 /** Serves until main closes the socket. */
 async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
-  const writer = database.role !== "writer" ? null : new WriterLoop({
-    app,
-    database: database.writer,
-    progress,
-    sender,
-    untilNext: new Wakefulness(isolateLimits.awakeMs),
-    fail,
-  });
+  const untilNext = new Wakefulness(isolateLimits.awakeMs);
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress });
   for await (const frame of frames) {
     const { message } = frame;
-    if (writer !== null && message.type === "Batch") {
-      await writer.run(message);
+    if (database.role === "writer" && message.type === "Batch") {
+      await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       await runWave({ app, database: database.reader, progress, sender }, message);
     } else if (database.role === "runner" && isForRunner(message)) {

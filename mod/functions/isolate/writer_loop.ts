@@ -19,113 +19,66 @@ export interface WriterParts {
   readonly sender: FrameSender;
   /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
-  /** Ends the isolate: its connection is of no use any more. */
-  readonly fail: (error: unknown) => void;
+}
+
+/** Runs a batch: one group, or several when it takes long. */
+export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
+  parts.untilNext?.over();
+  for (let from = 0; from < batch.calls.length;) {
+    const group = await runGroup(parts, { batch, from });
+    from += group.answers;
+    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
+    // text of the newest group alone.
+    await parts.sender.sendText(group.text);
+    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
+  }
+  parts.progress.idle();
+  if (batch.calls.length === 1) parts.untilNext?.wait();
 }
 
 /** Characters of one changed document in an entry, more or less. */
 const CHANGE_CHARS = 256;
 
-export class WriterLoop {
-  readonly #parts: WriterParts;
-  /** Whether the group of the next batch is open already. */
-  #isOpen = false;
-
-  constructor(parts: WriterParts) {
-    this.#parts = parts;
-  }
-
-  /** Runs a batch: one group, or several when it takes long. */
-  async run(batch: Batch): Promise<void> {
-    const { database, progress, sender, untilNext } = this.#parts;
-    untilNext?.over();
-    for (let from = 0; from < batch.calls.length;) {
-      const group = await this.#runGroup(batch, from);
-      from += group.answers;
-      // The next group may be committed only when this one's answers are out of our hands: the database keeps the
-      // text of the newest group alone.
-      await sender.sendText(group.text);
-      if (group.answers <= engineLimits.smallGroupCallsMax) database.tend();
-    }
-    progress.idle();
-    if (batch.calls.length === 1) {
-      untilNext?.wait({ begun: () => this.#openAhead(), long: () => this.#closeAhead() });
-    }
-  }
-
-  /** Who calls one by one is back soon, and finds the group open. */
-  #openAhead(): void {
-    const { database, progress } = this.#parts;
+async function runGroup(
+  { app, database, progress, sender }: WriterParts,
+  { batch, from }: { readonly batch: Batch; readonly from: number },
+): Promise<{ readonly text: string; readonly answers: number }> {
+  const answers: WireAnswer[] = [];
+  const packer = new EntryPacker();
+  const segments: string[] = [];
+  let opened = false;
+  let begun = 0;
+  let chars = 0;
+  const until = monotonic() + isolateLimits.batchSliceMs;
+  try {
     progress.storing();
-    try {
-      database.openGroup();
-      this.#isOpen = true;
-    } catch {
-      // If it lasts, the next batch meets it too, and tells its callers.
+    database.openGroup();
+    opened = true;
+    for (const mutation of batch.calls.slice(from)) {
+      const at = progress.begin(from + begun++);
+      const run = await runMutation(app, database, { mutation, at });
+      answers.push(packAnswer(run, segments));
+      if (run.entry !== null) packer.add(run.entry);
+      chars += answerChars(run);
+      if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
     }
-    progress.idle();
-  }
-
-  #closeAhead(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    try {
-      this.#parts.database.closeEmptyGroup();
-    } catch (error) {
-      this.#parts.fail(error);
+    progress.storing();
+    // For a lone call telling would take longer than what it saves.
+    if (begun > 1 && from + begun === batch.calls.length) {
+      // When it cannot leave, neither can the group, whose sending is awaited.
+      sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
-  }
-
-  #openGroup(): void {
-    const { database, progress } = this.#parts;
-    if (!this.#isOpen) {
-      progress.storing();
-      database.openGroup();
-    }
-    this.#isOpen = false;
-  }
-
-  async #runGroup(
-    batch: Batch,
-    from: number,
-  ): Promise<{ readonly text: string; readonly answers: number }> {
-    const { app, database, progress, sender } = this.#parts;
-    const answers: WireAnswer[] = [];
-    const packer = new EntryPacker();
-    const segments: string[] = [];
-    let opened = false;
-    let begun = 0;
-    let chars = 0;
-    const until = monotonic() + isolateLimits.batchSliceMs;
-    try {
-      this.#openGroup();
-      opened = true;
-      for (const mutation of batch.calls.slice(from)) {
-        const at = progress.begin(from + begun++);
-        const run = await runMutation(app, database, { mutation, at });
-        answers.push(packAnswer(run, segments));
-        if (run.entry !== null) packer.add(run.entry);
-        chars += answerChars(run);
-        if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
-      }
-      progress.storing();
-      // For a lone call telling would take longer than what it saves.
-      if (begun > 1 && from + begun === batch.calls.length) {
-        // When it cannot leave, neither can the group, whose sending is awaited.
-        sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
-      }
-      const { tables, entries } = packer;
-      const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
-      database.commitGroup(text);
-      return { text, answers: answers.length };
-    } catch (error) {
-      progress.storing();
-      // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
-      if (opened) database.rollbackGroup();
-      // A transaction that cannot be begun cannot be begun for the calls behind it either.
-      const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
-      return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
-    }
+    const { tables, entries } = packer;
+    const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
+    database.commitGroup(text);
+    return { text, answers: answers.length };
+  } catch (error) {
+    progress.storing();
+    // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+    if (opened) database.rollbackGroup();
+    // A transaction that cannot be begun cannot be begun for the calls behind it either.
+    const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
+    return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
   }
 }
 

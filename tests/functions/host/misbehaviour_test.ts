@@ -29,7 +29,7 @@ Deno.test("what a mutation left running costs the writer, and no call its answer
 
 Deno.test("what a mutation left running keeps no new code away", async () => {
   await using it = await RealHost.start(app, { hurry: HURRY });
-  // One by one, and so many that they are quick: the writer waits awake for the next.
+  // One by one, and so many that they are quick: the writer waits awake for the next one.
   for (let n = 0; n < 300; n++) assert.equal(await it.mutate("notes:add", { n }), n);
   assert.equal(await it.mutate("bad:change", { what: "microtasks left behind" }), "done");
   assert.deepEqual(await it.host.reload(), { ok: true });

@@ -1,13 +1,12 @@
 /** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it go on. */
 import assert from "node:assert/strict";
-import { openReaderDatabase, openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
+import { openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
 import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/frames.ts";
-import type { WaitListener } from "../../../mod/kit/wakefulness.ts";
 import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
 import { Tables } from "../../../mod/functions/isolate/tables.ts";
-import { WriterLoop, type WriterParts } from "../../../mod/functions/isolate/writer_loop.ts";
+import { runBatch } from "../../../mod/functions/isolate/writer_loop.ts";
 import { defineSchema, defineTable } from "../../../mod/functions/server_api.ts";
 import type { Committing, Group } from "../../../mod/functions/wire.ts";
 import { z } from "zod";
@@ -48,17 +47,16 @@ const add = functionSpec(mutation({
   handler: (ctx, { text }) => ctx.db.insert("notes", { text }),
 })) ?? assert.fail();
 
-/** The database with a method that fails so many times, after it has worked so many times. */
+/** The database with one method replaced. */
 function failing(
   database: WriterDatabase,
-  method: "closeEmptyGroup" | "commitGroup" | "openGroup" | "saveRecord",
+  method: "commitGroup" | "openGroup" | "saveRecord",
   times: number,
-  { after = 0 }: { readonly after?: number } = {},
 ): WriterDatabase {
   return new Proxy(database, {
     get(target, key) {
       const value: unknown = Reflect.get(target, key, target);
-      if (key === method && after-- <= 0 && times-- > 0) {
+      if (key === method && times-- > 0) {
         return () => {
           throw new Error("database or disk is full");
         };
@@ -72,25 +70,21 @@ const emptyDatabase = () => {
   const dir = Deno.makeTempDirSync();
   const opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
-  const path = `${dir}/data.db`;
-  const database = opened.use(openWriterDatabase(path));
+  const database = opened.use(openWriterDatabase(`${dir}/data.db`));
   database.applySchema(schema);
   const progress = opened.use(new ProgressFile(`${dir}/progress`));
   const app = {
     functions: new Map([["add", { udfPath: "add", spec: add, system: false }]]),
     tables: new Tables({ app: schema, system: new Map() }),
   };
-  const fail = (error: unknown) => assert.fail(String(error));
-  return { app, database, path, progress, fail, [Symbol.dispose]: () => opened.dispose() };
+  return { app, database, progress, [Symbol.dispose]: () => opened.dispose() };
 };
 
-const mutations = (count: number, firstRequestId = 0) =>
-  Array.from({ length: count }, (_, i) => ({
+const mutations = (count: number) =>
+  Array.from({ length: count }, (_, requestId) => ({
     ...call("add", { text: "x" }),
-    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId: firstRequestId + i },
+    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
   }));
-
-const TOLD: ReadonlySet<string | symbol> = new Set(["openGroup", "closeEmptyGroup", "commitGroup", "tend"]);
 
 /** The database, with what happens to its groups told. */
 function told(database: WriterDatabase, events: string[]): WriterDatabase {
@@ -100,7 +94,7 @@ function told(database: WriterDatabase, events: string[]): WriterDatabase {
       if (typeof value !== "function") return value;
       return (...args: unknown[]) => {
         const result: unknown = Reflect.apply(value, target, args);
-        if (TOLD.has(key)) events.push(String(key));
+        if (key === "commitGroup" || key === "tend") events.push(key);
         return result;
       };
     },
@@ -112,14 +106,13 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
   const events: string[] = [];
   const database = told(parts.database, events);
   for (
-    const [count, expected] of [[3, ["openGroup", "Committing", "commitGroup", "Group", "tend"]], [1, [
-      "openGroup",
+    const [count, expected] of [[3, ["Committing", "commitGroup", "Group", "tend"]], [1, [
       "commitGroup",
       "Group",
       "tend",
     ]]] as const
   ) {
-    await new WriterLoop({ ...parts, database, sender: new NotedFrames(events) }).run({
+    await runBatch({ ...parts, database, sender: new NotedFrames(events) }, {
       type: "Batch",
       batch: `b${count}`,
       calls: mutations(count),
@@ -131,110 +124,12 @@ Deno.test("that a batch is about to end is said before its commit, its answers l
 Deno.test("the wait for the next batch is over with it, and begins when a lone call has been answered", async () => {
   using parts = emptyDatabase();
   const events: string[] = [];
-  const untilNext = { wait: () => void events.push("wait"), over: () => void events.push("over") };
-  const writer = new WriterLoop({ ...parts, sender: new NotedFrames(events), untilNext });
-  await writer.run({ type: "Batch", batch: "b1", calls: mutations(1) });
+  const untilNext = { wait: () => events.push("wait"), over: () => events.push("over") };
+  const work = { ...parts, sender: new NotedFrames(events), untilNext };
+  await runBatch(work, { type: "Batch", batch: "b1", calls: mutations(1) });
   assert.deepEqual(events.splice(0), ["over", "Group", "wait"]);
-  await writer.run({ type: "Batch", batch: "b2", calls: mutations(3) });
+  await runBatch(work, { type: "Batch", batch: "b2", calls: mutations(3) });
   assert.deepEqual(events, ["over", "Committing", "Group"]);
-});
-
-/** A writer whose waits are spent awake: what `listener` is told is for the test to say. */
-function wakefulWriter(parts: Omit<WriterParts, "sender">) {
-  const sender = new KeptFrames();
-  const world = { listener: null as WaitListener | null };
-  const untilNext = {
-    wait: (listener?: WaitListener | null) => {
-      world.listener = listener ?? null;
-    },
-    over: () => {},
-  };
-  const writer = new WriterLoop({ ...parts, sender, untilNext });
-  let batches = 0;
-  let requests = 0;
-  /** Runs so many new mutations and gives back the ts of those that succeeded, `null` for the others. */
-  const run = async (count: number): Promise<(number | null)[]> => {
-    world.listener = null;
-    const calls = mutations(count, requests);
-    requests += count;
-    await writer.run({ type: "Batch", batch: `b${++batches}`, calls });
-    const answers = sender.groups.splice(0).flatMap((group) => group.answers);
-    return answers.map(([ts, result, , replayed]) => {
-      assert.ok(!replayed);
-      return typeof result === "number" ? ts : null;
-    });
-  };
-  return Object.assign(world, { run });
-}
-
-Deno.test("the next group is open while a lone caller is awaited awake, and no longer than that", async () => {
-  using parts = emptyDatabase();
-  const events: string[] = [];
-  const world = wakefulWriter({ ...parts, database: told(parts.database, events) });
-  assert.deepEqual(await world.run(1), [1]);
-  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend"]);
-  world.listener?.begun();
-  assert.deepEqual(events.splice(0), ["openGroup"]);
-  assert.deepEqual(await world.run(1), [2]);
-  assert.deepEqual(events.splice(0), ["commitGroup", "tend"]);
-  world.listener?.begun();
-  world.listener?.long();
-  assert.deepEqual(events.splice(0), ["openGroup", "closeEmptyGroup"]);
-  assert.deepEqual(await world.run(1), [3]);
-  assert.deepEqual(events.splice(0), ["openGroup", "commitGroup", "tend"]);
-  world.listener?.begun();
-  events.length = 0;
-  assert.deepEqual(await world.run(3), [4, 5, 6]);
-  assert.deepEqual(events.splice(0), ["commitGroup", "tend"]);
-  assert.equal(world.listener, null, "after several calls nobody is awaited awake");
-  assert.deepEqual(await world.run(1), [7]);
-});
-
-Deno.test("readers see what a group opened ahead has committed, while the next one is open already", async () => {
-  using parts = emptyDatabase();
-  const world = wakefulWriter(parts);
-  await world.run(1);
-  world.listener?.begun();
-  await world.run(1);
-  world.listener?.begun();
-  using reader = openReaderDatabase(parts.path);
-  assert.equal(reader.openSnapshot(), 2);
-});
-
-Deno.test("a group that cannot be opened ahead costs nobody an answer", async () => {
-  using parts = emptyDatabase();
-  const world = wakefulWriter({ ...parts, database: failing(parts.database, "openGroup", 1, { after: 1 }) });
-  assert.deepEqual(await world.run(1), [1]);
-  world.listener?.begun();
-  world.listener?.long();
-  assert.deepEqual(await world.run(1), [2]);
-});
-
-Deno.test("a group opened ahead that fails is undone, and the next one is opened anew", async () => {
-  using parts = emptyDatabase();
-  const world = wakefulWriter({
-    ...parts,
-    database: failing(parts.database, "commitGroup", 1, { after: 1 }),
-  });
-  assert.deepEqual(await world.run(1), [1]);
-  world.listener?.begun();
-  assert.deepEqual(await world.run(2), [null, null]);
-  assert.deepEqual(await world.run(2), [2, 3]);
-});
-
-Deno.test("a group opened ahead that cannot be closed ends the isolate", async () => {
-  using parts = emptyDatabase();
-  const failures: unknown[] = [];
-  const world = wakefulWriter({
-    ...parts,
-    database: failing(parts.database, "closeEmptyGroup", 1),
-    fail: (error) => failures.push(error),
-  });
-  await world.run(1);
-  world.listener?.begun();
-  assert.deepEqual(failures, []);
-  world.listener?.long();
-  assert.match(String(failures), /full/);
 });
 
 Deno.test("a batch has ended when its answers have left, not before", async () => {
@@ -248,8 +143,9 @@ Deno.test("a batch has ended when its answers have left, not before", async () =
   }
   let ended = false;
   const sender = new Slow();
-  const run = new WriterLoop({ ...parts, sender }).run({ type: "Batch", batch: "b", calls: mutations(2) })
-    .then(() => ended = true);
+  const run = runBatch({ ...parts, sender }, { type: "Batch", batch: "b", calls: mutations(2) }).then(() =>
+    ended = true
+  );
   while (sender.groups.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
   await new Promise((resolve) => setTimeout(resolve, 10));
   assert.equal(ended, false);
@@ -263,7 +159,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
     const { database } = opened;
     const sender = new KeptFrames();
     const parts = { ...opened, sender };
-    await new WriterLoop({ ...parts, database: failing(database, method, 1) }).run({
+    await runBatch({ ...parts, database: failing(database, method, 1) }, {
       type: "Batch",
       batch: "b1",
       calls: mutations(3),
@@ -285,7 +181,7 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
     assert.equal(database.ts, served.length);
     // The failed calls left no record: sent again they run.
     sender.groups.length = 0;
-    await new WriterLoop({ ...parts, database }).run({ type: "Batch", batch: "b2", calls: mutations(3) });
+    await runBatch({ ...parts, database }, { type: "Batch", batch: "b2", calls: mutations(3) });
     const again = sender.groups.flatMap(({ answers }) => answers);
     assert.deepEqual(again.map(([, , , replayed = false]) => replayed), [
       ...answers.map(() => false),

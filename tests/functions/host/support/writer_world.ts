@@ -27,7 +27,7 @@ export class WriterWorld {
     clock: this.clock,
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
-    awake: { wait: () => void this.waits.push("wait"), over: () => this.waits.push("over") },
+    awake: { wait: () => this.waits.push("wait"), over: () => this.waits.push("over") },
     onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
     onGap: (ts) => this.told.push(`gap ${ts}`),
   });
