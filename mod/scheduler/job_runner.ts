@@ -41,9 +41,9 @@ export class JobRunner {
   async #runMutation({ id, name }: PendingJob): Promise<JobEnd> {
     const { calls, log, onMutation } = this.#options;
     try {
-      const { state, ms } = await calls.mutate(system.jobs.runMutation, { id });
+      const { state, stack, ms } = await calls.mutate(system.jobs.runMutation, { id });
       if (state !== null) onMutation(ms);
-      if (state?.kind === "failed") this.#tellFailure(name, state.error);
+      if (state?.kind === "failed") this.#tellFailure(name, state.error, stack);
       return "done";
     } catch (error) {
       if (!(error instanceof SystemCallError)) throw error;
@@ -94,7 +94,11 @@ export class JobRunner {
     }
   }
 
-  #tellFailure(name: string, error: string): void {
-    this.#options.log("warn", "A scheduled function failed", { name, error });
+  #tellFailure(name: string, error: string, stack?: string): void {
+    this.#options.log("warn", "A scheduled function failed", {
+      name,
+      error,
+      ...(stack !== undefined && { stack }),
+    });
   }
 }

@@ -62,6 +62,7 @@ Deno.test("a mutation that fails leaves nothing but the word that it failed, and
   const [job] = await jobs(world);
   assert.deepEqual(job.state, { kind: "failed", error: "no bad" });
   assert.equal(world.entries.length, 2);
+  assert.match(world.stacks.join("\n"), /support\/app\.ts:\d+/, "the log does not say where");
 });
 
 Deno.test("jobs run by time, then in the order in which they were made", async () => {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { id } from "../../functions/api/schema.ts";
 import type { Id } from "../../functions/api/values.ts";
+import { callError } from "../../functions/isolate/call_errors.ts";
 import { schedulerLimits } from "../../limits.ts";
 import {
   functionKindSchema,
@@ -48,6 +49,8 @@ export const pending = internalQuery({
 /** How a job went; `null` when it does not wait any more. */
 export interface RunResult {
   readonly state: JobState | null;
+  /** Where it failed, in the author's files. */
+  readonly stack?: string;
   /** Time it took, by a clock that does not stand still. */
   readonly ms: number;
 }
@@ -65,16 +68,18 @@ export const runMutation = internalMutation({
     const job = await ctx.db.get(id);
     if (job?.state.kind !== "pending") return { state: null, ms: 0 };
     let state: JobState = { kind: "success" };
+    let stack: string | undefined;
     const startedAt = monotonic();
     try {
       await ctx.runMutation(job.name, job.args);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      ctx.log.error(`The scheduled function "${job.name}" failed`, { error: message });
-      state = failure(message);
+      const thrown = callError(error);
+      ctx.log.error(`The scheduled function "${job.name}" failed`, { error: thrown.message });
+      state = failure(thrown.message);
+      stack = thrown.stack;
     }
     await end(ctx, id, state);
-    return { state, ms: monotonic() - startedAt };
+    return { state, ...(stack !== undefined && { stack }), ms: monotonic() - startedAt };
   },
 });
 

@@ -35,6 +35,8 @@ export class World implements AsyncDisposable {
   readonly clock: TestClock;
   readonly holds: Holds = new Holds();
   readonly logged: string[] = [];
+  /** The stacks among them. */
+  readonly stacks: string[] = [];
   /** Entries of all commits since the start. */
   readonly entries: CommitEntry[] = [];
   /** Decides about each call of the scheduler; `null` lets it pass. */
@@ -174,6 +176,7 @@ export class World implements AsyncDisposable {
       log: (level, message, fields) => {
         const reason = fields?.["error"] ?? fields?.["reason"] ?? "";
         this.logged.push(`${level} ${message} ${reason}`.trim());
+        if (fields?.["stack"] !== undefined) this.stacks.push(String(fields["stack"]));
       },
       ...(serviceCrons === undefined ? {} : { serviceCrons }),
       ...(jobsKnownMax === undefined ? {} : { jobsKnownMax }),
