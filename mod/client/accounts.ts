@@ -70,7 +70,7 @@ export interface AccountConnection {
   authState(): AuthState;
   query<Result>(
     query: FunctionReference<"query", Record<string, never>, Result>,
-    args: object,
+    args?: Record<string, never>,
   ): Promise<Result>;
   mutation(mutation: string, args: JsonObject): Promise<unknown>;
   action(action: string, args: JsonObject): Promise<unknown>;

@@ -1,6 +1,7 @@
 /** The client an app holds: subscriptions, calls, sign-in and the state of the connection, over one WebSocket. */
 import {
   type ArgsOf,
+  type CallArgs,
   type FunctionName,
   functionPath,
   type ResultOf,
@@ -169,17 +170,20 @@ export class SynclineClient {
   /** A query for UI frameworks; it is live while it has listeners. */
   watchQuery<Name extends FunctionName<"query">>(
     query: Name,
-    args: ArgsOf<Name>,
+    ...[args]: CallArgs<Name>
   ): QueryWatch<ResultOf<Name>> {
     const key = queryKey(functionPath(query), jsonArgs(args));
     return {
-      onUpdate: (listener) => this.subscribe(query, args, listener, listener),
+      onUpdate: (listener) => this.subscribe(query, args as ArgsOf<Name>, listener, listener),
       localResult: () => valueOf(this.#core.results.result(key)) as ResultOf<Name> | undefined,
     };
   }
 
   /** The query's result once, as of now or later. Rejects with {@linkcode FunctionError} when the query fails. */
-  async query<Name extends FunctionName<"query">>(query: Name, args: ArgsOf<Name>): Promise<ResultOf<Name>> {
+  async query<Name extends FunctionName<"query">>(
+    query: Name,
+    ...[args]: CallArgs<Name>
+  ): Promise<ResultOf<Name>> {
     const { key, release } = this.#use(query, args);
     try {
       const fresh = this.#core.transport === "webSocket" ? this.#core.queries.freshResult(key) : undefined;
@@ -200,10 +204,9 @@ export class SynclineClient {
    */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
-    args: ArgsOf<Name>,
-    options: MutationOptions<ArgsOf<Name>> = {},
+    ...[args, options]: CallArgs<Name, [options?: MutationOptions<ArgsOf<Name>>]>
   ): Promise<ResultOf<Name>> {
-    const { optimisticUpdate } = options;
+    const optimisticUpdate = options?.optimisticUpdate;
     const copy = this.#callArgs(args);
     const update = optimisticUpdate &&
       ((store: OptimisticStore) => optimisticUpdate(store, copy as JsonObject & ArgsOf<Name>));
@@ -217,7 +220,7 @@ export class SynclineClient {
    */
   async action<Name extends FunctionName<"action">>(
     action: Name,
-    args: ArgsOf<Name>,
+    ...[args]: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
     const call = { udfPath: functionPath(action), args: this.#callArgs(args) };
     return await this.#core.call("action", call) as ResultOf<Name>;

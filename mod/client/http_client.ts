@@ -1,6 +1,6 @@
 /** One-shot calls over HTTP, for servers, scripts and tests: no live results and no de-duplication. */
 import {
-  type ArgsOf,
+  type CallArgs,
   type FunctionName,
   functionPath,
   type ResultOf,
@@ -41,14 +41,17 @@ export class SynclineHttpClient {
   }
 
   /** Runs a query. Rejects with {@linkcode FunctionError} when it fails. */
-  async query<Name extends FunctionName<"query">>(query: Name, args: ArgsOf<Name>): Promise<ResultOf<Name>> {
+  async query<Name extends FunctionName<"query">>(
+    query: Name,
+    ...[args]: CallArgs<Name>
+  ): Promise<ResultOf<Name>> {
     return await this.#call("query", { path: functionPath(query), args }) as ResultOf<Name>;
   }
 
   /** Runs a mutation; after a lost connection whether it ran is unknown. Rejects with {@linkcode FunctionError}. */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
-    args: ArgsOf<Name>,
+    ...[args]: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
     return await this.#call("mutation", { path: functionPath(mutation), args }) as ResultOf<Name>;
   }
@@ -56,7 +59,7 @@ export class SynclineHttpClient {
   /** Runs an action. Rejects with {@linkcode FunctionError} when it fails. */
   async action<Name extends FunctionName<"action">>(
     action: Name,
-    args: ArgsOf<Name>,
+    ...[args]: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
     return await this.#call("action", { path: functionPath(action), args }) as ResultOf<Name>;
   }

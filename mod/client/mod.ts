@@ -32,6 +32,7 @@ export type { WebSocketFactory, WebSocketLike } from "./socket_driver.ts";
 export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";
 export {
   type ArgsOf,
+  type CallArgs,
   type FunctionKind,
   type FunctionName,
   type FunctionReference,

@@ -1,6 +1,6 @@
 /** What apps import as `syncline/server`. */
 export { UserError } from "../errors.ts";
-export type { ArgsOf, FunctionReference, ResultOf } from "../protocol/function_reference.ts";
+export type { ArgsOf, CallArgs, FunctionReference, ResultOf } from "../protocol/function_reference.ts";
 export { functionReference } from "../protocol/function_reference.ts";
 export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx } from "./api/context.ts";
 export type {

@@ -25,6 +25,11 @@ export type FunctionName<Kind extends FunctionKind = FunctionKind> = string | Fu
 export type ArgsOf<Name> = Name extends FunctionReference<FunctionKind, infer Args, unknown> ? Args
   : Record<string, unknown>;
 
+/** What follows the function in a call: arguments, which may be left out when none is required, then `More`. */
+export type CallArgs<Name, More extends readonly unknown[] = []> = Record<never, never> extends ArgsOf<Name>
+  ? [args?: ArgsOf<Name>, ...more: Partial<More>]
+  : [args: ArgsOf<Name>, ...more: More];
+
 /** Result of a function; `unknown` when it is named by a string. */
 export type ResultOf<Name> = Name extends FunctionReference<FunctionKind, never, infer Result> ? Result
   : unknown;

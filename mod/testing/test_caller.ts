@@ -1,12 +1,12 @@
 /** Somebody who calls the functions of a test server: a user, an administrator, or nobody in particular. */
 import { FunctionError, SynclineClient } from "../client/mod.ts";
 import { jsonArgs } from "../client/json_args.ts";
-import type { ArgsRest } from "../functions/api/context.ts";
 import type { Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { type Outcome, publicError } from "../functions/outcome.ts";
 import {
+  type CallArgs,
   type FunctionKind,
   type FunctionName,
   functionPath,
@@ -60,26 +60,26 @@ export class TestCaller {
     return this.#port.connect(this.#token);
   }
 
-  query<Name extends FunctionName<"query">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+  query<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
     return this.#call("query", name, args[0]) as Promise<ResultOf<Name>>;
   }
 
   /** Resolves when the mutation is committed and every live query shows it. */
   mutation<Name extends FunctionName<"mutation">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
     return this.#call("mutation", name, args[0]) as Promise<ResultOf<Name>>;
   }
 
-  action<Name extends FunctionName<"action">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+  action<Name extends FunctionName<"action">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
     return this.#call("action", name, args[0]) as Promise<ResultOf<Name>>;
   }
 
   /** Subscribes through {@linkcode client}. Ends with the server at the latest. */
   subscribe<Name extends FunctionName<"query">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): TestSubscription<ResultOf<Name>> {
     return new TestSubscription(
       `"${functionPath(name)}"`,

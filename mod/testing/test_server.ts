@@ -2,14 +2,14 @@
 import { Scheduler } from "../scheduler/scheduler.ts";
 import { setImmediate } from "node:timers";
 import { SynclineClient } from "../client/mod.ts";
-import type { ArgsRest, MutationCtx } from "../functions/api/context.ts";
+import type { MutationCtx } from "../functions/api/context.ts";
 import type { DataModelOf, Schema } from "../functions/api/schema.ts";
 import type { AnyDataModel, DataModel, Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/loader.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import type { FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
+import type { CallArgs, FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
 import { Hub } from "../sync/hub.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
@@ -197,24 +197,24 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     return resultOf("run()", await this.#run("mutation", call), { dev: true }) as Result;
   }
 
-  query<Name extends FunctionName<"query">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+  query<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
     return this.#nobody.query(name, ...args);
   }
 
   mutation<Name extends FunctionName<"mutation">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>> {
     return this.#nobody.mutation(name, ...args);
   }
 
-  action<Name extends FunctionName<"action">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>> {
+  action<Name extends FunctionName<"action">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>> {
     return this.#nobody.action(name, ...args);
   }
 
   subscribe<Name extends FunctionName<"query">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): TestSubscription<ResultOf<Name>> {
     return this.#nobody.subscribe(name, ...args);
   }

@@ -1,9 +1,11 @@
 /**
- * `deno task build:client`: writes the npm package `dist/syncline`, prints the sizes of its parts, and fails when they
+ * `deno task build:client`: writes the npm package `dist/client`, prints the sizes of its parts, and fails when they
  * are over their limits.
  */
 import * as esbuild from "esbuild";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { refuseOtherKind, runBuild } from "../../build/output_file.ts";
 import { writeDeclarations } from "./declarations.ts";
 import { sizeOf, writeModules } from "./javascript.ts";
 import { packageJson } from "./package_files.ts";
@@ -13,10 +15,11 @@ const KIB = 1024;
 const CORE_BYTES_MAX = 15 * KIB;
 const REACT_BYTES_MAX = 5 * KIB;
 
-const packageDir = new URL("../../../dist/syncline/", import.meta.url);
+const packageDir = new URL("../../../dist/client/", import.meta.url);
 
 async function build(): Promise<boolean> {
   const dir = fileURLToPath(packageDir);
+  await refuseOtherKind(resolve(dir), "folder");
   // What an earlier build left must not be published.
   await Deno.remove(dir, { recursive: true }).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
@@ -44,7 +47,9 @@ function report(part: string, bytes: number, bytesMax: number): boolean {
 }
 
 try {
-  Deno.exitCode = await build() ? 0 : 1;
+  await runBuild(async () => {
+    Deno.exitCode = await build() ? 0 : 1;
+  });
 } finally {
   await esbuild.stop();
 }

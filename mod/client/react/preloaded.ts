@@ -1,10 +1,14 @@
 /** Results that a server puts into the page it renders, live from the moment the page's own subscription has answered. */
 import { useMemo, useSyncExternalStore } from "react";
-import { type FunctionName, functionPath, type ResultOf } from "../../protocol/function_reference.ts";
+import {
+  type CallArgs,
+  type FunctionName,
+  functionPath,
+  type ResultOf,
+} from "../../protocol/function_reference.ts";
 import type { SynclineHttpClient } from "../http_client.ts";
 import { shareStructure } from "../share_structure.ts";
 import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
-import type { CallArgs } from "./types.ts";
 
 /** A query and its result: plain JSON, to be handed from the server to the page. */
 export interface Preloaded<Name> {

@@ -1,10 +1,6 @@
 /** Types the hooks share. */
 import type { ArgsOf } from "../../protocol/function_reference.ts";
 
-/** Arguments of a call; they may be left out when none is required. */
-export type CallArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
-  : [args: ArgsOf<Name>];
-
 /** Arguments of a query, or `"skip"` while it is not to be asked. */
 export type QueryArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name> | "skip"]
   : [args: ArgsOf<Name> | "skip"];

@@ -2,6 +2,7 @@
 import { useMemo } from "react";
 import {
   type ArgsOf,
+  type CallArgs,
   type FunctionName,
   functionPath,
   type ResultOf,
@@ -9,7 +10,6 @@ import {
 import type { SynclineClient } from "../client.ts";
 import type { OptimisticStore } from "../optimistic.ts";
 import { present, useClient } from "./provider.ts";
-import type { CallArgs } from "./types.ts";
 
 /** Calls a mutation; see `SynclineClient.mutation` for what the promise says. */
 export interface Mutate<Name> {

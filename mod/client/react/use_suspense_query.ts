@@ -1,11 +1,10 @@
 /** A live query for which a component suspends. */
 import { use, useMemo, useSyncExternalStore } from "react";
-import type { FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
 import type { SynclineClient } from "../client.ts";
 import { reactLimits } from "./limits.ts";
 import { useSyncline } from "./provider.ts";
 import { type AskedQuery, queryStore, type Store, useAskedQuery, valueOf } from "./query_store.ts";
-import type { CallArgs } from "./types.ts";
 
 /**
  * Queries for which components are suspended, by client and query. What suspends before it is mounted keeps no state

@@ -1,13 +1,9 @@
 /** The `ctx` of queries, mutations and actions as authors see it. Types only. */
-import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";
 import type { DataModel, Id, Readable } from "./values.ts";
-
-/** Arguments may be left out when none is required. */
-export type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
-  : [args: ArgsOf<Name>];
 
 /**
  * Who calls. What a query reads of it decides with whom its result is shared: nothing (everybody), the principal, or
@@ -46,7 +42,7 @@ interface FunctionCtx {
   readonly auth: Auth;
   readonly log: Log;
   /** Runs a query: in the caller's transaction, or, from an action, at a snapshot of its own. */
-  runQuery<Name extends FunctionName<"query">>(name: Name, ...args: ArgsRest<Name>): Promise<ResultOf<Name>>;
+  runQuery<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>>;
 }
 
 /** Reads the database at one moment. The clock stands still, chance repeats, nothing outside can be reached. */
@@ -63,7 +59,7 @@ export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   /** Runs a mutation inside this transaction; when it throws, its own writes are undone and the error is thrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>>;
 }
 
@@ -75,10 +71,10 @@ export interface ActionCtx extends FunctionCtx {
   readonly storage: StorageActions;
   runMutation<Name extends FunctionName<"mutation">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>>;
   runAction<Name extends FunctionName<"action">>(
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<ResultOf<Name>>;
 }

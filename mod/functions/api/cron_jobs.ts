@@ -1,11 +1,7 @@
 /** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
-import { type ArgsOf, functionPath } from "../../protocol/function_reference.ts";
+import { type CallArgs, functionPath } from "../../protocol/function_reference.ts";
 import { schedulerLimits } from "../../limits.ts";
 import type { SchedulableName } from "./scheduler.ts";
-
-/** Arguments may be left out when none is required. */
-type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
-  : [args: ArgsOf<Name>];
 
 /** Exactly one unit. */
 export type Interval =
@@ -65,7 +61,7 @@ export class CronJobs {
     name: string,
     interval: Interval,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     const { seconds = 0, minutes = 0, hours = 0 } = interval as Record<string, number | undefined>;
     const everyMs = ((hours * 60 + minutes) * 60 + seconds) * 1000;
@@ -85,7 +81,7 @@ export class CronJobs {
     name: string,
     { minuteUTC }: HourlySchedule,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     this.cron(name, `${minute(name, minuteUTC)} * * * *`, reference, ...args);
   }
@@ -95,7 +91,7 @@ export class CronJobs {
     name: string,
     { hourUTC, minuteUTC }: DailySchedule,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} * * *`, reference, ...args);
   }
@@ -105,7 +101,7 @@ export class CronJobs {
     name: string,
     { dayOfWeek, hourUTC, minuteUTC }: WeeklySchedule,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     const day = days.indexOf(dayOfWeek);
     if (day < 0) throw new TypeError(`Cron "${name}": dayOfWeek is one of ${days.join(", ")}`);
@@ -117,7 +113,7 @@ export class CronJobs {
     name: string,
     { day, hourUTC, minuteUTC }: MonthlySchedule,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     const date = whole(name, { what: "day", value: day, from: 1, to: 31 });
     this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} ${date} * *`, reference, ...args);
@@ -128,7 +124,7 @@ export class CronJobs {
     name: string,
     expression: string,
     reference: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): void {
     this.#add(name, { schedule: { kind: "expression", expression }, reference, args: args[0] });
   }

@@ -1,10 +1,6 @@
 /** `ctx.scheduler` as authors see it. Types only. */
-import type { ArgsOf, FunctionName } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName } from "../../protocol/function_reference.ts";
 import type { Id } from "./values.ts";
-
-/** Arguments may be left out when none is required. */
-type ArgsRest<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name>]
-  : [args: ArgsOf<Name>];
 
 /** What can be scheduled. */
 export type SchedulableName = FunctionName<"mutation" | "action">;
@@ -21,13 +17,13 @@ export interface Scheduler {
   runAfter<Name extends SchedulableName>(
     delayMs: number,
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<Id<"_scheduled_functions">>;
   /** Runs a function at a time, in milliseconds since the epoch; at once when it is over. */
   runAt<Name extends SchedulableName>(
     time: number | Date,
     name: Name,
-    ...args: ArgsRest<Name>
+    ...args: CallArgs<Name>
   ): Promise<Id<"_scheduled_functions">>;
   /** A function that waits will not run. An action that runs goes on; what has ended stays as it is. */
   cancel(id: Id<"_scheduled_functions">): Promise<void>;
