@@ -1,4 +1,5 @@
 /** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { UnfitFieldsError } from "../../engine/errors.ts";
 import type {
@@ -130,14 +131,16 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   /** What the engine needs to know of the table. */
   static definition(table: TableBuilder): TableDefinition {
     const schema = table.#schema;
+    const print = schemaFingerprint(schema);
     return {
       indexes: table.#indexes,
       searchIndexes: table.#searchIndexes,
       vectorIndexes: table.#vectorIndexes,
-      ...schemaFingerprint(schema),
+      ...print,
       validate(fields) {
         const parsed = schema.safeParse(fields);
         if (!parsed.success) throw new UnfitFieldsError(issueText(parsed.error, ""));
+        if (print.fingerprint === undefined) checkSettled(schema, { given: fields, made: parsed.data });
         return parsed.data as Record<string, Value>;
       },
     };
@@ -156,13 +159,35 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   }
 }
 
+/**
+ * What is stored is checked again: at later starts, and as a whole when one of its fields is patched. So a schema with code
+ * of its own must leave what it has made as it is: trimming a text does, doubling a number does not.
+ */
+function checkSettled(
+  schema: z.ZodType,
+  { given, made }: { readonly given: unknown; readonly made: unknown },
+): void {
+  if (isDeepStrictEqual(given, made)) return;
+  const again = schema.safeParse(made);
+  if (again.success && isDeepStrictEqual(again.data, made)) return;
+  const what = again.success ? "it makes something else of that" : issueText(again.error, "");
+  throw new UnfitFieldsError(
+    `what the table's schema makes of it does not fit the schema: ${what}. Stored documents are checked again; ` +
+      "let the function that writes transform the values",
+  );
+}
+
 /** Fields that are not named are refused, in each member of a union too. */
 function strictSchema(shape: unknown): z.ZodType {
   if (shape instanceof z.ZodObject) return fieldsChecked(shape).strict();
   if (shape instanceof z.ZodDiscriminatedUnion || shape instanceof z.ZodUnion) {
-    return z.union(
-      shape.options.map((option: unknown) => strictSchema(option)) as [z.ZodType, ...z.ZodType[]],
-    );
+    const options = shape.options.map((option: unknown) => strictSchema(option)) as [
+      z.ZodType,
+      ...z.ZodType[],
+    ];
+    // The checks of the whole are of no type in particular.
+    const checks = (shape.def.checks ?? []) as z.core.$ZodCheck<unknown>[];
+    return z.union(options).check(...checks);
   }
   if (isZodSchema(shape) || typeof shape !== "object" || shape === null) {
     throw new TypeError(

@@ -159,6 +159,33 @@ Deno.test("equal schemas have equal fingerprints, whatever is changed changes it
   assert.ok(all.every((text) => typeof text === "string"));
 });
 
+Deno.test("a schema with code must leave what it has made as it is", () => {
+  const stored = (shape: TableShape, fields: Record<string, unknown>) => definition(shape).validate(fields);
+  assert.deepEqual(stored({ a: z.string().trim().toLowerCase() }, { a: " X " }), { a: "x" });
+  assert.deepEqual(stored({ a: z.coerce.number(), b: z.string().refine(() => true) }, { a: "5", b: "" }), {
+    a: 5,
+    b: "",
+  });
+  assert.deepEqual(stored({ a: z.number().default(1), b: z.string().trim() }, { b: "" }), { a: 1, b: "" });
+  assert.throws(() => stored({ a: z.number().transform((n) => n * 2) }, { a: 5 }), /something else of that/);
+  assert.throws(
+    () => stored({ a: z.string().transform(Number) }, { a: "5" }),
+    /does not fit the schema: a: Invalid input: expected string, received number/,
+  );
+  assert.throws(() => stored({ a: z.stringbool() }, { a: "yes" }), /does not fit the schema: a: /);
+});
+
+Deno.test("the checks of a union as a whole are kept", () => {
+  const a = z.object({ kind: z.literal("a"), n: z.number() });
+  const b = z.object({ kind: z.literal("b") });
+  for (const union of [z.union([a, b]), z.discriminatedUnion("kind", [a, b])]) {
+    const { validate } = definition(union.refine(({ kind }) => kind !== "b", "no b"));
+    assert.deepEqual(validate({ kind: "a", n: 1 }), { kind: "a", n: 1 });
+    assert.throws(() => validate({ kind: "b" }), /no b/);
+    assert.throws(() => validate({ kind: "a", n: 1, more: 1 }), /more/);
+  }
+});
+
 Deno.test("schemas with code have no fingerprint", () => {
   const shapes: TableShape[] = [
     { a: z.string().refine((text) => text !== "x") },
