@@ -47,7 +47,8 @@ export class SchemaError extends Error {
 
   constructor(table: string, id: string, options: { readonly reason: string; readonly cause?: unknown }) {
     super(
-      `Cannot apply the schema: document "${id}" of table "${table}" does not fit it: ${options.reason}`,
+      `Cannot apply the schema: document "${id}" of table "${table}" does not fit it: ${options.reason}. ` +
+        "Change the schema so that it fits what is there; data of another app belongs in another folder",
       { cause: options.cause },
     );
     this.name = "SchemaError";
