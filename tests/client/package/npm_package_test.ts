@@ -45,10 +45,10 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
   });
 
   await t.step("types of the client and the hooks need no other package than React", async () => {
-    const files = await Array.fromAsync(Deno.readDir(join(projectDir, "dist/syncline/shared")));
+    const files = await Array.fromAsync(Deno.readDir(join(projectDir, "dist/client/shared")));
     const types = files.map(({ name }) => `shared/${name}`).filter((name) => name.endsWith(".d.ts"));
     for (const name of ["client.d.ts", "react.d.ts", ...types]) {
-      const text = await Deno.readTextFile(join(projectDir, "dist/syncline", name));
+      const text = await Deno.readTextFile(join(projectDir, "dist/client", name));
       const imported = [...text.matchAll(/(?:from|import) ['"]([^'"]+)['"]/g)].map(([, from = ""]) => from);
       assert.deepEqual(imported.filter((from) => !from.startsWith(".") && from !== "react"), [], name);
     }
@@ -84,7 +84,7 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
     await project.node("node_modules/vite/bin/vite.js", "build", "--logLevel", "warn");
     const script = await builtScript(project);
     // What only functions need is left out: the package's texts about tables, and zod.
-    const needed = await Deno.readTextFile(join(projectDir, "dist/syncline/server.js"));
+    const needed = await Deno.readTextFile(join(projectDir, "dist/client/server.js"));
     assert.match(needed, ONLY_FUNCTIONS);
     assert.doesNotMatch(script, ONLY_FUNCTIONS);
     await serve(["--static", join(project.dir, "dist")], async (url) => {

@@ -24,7 +24,7 @@ export class NodeProject implements AsyncDisposable {
     const project = new NodeProject(await Deno.makeTempDir({ prefix: "syncline_npm_" }));
     try {
       await copyFolder(sources, project.dir);
-      const pack = await project.run("npm", ["pack", join(projectDir, "dist/syncline"), "--silent"]);
+      const pack = await project.run("npm", ["pack", join(projectDir, "dist/client"), "--silent"]);
       assert(pack.success, pack.text);
       const archive = pack.text.trim().split("\n").at(-1) ?? "";
       await Deno.rename(join(project.dir, archive), join(project.dir, "syncline.tgz"));

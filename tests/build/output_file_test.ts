@@ -1,0 +1,73 @@
+/** Builds leave what stands in their way alone when it is of the other kind. */
+import assert from "node:assert/strict";
+import { dirname, join } from "node:path";
+import { writeOutput } from "../../mod/build/output_file.ts";
+import { projectDir } from "./support/machine.ts";
+
+async function inTempDir(test: (dir: string) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir();
+  try {
+    await test(dir);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+/** Runs a build that has to refuse, and gives what it said. */
+async function refusal(permissions: string, main: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", `-P=${permissions}`, main, ...args],
+    cwd: dirname(main),
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  const said = new TextDecoder().decode(stderr);
+  assert.equal(code, 1, said);
+  assert.equal(new TextDecoder().decode(stdout), "");
+  return said;
+}
+
+Deno.test("a file that is written replaces the one before it", () =>
+  inTempDir(async (dir) => {
+    const target = join(dir, "made", "file");
+    for (const text of ["first", "second"]) {
+      await writeOutput(target, ({ file }) => Deno.writeTextFile(file, text));
+      assert.equal(await Deno.readTextFile(target), text);
+    }
+    assert.equal((await Array.fromAsync(Deno.readDir(dirname(target)))).length, 1);
+  }));
+
+for (const build of ["single_file", "compiled"]) {
+  Deno.test(`a folder stays where ${build}.ts is to write a file`, () =>
+    inTempDir(async (dir) => {
+      const target = join(dir, "syncline");
+      await Deno.mkdir(target);
+      assert.equal(
+        await refusal("buildServer", join(projectDir, `mod/build/${build}.ts`), target),
+        `${target} is a folder, and a file is to be written there: move it away or remove it.\n`,
+      );
+      assert.deepEqual((await Array.fromAsync(Deno.readDir(dir))).map(({ name }) => name), ["syncline"]);
+    }));
+}
+
+Deno.test("a file stays where the npm package is to be written", () =>
+  inTempDir(async (temporary) => {
+    // The build writes into its own project only: this one is made of the files it needs to begin.
+    const dir = await Deno.realPath(temporary);
+    const parts = ["deno.json", "deno.lock", "mod/build/output_file.ts"];
+    for await (const { name } of Deno.readDir(join(projectDir, "mod/client/build"))) {
+      parts.push(`mod/client/build/${name}`);
+    }
+    for (const part of parts) {
+      await Deno.mkdir(dirname(join(dir, part)), { recursive: true });
+      await Deno.copyFile(join(projectDir, part), join(dir, part));
+    }
+    const target = join(dir, "dist/client");
+    await Deno.mkdir(dirname(target));
+    await Deno.writeTextFile(target, "kept");
+    assert.equal(
+      await refusal("buildClient", join(dir, "mod/client/build/main.ts")),
+      `${target} is a file, and a folder is to be written there: move it away or remove it.\n`,
+    );
+    assert.equal(await Deno.readTextFile(target), "kept");
+  }));
