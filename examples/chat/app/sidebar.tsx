@@ -26,7 +26,11 @@ export function Sidebar({ channels, open, onCreate, children }: SidebarProps) {
         <ul className="channels">
           {names.map((name) => (
             <li key={name}>
-              <a href={`#${encodeURIComponent(name)}`} aria-current={name === open ? "page" : undefined}>
+              <a
+                ref={name === open ? bringIntoView : undefined}
+                href={`#${encodeURIComponent(name)}`}
+                aria-current={name === open ? "page" : undefined}
+              >
                 {name}
               </a>
             </li>
@@ -37,6 +41,10 @@ export function Sidebar({ channels, open, onCreate, children }: SidebarProps) {
       {children}
     </aside>
   );
+}
+
+function bringIntoView(link: HTMLElement | null) {
+  link?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function NewChannel({ onCreate }: Pick<SidebarProps, "onCreate">) {

@@ -436,11 +436,22 @@ function Sidebar({ channels, open, onCreate, children }) {
     ] }),
     /* @__PURE__ */ jsxs7("nav", { "aria-label": "Channels", children: [
       /* @__PURE__ */ jsx8("h2", { children: "Channels" }),
-      /* @__PURE__ */ jsx8("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx8("li", { children: /* @__PURE__ */ jsx8("a", { href: `#${encodeURIComponent(name)}`, "aria-current": name === open ? "page" : void 0, children: name }) }, name)) }),
+      /* @__PURE__ */ jsx8("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx8("li", { children: /* @__PURE__ */ jsx8(
+        "a",
+        {
+          ref: name === open ? bringIntoView : void 0,
+          href: `#${encodeURIComponent(name)}`,
+          "aria-current": name === open ? "page" : void 0,
+          children: name
+        }
+      ) }, name)) }),
       /* @__PURE__ */ jsx8(NewChannel, { onCreate })
     ] }),
     children
   ] });
+}
+function bringIntoView(link) {
+  link?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 function NewChannel({ onCreate }) {
   const [name, setName] = useState6("");
