@@ -184,6 +184,8 @@ export const isolateLimits = {
   memoryPollMs: 1_000,
   /** Time an isolate has to start, load the app and answer. */
   startMs: 30_000,
+  /** The log tells of a new writer that takes longer than this to make tables and indexes fit; `startMs` does not count it. */
+  fittingToldMs: 5_000,
   /** Mutations waiting for the writer; one more is refused with a clear error. */
   queuedMutationsMax: 20_000,
   /** Characters of arguments waiting for the writer. */

@@ -28,6 +28,16 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** The app's npm packages, when it uses any. */
   readonly packages?: PackageTable;
+  /** Set for writers: main wants to hear {@linkcode Loaded}. */
+  readonly tellsLoaded?: true;
+}
+
+/**
+ * Writer to main, if `Boot` asks for it: the app is loaded, and from now on the writer makes tables and indexes fit its
+ * schema, for as long as that takes. Said at most once, before the answer to Boot.
+ */
+export interface Loaded {
+  readonly type: "Loaded";
 }
 
 /** A cron of the app. */
@@ -246,6 +256,7 @@ export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 
 export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat | RunRequest | RequestMessage;
 export type FromIsolate =
+  | Loaded
   | BootAnswer
   | Committing
   | Group

@@ -53,10 +53,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
   #disposed = false;
+  /** Where the kernel does not end them with main: one busy with tables and indexes would keep the database until it is done. */
+  readonly #killAll = () => this.#running.forEach((process) => process.kill());
 
   private constructor(options: ProcessStarterOptions, runDir: string) {
     this.#options = options;
     this.#runDir = runDir;
+    globalThis.addEventListener("unload", this.#killAll);
     this.#packages = new AppPackages(options);
     const { memory: read = machineMemory, clock } = options;
     this.#memoryWatch = read === null
@@ -111,12 +114,14 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         env: role === "runner" ? { ...env } : {},
         settings,
         ...(packages && { packages: packages.table }),
+        ...(role === "writer" && { tellsLoaded: true }),
       };
       const process = new IsolateProcess({
         child,
         progress,
         progressPath,
         clock,
+        log,
         tell: (text) => log("warn", "An isolate says", { isolate: name, text }),
       });
       resources = { listener };
@@ -141,10 +146,9 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#disposed = true;
     this.#memoryWatch?.[Symbol.dispose]();
-    await Promise.all([...this.#running].map((process) => {
-      process.kill();
-      return process.ended;
-    }));
+    this.#killAll();
+    await Promise.all([...this.#running].map((process) => process.ended));
+    globalThis.removeEventListener("unload", this.#killAll);
     await remove(this.#runDir);
   }
 
@@ -168,6 +172,7 @@ class IsolateProcess implements Isolate {
   readonly #progressFile: Deno.FsFile;
   readonly #progressPath: string;
   readonly #clock: HostClock;
+  readonly #log: Log;
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
@@ -175,6 +180,8 @@ class IsolateProcess implements Isolate {
   #lastProgress: Progress | null | undefined;
   #sender: FrameSender | null = null;
   #conn: Deno.Conn | null = null;
+  /** What happens when it is loaded, at most once; `null` where that is not to be told. */
+  #onLoaded: (() => void) | null = null;
   #ready: Ready | null = null;
   #onFrame: ((frame: IsolateFrame) => void) | null = null;
   /** Whether the host ends the isolate on purpose. */
@@ -187,12 +194,14 @@ class IsolateProcess implements Isolate {
     readonly progress: Deno.FsFile;
     readonly progressPath: string;
     readonly clock: HostClock;
+    readonly log: Log;
     readonly tell: (text: string) => void;
   }) {
     this.#child = options.child;
     this.#progressFile = options.progress;
     this.#progressPath = options.progressPath;
     this.#clock = options.clock;
+    this.#log = options.log;
     this.#stderr = new StderrText(options.child.stderr, {
       now: () => options.clock.now(),
       tell: options.tell,
@@ -212,20 +221,36 @@ class IsolateProcess implements Isolate {
     return this.#ended.promise;
   }
 
-  /** Waits for its connection and its answer, and from then on for its end. */
+  /**
+   * Waits for its connection and its answer, and from then on for its end. The time is bounded until the app is loaded.
+   * Making tables and indexes fit has no bound, not even when a refinement in the app's schema does not end: how long it
+   * takes is up to the data and the disk, and killed for being slow it would begin again at each start.
+   */
   async boot(listener: Deno.Listener, boot: Boot): Promise<StartResult> {
     const answer = Promise.withResolvers<StartResult>();
+    const onAnswer = (result: StartResult) => {
+      this.#onLoaded = null;
+      answer.resolve(result);
+    };
     const slow = this.#clock.after(isolateLimits.startMs, () => {
-      answer.resolve({
+      onAnswer({
         ok: false,
         broken: true,
         message: `The app took longer than ${isolateLimits.startMs / 1000} s to load: ` +
           "at the top of one of its files, or of a package, is an await that does not settle or a loop that does not end",
       });
     });
-    this.#live(listener, boot, answer.resolve);
+    let fitted = (_ok: boolean) => {};
+    if (boot.tellsLoaded) {
+      this.#onLoaded = () => {
+        slow.cancel();
+        fitted = this.#watchFitting();
+      };
+    }
+    this.#live(listener, boot, onAnswer);
     const result = await answer.promise;
     slow.cancel();
+    fitted(result.ok);
     if (!result.ok) {
       this.kill();
       await this.ended;
@@ -274,6 +299,26 @@ class IsolateProcess implements Isolate {
     late.cancel();
   }
 
+  /** Tells what it is doing if that takes long. What is returned is called when it has ended. */
+  #watchFitting(): (ok: boolean) => void {
+    const since = this.#clock.now();
+    let told = false;
+    const timer = this.#clock.after(isolateLimits.fittingToldMs, () => {
+      told = true;
+      this.#log(
+        "info",
+        "Tables and indexes are being made to fit the app's schema: with much data this takes a while, " +
+          "and a server stopped before it is done begins again at its next start",
+      );
+    });
+    return (ok) => {
+      timer.cancel();
+      if (!told || !ok) return;
+      const seconds = Math.round((this.#clock.now() - since) / 1000);
+      this.#log("info", "Tables and indexes fit the app's schema", { seconds });
+    };
+  }
+
   /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
   async #live(
     listener: Deno.Listener,
@@ -307,6 +352,13 @@ class IsolateProcess implements Isolate {
     try {
       for await (const { message, segments, bytes } of readFrames<FromIsolate>(conn)) {
         switch (message.type) {
+          case "Loaded": {
+            const onLoaded = this.#onLoaded;
+            if (onLoaded === null) throw new TypeError("Loaded came twice or out of turn");
+            this.#onLoaded = null;
+            onLoaded();
+            break;
+          }
           case "Ready":
             if (this.#ready !== null) throw new TypeError("Ready came twice");
             this.#ready = message;

@@ -94,7 +94,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
       settings.configure(boot.settings[settings.name]);
     }
   }
-  const answer = await load(boot, { database, systemModules });
+  const answer = await load(boot, { database, systemModules, sender });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
     return;
@@ -108,10 +108,11 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { functionsDir, packages: table }: Boot,
-  { database, systemModules }: {
+  { functionsDir, packages: table, tellsLoaded }: Boot,
+  { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
+    readonly sender: FrameSender;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
@@ -121,9 +122,11 @@ async function load(
       app = await loadApp(functionsDir, systemModules);
       await packages?.importDeferred();
     } finally {
-      // The answer to Boot must not meet what app code has changed either.
+      // What main is told from here on must not meet what app code has changed either.
       closeIntrinsics();
     }
+    // It has left before the database is worked with, which lets nothing else run.
+    if (tellsLoaded) await sender.send({ type: "Loaded" } satisfies FromIsolate);
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {

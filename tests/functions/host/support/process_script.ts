@@ -24,6 +24,22 @@ switch (behaviour) {
   case "broken":
     await sender.send({ type: "Broken", message: "messages.ts:3: nonsense" });
     break;
+  case "loaded":
+    await sender.send({ type: "Loaded" });
+    // Until the test writes into its progress file.
+    while (Deno.readFileSync(boot?.message.progressPath ?? "").length === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    await sender.send({ type: "Ready", functions: [], ts: 1, lastGroup: null } satisfies BootAnswer);
+    break;
+  case "loaded twice":
+    await sender.send({ type: "Loaded" });
+    await sender.send({ type: "Loaded" });
+    break;
+  case "loaded after the answer":
+    await sender.send({ type: "Ready", functions: [], ts: 1, lastGroup: null } satisfies BootAnswer);
+    await sender.send({ type: "Loaded" });
+    break;
   case "answer with something else":
     await sender.send({ type: "Pinned", wave: 1, ts: 1 });
     break;

@@ -1,0 +1,173 @@
+/** How long a writer may take: to load the app a bounded time, to make the database fit its schema as long as it takes. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { isolateCommand } from "../../../mod/functions/host/command.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process.ts";
+import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import { isolateLimits } from "../../../mod/limits.ts";
+import { FakeClock } from "./support/fake_clock.ts";
+import { RealHost } from "./support/real_host.ts";
+
+const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
+const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
+const { startMs, fittingToldMs } = isolateLimits;
+
+/** Starts processes by a clock that stands still. */
+class Place implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly logged: string[] = [];
+  readonly dir: string;
+  starter!: ProcessStarter;
+  /** Times that were asked of the clock. */
+  readonly #waits = new Set<number>();
+
+  private constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  static async make(behaviour: string): Promise<Place> {
+    const place = new Place(await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-start-" })));
+    place.starter = await ProcessStarter.create({
+      dataDir: place.dir,
+      functionsDir: place.dir,
+      env: {},
+      settings: {},
+      actionNet: null,
+      memory: null,
+      log: (level, message, fields = {}) =>
+        void place.logged.push(`${level} ${message} ${JSON.stringify(fields)}`),
+      clock: {
+        now: () => place.clock.now(),
+        after: (ms, run) => {
+          place.#waits.add(ms);
+          return place.clock.after(ms, run);
+        },
+      },
+      command: (paths) => {
+        const { executable, args, env } = isolateCommand(paths);
+        const shell = args.slice(0, args.indexOf("run"));
+        const talk = `${paths.socketPath},${paths.progressPath}`;
+        const own = ["run", "--quiet", "--no-prompt", `--config=${PROJECT}deno.json`];
+        const flags = [
+          `--allow-read=${talk}`,
+          `--allow-write=${talk}`,
+          `--allow-net=unix:${paths.socketPath}`,
+        ];
+        return { executable, args: [...shell, ...own, ...flags, SCRIPT, behaviour, paths.socketPath], env };
+      },
+    });
+    return place;
+  }
+
+  /** Starts a process and waits until main waits for this long. */
+  async start(role: IsolateRole, untilWaitOf: number) {
+    const started = this.starter.start(role);
+    while (!this.#waits.has(untilWaitOf)) await new Promise((resolve) => setTimeout(resolve, 5));
+    return { started };
+  }
+
+  /** Lets a process that works with the database be done. */
+  async finish(): Promise<void> {
+    const [runDir] = [...Deno.readDirSync(this.dir)];
+    await Deno.writeFile(`${this.dir}/${runDir?.name}/writer-1.p`, new Uint8Array(16));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.starter[Symbol.asyncDispose]();
+    await Deno.remove(this.dir, { recursive: true });
+  }
+}
+
+Deno.test("once the app is loaded the start limit no longer counts, and the log says what takes so long", async () => {
+  await using place = await Place.make("loaded");
+  const { started } = await place.start("writer", fittingToldMs);
+  await place.clock.advance(fittingToldMs - 1);
+  assert.deepEqual(place.logged, []);
+  await place.clock.advance(20 * startMs + 1 - fittingToldMs);
+  assert.equal(place.logged.length, 1);
+  assert.match(place.logged[0] ?? "", /^info Tables and indexes are being made to fit .* takes a while/);
+  await place.finish();
+  const result = await started;
+  assert.ok(result.ok, JSON.stringify(result));
+  assert.deepEqual(place.logged.slice(1), [
+    `info Tables and indexes fit the app's schema {"seconds":${20 * startMs / 1000}}`,
+  ]);
+  assert.equal(place.clock.timers, 0);
+});
+
+Deno.test("what is done at once is not told", async () => {
+  await using place = await Place.make("loaded");
+  const { started } = await place.start("writer", fittingToldMs);
+  await place.finish();
+  assert.ok((await started).ok);
+  assert.deepEqual([place.logged, place.clock.timers], [[], 0]);
+});
+
+Deno.test("a server that stops does not wait for it", async () => {
+  await using place = await Place.make("loaded");
+  const { started } = await place.start("writer", fittingToldMs);
+  await place.clock.advance(2 * startMs);
+  await place.starter[Symbol.asyncDispose]();
+  assert.match(JSON.stringify(await started), /ended by the server/);
+  assert.deepEqual([place.logged.length, place.clock.timers], [1, 0]);
+});
+
+Deno.test("the start limit holds for a writer that does not say that the app is loaded", async () => {
+  await using place = await Place.make("never answer");
+  const { started } = await place.start("writer", startMs);
+  await place.clock.advance(startMs);
+  assert.match(JSON.stringify(await started), /took longer than 30 s to load/);
+});
+
+for (
+  const [behaviour, role] of [
+    ["loaded twice", "writer"],
+    ["loaded", "reader"],
+  ] as const
+) {
+  Deno.test(`nonsense: ${behaviour}, by a ${role}`, async () => {
+    await using place = await Place.make(behaviour);
+    const result = await place.starter.start(role);
+    assert.match(JSON.stringify(result), /Loaded came twice or out of turn/);
+    assert.equal(place.clock.timers, 0);
+  });
+}
+
+Deno.test("nonsense: loaded after the answer", async () => {
+  await using place = await Place.make("loaded after the answer");
+  const result = await place.starter.start("writer");
+  assert.ok(result.ok);
+  const { cause, detail } = await result.isolate.ended;
+  assert.deepEqual([cause, detail], ["crashed", "Loaded came twice or out of turn"]);
+});
+
+Deno.test("what the app patched while it was loaded does not meet the word that it is", async () => {
+  const patching = `
+    const seen = [];
+    for (const [object, keys] of [
+      [Array.prototype, ["push", "map", "join", Symbol.iterator]],
+      [Promise.prototype, ["then"]],
+      [Uint8Array.prototype, ["subarray"]],
+      [Object.getPrototypeOf(Uint8Array.prototype), ["subarray"]],
+      [DataView.prototype, ["setUint32"]],
+      [TextEncoder.prototype, ["encodeInto"]],
+      [JSON, ["stringify"]],
+      [String.prototype, ["slice"]],
+    ]) for (const key of keys) {
+      const before = object[key];
+      try {
+        object[key] = function (...args) {
+          if (String(new Error().stack).includes("frames.ts")) seen[seen.length] = String(key);
+          return Reflect.apply(before, this, args);
+        };
+      } catch {}
+    }
+  `;
+  const notes = `
+    import { mutation } from "syncline/server";
+    ${patching}
+    export const met = mutation(() => seen.length);
+  `;
+  await using host = await RealHost.start({ "notes.ts": notes });
+  assert.equal(await host.mutate("notes:met"), 0);
+});
