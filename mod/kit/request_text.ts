@@ -2,17 +2,19 @@
 import { ServiceError } from "../errors.ts";
 import { httpLimits } from "../limits.ts";
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 /**
  * Reads a body of at most `bytesMax` bytes as UTF-8, without its byte order mark. Throws `body_too_large`, before the
- * body is read when its length is announced, and `bad_request` when it breaks off: the network's affair, or the
- * caller's, and no fault of the server.
+ * body is read when its length is announced, and `bad_request` when it breaks off, which is the network's affair or the
+ * caller's and no fault of the server, or when its bytes are no text: what would be put in their place nobody has sent.
  */
 export async function requestText(request: Request, bytesMax: number): Promise<string> {
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
   if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
   const readWhole = announced !== null && Number(announced) <= httpLimits.bodyReadWholeBytesMax;
   try {
-    return readWhole ? await request.text() : await counted(request, bytesMax);
+    return readWhole ? decoded(utf8, await request.bytes()) : await counted(request, bytesMax);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("bad_request", "The request body broke off", { cause: error });
@@ -21,14 +23,22 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
 
 /** Reads a body of whatever length, counted as it arrives. */
 async function counted(request: Request, bytesMax: number): Promise<string> {
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { fatal: true });
   let text = "";
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.length;
     // Leaving the loop cancels the body: nothing more of it is read.
     if (bytes > bytesMax) throw new ServiceError("body_too_large");
-    text += decoder.decode(chunk, { stream: true });
+    text += decoded(decoder, chunk, { stream: true });
   }
-  return text + decoder.decode();
+  return text + decoded(decoder);
+}
+
+function decoded(decoder: TextDecoder, ...bytes: Parameters<TextDecoder["decode"]>): string {
+  try {
+    return decoder.decode(...bytes);
+  } catch (error) {
+    throw new ServiceError("bad_request", "The request body is not UTF-8", { cause: error });
+  }
 }
