@@ -162,8 +162,8 @@ export const options = {
     env: "SYNCLINE_PUBLIC_URL",
     parse: parsePublicUrl,
     default: null,
-    defaultText: "the address it listens on",
-    description: "Address of this server for browsers, used in links",
+    defaultText: "none: URLs of files are relative",
+    description: "Address of this server for browsers: links and URLs of files begin with it",
     commands: ["serve"],
   }),
   trustedProxy: option({
