@@ -1,31 +1,28 @@
 /** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
-import type { IndexBounds, ScanOptions, ScanRow, SearchOptions } from "../../engine/transaction.ts";
+import type { ScanOptions, ScanRow } from "../../engine/transaction.ts";
 import type { Doc, TableDefinition } from "../../engine/types.ts";
 import type { PaginationOptions, PaginationResult } from "../api/database.ts";
 import type { Frame } from "./call.ts";
-import { decodeCursor, encodeCursor, type Place, queryMark } from "./cursor.ts";
+import {
+  type CursorOwner,
+  cursorOwner,
+  decodeCursor,
+  encodeCursor,
+  type IndexSource,
+  type Place,
+  type SearchSource,
+} from "./cursor.ts";
 import { filterPredicate } from "./filter_expression.ts";
 import { IndexRangeBuilder, SearchFilterBuilder } from "./index_range.ts";
 import { notJsonHint } from "./json_text.ts";
 
 type Predicate = (doc: Doc) => boolean;
 
-interface IndexSource {
-  readonly from: "index";
-  readonly index: string;
-  readonly bounds: IndexBounds;
-}
-
-/** Where rows come from. */
-type Source =
-  | IndexSource
-  | { readonly from: "search"; readonly index: string; readonly search: SearchOptions };
-
 interface QueryState {
   readonly frame: Frame;
   readonly table: string;
   readonly definition: TableDefinition;
-  readonly source: Source | null;
+  readonly source: IndexSource | SearchSource | null;
   readonly order: "asc" | "desc" | null;
   readonly predicates: readonly Predicate[];
 }
@@ -36,7 +33,12 @@ interface PlacedRow {
   readonly place: Place;
 }
 
-const wholeTable: IndexSource = { from: "index", index: "by_creation_time", bounds: { eq: [] } };
+const wholeTable: IndexSource = {
+  from: "index",
+  index: "by_creation_time",
+  fields: ["_creationTime"],
+  bounds: { eq: [] },
+};
 
 /** Fields of the indexes that every table has. */
 const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
@@ -46,6 +48,7 @@ const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
 
 export class TableQueryApi {
   readonly #state: QueryState;
+  #cursorOwner: CursorOwner | null = null;
 
   constructor(state: QueryState) {
     this.#state = state;
@@ -68,7 +71,9 @@ export class TableQueryApi {
         `withIndex("${name}", ...) must return the q it was given: (q) => q.eq("field", value)`,
       );
     }
-    return this.#with({ source: { from: "index", index: name, bounds: IndexRangeBuilder.bounds(builder) } });
+    return this.#with({
+      source: { from: "index", index: name, fields, bounds: IndexRangeBuilder.bounds(builder) },
+    });
   }
 
   withSearchIndex(name: string, filter: (q: never) => unknown): TableQueryApi {
@@ -89,7 +94,12 @@ export class TableQueryApi {
       );
     }
     return this.#with({
-      source: { from: "search", index: name, search: SearchFilterBuilder.options(builder) },
+      source: {
+        from: "search",
+        index: name,
+        fields: [index.searchField, ...index.filterFields],
+        search: SearchFilterBuilder.options(builder),
+      },
     });
   }
 
@@ -152,11 +162,9 @@ export class TableQueryApi {
       throw new TypeError("maximumRowsRead of paginate() must be a whole number from 1 on");
     }
     await this.#turn();
-    const { table, source, order } = this.#state;
-    const mark = queryMark([table, source, order ?? "asc"]);
-    const after = cursor === null || cursor === undefined ? null : decodeCursor(cursor, mark);
-    const until = endCursor === null || endCursor === undefined ? null : decodeCursor(endCursor, mark);
-    if (after?.at === "end") return { page: [], isDone: true, continueCursor: encodeCursor(after, mark) };
+    const after = this.#placeOf(cursor);
+    const until = this.#placeOf(endCursor);
+    if (after?.at === "end") return { page: [], isDone: true, continueCursor: this.#cursorAt(after) };
     const page: Doc[] = [];
     let last: Place | null = null;
     let full: Place | null = null;
@@ -166,16 +174,30 @@ export class TableQueryApi {
       if (this.#passes(row.doc) && page.push(row.doc) === numItems) full = last;
       rowsRead++;
       if (until === null && (page.length >= numItems || rowsRead === maximumRowsRead)) {
-        return { page, isDone: false, continueCursor: encodeCursor(last, mark) };
+        return { page, isDone: false, continueCursor: this.#cursorAt(last) };
       }
     }
     const end: Place = until ?? { at: "end" };
     return {
       page,
       isDone: end.at === "end",
-      continueCursor: encodeCursor(end, mark),
-      ...(full !== null && page.length > 2 * numItems && { splitCursor: encodeCursor(full, mark) }),
+      continueCursor: this.#cursorAt(end),
+      ...(full !== null && page.length > 2 * numItems && { splitCursor: this.#cursorAt(full) }),
     };
+  }
+
+  #placeOf(cursor: string | null | undefined): Place | null {
+    return cursor === null || cursor === undefined ? null : decodeCursor(cursor, this.#owner());
+  }
+
+  #cursorAt(place: Place): string {
+    return encodeCursor(place, this.#owner().mark);
+  }
+
+  /** Not made before the first page is read: what the engine says of wrong conditions is clearer. */
+  #owner(): CursorOwner {
+    const { table, source, order } = this.#state;
+    return this.#cursorOwner ??= cursorOwner({ table, source: source ?? wholeTable, order: order ?? "asc" });
   }
 
   #with(change: Partial<QueryState>): TableQueryApi {

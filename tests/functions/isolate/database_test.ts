@@ -272,7 +272,7 @@ Deno.test("cursors are checked: garbage and cursors of other queries are refused
     await assert.rejects(pages("b", continueCursor), { code: "invalid_cursor" });
     // Forged: the mark of the query with another place never shows rows outside its bounds.
     const mark = continueCursor.slice(0, 7);
-    for (const key of ["", " ", "~", "zzzz", "6a 1", continueCursor.slice(8) + "~"]) {
+    for (const key of [" ", "~", "zzzz", "6a 1", continueCursor.slice(8) + "~"]) {
       for (const row of (await pages("a", `${mark}k${key}`)).page) assert.equal(row.kind, "a");
     }
     await assert.rejects(pages("a", `${mark}k\u0000`), /cursor/);
