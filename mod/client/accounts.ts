@@ -68,10 +68,7 @@ export interface TokenPlace {
 /** The connection the accounts sign in. */
 export interface AccountConnection {
   authState(): AuthState;
-  query<Result>(
-    query: FunctionReference<"query", Record<string, never>, Result>,
-    args?: Record<string, never>,
-  ): Promise<Result>;
+  query<Result>(query: FunctionReference<"query", Record<string, never>, Result>): Promise<Result>;
   mutation(mutation: string, args: JsonObject): Promise<unknown>;
   action(action: string, args: JsonObject): Promise<unknown>;
 }
@@ -226,7 +223,7 @@ export class Accounts {
    * throw `FunctionError` with the server's code.
    */
   account(): Promise<OwnAccount | null> {
-    return this.#connection.query(ownAccount, {});
+    return this.#connection.query(ownAccount);
   }
 
   /** Changes the display name; an empty one takes it away. */
@@ -246,7 +243,7 @@ export class Accounts {
 
   /** Where the account is signed in, the newest session first; `ownSessions` is the same as a live query. */
   sessions(): Promise<OwnSession[]> {
-    return this.#connection.query(ownSessions, {});
+    return this.#connection.query(ownSessions);
   }
 
   /** Ends a session of the account. */

@@ -204,9 +204,8 @@ export class SynclineClient {
    */
   async mutation<Name extends FunctionName<"mutation">>(
     mutation: Name,
-    ...[args, options]: CallArgs<Name, [options?: MutationOptions<ArgsOf<Name>>]>
+    ...[args, { optimisticUpdate } = {}]: CallArgs<Name, [options?: MutationOptions<ArgsOf<Name>>]>
   ): Promise<ResultOf<Name>> {
-    const optimisticUpdate = options?.optimisticUpdate;
     const copy = this.#callArgs(args);
     const update = optimisticUpdate &&
       ((store: OptimisticStore) => optimisticUpdate(store, copy as JsonObject & ArgsOf<Name>));
@@ -376,7 +375,7 @@ function once(action: () => void): () => void {
 function platformWebSocket(): WebSocketFactory {
   const platform = (globalThis as { WebSocket?: WebSocketFactory }).WebSocket;
   if (platform === undefined) {
-    throw new TypeError("Cannot connect: this platform has no WebSocket, pass one as the option webSocket");
+    throw new TypeError("Cannot connect: there is no WebSocket, pass one as the option webSocket");
   }
   return platform;
 }

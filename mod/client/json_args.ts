@@ -5,8 +5,8 @@ import * as clientLimits from "./limits.ts";
 export type JsonObject = Record<string, unknown>;
 
 /**
- * Copies arguments into plain JSON; without any it is an empty object. Properties that are `undefined` are left out. Throws `TypeError` that names the
- * place of a value JSON cannot carry, `RangeError` for arguments too deep or too large.
+ * Copies arguments into plain JSON; none are an empty object. Properties that are `undefined` are left out. Throws
+ * `TypeError` that names the place of a value JSON cannot carry, `RangeError` for arguments too deep or too large.
  */
 export function jsonArgs(args: unknown = {}): JsonObject {
   if (!isPlainObject(args)) throw new TypeError("Cannot send arguments: expected an object");

@@ -28,13 +28,11 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** The app's npm packages, when it uses any. */
   readonly packages?: PackageTable;
-  /** Set for writers: main wants to hear {@linkcode Loaded}. */
-  readonly tellsLoaded?: true;
 }
 
 /**
- * Writer to main, if `Boot` asks for it: the app is loaded, and from now on the writer makes tables and indexes fit its
- * schema, for as long as that takes. Said at most once, before the answer to Boot.
+ * Writer to main: the app is loaded, and from now on the writer makes tables and indexes fit its
+ * schema, for as long as that takes. Said once, before the answer to Boot, unless the app is broken.
  */
 export interface Loaded {
   readonly type: "Loaded";

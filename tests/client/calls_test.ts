@@ -1,6 +1,6 @@
 /** Mutations and actions on the wire, and when their promises end (contract: guarantee 4). */
 import assert from "node:assert/strict";
-import { ConnectionLostError, FunctionError } from "../../mod/client/mod.ts";
+import { ConnectionLostError, FunctionError, functionReference } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import type { FakeSocket } from "./support/fake_socket.ts";
 import { makeTestClient, stateOf, transition, updated } from "./support/test_client.ts";
@@ -35,6 +35,24 @@ Deno.test("a mutation whose ts is visible already resolves with its answer", asy
     logLines: [],
   });
   assert.equal(await stateOf(done), "resolved");
+});
+
+Deno.test("arguments that are left out are an empty object; a function that needs some must be given them", async () => {
+  using test = makeTestClient();
+  const { client } = test;
+  const socket = await test.open();
+  void client.query("q").catch(() => {});
+  void client.mutation("m").catch(() => {});
+  void client.mutation("m", undefined, { optimisticUpdate: () => {} }).catch(() => {});
+  void client.action("a").catch(() => {});
+  client.watchQuery("w").onUpdate(() => {})();
+  await settle();
+  const calls = socket.sent.filter(({ type }) => type === "Mutation" || type === "Action");
+  assert.deepEqual(calls.map((call) => "args" in call && call.args), [{}, {}, {}]);
+  await assert.rejects(client.mutation("m", null as never), /expected an object/);
+  const needing = functionReference<"mutation", { n: number }, null>("m:needing");
+  // @ts-expect-error The argument `n` is missing.
+  void client.mutation(needing).catch(() => {});
 });
 
 Deno.test("CL9 after a reconnection unanswered mutations are sent again as they were, actions in flight fail", async () => {

@@ -1,5 +1,4 @@
 /** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
-import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { UnfitFieldsError } from "../../engine/errors.ts";
 import type {
@@ -24,6 +23,8 @@ import { checkIndexFields } from "./index_fields.ts";
 import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
+
+const { stringify } = JSON;
 
 /** What `defineTable` accepts: a zod schema for each field, a zod object, or a union of zod objects. */
 export type TableShape =
@@ -167,14 +168,23 @@ function checkSettled(
   schema: z.ZodType,
   { given, made }: { readonly given: unknown; readonly made: unknown },
 ): void {
-  if (isDeepStrictEqual(given, made)) return;
+  if (sameJson(given, made)) return;
   const again = schema.safeParse(made);
-  if (again.success && isDeepStrictEqual(again.data, made)) return;
+  if (again.success && sameJson(again.data, made)) return;
   const what = again.success ? "it makes something else of that" : issueText(again.error, "");
   throw new UnfitFieldsError(
     `what the table's schema makes of it does not fit the schema: ${what}. Stored documents are checked again; ` +
       "let the function that writes transform the values",
   );
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  try {
+    return stringify(a) === stringify(b);
+  } catch {
+    // What JSON cannot carry is refused when it is stored, with its place.
+    return true;
+  }
 }
 
 /** Fields that are not named are refused, in each member of a union too. */

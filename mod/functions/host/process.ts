@@ -114,7 +114,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         env: role === "runner" ? { ...env } : {},
         settings,
         ...(packages && { packages: packages.table }),
-        ...(role === "writer" && { tellsLoaded: true }),
       };
       const process = new IsolateProcess({
         child,
@@ -241,7 +240,7 @@ class IsolateProcess implements Isolate {
       });
     });
     let fitted = (_ok: boolean) => {};
-    if (boot.tellsLoaded) {
+    if (boot.role === "writer") {
       this.#onLoaded = () => {
         slow.cancel();
         fitted = this.#watchFitting();

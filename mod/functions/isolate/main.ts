@@ -108,7 +108,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { functionsDir, packages: table, tellsLoaded }: Boot,
+  { role, functionsDir, packages: table }: Boot,
   { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -126,7 +126,7 @@ async function load(
       closeIntrinsics();
     }
     // It has left before the database is worked with, which lets nothing else run.
-    if (tellsLoaded) await sender.send({ type: "Loaded" } satisfies FromIsolate);
+    if (role === "writer") await sender.send({ type: "Loaded" } satisfies FromIsolate);
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {

@@ -159,7 +159,8 @@ export class TestIsolate implements AsyncDisposable {
 
   async boot(boot: Boot): Promise<void> {
     await this.send(boot);
-    const { message } = await this.next();
+    let { message } = await this.next();
+    if (message.type === "Loaded") ({ message } = await this.next());
     if (message.type !== "Ready" && message.type !== "Broken") throw new Error(`Unexpected ${message.type}`);
     this.booted = message;
   }
