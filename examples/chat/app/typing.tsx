@@ -1,5 +1,6 @@
 /** Who is writing: told to the others while somebody types here, and shown of the others. */
 import { useCallback, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { useMutation, useQuery, useSyncline } from "syncline/react";
 import { api } from "./api.ts";
 
@@ -23,7 +24,11 @@ export function useTyping(channel: string, guestName: string) {
     saidAt.current = isTyping ? performance.now() : 0;
     // Offline nobody sees it, and when the connection is back it is over.
     if (!client.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(setOwnRow, () => {});
+    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(
+      // The row is in the list by now: which one it is must be known before that is painted.
+      (row) => flushSync(() => setOwnRow(row)),
+      () => {},
+    );
   }, [client, set, channel, guestName]);
   const stop = useCallback(() => {
     clearTimeout(pause.current);

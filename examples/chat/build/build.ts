@@ -14,6 +14,7 @@ const chat = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.u
 const RESOLVED_BY_PAGE = [
   "react",
   "react/jsx-runtime",
+  "react-dom",
   "react-dom/client",
   "syncline/client",
   "syncline/react",
@@ -63,6 +64,7 @@ function vendorModule(): string {
   return [
     `export { ${names.join(", ")} } from "react";`,
     `export { ${jsxNames.join(", ")} } from "react/jsx-runtime";`,
+    'export { flushSync } from "react-dom";',
     'export { createRoot, hydrateRoot } from "react-dom/client";',
     "",
   ].join("\n");

@@ -499,6 +499,7 @@ function Logo() {
 
 // app/typing.tsx
 import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
+import { flushSync } from "react-dom";
 import { useMutation, useQuery, useSyncline as useSyncline3 } from "syncline/react";
 import { Fragment, jsx as jsx9, jsxs as jsxs8 } from "react/jsx-runtime";
 var RENEW_MS = 3e3;
@@ -513,8 +514,12 @@ function useTyping(channel, guestName) {
   const say = useCallback2((isTyping) => {
     saidAt.current = isTyping ? performance.now() : 0;
     if (!client2.connectionState().isConnected) return;
-    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(setOwnRow, () => {
-    });
+    set({ channel, name: guestName.trim() || "Somebody", page, isTyping }).then(
+      // The row is in the list by now: which one it is must be known before that is painted.
+      (row) => flushSync(() => setOwnRow(row)),
+      () => {
+      }
+    );
   }, [client2, set, channel, guestName]);
   const stop = useCallback2(() => {
     clearTimeout(pause.current);
