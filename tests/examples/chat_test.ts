@@ -248,6 +248,8 @@ Deno.test("two people chat in a browser", async (t) => {
         "a message is shown before the server answers, and stays the same element when it does",
         async ({ ada, linus }) => {
           await ada.connection("Live");
+          // The list has to be there: what is sent goes into it before it is answered.
+          await ada.page.locator(".empty").waitFor();
           ada.holdAnswers();
           await ada.say("at once");
           const message = ada.page.locator(".message").filter({ hasText: "at once" });
