@@ -172,8 +172,8 @@ export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
 }
 
 /**
- * Durations in milliseconds of `count` transfers, one at least, over one otherwise idle socket, each sent when the last is answered. What
- * the client does by itself is part of them: there is no promise and no timer for each.
+ * Durations in milliseconds of `count` transfers, one at least, over one otherwise idle socket, each sent when the last
+ * is answered. What the client does by itself is part of them: there is no promise and no timer for each.
  */
 export async function oneAtATime(
   options: {
