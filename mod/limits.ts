@@ -122,7 +122,7 @@ export const engineLimits = {
   readerCacheBytes: 16 * MiB,
   /** Pages in the write-ahead log after which a commit copies them into the database file. */
   checkpointPages: 16_000,
-  /** The same between small groups, where it delays no answer; looked at once in so many of them. */
+  /** The same while groups are small, where it delays no answer; looked at when so many have come in a row. */
   earlyCheckpointPages: 1000,
   groupsBetweenLooks: 16,
   /** Calls of a small group. */

@@ -3,26 +3,28 @@
  *
  * Under load a long log is best: pages that change again and again are copied once. A commit copies it when it has
  * `checkpointPages`, as SQLite does by itself. Under light load a short log is best: a commit that makes the log's file
- * longer takes about twice as long as one that writes over an earlier round of it. So between small groups the log is
- * copied much sooner, when no answer waits for it.
+ * longer takes about twice as long as one that writes over an earlier round of it. So when only small groups have come
+ * for a while the log is copied much sooner, when no answer waits for it. A small group among large ones is none of
+ * that: under load some batches happen to be small, and the copying would hold up the ones behind them.
  */
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "./connection.ts";
 
-const { earlyCheckpointPages, groupsBetweenLooks } = engineLimits;
+const { earlyCheckpointPages, groupsBetweenLooks, smallGroupCallsMax } = engineLimits;
 
 export class Checkpoints {
   readonly #connection: Connection;
-  /** Small groups since the length of the log was last looked at. */
+  /** Small groups in a row since the length of the log was last looked at. */
   #groups = 0;
 
   constructor(connection: Connection) {
     this.#connection = connection;
   }
 
-  /** Called between groups, after a small one. */
-  tend(): void {
-    if (++this.#groups < groupsBetweenLooks) return;
+  /** Called between groups, after one of so many calls. */
+  tend(calls: number): void {
+    this.#groups = calls > smallGroupCallsMax ? 0 : this.#groups + 1;
+    if (this.#groups < groupsBetweenLooks) return;
     this.#groups = 0;
     if (this.#logPages() < earlyCheckpointPages) return;
     try {

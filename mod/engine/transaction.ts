@@ -165,8 +165,8 @@ export interface WriterDatabase extends Disposable {
   saveRecord(key: RecordKey, answer: string): void;
   /** Keeps `text` as the newest group's and commits. */
   commitGroup(text: string): void;
-  /** Called after a small group, when its answers are out: does what would delay a commit later. */
-  tend(): void;
+  /** Called after a group of so many calls, when its answers are out: does what would delay a commit later, if it is quiet. */
+  tend(calls: number): void;
   /** Undoes the whole open group. */
   rollbackGroup(): void;
   /** Text of the newest committed group, or `null` in a new database. */

@@ -215,8 +215,8 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#vectors.forget();
   }
 
-  tend(): void {
-    if (this.#group === null) this.#checkpoints.tend();
+  tend(calls: number): void {
+    if (this.#group === null) this.#checkpoints.tend(calls);
   }
 
   lastGroup(): string | null {

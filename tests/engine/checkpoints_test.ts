@@ -1,4 +1,4 @@
-/** The write-ahead log stays short under light load, and is left alone by groups that are not small. */
+/** The write-ahead log stays short under light load, and is left alone while larger groups come now and then. */
 import assert from "node:assert/strict";
 import { engineLimits } from "../../mod/limits.ts";
 import { openReaderDatabase } from "../../mod/engine/mod.ts";
@@ -8,41 +8,45 @@ const tables = { items: anyTable() };
 const PAGE_BYTES = 4096 + 24;
 const TEXT = "x".repeat(20_000);
 
-/** Commits a group that puts about ten pages into the log. */
-function commitGroups(db: TestDatabase, count: number, { tended }: { readonly tended: boolean }): void {
+/** Commits groups that put about ten pages into the log each. They are said to be of so many calls: `calls` of their number. */
+function commitGroups(db: TestDatabase, count: number, calls: (n: number) => number): void {
   for (let n = 0; n < count; n++) {
     db.commit((tx) => tx.insert("items", { text: TEXT }));
-    if (tended) db.writer.tend();
+    db.writer.tend(calls(n));
   }
 }
+
+const lone = () => 1;
+/** Of five groups one is large. */
+const mixed = (n: number) => n % 5 === 0 ? engineLimits.smallGroupCallsMax + 1 : 1;
 
 function logPages(db: TestDatabase): number {
   return Deno.statSync(`${db.path}-wal`).size / PAGE_BYTES;
 }
 
-Deno.test("between small groups the log is copied long before it has to be", () => {
+Deno.test("while groups are small the log is copied long before it has to be, among larger ones it is not", () => {
   using db = new TestDatabase(tables);
-  commitGroups(db, 600, { tended: true });
+  commitGroups(db, 600, lone);
   const bound = engineLimits.earlyCheckpointPages + engineLimits.groupsBetweenLooks * 20;
   assert.ok(logPages(db) <= bound, `${logPages(db)} pages`);
-  commitGroups(db, 600, { tended: false });
+  commitGroups(db, 600, mixed);
   assert.ok(logPages(db) > 2 * bound, `${logPages(db)} pages`);
 });
 
 Deno.test("a reader's snapshot stays whole while the log is tended, and the log is copied when it is gone", () => {
   using db = new TestDatabase(tables);
-  commitGroups(db, 1, { tended: true });
+  commitGroups(db, 1, lone);
   using reader = openReaderDatabase(db.path);
   reader.useSchema(db.schema);
   const count = () =>
     [...reader.beginQuery().scan("items", "by_creation_time", { eq: [] }, { order: "asc" })].length;
   reader.openSnapshot();
-  commitGroups(db, 300, { tended: true });
+  commitGroups(db, 300, lone);
   assert.equal(count(), 1);
   const held = logPages(db);
   assert.ok(held > engineLimits.earlyCheckpointPages);
   reader.closeSnapshot();
-  commitGroups(db, 300, { tended: true });
+  commitGroups(db, 300, lone);
   assert.ok(logPages(db) < 1.5 * held, `${logPages(db)} pages after ${held}`);
   reader.openSnapshot();
   assert.equal(count(), 601);

@@ -229,22 +229,27 @@ export class Writer {
     this.#watchLater();
   }
 
-  /** The writer will be free in a moment: it finds the next batch waiting, unless somebody waits for it to pause. */
+  /**
+   * The writer will be free in a moment: it finds the next batch waiting, unless somebody waits for it to pause. That
+   * batch and the one being committed are made about as large as one another: callers that wait for their answers come
+   * back in turns then, and while the answers of one half are on their way the other half is with the writer.
+   */
   #sendAhead({ batch }: Committing): void {
     if (this.#out?.id !== batch || this.#ahead !== null) {
       throw new RangeError(`No commit of ${batch} was awaited`);
     }
     if (!this.#closing && this.#replacement === null && this.#options.gate.mayStay) {
-      this.#ahead = this.#send();
+      const onTheWay = this.#out.calls.length + this.#queue.size;
+      this.#ahead = this.#send(Math.ceil(onTheWay / 2));
     }
   }
 
-  /** Sends a batch of what waits, if there is a writer and anything waits. */
-  #send(): Batch | null {
+  /** Sends a batch of what waits, `callsMax` calls at most, if there is a writer and anything waits. */
+  #send(callsMax: number = isolateLimits.batchCallsMax): Batch | null {
     const isolate = this.#isolate;
     if (isolate === null) return null;
     const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
-    const calls = this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, fitting)));
+    const calls = this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, callsMax, fitting)));
     if (calls.length === 0) return null;
     const batch = new Batch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
     isolate.sendText(frameTextOfJson(batch.text));

@@ -1,6 +1,6 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import type { WriterDatabase } from "../../engine/mod.ts";
-import { engineLimits, isolateLimits } from "../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { Wakefulness } from "../../kit/wakefulness.ts";
 import { type FrameSender, frameText } from "../frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../wire.ts";
@@ -30,7 +30,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
     await parts.sender.sendText(group.text);
-    if (group.answers <= engineLimits.smallGroupCallsMax) parts.database.tend();
+    parts.database.tend(group.answers);
   }
   parts.progress.idle();
   if (batch.calls.length === 1) parts.untilNext?.wait();

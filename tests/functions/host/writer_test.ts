@@ -59,6 +59,19 @@ Deno.test("the next batch leaves during the commit of the one before it, with al
   assert.deepEqual(world.batch, ["d"]);
 });
 
+Deno.test("a batch sent ahead leaves room: it and the one being committed share what is on the way", async () => {
+  const world = await started();
+  for (const path of ["a", "b", "c"]) world.mutate(path);
+  await settled();
+  for (const path of ["d", "e", "f", "g", "h", "i"]) world.mutate(path);
+  world.committing();
+  assert.deepEqual(world.batch, ["d", "e", "f", "g", "h"]);
+  world.commits(0, 3, 1, 0);
+  for (const path of ["j", "k", "l"]) world.mutate(path);
+  world.committing();
+  assert.deepEqual(world.batch, ["i", "j", "k", "l"]);
+});
+
 Deno.test("no batch is sent ahead when nothing waits, when a reader waits to be pinned, or before a replacement", async () => {
   const world = await started();
   world.mutate("a");
