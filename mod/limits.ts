@@ -519,6 +519,52 @@ export const resumableLimits = {
   requestsPerClient: { burst: 600, perMinute: 1_200 },
 } as const;
 
+/** Backups, restores, exports, imports and the admin endpoints. */
+export const opsLimits = {
+  /** Bytes of one line of JSONL that is imported: the largest document has fewer, with every character escaped. */
+  importLineBytesMax: 8 * MiB,
+  /** Rows written in one commit of an import. */
+  importBatchRowsMax: 256,
+  /** Characters of the rows of such a commit, as they stand in the file; a row that is longer goes alone. */
+  importBatchCharsMax: 512 * KiB,
+  /** Rows of one imported file. */
+  importRowsMax: 10_000_000,
+  /** Bad rows that are told before an import is given up. */
+  importFaultsMax: 20,
+  /** Characters told of what is wrong with one row; the rest is cut. */
+  importFaultCharsMax: 500,
+  /** Documents deleted in one commit when an import empties a table. */
+  importDeletedRowsMax: 512,
+  /** Characters of such documents. */
+  importDeletedCharsMax: 4 * MiB,
+  /** Body of an import over HTTP; it is kept in a temporary file until its rows are checked. */
+  importBodyBytesMax: 1024 * MiB,
+  /** An import over HTTP whose body brings nothing for this long has broken off. */
+  importStallMs: 60_000,
+  /** Columns of a CSV file; tables whose documents have more fields are exported as JSONL. */
+  csvColumnsMax: 2_048,
+  /** Bytes of one row of a CSV file: the largest document has fewer, with every quote in it doubled. */
+  csvRowBytesMax: 8 * MiB,
+  /** Longest JSON body of an admin endpoint. */
+  bodyBytesMax: 64 * KiB,
+  /** How long a session lasts in which an administrator acts as a user, when the request does not say. */
+  impersonationSecondsDefault: 900,
+  /** Longest such session that a request may ask for. */
+  impersonationSecondsMax: 86_400,
+  /** Bytes that one frame of a backup archive holds, compressed on its own. */
+  archiveFrameBytes: 1 * MiB,
+  /** Files in one backup archive. */
+  archiveEntriesMax: 1_000_000,
+  /** Characters in the name of a file in a backup archive. */
+  archiveNameCharsMax: 250,
+  /** Bytes of the manifest of a backup archive. */
+  archiveManifestBytesMax: 64 * KiB,
+  /** Bytes of a backup archive that belong to no file, above what the format needs: padding at its end. */
+  archiveSlackBytes: 16 * MiB,
+  /** Room left on the disk when an archive is unpacked: a server may run beside it. */
+  diskReserveBytes: 64 * MiB,
+} as const;
+
 /** Rate limits: `burst` calls at once, then `perMinute`. */
 export const rateLimits = {
   /** Passwords, codes and setup tokens tried from one client address. */

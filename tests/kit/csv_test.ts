@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { CsvError, type CsvRow, csvRows, csvText } from "../../mod/kit/csv.ts";
+import { opsLimits } from "../../mod/limits.ts";
+
+const encoder = new TextEncoder();
+
+/** A source that gives a file in pieces of so many bytes. */
+async function* inPieces(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {
+  for (let from = 0; from < bytes.length; from += size) yield bytes.subarray(from, from + size);
+}
+
+/** All rows of a file, and what was wrong after them. */
+async function read(
+  file: string | Uint8Array,
+  size = 7,
+): Promise<{ rows: CsvRow[]; error: CsvError | null }> {
+  const rows: CsvRow[] = [];
+  const bytes = typeof file === "string" ? encoder.encode(file) : file;
+  try {
+    for await (const row of csvRows(inPieces(bytes, size))) rows.push(row);
+  } catch (error) {
+    assert.ok(error instanceof CsvError, String(error));
+    return { rows, error };
+  }
+  return { rows, error: null };
+}
+
+async function cellsOf(file: string, size?: number): Promise<(readonly string[])[]> {
+  const { rows, error } = await read(file, size);
+  assert.equal(error, null);
+  return rows.map((row) => row.cells);
+}
+
+Deno.test("[EX9] rows of any texts are written as they are read again, in whatever pieces the bytes come", async () => {
+  const cell = fc.oneof(
+    fc.string({ unit: "binary" }).filter((text) => text.isWellFormed()),
+    fc.string({ unit: fc.constantFrom('"', ",", "\r", "\n", "\ufeff", " ", "a", "\0", "=", "é", "🦀") }),
+  );
+  const table = fc.integer({ min: 1, max: 4 }).chain((columns) =>
+    fc.array(fc.array(cell, { minLength: columns, maxLength: columns }), { maxLength: 6 })
+  ).filter((rows) => (rows[0]?.length ?? 0) < 2 || rows.every((row) => row.some((text) => text !== "")));
+  await fc.assert(fc.asyncProperty(table, fc.integer({ min: 1, max: 40 }), async (rows, size) => {
+    assert.deepEqual(await cellsOf(csvText(rows), size), rows);
+  }));
+});
+
+Deno.test("[EX9] cells with commas, quotes and line ends are quoted, others stay bare", () => {
+  assert.equal(
+    csvText([["a,b", 'say "hi"', "x\r\ny", "x\ry", "", "=1+1", " b ", "\ufeffz"]]),
+    '"a,b","say ""hi""","x\r\ny","x\ry",,=1+1, b ,"\ufeffz"\r\n',
+  );
+});
+
+Deno.test("a byte order mark, both line ends, a last row without one and blank lines are read", async () => {
+  assert.deepEqual(await cellsOf('\ufeff"a",b\r\n1,""\n\n\r\n2,x'), [["a", "b"], ["1", ""], ["2", "x"]]);
+  assert.deepEqual(await cellsOf("a\n\n1\n"), [["a"], [""], ["1"]]);
+  assert.deepEqual(await cellsOf(""), []);
+});
+
+Deno.test("each row has the line in which it begins, whatever line ends stand in cells", async () => {
+  const { rows } = await read('a,b\r\n"1\r\n\r\n2",x\r\n"\r","\n"\n3,y\n');
+  assert.deepEqual(rows.map((row) => row.line), [1, 2, 5, 7]);
+});
+
+for (
+  const [what, file, message] of [
+    ["a row that is too short", "a,b\n1,2\n3\n4,5\n", /^Line 3: the row has 1 cells and the header has 2$/],
+    ["a row that is too long", 'a,b\n"1\n",2\n3,4,5\n', /^Line 4: the row has 3 cells/],
+    ["text after a closing quote", 'a,b\n1,2\n"3"x,4\n', /^Line 3: after a closing quote/],
+    ["a quote in a bare cell", 'a,b\n1,2\n3"x,4\n', /^Line 3: a quote stands in a cell that is not quoted/],
+    [
+      "a quote that is left open",
+      'a,b\n1,2\n3,"4\n5,6\n',
+      /^Line 3: a quote that is opened .* is not closed/,
+    ],
+  ] as const
+) {
+  for (const size of [1, 1000]) {
+    Deno.test(`${what} is refused after the rows before it (pieces of ${size})`, async () => {
+      const { rows, error } = await read(file, size);
+      assert.deepEqual(rows[0]?.cells, ["a", "b"]);
+      assert.equal(rows.length, 2);
+      assert.match(error?.message ?? "", message);
+    });
+  }
+}
+
+Deno.test("bytes that are not UTF-8 are refused, not replaced", async () => {
+  for (const tail of [[0xff, 0x0a], [0xc3], [0xed, 0xa0, 0x80]]) {
+    const file = new Uint8Array([...encoder.encode("a\n1\n"), ...tail, ...encoder.encode("\n2\n")]);
+    const byByte = await read(file, 1);
+    assert.match(byByte.error?.message ?? "", /^Line 3: here.*not UTF-8/);
+    assert.ok(byByte.rows.every(({ cells }) => !cells[0]?.includes("\ufffd")));
+    assert.match((await read(file, 100)).error?.message ?? "", /^Line 1: here, or in one up to line [56],/);
+  }
+});
+
+Deno.test("a row without end and a header without end are refused while they come, not when they are in memory", async () => {
+  for (const filler of ["x", ","]) {
+    let given = 0;
+    let closed = false;
+    const endless = async function* () {
+      try {
+        yield encoder.encode("a\n");
+        const piece = encoder.encode(filler.repeat(1024 * 1024));
+        while (true) {
+          given += piece.length;
+          yield piece;
+        }
+      } finally {
+        closed = true;
+      }
+    };
+    await assert.rejects(async () => {
+      for await (const row of csvRows(endless())) assert.equal(row.line, 1);
+    }, /Line 2: the row is longer than/);
+    assert.ok(given <= opsLimits.csvRowBytesMax + 2 * 1024 * 1024, `${given} bytes were read`);
+    assert.ok(closed, "the source was left open");
+  }
+  const columns = opsLimits.csvColumnsMax;
+  assert.deepEqual((await cellsOf(",".repeat(columns - 1) + "\n", 1000)).map((cells) => cells.length), [
+    columns,
+  ]);
+  assert.match(
+    (await read(",".repeat(columns) + "\n", 1000)).error?.message ?? "",
+    /^Line 1: the header has/,
+  );
+});
