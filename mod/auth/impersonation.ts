@@ -1,5 +1,4 @@
 /** Sessions in which an administrator sees what a user sees (contract: Refresh token and session). */
-import type { Id } from "../functions/api/values.ts";
 import type { AccountParts } from "./accounts.ts";
 import type { Tokens } from "./session_tokens.ts";
 import { system } from "./system_calls.ts";
@@ -26,9 +25,8 @@ export class Impersonation {
     const { calls, sessions } = this.#parts;
     const { row, refreshToken } = sessions.prepare({ lifetimeMs, userAgent });
     const session = await calls.mutate(system.impersonate, {
-      // Checked by the function's own arguments.
-      userId: userId as Id<"_users">,
-      adminId: adminId as Id<"_admins">,
+      userId,
+      adminId,
       session: row,
     });
     return session === null ? null : sessions.issue(session, { refreshToken, at: row.now });

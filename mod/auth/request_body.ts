@@ -1,8 +1,7 @@
 /** The JSON bodies of the auth endpoints. */
 import type { Context } from "hono";
 import { z } from "zod";
-import { ServiceError } from "../errors.ts";
-import { requestText } from "../kit/request_text.ts";
+import { readJsonBody } from "../kit/json_body.ts";
 import { authLimits } from "../limits.ts";
 
 /** A code or link from a mail. */
@@ -31,28 +30,7 @@ export const bodies = {
   setup: z.object({ token: z.string(), email, password }),
 };
 
-/** A request's body, checked; one without a content type is taken for JSON. Throws `unsupported_media_type`, `body_too_large` and `bad_request`. */
-export async function readBody<Schema extends z.ZodType>(
-  c: Context,
-  schema: Schema,
-): Promise<z.infer<Schema>> {
-  const type = c.req.header("content-type") ?? "";
-  if (type !== "" && !/^application\/json\s*(?:;|$)/i.test(type)) {
-    throw new ServiceError("unsupported_media_type");
-  }
-  const parsed = schema.safeParse(parseJson(await requestText(c.req.raw, authLimits.bodyBytesMax)));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new ServiceError(
-    "bad_request",
-    `${issue?.path.join(".") || "body"}: ${issue?.message ?? "Invalid input"}`,
-  );
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new ServiceError("bad_request", "The request body is not valid JSON");
-  }
+/** The body of an auth endpoint, checked. Throws `unsupported_media_type`, `body_too_large` and `bad_request`. */
+export function readBody<Schema extends z.ZodType>(c: Context, schema: Schema): Promise<z.infer<Schema>> {
+  return readJsonBody(c.req.raw, schema, { bytesMax: authLimits.bodyBytesMax });
 }

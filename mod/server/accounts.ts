@@ -13,7 +13,7 @@ import type { BackendSurroundings } from "./backend.ts";
 import type { ServeConfig } from "./config.ts";
 import { StartError } from "./start_error.ts";
 
-export interface StartAccountsOptions extends BackendSurroundings {
+export interface StartAccountsOptions extends Pick<BackendSurroundings, "log" | "url"> {
   readonly config: ServeConfig;
   readonly secret: LoadedSecret;
   /** Address of the client that sent a request. */

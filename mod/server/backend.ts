@@ -8,6 +8,7 @@ import type { Log } from "../kit/log.ts";
 import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
+import { startAdmin } from "./admin.ts";
 import { type AppRoutes, appRoutes } from "./app_routes.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
@@ -24,7 +25,7 @@ const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
-  /** The routes below `/api`: one-shot function calls, accounts and files. */
+  /** The routes below `/api`: one-shot function calls, accounts, files, and what administrators do. */
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
@@ -49,12 +50,14 @@ export interface BackendSurroundings {
   readonly log: Log;
   /** Address of the server for a browser on this machine, without a slash at its end. */
   readonly url: string;
+  /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
+  readonly restart: (() => void) | null;
 }
 
 /** Starts the isolates and the hub. Rejects with an `AppError` when the app cannot be loaded. */
 export async function startBackend(
   config: ServeConfig,
-  { log, url }: BackendSurroundings,
+  { log, url, restart }: BackendSurroundings,
 ): Promise<Backend> {
   const secret = await loadSecret(config.dataDir);
   const host = await IsolateHost.start({
@@ -70,7 +73,7 @@ export async function startBackend(
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
   try {
-    return await connect(host, { config, secret, log, url });
+    return await connect(host, { config, secret, log, url, restart });
   } catch (error) {
     await host[Symbol.asyncDispose]();
     throw error;
@@ -79,7 +82,7 @@ export async function startBackend(
 
 async function connect(
   host: IsolateHost,
-  { config, secret, log, url }: BackendSurroundings & {
+  { config, secret, log, url, restart }: BackendSurroundings & {
     readonly config: ServeConfig;
     readonly secret: LoadedSecret;
   },
@@ -118,6 +121,7 @@ async function connect(
   // Beside everything else: what a crash left behind is in nobody's way.
   void storage.sweep();
   const setupLink = await accounts.setupLink();
+  const admin = startAdmin({ accounts, log, restart });
   const scheduler = await startScheduler(host, { port: schedulerPort, log });
   return {
     setupLink,
@@ -127,7 +131,8 @@ async function connect(
     routes: new Hono()
       .route("/", calls.routes)
       .route("/api/auth", accounts.routes)
-      .route("/api/storage", storage.routes),
+      .route("/api/storage", storage.routes)
+      .route("/api/admin", admin.routes),
     completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
     respondAtOnce: (request) => calls.respondAtOnce(request) ?? storage.readAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev: config.dev }),

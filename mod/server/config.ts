@@ -30,6 +30,8 @@ export interface ServeConfig {
   readonly trustedProxies: readonly string[];
   readonly accounts: AccountsConfig;
   readonly storage: StorageConfig;
+  /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
+  readonly restartExitCode: number | null;
 }
 
 /** What the operator decided about stored files. */
@@ -87,6 +89,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     trustedProxies: options.trustedProxy,
     accounts: accountsConfig(options),
     storage: storageConfig(options),
+    restartExitCode: options.restartExitCode,
   };
 }
 

@@ -32,6 +32,14 @@ export function parsePort(text: string): number {
   return Number(text);
 }
 
+/** An exit code that tells a supervisor to start the process again, so not 0: 1 to 255. */
+export function parseExitCode(text: string): number {
+  if (!/^\d{1,3}$/.test(text) || Number(text) < 1 || Number(text) > 255) {
+    throw new OptionValueError(`expected an exit code from 1 to 255, received "${text}"`);
+  }
+  return Number(text);
+}
+
 /** An address to listen on: a host name or an IP address, without scheme, port or path. */
 export function parseHost(text: string): string {
   const host = text.replace(/^\[(.*)\]$/, "$1");

@@ -1,4 +1,4 @@
-/** The command `serve`: from options to a server, until a signal ends it. */
+/** The command `serve`: from options to a server, until a signal or an administrator's restart ends it. */
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "./backend.ts";
 import { banner } from "./banner.ts";
@@ -21,16 +21,19 @@ export const serveCommand: CommandSpec = {
 async function serve(options: ServeOptions): Promise<number> {
   using signals = new StopSignals();
   const log = stderrLog({ debug: options.dev });
+  const restart = Promise.withResolvers<"restart">();
+  const onRestart = () => restart.resolve("restart");
   try {
     const config = await resolveConfig(options);
-    const started = await Promise.race([startServer(config, log), signals.first]);
+    const started = await Promise.race([startServer(config, { log, onRestart }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
     const { url, setupLink } = server;
     await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
-    await untilSignal({ server, signals, log, watched: config.dev ? config.functionsDir : null });
-    return exitCodes.ok;
+    const stop = Promise.race([signals.first, restart.promise]);
+    await serveUntil(stop, { server, log, watched: config.dev ? config.functionsDir : null });
+    return await stop === "restart" ? config.restartExitCode ?? exitCodes.ok : exitCodes.ok;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
     log("error", error.message);
@@ -38,8 +41,11 @@ async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-function startServer(config: ServeConfig, log: Log): Promise<Server> {
-  const start = () => Server.start({ config, log, startBackend });
+function startServer(
+  config: ServeConfig,
+  { log, onRestart }: { readonly log: Log; readonly onRestart: () => void },
+): Promise<Server> {
+  const start = () => Server.start({ config, log, startBackend, onRestart });
   return config.dev ? startOnceLoadable(start, { config, log }) : start();
 }
 
@@ -73,13 +79,12 @@ async function startOnceLoadable(
 
 interface Running {
   readonly server: Server;
-  readonly signals: StopSignals;
   readonly log: Log;
   /** Folder whose edits are loaded; `null` outside `--dev`. */
   readonly watched: string | null;
 }
 
-async function untilSignal({ server, signals, log, watched }: Running): Promise<void> {
+async function serveUntil(stop: Promise<unknown>, { server, log, watched }: Running): Promise<void> {
   const ended = new AbortController();
   const devMode = watched === null ? null : runDevMode({
     functionsDir: watched,
@@ -88,7 +93,7 @@ async function untilSignal({ server, signals, log, watched }: Running): Promise<
     reload: () => server.reload(),
     checkTypes,
   }).catch((error) => log("error", "Edits are no longer noticed", { error }));
-  await signals.first;
+  await stop;
   log("info", "Stopping: sockets are closed and running calls finish. A second signal stops at once");
   ended.abort();
   await devMode;

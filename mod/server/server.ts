@@ -24,6 +24,8 @@ export interface ServerParts {
   readonly startBackend: StartBackend;
   /** Time running calls get to finish when the server stops. */
   readonly drainMs?: number;
+  /** Called when an administrator asks for a restart: to stop the server is then for the caller to do. */
+  readonly onRestart?: () => void;
 }
 
 /**
@@ -108,8 +110,9 @@ export class Server implements AsyncDisposable {
   }
 
   async #load(): Promise<void> {
-    const { config, log, startBackend } = this.#parts;
-    const backend = await startBackend(config, { log, url: this.url });
+    const { config, log, startBackend, onRestart } = this.#parts;
+    const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
+    const backend = await startBackend(config, { log, url: this.url, restart });
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),

@@ -1,6 +1,5 @@
 /** The life of a session: looked up, refreshed, ended (contract: Refresh token and session). */
 import { z } from "zod";
-import { id } from "../../functions/api/schema.ts";
 import type { Id } from "../../functions/api/values.ts";
 import { authLimits } from "../../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
@@ -123,10 +122,13 @@ export const endSessionBy = internalMutation({
 
 /** Opens a session in which an administrator acts as a user until a fixed time; `null` when there is no such user. */
 export const impersonate = internalMutation({
-  args: { userId: id("_users"), adminId: id("_admins"), session: newSessionSchema },
+  args: { userId: z.string(), adminId: z.string(), session: newSessionSchema },
   handler: async (ctx, { userId, adminId, session }): Promise<OpenedSession | null> => {
-    if (await ctx.db.get(userId) === null || await ctx.db.get(adminId) === null) return null;
-    return await openSession(ctx, { user: userId }, { session, impersonatedBy: adminId });
+    const user = ctx.db.normalizeId("_users", userId);
+    const admin = ctx.db.normalizeId("_admins", adminId);
+    if (user === null || await ctx.db.get(user) === null) return null;
+    if (admin === null || await ctx.db.get(admin) === null) return null;
+    return await openSession(ctx, { user }, { session, impersonatedBy: admin });
   },
 });
 

@@ -117,6 +117,8 @@ export class TestSocket implements AsyncDisposable {
   readonly #socket: WebSocket;
   // deno-lint-ignore no-explicit-any -- messages of many shapes
   readonly messages: any[] = [];
+  /** With which it was closed; `null` while it is open. */
+  closeCode: number | null = null;
   readonly #closed = Promise.withResolvers<void>();
   readonly #arrivals = new EventTarget();
 
@@ -126,7 +128,8 @@ export class TestSocket implements AsyncDisposable {
       this.messages.push({ ...JSON.parse(data), arrivedAt: performance.now() });
       this.#arrivals.dispatchEvent(new Event("message"));
     };
-    socket.onclose = () => {
+    socket.onclose = ({ code }) => {
+      this.closeCode = code;
       this.#closed.resolve();
       this.#arrivals.dispatchEvent(new Event("message"));
     };

@@ -1,0 +1,34 @@
+/** The door of `/api/admin`: nothing behind it answers anybody but an administrator (contract: Authentication, point 4). */
+import type { MiddlewareHandler } from "hono";
+import { ServiceError } from "../../errors.ts";
+import type { Identity } from "../../functions/identity.ts";
+
+/** Who a request behind the door comes from. */
+export interface AdminEnv {
+  Variables: {
+    /** Id of the administrator. */
+    readonly adminId: string;
+  };
+}
+
+/** Whose access token this is; `null` when it is not valid, or its session has ended. */
+export type VerifyToken = (token: string) => Promise<Identity | null>;
+
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/**
+ * Lets requests with the access token of an administrator's live session through. All others get 401 `invalid_token`, with
+ * one text whatever is wrong with them. No answer may be kept by a cache.
+ */
+export function adminGuard(verify: VerifyToken): MiddlewareHandler<AdminEnv> {
+  return async (c, next) => {
+    const token = BEARER.exec(c.req.header("authorization") ?? "")?.[1];
+    const identity = token === undefined ? null : await verify(token);
+    if (identity === null || identity.adminId === null || identity.sessionId === null) {
+      throw new ServiceError("invalid_token");
+    }
+    c.set("adminId", identity.adminId);
+    await next();
+    c.header("Cache-Control", "no-store");
+  };
+}

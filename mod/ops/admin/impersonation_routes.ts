@@ -1,0 +1,41 @@
+/** `POST /api/admin/impersonate`: a session in which an administrator sees what a user sees. */
+import { Hono } from "hono";
+import { z } from "zod";
+import { ServiceError } from "../../errors.ts";
+import { readJsonBody } from "../../kit/json_body.ts";
+import type { Log } from "../../kit/log.ts";
+import { opsLimits } from "../../limits.ts";
+import type { AdminEnv } from "./admin_guard.ts";
+
+export interface ImpersonationCall {
+  readonly userId: string;
+  readonly adminId: string;
+  /** Until the session ends, whatever is refreshed meanwhile. */
+  readonly lifetimeMs: number;
+  readonly userAgent: string | null;
+}
+
+export interface ImpersonationRoutesOptions {
+  /** Gives the token response of the contract; `null` when there is no such user. */
+  readonly impersonate: (call: ImpersonationCall) => Promise<object | null>;
+  readonly log: Log;
+}
+
+const bodySchema = z.object({
+  userId: z.string(),
+  ttlSeconds: z.int().min(1).max(opsLimits.impersonationSecondsMax)
+    .default(opsLimits.impersonationSecondsDefault),
+});
+
+export function impersonationRoutes({ impersonate, log }: ImpersonationRoutesOptions): Hono<AdminEnv> {
+  return new Hono<AdminEnv>().post("/impersonate", async (c) => {
+    const body = await readJsonBody(c.req.raw, bodySchema, { bytesMax: opsLimits.bodyBytesMax });
+    const { userId, ttlSeconds } = body;
+    const adminId = c.get("adminId");
+    const userAgent = c.req.header("user-agent") ?? null;
+    const tokens = await impersonate({ userId, adminId, lifetimeMs: ttlSeconds * 1000, userAgent });
+    if (tokens === null) throw new ServiceError("not_found", "There is no user with this id");
+    log("info", "An administrator acts as a user", { adminId, userId, ttlSeconds });
+    return c.json(tokens);
+  });
+}

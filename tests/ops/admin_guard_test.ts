@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { type AdminApp, startAdminApp } from "./support/admin_app.ts";
+
+/** Everything there is, and what there is not. */
+const requests = [
+  ["POST", "/impersonate"],
+  ["GET", "/replication"],
+  ["POST", "/restore/restart"],
+  ["GET", "/no/such/path"],
+  ["DELETE", ""],
+] as const;
+
+const base64 = (text: string) =>
+  new TextEncoder().encode(text).toBase64({ alphabet: "base64url", omitPadding: true });
+
+/** Tokens that open nothing, by what is wrong with them. */
+async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<string, string | null>> {
+  const user = await accounts.signUp("user@example.com");
+  const signedOut = await accounts.signInAdmin("left@example.com");
+  await accounts.post("/signout", {}, { bearer: signedOut.accessToken });
+  const acting = await accounts.service.sessions.impersonate({
+    userId: user.userId ?? "",
+    adminId: (await accounts.identityOf(adminToken)).adminId ?? "",
+    lifetimeMs: 60_000,
+    userAgent: null,
+  });
+  const [, claims, signature] = adminToken.split(".");
+  return {
+    "no token": null,
+    "a user's token": user.accessToken,
+    "a token of an administrator who acts as a user": acting?.accessToken ?? "",
+    "a token whose session was signed out": signedOut.accessToken,
+    "an external token": `${base64('{"alg":"RS256","typ":"JWT"}')}.${claims}.${signature}`,
+    "a forged token": `${adminToken.slice(0, -4)}AAAA`,
+    "no token at all": "x",
+  };
+}
+
+Deno.test("[AD1] every path below /api/admin answers strangers with the same 401", async () => {
+  await using app = await startAdminApp({ restart: () => assert.fail("a stranger restarted the server") });
+  const seen = new Set<string>();
+  for (const [who, bearer] of Object.entries(await strangers(app))) {
+    for (const [method, path] of requests) {
+      const response = await app.request(path, { method, bearer });
+      const { status, headers } = response;
+      assert.equal(status, 401, `${who}: ${method} ${path}`);
+      assert.equal(headers.get("cache-control"), "no-store");
+      seen.add(await response.text());
+    }
+  }
+  assert.deepEqual([...seen].map((text) => JSON.parse(text)), [{
+    status: "error",
+    errorMessage: "The access token is not valid",
+    errorData: { code: "invalid_token", data: null },
+  }]);
+});
+
+Deno.test("[AD1] an administrator's token opens until it expires", async () => {
+  await using app = await startAdminApp();
+  const first = await app.request("/replication");
+  assert.deepEqual([first.status, first.headers.get("cache-control")], [200, "no-store"]);
+  assert.deepEqual(await first.json(), { enabled: false });
+  app.accounts.clock.now += 900_000;
+  const late = await app.request("/replication");
+  assert.equal(late.status, 401);
+  await late.body?.cancel();
+});
+
+Deno.test("[AD1] a token in the URL opens nothing", async () => {
+  await using app = await startAdminApp();
+  for (const name of ["token", "access_token", "authorization"]) {
+    const response = await app.request(`/replication?${name}=${app.adminToken}`, { bearer: null });
+    assert.equal(response.status, 401);
+    await response.body?.cancel();
+  }
+});
+
+Deno.test("[AD1] an administrator learns what is not there", async () => {
+  await using app = await startAdminApp();
+  const response = await app.request("/no/such/path");
+  assert.deepEqual([response.status, response.headers.get("cache-control")], [404, "no-store"]);
+  assert.equal((await response.json()).errorData.code, "not_found");
+});

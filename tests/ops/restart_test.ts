@@ -1,0 +1,13 @@
+import assert from "node:assert/strict";
+import { errorOf, startAdminApp } from "./support/admin_app.ts";
+
+Deno.test("[AD7] a restart is there only when somebody would start the server again", async () => {
+  await using without = await startAdminApp();
+  const refused = await errorOf(await without.request("/restore/restart", { method: "POST" }));
+  assert.deepEqual([refused.status, refused.code], [404, "not_found"]);
+  let restarts = 0;
+  await using app = await startAdminApp({ restart: () => void restarts++ });
+  const response = await app.request("/restore/restart", { method: "POST" });
+  assert.deepEqual([response.status, await response.json(), restarts], [200, {}, 1]);
+  assert.equal(app.logged[0]?.message, "An administrator asked for a restart");
+});

@@ -1,0 +1,49 @@
+/** A restart as a supervisor sees it: a real process and its exit code. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { Child } from "../../bench/support/child.ts";
+import { TestSocket } from "../../auth/server/test_server.ts";
+
+const START_MS = 60_000;
+
+const FUNCTIONS = `
+import { query } from "syncline/server";
+export const one = query({ args: {}, handler: () => 1 });
+`;
+
+Deno.test("[AD7] a restart is answered, closes sockets with 1012 and ends with the exit code that was asked for", async () => {
+  const dir = await Deno.makeTempDir();
+  try {
+    const functionsDir = join(dir, "functions");
+    await Deno.mkdir(functionsDir);
+    await Deno.writeTextFile(join(functionsDir, "app.ts"), FUNCTIONS);
+    await using child = new Child({
+      args: [
+        ..."run --quiet --no-prompt -P=serve main.ts --port 0 --restart-exit-code 75".split(" "),
+        ...["--data", join(dir, "data"), "--functions", functionsDir],
+      ],
+    });
+    const [, url = "", setup = ""] = await child.line(
+      /(http:\S+)\/_\/account\.html#svc_setup_token=(\S+)/,
+      START_MS,
+    );
+    const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>
+      fetch(`${url}${path}`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", ...headers },
+        body: JSON.stringify(body),
+      });
+    const account = { email: "root@example.com", password: "correct horse" };
+    const { accessToken } = await (await post("/api/auth/admin/setup", { token: setup, ...account })).json();
+    await using socket = await TestSocket.open(`${url}/api/sync`);
+    const refused = await post("/api/admin/restore/restart", {});
+    assert.deepEqual([refused.status, (await refused.json()).errorData.code], [401, "invalid_token"]);
+    const response = await post("/api/admin/restore/restart", {}, { Authorization: `Bearer ${accessToken}` });
+    assert.deepEqual([response.status, await response.json()], [200, {}]);
+    assert.equal((await child.exited).code, 75);
+    await socket.closed;
+    assert.equal(socket.closeCode, 1012);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
