@@ -1,7 +1,7 @@
 /** One SQLite connection: how it is opened, its prepared statements, and errors of the file in plain words. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { engineLimits } from "../limits.ts";
-import { EngineError } from "./errors.ts";
+import { EngineError, UnusableDatabaseError } from "./errors.ts";
 
 /** `PRAGMA application_id` of our files: "SYNL". */
 export const APPLICATION_ID = 0x53594e4c;
@@ -112,23 +112,16 @@ function checkFormat(
   const [application] = first(db, "PRAGMA application_id");
   const [objects] = first(db, "SELECT count(*) FROM sqlite_schema");
   if (application !== APPLICATION_ID && (objects !== 0 || application !== 0)) {
-    throw new EngineError(
-      "unusable_database",
-      `Cannot open "${path}": it is an SQLite database of another program`,
-    );
+    throw new UnusableDatabaseError(path, { reason: "it is an SQLite database of another program" });
   }
   if (readOnly && version === 0) {
-    throw new EngineError(
-      "unusable_database",
-      `Cannot read "${path}": it is empty, no writer has opened it yet`,
-    );
+    throw new UnusableDatabaseError(path, { reason: "it is empty, no writer has opened it yet" });
   }
   if (Number(version) > FORMAT_VERSION) {
-    throw new EngineError(
-      "unusable_database",
-      `Cannot open "${path}": a newer version of the server wrote it (format ${version}, this one knows ` +
-        `${FORMAT_VERSION}); start the newer version, or restore an older backup`,
-    );
+    throw new UnusableDatabaseError(path, {
+      reason: `a newer version of the server wrote it (format ${version}, this one knows ${FORMAT_VERSION})`,
+      advice: "start the newer version, or restore an older backup",
+    });
   }
 }
 
@@ -142,12 +135,11 @@ function inPlainWords(cause: unknown, path: string): unknown {
   const code = sqliteCode(cause);
   const foreign = code === SQLITE_NOTADB || cause.message.includes("file is not a database");
   if (foreign || code === SQLITE_CORRUPT || cause.message.includes("malformed")) {
-    return new EngineError(
-      "unusable_database",
-      `Cannot open "${path}": ${foreign ? "it is not a database" : "the database is damaged"}; ` +
-        "restore a backup, or move the file away to start with an empty database",
-      { cause },
-    );
+    return new UnusableDatabaseError(path, {
+      reason: foreign ? "it is not a database" : "the database is damaged",
+      advice: "restore a backup, or move the file away to start with an empty database",
+      cause,
+    });
   }
   return cause;
 }

@@ -37,6 +37,27 @@ export class EngineError extends Error {
   }
 }
 
+/** A database file that cannot be used: damaged, foreign, or written by a newer version. */
+export class UnusableDatabaseError extends EngineError {
+  /** What is wrong with it, without the path and without advice. */
+  readonly reason: string;
+
+  constructor(
+    path: string,
+    options: { readonly reason: string; readonly advice?: string; readonly cause?: unknown },
+  ) {
+    const { reason, advice, cause } = options;
+    super(
+      "unusable_database",
+      `Cannot open "${path}": ${reason}${advice === undefined ? "" : `; ${advice}`}`,
+      {
+        cause,
+      },
+    );
+    this.reason = reason;
+  }
+}
+
 /** Fields that do not fit the definition of a table. The message names the path of each fault. */
 export class UnfitFieldsError extends TypeError {}
 

@@ -1,5 +1,6 @@
 /** The engine's door: databases, ids, keys, read sets and errors. */
-export { EngineError, type EngineErrorCode, SchemaError } from "./errors.ts";
+export { checkDatabase, type CheckedDatabase } from "./check_database.ts";
+export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { decodeId, newId } from "./ids.ts";
 export { compareValues, encodeKey, keyAfter } from "./keys.ts";
 export { readSetTouches } from "./read_set.ts";

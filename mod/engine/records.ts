@@ -21,6 +21,12 @@ export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
     slot INTEGER NOT NULL, since REAL NOT NULL, previousSince REAL NOT NULL);
   INSERT INTO syncline_record_turn VALUES (1, 0, 0, 0);`;
 
+/** SQLite tables that every database has for records. */
+export const recordTables: readonly string[] = [
+  ...[0, 1, 2].map((slot) => `syncline_records_${slot}`),
+  "syncline_record_turn",
+];
+
 const SLOTS = 3;
 const { recordMs, sessionsRememberedMax, runsRemovedPerGroup, runsRemovedPerRun } = replayLimits;
 /** Between the answers of a run: no answer contains it. */

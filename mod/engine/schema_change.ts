@@ -1,5 +1,5 @@
 /** Makes the tables and indexes of a database fit a schema, all or nothing. */
-import { documentLimits, engineLimits } from "../limits.ts";
+import { documentLimits } from "../limits.ts";
 import {
   type CatalogIndex,
   type CatalogTable,
@@ -8,6 +8,7 @@ import {
   wantedIndexes,
 } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
+import { walkDocuments } from "./document_walk.ts";
 import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./ids.ts";
 import {
@@ -153,29 +154,17 @@ function walkTable(
   const { table, definition, check } = work;
   const documents = documentsTable(table.number);
   const indexes = indexSet(documents, work.created);
-  const select = `SELECT rid, doc FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ?+0`;
-  let last = Number.MIN_SAFE_INTEGER;
-  let wanted = 1;
-  for (;;) {
-    const rows = connection.statement(select).all(last, wanted) as [number, string][];
-    let chars = 1;
-    for (const [rid, text] of rows) {
-      last = rid;
-      chars += text.length;
-      const doc = JSON.parse(text) as StoredFields;
-      try {
-        if (check) definition.validate(fieldsOf(doc));
-        enter(connection, { indexes, rid, entries: indexEntries(indexes, doc) });
-      } catch (cause) {
-        throw new SchemaError(table.name, doc._id, {
-          reason: cause instanceof Error ? cause.message : String(cause),
-          cause,
-        });
-      }
+  for (const [rid, , text] of walkDocuments(connection, documents)) {
+    const doc = JSON.parse(text) as StoredFields;
+    try {
+      if (check) definition.validate(fieldsOf(doc));
+      enter(connection, { indexes, rid, entries: indexEntries(indexes, doc) });
+    } catch (cause) {
+      throw new SchemaError(table.name, doc._id, {
+        reason: cause instanceof Error ? cause.message : String(cause),
+        cause,
+      });
     }
-    if (rows.length < wanted) return;
-    const fitting = Math.floor(engineLimits.scanCharsAimed / (chars / rows.length));
-    wanted = Math.max(1, Math.min(engineLimits.migrationRows, fitting));
   }
 }
 

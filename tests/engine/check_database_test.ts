@@ -1,0 +1,242 @@
+/** The complete check of a database: a sound one passes, and each kind of damage is found and named. */
+import assert from "node:assert/strict";
+import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
+import { checkDatabase, openWriterDatabase, UnusableDatabaseError } from "../../mod/engine/mod.ts";
+import { anyTable, TemporaryDatabase, TestDatabase } from "./support.ts";
+
+const DOCUMENTS = 300;
+const PAGE_BYTES = 4096;
+const tables = {
+  empty: anyTable(),
+  notes: anyTable({
+    indexes: [{ name: "by_author", fields: ["author"] }, { name: "by_place", fields: ["place.x", "n"] }],
+    searchIndexes: [{ name: "by_body", searchField: "body", filterFields: ["author"] }],
+    vectorIndexes: [{ name: "by_vector", vectorField: "vector", dimensions: 3, filterFields: ["author"] }],
+  }),
+};
+
+/** A database with documents in every kind of index, some updated, some deleted, some without text or vector. */
+function filled(): TestDatabase {
+  const db = new TestDatabase(tables);
+  const ids = db.commit((tx) =>
+    Array.from({ length: DOCUMENTS }, (_, n) =>
+      tx.insert("notes", {
+        n,
+        author: `a${n % 7}`,
+        ...(n % 3 > 0 && { body: `words and ${n}` }),
+        ...(n % 2 > 0 && { vector: [n, 1, -n] }),
+        place: { x: n / 3 },
+      }))
+  ).result;
+  db.commit((tx) => {
+    for (const [n, id] of ids.entries()) {
+      if (n % 5 === 0) tx.delete(id);
+      else if (n % 4 === 0) tx.patch(id, { author: "changed", body: "other" });
+    }
+  });
+  return db;
+}
+
+/** Changes the file behind the engine's back; guards against that are off. */
+function tamper(path: string, sql: string): void {
+  const options = { defensive: false } as DatabaseSyncOptions;
+  using db = new DatabaseSync(path, options) as DatabaseSync & Disposable;
+  db.exec(`PRAGMA trusted_schema = ON; ${sql}`);
+}
+
+function reasonFor(path: string): string {
+  let reason = "";
+  assert.throws(() => checkDatabase(path), (error) => {
+    assert.ok(error instanceof UnusableDatabaseError, String(error));
+    assert.equal(error.code, "unusable_database");
+    reason = error.reason;
+    return true;
+  });
+  return reason;
+}
+
+/** Number of an index in a table that `filled` makes. */
+function indexNumber(path: string, name: string): number {
+  using db = new DatabaseSync(path, { readOnly: true }) as DatabaseSync & Disposable;
+  const row = db.prepare(
+    `SELECT i.number FROM syncline_indexes i JOIN syncline_tables t ON t.number = i.tableNumber
+     WHERE i.name = ? AND t.name = 'notes'`,
+  ).get(name);
+  return Number(row?.["number"]);
+}
+
+/** All pages but the free ones, which may hold anything. */
+function pagesInUse(path: string): number[] {
+  using db = new DatabaseSync(path, { readOnly: true }) as DatabaseSync & Disposable;
+  return db.prepare("SELECT pageno FROM dbstat").all().map(({ pageno }) => Number(pageno));
+}
+
+Deno.test("[RS1] a sound database passes the check, which tells its ts, tables and documents", () => {
+  using db = filled();
+  assert.deepEqual(checkDatabase(db.path), { ts: 2, tables: 2, documents: DOCUMENTS * 4 / 5 });
+});
+
+Deno.test("[RS1] a database that was never written to passes the check", () => {
+  using folder = new TemporaryDatabase();
+  openWriterDatabase(folder.path)[Symbol.dispose]();
+  assert.deepEqual(checkDatabase(folder.path), { ts: 0, tables: 0, documents: 0 });
+});
+
+Deno.test("[RS2] files that are missing, foreign, newer or no database are refused with the reason", () => {
+  using folder = new TemporaryDatabase();
+  assert.match(reasonFor(folder.path), /unable to open/);
+  Deno.writeTextFileSync(folder.path, "no database at all\n".repeat(300));
+  assert.equal(reasonFor(folder.path), "it is not a database");
+  Deno.removeSync(folder.path);
+  tamper(folder.path, "CREATE TABLE theirs (x)");
+  assert.equal(reasonFor(folder.path), "it is an SQLite database of another program");
+  Deno.removeSync(folder.path);
+  openWriterDatabase(folder.path)[Symbol.dispose]();
+  tamper(folder.path, "PRAGMA user_version = 99");
+  assert.match(reasonFor(folder.path), /a newer version of the server wrote it \(format 99/);
+});
+
+Deno.test("[RS2] pages that are cut off or overwritten are found", () => {
+  using db = filled();
+  tamper(db.path, "PRAGMA wal_checkpoint(TRUNCATE)");
+  const bytes = Deno.readFileSync(db.path);
+  using cut = new TemporaryDatabase();
+  Deno.writeFileSync(cut.path, bytes.subarray(0, bytes.length - 2 * PAGE_BYTES));
+  reasonFor(cut.path);
+  const missed: number[] = [];
+  for (const page of pagesInUse(db.path)) {
+    using broken = new TemporaryDatabase();
+    const copy = bytes.slice();
+    crypto.getRandomValues(copy.subarray((page - 1) * PAGE_BYTES, (page - 1) * PAGE_BYTES + 512));
+    Deno.writeFileSync(broken.path, copy);
+    try {
+      checkDatabase(broken.path);
+      missed.push(page);
+    } catch (error) {
+      assert.ok(error instanceof UnusableDatabaseError, String(error));
+    }
+  }
+  assert.deepEqual(missed, []);
+});
+
+const damages: readonly {
+  readonly name: string;
+  readonly sql: (number: (index: string) => number) => string;
+  readonly reason: RegExp;
+}[] = [
+  {
+    name: "a missing table of the engine",
+    sql: () => "DROP TABLE syncline_records_1",
+    reason: /table syncline_records_1 is missing/,
+  },
+  {
+    name: "no newest commit",
+    sql: () => "DELETE FROM syncline_state",
+    reason: /the row with its newest commit is missing/,
+  },
+  {
+    name: "missing documents of a table",
+    sql: () => "DROP TABLE d1",
+    reason: /the documents of table "empty" are missing/,
+  },
+  {
+    name: "a missing field index",
+    sql: (number) => `DROP TABLE i${number("by_author")}`,
+    reason: /index "by_author" of table "notes" is missing/,
+  },
+  {
+    name: "a missing search index",
+    sql: (number) => `DROP TABLE s${number("by_body")}`,
+    reason: /index "by_body" of table "notes" is missing/,
+  },
+  {
+    name: "a missing table of a vector index",
+    sql: (number) => `DROP TABLE w${number("by_vector")}`,
+    reason: /index "by_vector" of table "notes" is missing/,
+  },
+  {
+    name: "an index of no table",
+    sql: () => "UPDATE syncline_indexes SET tableNumber = 77 WHERE name = 'by_author'",
+    reason: /index "by_author" belongs to table 77, which is not there/,
+  },
+  {
+    name: "an index of an unknown kind",
+    sql: () => "UPDATE syncline_indexes SET kind = 'magic' WHERE name = 'by_author'",
+    reason: /unknown kind "magic"/,
+  },
+  {
+    name: "an index entry too few",
+    sql: (number) => `DELETE FROM i${number("by_place")} WHERE rid = (SELECT rid FROM d2 LIMIT 1 OFFSET 150)`,
+    reason: /index "by_place" of table "notes" does not hold document "\w{26}" as it is/,
+  },
+  {
+    name: "an index entry too many",
+    sql: (number) =>
+      `INSERT INTO i${number("by_author")} SELECT key || 'x', rid FROM i${number("by_author")} LIMIT 1`,
+    reason: /index "by_author" of table "notes" has 241 entries where the documents make 240/,
+  },
+  {
+    name: "an index entry of the wrong document",
+    sql: (number) => `UPDATE i${number("by_author")} SET rid = rid + 1 WHERE rid = 299`,
+    reason: /index "by_author" of table "notes" does not hold document/,
+  },
+  {
+    name: "a document that changed without its index",
+    sql: () => `UPDATE d2 SET doc = replace(doc, '"n":7', '"n":8') WHERE doc LIKE '%"n":7,%'`,
+    reason: /index "by_place" of table "notes" does not hold document/,
+  },
+  {
+    name: "a text that is not in its search index",
+    sql: (number) =>
+      `DELETE FROM s${number("by_body")} WHERE rowid = (SELECT min(id) FROM s${number("by_body")}_docsize)`,
+    reason: /index "by_body" of table "notes" does not hold document/,
+  },
+  {
+    name: "a text of no document in a search index",
+    sql: (number) => `INSERT INTO s${number("by_body")} (rowid, text, filters) VALUES (9999, 'stray', '')`,
+    reason: /index "by_body" of table "notes" has \d+ entries/,
+  },
+  {
+    name: "a damaged search index",
+    sql: (number) => `UPDATE s${number("by_body")}_data SET block = x'0000' WHERE id > 100`,
+    reason: /fts5/,
+  },
+  {
+    name: "a vector of another length",
+    sql: (number) => `UPDATE v${number("by_vector")} SET vector = x'00000000'`,
+    reason: /index "by_vector" of table "notes" does not hold document/,
+  },
+  {
+    name: "a vector of no document",
+    sql: (number) => `INSERT INTO v${number("by_vector")} VALUES (9999, x'000000000000000000000000', '[]')`,
+    reason: /index "by_vector" of table "notes" has \d+ entries/,
+  },
+  {
+    name: "a document that is no JSON",
+    sql: () => "UPDATE d2 SET doc = '{' WHERE rid = 42",
+    reason: /document "\w{26}" of table "notes" is not JSON/,
+  },
+  {
+    name: "a document under another id",
+    sql: () => "UPDATE d2 SET id = substr(id, 1, 24) || '00' WHERE rid = 42",
+    reason: /document "\w{26}" of table "notes" has another id/,
+  },
+  {
+    name: "a trigger, which would run with the next write",
+    sql: () => "CREATE TRIGGER t AFTER INSERT ON d2 BEGIN DELETE FROM d2; END",
+    reason: /it has a trigger "t"/,
+  },
+  {
+    name: "a view",
+    sql: () => "CREATE VIEW v AS SELECT 1",
+    reason: /it has a view "v"/,
+  },
+];
+
+for (const { name, sql, reason } of damages) {
+  Deno.test(`[RS2] found by the check: ${name}`, () => {
+    using db = filled();
+    tamper(db.path, sql((index) => indexNumber(db.path, index)));
+    assert.match(reasonFor(db.path), reason);
+  });
+}
