@@ -551,6 +551,14 @@ export const opsLimits = {
   impersonationSecondsDefault: 900,
   /** Longest such session that a request may ask for. */
   impersonationSecondsMax: 86_400,
+  /** Largest archive that is taken over HTTP; the disk may set a lower bound. */
+  uploadedArchiveBytesMax: 1024 * 1024 * MiB,
+  /** An archive that brings no byte for this long has broken off. */
+  uploadedArchiveStallMs: 60_000,
+  /** Bytes of such an archive between two looks at the room on the disk; less than `diskReserveBytes`. */
+  uploadedArchiveCheckBytes: 16 * MiB,
+  /** Characters of the name under which an uploaded archive is shown. */
+  archiveSourceCharsMax: 255,
   /** Bytes that one frame of a backup archive holds, compressed on its own. */
   archiveFrameBytes: 1 * MiB,
   /** Files in one backup archive. */

@@ -1,0 +1,7 @@
+/** The format of backups: a `.tar.zst` archive whose contents are checksummed. */
+export { ArchiveError } from "./archive_error.ts";
+export { archiveNames, isArchiveName } from "./entry_names.ts";
+export { extractArchive } from "./extract.ts";
+export type { ArchiveManifest, ArchivePart } from "./manifest.ts";
+export { readManifest } from "./read_manifest.ts";
+export { type ArchiveEntry, writeArchive } from "./write.ts";

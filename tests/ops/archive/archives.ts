@@ -1,0 +1,90 @@
+/** Archives for tests: made of bytes in memory, with one byte or one rule wrong where a test asks for it. */
+import { createHash } from "node:crypto";
+import { constants, zstdCompressSync } from "node:zlib";
+import { packTar, type TarHeader } from "modern-tar";
+import { framePacker } from "../../../mod/ops/archive/frames.ts";
+import { type ArchiveEntry, type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
+
+export const manifest: ArchiveManifest = {
+  format: 1,
+  createdAt: "2026-01-02T03:04:05.000Z",
+  ts: 42,
+  syncline: "0.1.0",
+  parts: ["database", "files"],
+};
+
+export function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(text);
+}
+
+/** Entries of bytes. */
+export async function* entriesOf(
+  files: Readonly<Record<string, Uint8Array>>,
+): AsyncGenerator<ArchiveEntry> {
+  for (const [name, bytes] of Object.entries(files)) {
+    yield { name, size: bytes.length, open: () => Promise.resolve(streamOf(bytes, 65_536)) };
+  }
+}
+
+/** An archive as the product writes it. */
+export async function archiveOf(
+  files: Readonly<Record<string, Uint8Array>>,
+  said: ArchiveManifest = manifest,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array<ArrayBuffer>>();
+  const [bytes] = await Promise.all([
+    new Response(readable).bytes(),
+    writeArchive(writable, said, entriesOf(files)),
+  ]);
+  return bytes;
+}
+
+/** One entry of a tar that somebody else made. */
+export interface ForeignEntry extends Partial<TarHeader> {
+  readonly name: string;
+  readonly body?: string;
+}
+
+/** A tar of any entries, with a true list of checksums behind them unless they hold one, in frames as the product's. */
+export async function foreignArchive(
+  entries: readonly ForeignEntry[],
+  { sums = true }: { readonly sums?: boolean } = {},
+): Promise<Uint8Array<ArrayBuffer>> {
+  const lines = entries.map(({ name, body = "" }) =>
+    JSON.stringify({ name, size: body.length, sha256: createHash("sha256").update(body).digest("hex") })
+  );
+  const listed = sums ? [{ name: "checksums.json", body: `{"entries":[\n${lines.join(",\n")}\n]}\n` }] : [];
+  return await packed(
+    await packTar([...entries, ...listed].map(({ body = "", ...header }) => ({
+      header: { ...header, size: body.length, mtime: new Date(0) },
+      body,
+    }))),
+  );
+}
+
+/** Bytes in sealed frames. */
+export function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  const stream = streamOf(bytes, 1 << 20).pipeThrough(framePacker()) as ReadableStream<
+    Uint8Array<ArrayBuffer>
+  >;
+  return new Response(stream).bytes();
+}
+
+/** One frame, however many bytes. */
+export function frame(bytes: Uint8Array): Uint8Array {
+  return zstdCompressSync(bytes, {
+    params: { [constants.ZSTD_c_checksumFlag]: 1, [constants.ZSTD_c_windowLog]: 20 },
+  });
+}
+
+/** Bytes as a stream, in pieces. */
+export function streamOf(bytes: Uint8Array, pieceBytes = 1000): ReadableStream<Uint8Array> {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      if (at >= bytes.length) return controller.close();
+      controller.enqueue(bytes.slice(at, at + pieceBytes));
+      at += pieceBytes;
+    },
+  });
+}
