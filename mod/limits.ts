@@ -541,6 +541,14 @@ export const opsLimits = {
   importBodyBytesMax: 1024 * MiB,
   /** An import over HTTP whose body brings nothing for this long has broken off. */
   importStallMs: 60_000,
+  /** Exports over HTTP at once: each holds a snapshot, which keeps the write-ahead log from being used again. */
+  exportsAtOnceMax: 4,
+  /** An export over HTTP whose client takes nothing for this long is ended. */
+  exportStallMs: 60_000,
+  /** An export over HTTP that takes longer is ended. */
+  exportMsMax: 6 * 3_600_000,
+  /** Characters of an export made at once; the server does its other work in between. */
+  exportPieceChars: 64 * KiB,
   /** Columns of a CSV file; tables whose documents have more fields are exported as JSONL. */
   csvColumnsMax: 2_048,
   /** Bytes of one row of a CSV file: the largest document has fewer, with every quote in it doubled. */

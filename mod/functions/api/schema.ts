@@ -53,6 +53,16 @@ type With<Table extends TableTypes, Key extends "indexes" | "searchIndexes" | "v
   & Omit<Table, Key>
   & { readonly [Name in Key]: Table[Key] & Added };
 
+/** The zod schemas of tables, by what the engine knows of them. */
+const tableSchemas = new WeakMap<TableDefinition, z.ZodType>();
+
+/** The zod schema behind a table's definition: a strict object, or a union of such. */
+export function tableSchema(definition: TableDefinition): z.ZodType {
+  const schema = tableSchemas.get(definition);
+  if (schema === undefined) throw new TypeError("The table's definition was not made by defineTable");
+  return schema;
+}
+
 /** A table under construction: each call adds an index. */
 export class TableBuilder<Table extends TableTypes = TableTypes> {
   declare readonly "~table": Table;
@@ -133,7 +143,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   static definition(table: TableBuilder): TableDefinition {
     const schema = table.#schema;
     const print = schemaFingerprint(schema);
-    return {
+    const definition: TableDefinition = {
       indexes: table.#indexes,
       searchIndexes: table.#searchIndexes,
       vectorIndexes: table.#vectorIndexes,
@@ -145,6 +155,8 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
         return parsed.data as Record<string, Value>;
       },
     };
+    tableSchemas.set(definition, schema);
+    return definition;
   }
 
   #claim(name: string): void {

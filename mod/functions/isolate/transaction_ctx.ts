@@ -6,6 +6,7 @@ import { AuthApi } from "./auth_api.ts";
 import { Frame } from "./call.ts";
 import { CalledFunctionError, RefusedCallError } from "./call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
+import { ImportApi } from "./import_api.ts";
 import { mendRegExp } from "./intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
@@ -49,6 +50,16 @@ export class MutationContext extends QueryContext {
     });
     this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
     this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation });
+  }
+}
+
+/** The `ctx` of a mutation of the service itself. */
+export class SystemMutationContext extends MutationContext {
+  readonly importer: ImportApi;
+
+  constructor(app: App, frame: Frame) {
+    super(app, frame);
+    this.importer = new ImportApi(frame, app.tables);
   }
 }
 
@@ -118,8 +129,7 @@ export async function runFrame(
   },
 ): Promise<string> {
   try {
-    const ctx = frame.writable ? new MutationContext(app, frame) : new QueryContext(app, frame);
-    const text = await invoke(callee, ctx, { args, settle });
+    const text = await invoke(callee, contextOf(app, frame), { args, settle });
     // A nested function that was not awaited still belongs to this transaction.
     if (frame.busy) await settle(frame.turn());
     return text;
@@ -131,6 +141,11 @@ export async function runFrame(
     frame.close();
     mendRegExp();
   }
+}
+
+function contextOf(app: App, frame: Frame): QueryContext {
+  if (!frame.writable) return new QueryContext(app, frame);
+  return frame.system ? new SystemMutationContext(app, frame) : new MutationContext(app, frame);
 }
 
 /** The frame of a call's own function. */

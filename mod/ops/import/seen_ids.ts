@@ -1,0 +1,33 @@
+/** The ids met in a file, each with its line: on the disk when they are many, so that memory is bounded. */
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+
+const CACHE_KIB = 8 * 1024;
+
+export class SeenIds implements Disposable {
+  readonly #db: DatabaseSync;
+  readonly #insert: StatementSync;
+  readonly #find: StatementSync;
+
+  constructor() {
+    this.#db = new DatabaseSync(":memory:");
+    // A temporary table lies in a file without a name, which is gone with the connection or the process.
+    this.#db.exec(`
+      PRAGMA temp_store = FILE;
+      PRAGMA temp.cache_size = -${CACHE_KIB};
+      CREATE TEMP TABLE ids (id TEXT PRIMARY KEY, line INTEGER NOT NULL) WITHOUT ROWID;
+      BEGIN
+    `);
+    this.#insert = this.#db.prepare("INSERT OR IGNORE INTO ids VALUES (?, ?)");
+    this.#find = this.#db.prepare("SELECT line FROM ids WHERE id = ?");
+  }
+
+  /** Notes an id. Gives the line in which it was met before, or `null`. */
+  add(id: string, line: number): number | null {
+    if (Number(this.#insert.run(id, line).changes) > 0) return null;
+    return Number(this.#find.get(id)?.["line"]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#db.close();
+  }
+}
