@@ -17,6 +17,7 @@ export const serviceErrors = {
   invalid_content_type: [400, "The content type is not valid"],
   upload_failed: [400, "The upload broke off"],
   invalid_thumbnail: [400, "The thumbnail's size or fit is not valid"],
+  invalid_backup: [400, "The file is no backup that can be restored"],
   invalid_token: [401, "The access token is not valid"],
   invalid_credentials: [401, "The email address or the password is wrong"],
   invalid_refresh_token: [401, "The refresh token is not valid"],
@@ -50,6 +51,11 @@ export const serviceErrors = {
   overloaded: [503, "The server is overloaded, try again later"],
   unavailable: [503, "The server is starting or stopping, try again in a moment"],
   upgrade_required: [426, "This address speaks WebSocket only"],
+  backup_failed: [500, "The backup could not be made"],
+  restore_failed: [500, "The restore could not be staged"],
+  disk_full: [507, "There is not enough room on the server's disk"],
+  import_failed: [500, "The rows could not be checked; nothing was imported"],
+  import_stopped: [500, "The import stopped halfway"],
   internal: [500, "Server Error"],
 } as const satisfies Record<string, readonly [status: number, message: string]>;
 

@@ -577,6 +577,10 @@ export const opsLimits = {
   archiveManifestBytesMax: 64 * KiB,
   /** Bytes of a backup archive that belong to no file, above what the format needs: padding at its end. */
   archiveSlackBytes: 16 * MiB,
+  /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
+  snapshotAttemptsMax: 3,
+  /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
+  missingFilesMax: 10_000,
   /** Room left on the disk when an archive is unpacked: a server may run beside it. */
   diskReserveBytes: 64 * MiB,
 } as const;

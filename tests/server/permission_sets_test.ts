@@ -27,6 +27,7 @@ Deno.test("the serve set starts nothing but sh, and reads no foreign environment
     "read the whole environment": "refused",
     "load a native library": "refused",
     "ask for the machine's name": "refused",
+    "ask for the room on a disk": "allowed",
     "import from the web": "refused",
     "import from a host Deno trusts": "refused",
     // Mail, external identity providers and S3 are wherever the operator says.

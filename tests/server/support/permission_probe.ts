@@ -1,5 +1,5 @@
 /** Tries what a permission set may or may not allow, and prints the outcomes as JSON. */
-
+import { statfs } from "node:fs/promises";
 type Attempt = () => unknown | Promise<unknown>;
 
 /** Not a literal, so that it is not loaded before the program runs. */
@@ -20,6 +20,7 @@ const attempts: Record<string, Attempt> = {
   "read the whole environment": () => Deno.env.toObject(),
   "load a native library": () => Deno.dlopen("libc.so.6", {}).close(),
   "ask for the machine's name": () => Deno.hostname(),
+  "ask for the room on a disk": () => statfs("."),
   "import from the web": () => import(webModule("example.com")),
   // Deno allows a few hosts unless a set names others.
   "import from a host Deno trusts": () => import(webModule("esm.sh")),

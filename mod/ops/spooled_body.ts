@@ -1,0 +1,93 @@
+/** The body of a request in a temporary file, for bodies that have to be there as a whole and are too large for the memory. */
+import { statfs } from "node:fs/promises";
+import { ServiceError } from "../errors.ts";
+import { removeIfThere, writeAll } from "../kit/durable_files.ts";
+import { opsLimits } from "../limits.ts";
+
+export interface SpoolOptions {
+  /** The file that is written. It must not be there. */
+  readonly path: string;
+  /** Largest body. */
+  readonly bytesMax: number;
+  /** A body that brings nothing for this long has broken off. */
+  readonly stallMs: number;
+  /** Free bytes of the disk on which a file is. */
+  readonly room?: (path: string) => Promise<number>;
+}
+
+/** Removes the file when it is disposed of. */
+export interface SpooledBody extends AsyncDisposable {
+  readonly path: string;
+  readonly size: number;
+}
+
+/**
+ * Writes a body to a file (mode 0600). Throws `body_too_large` for more bytes than are allowed, `bad_request` when it breaks
+ * off or stands still, and `disk_full` when the disk has no room for it and for the running server; the file is gone then.
+ */
+export async function spoolBody(
+  request: Request,
+  { path, bytesMax, stallMs, room = roomOf }: SpoolOptions,
+): Promise<SpooledBody> {
+  const announced = Number(request.headers.get("content-length") ?? 0);
+  if (announced > bytesMax) throw new ServiceError("body_too_large");
+  try {
+    using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+    const checkRoom = async (wanted: number) => {
+      if (await room(path) < wanted + opsLimits.diskReserveBytes) throw new ServiceError("disk_full");
+    };
+    await checkRoom(announced);
+    let size = 0;
+    let checkedAt = 0;
+    for await (const chunk of chunksOf(request.body, stallMs)) {
+      size += chunk.length;
+      if (size > bytesMax) throw new ServiceError("body_too_large");
+      await writeAll(file, chunk);
+      if (size - checkedAt < opsLimits.uploadedArchiveCheckBytes) continue;
+      checkedAt = size;
+      await checkRoom(0);
+    }
+    return { path, size, [Symbol.asyncDispose]: () => removeIfThere(path) };
+  } catch (error) {
+    await removeIfThere(path);
+    if (isDiskFull(error)) throw new ServiceError("disk_full", undefined, { cause: error });
+    throw error;
+  }
+}
+
+/** The chunks of a body. Leaving the loop early cancels it. */
+async function* chunksOf(
+  body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
+  stallMs: number,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  if (body === null) return;
+  const reader = body.getReader();
+  let stalled = false;
+  const stall = () => {
+    stalled = true;
+    reader.cancel().catch(() => {});
+  };
+  try {
+    for (;;) {
+      // Only what the other side takes counts, not the time of the disk.
+      const timer = setTimeout(stall, stallMs);
+      const { done, value } = await reader.read().catch((error) => {
+        throw new ServiceError("bad_request", "The request body broke off", { cause: error });
+      }).finally(() => clearTimeout(timer));
+      if (stalled) throw new ServiceError("bad_request", "The request body stood still for too long");
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+async function roomOf(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(path);
+  return bavail * bsize;
+}
+
+function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+}
