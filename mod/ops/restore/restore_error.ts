@@ -1,0 +1,5 @@
+/** Why something cannot be restored, in words for whoever asked for it. */
+
+export class RestoreError extends Error {
+  override readonly name = "RestoreError";
+}

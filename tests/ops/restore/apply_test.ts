@@ -1,0 +1,301 @@
+/** Applying: what takes whose place, and that a process that ends at any step is continued as if it had not. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import {
+  applyStagedRestore,
+  cancelRestore,
+  finishInterruptedRestore,
+  RestoreError,
+  stagedRestore,
+  stageRestore,
+} from "../../../mod/ops/restore/mod.ts";
+import {
+  type ArchiveContents,
+  filesOf,
+  fillDataFolder,
+  makeArchive,
+  notesOf,
+  TemporaryFolder,
+} from "./support.ts";
+
+const NOW = new Date("2026-03-04T05:06:07.890Z");
+const LATER = new Date("2027-01-01T00:00:00Z");
+const KEPT = "pre-restore-2026-03-04T05-06-07Z";
+
+const everything: ArchiveContents = {
+  parts: ["database", "log", "files", "secret"],
+  files: {
+    "logs.db": "new log",
+    "auth_secret.key": "new key",
+    "storage/cd/cdef": "new file",
+    "storage/ab/abff": "another",
+  },
+};
+
+/** A data folder, filled as a killed server leaves it, with a restore staged. */
+async function staged(
+  contents: ArchiveContents,
+  { fill = true, withSecret = true }: { readonly fill?: boolean; readonly withSecret?: boolean } = {},
+) {
+  const folder = new TemporaryFolder();
+  const dataDir = join(folder.path, "data");
+  await Deno.mkdir(dataDir);
+  if (fill) await fillDataFolder(dataDir);
+  const before = await filesOf(dataDir);
+  const archive = await makeArchive(folder.path, contents);
+  const restore = await stageRestore({ dataDir, archive, source: "backup", withSecret });
+  return { dataDir, before, restore, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+}
+
+/** The files that are left when those of the restore are taken away. */
+function below(files: Record<string, string>, folder: string): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(files).filter(([name]) => name.startsWith(`${folder}/`))
+      .map(([name, hash]) => [name.slice(folder.length + 1), hash]),
+  );
+}
+
+function only(files: Record<string, string>, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, files[name] ?? "missing"]));
+}
+
+const databaseFiles = ["data.db", "data.db-wal", "data.db-shm"];
+
+Deno.test("[RS6] the next start applies what is staged and keeps what it replaced", async () => {
+  await using s = await staged({});
+  const applied = await applyStagedRestore(s.dataDir, NOW);
+  assert.deepEqual(applied, { ...s.restore, keptIn: join(s.dataDir, KEPT) });
+  assert.deepEqual(notesOf(join(s.dataDir, KEPT, "data.db")), ["old"]);
+  assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
+  assert.equal(await stagedRestore(s.dataDir), null);
+  assert.equal(await applyStagedRestore(s.dataDir, LATER), null);
+});
+
+Deno.test("[RS6] the log of the old database goes with it", async () => {
+  await using s = await staged({});
+  assert.ok("data.db-wal" in s.before && "data.db-shm" in s.before);
+  await applyStagedRestore(s.dataDir, NOW);
+  const after = await filesOf(s.dataDir);
+  assert.deepEqual(below(after, KEPT), only(s.before, databaseFiles));
+  assert.ok(!("data.db-wal" in after) && !("data.db-shm" in after));
+});
+
+Deno.test("[RS8] what the backup does not hold stays: files, execution log, secret key, backups", async () => {
+  await using s = await staged({});
+  await applyStagedRestore(s.dataDir, NOW);
+  const after = await filesOf(s.dataDir);
+  const others = Object.keys(s.before).filter((name) => !databaseFiles.includes(name));
+  assert.deepEqual(only(after, others), only(s.before, others));
+});
+
+Deno.test("[RS8] what the backup holds takes the place of what is there, as a whole", async () => {
+  await using s = await staged(everything);
+  await applyStagedRestore(s.dataDir, NOW);
+  const after = await filesOf(s.dataDir);
+  assert.deepEqual(
+    Object.keys(after).filter((name) => !name.startsWith(KEPT)).sort(),
+    ["auth_secret.key", "backups/one.tar.zst", "data.db", "logs.db", "storage/ab/abff", "storage/cd/cdef"],
+  );
+  const { "backups/one.tar.zst": _, ...replaced } = s.before;
+  assert.deepEqual(below(after, KEPT), replaced);
+  assert.equal(await Deno.readTextFile(join(s.dataDir, "auth_secret.key")), "new key");
+  for (const name of ["auth_secret.key", "data.db", "logs.db"]) {
+    assert.equal((await Deno.stat(join(s.dataDir, name))).mode! & 0o777, 0o600, name);
+  }
+});
+
+Deno.test("[RS8] a backup of no files takes the place of those there are", async () => {
+  await using s = await staged({ parts: ["database", "files"] });
+  await applyStagedRestore(s.dataDir, NOW);
+  const after = await filesOf(s.dataDir);
+  assert.equal(after["storage/"], "");
+  assert.ok(`${KEPT}/storage/ab/abcd` in after);
+});
+
+Deno.test("[RS9] a staged restore leaves the secret key that is there", async () => {
+  await using s = await staged(everything, { withSecret: false });
+  await applyStagedRestore(s.dataDir, NOW);
+  assert.equal(await Deno.readTextFile(join(s.dataDir, "auth_secret.key")), "old key");
+});
+
+Deno.test("[RS6] in a new data folder there is nothing to keep", async () => {
+  await using s = await staged(everything, { fill: false });
+  const applied = await applyStagedRestore(s.dataDir, NOW);
+  assert.equal(applied?.keptIn, null);
+  assert.deepEqual(
+    Object.keys(await filesOf(s.dataDir)).sort(),
+    ["auth_secret.key", "data.db", "logs.db", "storage/ab/abff", "storage/cd/cdef"],
+  );
+});
+
+Deno.test("[RS6] two restores in one second keep what they replaced in folders of their own", async () => {
+  await using s = await staged({ notes: ["a"] });
+  await applyStagedRestore(s.dataDir, NOW);
+  const archive = await makeArchive(join(s.dataDir, ".."), { notes: ["b"] });
+  await stageRestore({ dataDir: s.dataDir, archive, source: "backup", withSecret: false });
+  const applied = await applyStagedRestore(s.dataDir, NOW);
+  assert.equal(applied?.keptIn, join(s.dataDir, `${KEPT}-2`));
+  const notes = [KEPT, `${KEPT}-2`, "."].map((folder) => notesOf(join(s.dataDir, folder, "data.db")));
+  assert.deepEqual(notes, [["old"], ["a"], ["b"]]);
+});
+
+class Killed extends Error {}
+
+/** Ends a run before its nth step; `steps` holds what was to be done. */
+function killBefore(nth: number) {
+  const steps: string[] = [];
+  const beforeStep = (step: string) => {
+    if (steps.push(step) === nth) throw new Killed(step);
+  };
+  return { steps, beforeStep };
+}
+
+/** Whether a run ended before its nth step; rejects with whatever else went wrong. */
+async function killed(
+  nth: number,
+  run: (options: { readonly beforeStep: (step: string) => void }) => Promise<unknown>,
+): Promise<boolean> {
+  try {
+    await run(killBefore(nth));
+    return false;
+  } catch (error) {
+    if (error instanceof Killed) return true;
+    throw error;
+  }
+}
+
+async function copyFolder(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to);
+  for await (const { name, isDirectory } of Deno.readDir(from)) {
+    if (isDirectory) await copyFolder(join(from, name), join(to, name));
+    else await Deno.copyFile(join(from, name), join(to, name));
+  }
+}
+
+/** Hashes of files, however they are called, for "nothing was lost". */
+function contents(files: Record<string, string>): Set<string> {
+  return new Set(Object.values(files));
+}
+
+// `stride`: steps of the cancellation that are passed over, because each takes its time.
+for (
+  const { name, archive, stride } of [
+    { name: "the database", archive: {}, stride: 1 },
+    { name: "everything", archive: everything, stride: 5 },
+  ]
+) {
+  Deno.test(`[RS7] a restore of ${name} that ends before any of its steps is continued by the next start`, async () => {
+    await using s = await staged(archive);
+    const whole = `${s.dataDir}-whole`;
+    await copyFolder(s.dataDir, whole);
+    await applyStagedRestore(whole, NOW);
+    const expected = await filesOf(whole);
+    let nth = 1;
+    for (;; nth++) {
+      const dataDir = `${s.dataDir}-${nth}`;
+      await copyFolder(s.dataDir, dataDir);
+      const ended = !await killed(nth, (options) => applyStagedRestore(dataDir, NOW, options));
+      const found = contents(await filesOf(dataDir));
+      for (const [file, hash] of Object.entries(s.before)) {
+        assert.ok(found.has(hash), `${file} was lost at ${nth}`);
+      }
+      // Killed once more, one step later, before it gets through.
+      if (!ended) {
+        await killed(2, (options) => applyStagedRestore(dataDir, NOW, options));
+        await applyStagedRestore(dataDir, nth > 1 ? LATER : NOW);
+      }
+      const after = await filesOf(dataDir);
+      assert.deepEqual(after, expected, `killed before step ${nth}`);
+      if (ended) break;
+    }
+    // Three old files and a new one, each moved and synced, and the steps around them.
+    assert.ok(nth > 2 * 4 + 4, `${nth} steps`);
+  });
+
+  Deno.test(`[RS7] a restore of ${name} that ends before any of its steps can be undone, also in several goes`, async () => {
+    await using s = await staged(archive);
+    const applied = `${s.dataDir}-whole`;
+    await copyFolder(s.dataDir, applied);
+    await applyStagedRestore(applied, NOW);
+    const done = await filesOf(applied);
+    let undone = 0;
+    for (let nth = 1;; nth++) {
+      let interrupted = false;
+      let finished = false;
+      for (let goBack = 1;; goBack += stride) {
+        const dataDir = `${s.dataDir}-${nth}-${goBack}`;
+        await copyFolder(s.dataDir, dataDir);
+        interrupted = await killed(nth, (options) => applyStagedRestore(dataDir, NOW, options));
+        const wasStaged = await stagedRestore(dataDir) !== null;
+        finished = !await killed(goBack, (options) => cancelRestore(dataDir, options));
+        // A cancellation that has begun is what the next start goes on with; one that has not is no cancellation.
+        const cancelled = finished || goBack > 1 || !wasStaged;
+        if (!cancelled) {
+          await Deno.remove(dataDir, { recursive: true });
+          continue;
+        }
+        await finishInterruptedRestore(dataDir);
+        await applyStagedRestore(dataDir, LATER);
+        const after = await filesOf(dataDir);
+        await Deno.remove(dataDir, { recursive: true });
+        assert.deepEqual(
+          after,
+          wasStaged ? s.before : done,
+          `apply ended before ${nth}, cancel before ${goBack}`,
+        );
+        undone++;
+        if (finished) break;
+      }
+      if (!interrupted) break;
+    }
+    assert.ok(undone > 50, `${undone} ways`);
+  });
+}
+
+Deno.test("[RS7] only an interrupted restore is finished by others than a start of the server", async () => {
+  await using s = await staged({});
+  assert.equal(await finishInterruptedRestore(s.dataDir), null);
+  assert.deepEqual(await stagedRestore(s.dataDir), s.restore);
+  assert.ok(await killed(5, (options) => applyStagedRestore(s.dataDir, NOW, options)));
+  assert.deepEqual(await finishInterruptedRestore(s.dataDir), {
+    ...s.restore,
+    keptIn: join(s.dataDir, KEPT),
+  });
+  assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
+});
+
+Deno.test("[RS7] a file made in between is neither overwritten nor taken for the restored one", async () => {
+  await using s = await staged({});
+  // The old database has been moved away, the new one has not come.
+  await assert.rejects(
+    applyStagedRestore(s.dataDir, NOW, {
+      beforeStep: (step) => {
+        if (/^move restore-staged/.test(step)) throw new Killed();
+      },
+    }),
+    Killed,
+  );
+  await Deno.writeTextFile(join(s.dataDir, "data.db"), "made by somebody");
+  await assert.rejects(applyStagedRestore(s.dataDir, NOW), (error) => {
+    assert.ok(error instanceof RestoreError);
+    assert.match(error.message, /Both "data\.db" and ".*" are in the data folder.*Move "data\.db"/);
+    return true;
+  });
+  assert.equal(await Deno.readTextFile(join(s.dataDir, "data.db")), "made by somebody");
+  await Deno.remove(join(s.dataDir, "data.db"));
+  await applyStagedRestore(s.dataDir, LATER);
+  assert.deepEqual(notesOf(join(s.dataDir, "data.db")), ["new", "newer"]);
+});
+
+Deno.test("[RS12] staged files that are gone are told before anything is moved, and the restore can be cancelled", async () => {
+  await using s = await staged({});
+  const { folder } = JSON.parse(
+    await Deno.readTextFile(join(s.dataDir, "restore-staged/pending-restore.json")),
+  ) as { folder: string };
+  await Deno.remove(join(s.dataDir, "restore-staged", folder, "data.db"));
+  const before = await filesOf(s.dataDir);
+  await assert.rejects(applyStagedRestore(s.dataDir, NOW), /data\.db" is gone from the data folder/);
+  assert.deepEqual(await filesOf(s.dataDir), before);
+  assert.equal(await cancelRestore(s.dataDir), true);
+  assert.deepEqual(await filesOf(s.dataDir), s.before);
+});

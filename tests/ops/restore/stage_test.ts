@@ -1,0 +1,207 @@
+/** Staging: what is checked, what is refused, and that nothing in use is touched. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import {
+  cancelRestore,
+  RestoreError,
+  stagedRestore,
+  type StageOptions,
+  stageRestore,
+} from "../../../mod/ops/restore/mod.ts";
+import {
+  type ArchiveContents,
+  CREATED_AT,
+  databaseBytes,
+  filesOf,
+  fillDataFolder,
+  makeArchive,
+  notesOf,
+  TemporaryFolder,
+} from "./support.ts";
+
+class Setup implements AsyncDisposable {
+  readonly #folder = new TemporaryFolder();
+  readonly dataDir = join(this.#folder.path, "data");
+
+  async fill(): Promise<Record<string, string>> {
+    await Deno.mkdir(this.dataDir);
+    await fillDataFolder(this.dataDir);
+    return await filesOf(this.dataDir);
+  }
+
+  async archive(contents?: ArchiveContents): Promise<string> {
+    return await makeArchive(this.#folder.path, contents);
+  }
+
+  async stage(contents?: ArchiveContents, options: Partial<StageOptions> = {}) {
+    const archive = await this.archive(contents);
+    return await stageRestore({
+      dataDir: this.dataDir,
+      archive,
+      source: "backup.tar.zst",
+      withSecret: false,
+      ...options,
+    });
+  }
+
+  /** The files in `restore-staged/`, with the random name of the folder left out. */
+  async staged(): Promise<string[]> {
+    const names = Object.keys(await filesOf(join(this.dataDir, "restore-staged")));
+    return names.map((name) => name.replace(/^[0-9a-f]{16}/, "*")).sort();
+  }
+
+  async marker(): Promise<{ readonly folder: string }> {
+    return JSON.parse(await Deno.readTextFile(join(this.dataDir, "restore-staged/pending-restore.json")));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+async function refused(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+  } catch (error) {
+    assert.ok(error instanceof RestoreError, String(error));
+    return error.message;
+  }
+  assert.fail("it was not refused");
+}
+
+Deno.test("[RS3] a staged archive lies checked beside the data, which is as it was", async () => {
+  await using s = new Setup();
+  const before = await s.fill();
+  const staged = await s.stage();
+  const { stagedAt, ...rest } = staged;
+  assert.deepEqual(rest, {
+    createdAt: CREATED_AT,
+    ts: 2,
+    tables: 1,
+    documents: 2,
+    parts: ["database"],
+    source: "backup.tar.zst",
+  });
+  assert.ok(Math.abs(Date.now() - Date.parse(stagedAt)) < 60_000, stagedAt);
+  assert.deepEqual(await stagedRestore(s.dataDir), staged);
+  assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
+  assert.deepEqual(notesOf(join(s.dataDir, "restore-staged", (await s.marker()).folder, "data.db")), [
+    "new",
+    "newer",
+  ]);
+  const after = await filesOf(s.dataDir);
+  assert.deepEqual(
+    Object.fromEntries(Object.entries(after).filter(([name]) => !name.startsWith("restore-staged/"))),
+    before,
+  );
+});
+
+Deno.test("[RS3] nothing is staged in a folder that was never restored to", async () => {
+  await using s = new Setup();
+  assert.equal(await stagedRestore(s.dataDir), null);
+  assert.equal(await cancelRestore(s.dataDir), false);
+});
+
+Deno.test("[RS9] the secret key is staged only when that was asked for", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const contents = { parts: ["database", "secret"], files: { "auth_secret.key": "new key" } } as const;
+  const without = await s.stage({ ...contents, parts: [...contents.parts] });
+  assert.deepEqual([without.parts, await s.staged()], [["database"], ["*/data.db", "pending-restore.json"]]);
+  const withSecret = await s.stage({ ...contents, parts: [...contents.parts] }, { withSecret: true });
+  assert.deepEqual(withSecret.parts, ["database", "secret"]);
+  assert.deepEqual(await s.staged(), ["*/auth_secret.key", "*/data.db", "pending-restore.json"]);
+});
+
+Deno.test("[RS3] what cannot be restored is refused with the reason, and what was staged before stays", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const folder = join(s.dataDir, "..");
+  const good = await Deno.readFile(await s.archive());
+  const write = async (name: string, bytes: Uint8Array) => {
+    await Deno.writeFile(join(folder, name), bytes);
+    return join(folder, name);
+  };
+  const flipped = good.slice();
+  flipped[good.length >> 1] = (flipped[good.length >> 1] ?? 0) ^ 0x40;
+  const cut = await databaseBytes(["new"]);
+  const cases: readonly [what: string, archive: string, message: RegExp][] = [
+    ["missing", join(folder, "none.tar.zst"), /^There is no file ".*none\.tar\.zst"$/],
+    ["a folder", folder, /is not a file: name a backup archive/],
+    ["something else", await write("text", new TextEncoder().encode("hello")), /archive/],
+    ["empty", await write("empty", new Uint8Array()), /archive/],
+    ["cut off", await write("cut", good.subarray(0, good.length - 20)), /archive/],
+    ["damaged", await write("flipped", flipped), /archive/],
+  ];
+  const staged = await s.stage();
+  const before = await filesOf(s.dataDir);
+  const attempt = (archive: string) =>
+    refused(stageRestore({ dataDir: s.dataDir, archive, source: "x", withSecret: false }));
+  for (const [what, archive, message] of cases) {
+    assert.match(await attempt(archive), message, what);
+  }
+  for (
+    const [database, message] of [
+      [new TextEncoder().encode("no database\n".repeat(500)), /cannot be restored: it is not a database$/],
+      [cut.subarray(0, cut.length - 4096), /cannot be restored: .*(malformed|damaged)/],
+    ] as const
+  ) assert.match(await attempt(await makeArchive(folder, { database })), message);
+  assert.deepEqual(await filesOf(s.dataDir), before);
+  assert.deepEqual(await stagedRestore(s.dataDir), staged);
+});
+
+Deno.test("[RS4] another archive takes the place of the staged one once it is complete", async () => {
+  await using s = new Setup();
+  await s.fill();
+  await s.stage({ notes: ["first"] });
+  const { folder } = await s.marker();
+  const second = await s.stage({ notes: ["second", "archive", "!"] }, { source: "second" });
+  assert.deepEqual(await stagedRestore(s.dataDir), second);
+  assert.equal(second.ts, 3);
+  assert.notEqual((await s.marker()).folder, folder);
+  assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
+});
+
+Deno.test("[RS4] what a crash left of an archive that was never staged is removed the next time", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const left = join(s.dataDir, "restore-staged", "00112233445566aa", "storage");
+  await Deno.mkdir(left, { recursive: true });
+  await Deno.writeTextFile(join(left, "x"), "half a file");
+  await Deno.writeTextFile(join(s.dataDir, "restore-staged", ".pending-restore.json.0011"), "{");
+  await s.stage();
+  assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
+});
+
+Deno.test("[RS4] one archive is staged at a time", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const staged = await s.stage();
+  using folder = await Deno.open(join(s.dataDir, "restore-staged"));
+  assert.ok(await folder.tryLock(true));
+  assert.match(await refused(s.stage()), /Another restore is being staged/);
+  assert.deepEqual(await stagedRestore(s.dataDir), staged);
+});
+
+Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async () => {
+  await using s = new Setup();
+  const before = await s.fill();
+  await s.stage({ parts: ["database", "files"], files: { "storage/cd/cdef": "new file" } });
+  assert.equal(await cancelRestore(s.dataDir), true);
+  assert.deepEqual(await filesOf(s.dataDir), before);
+  assert.equal(await stagedRestore(s.dataDir), null);
+  assert.equal(await cancelRestore(s.dataDir), false);
+});
+
+Deno.test("[RS12] a marker that cannot be understood is told, and nothing is done", async () => {
+  await using s = new Setup();
+  await s.fill();
+  await s.stage();
+  await Deno.writeTextFile(join(s.dataDir, "restore-staged/pending-restore.json"), '{"format":2}');
+  const before = await filesOf(s.dataDir);
+  for (const use of [stagedRestore, cancelRestore]) {
+    assert.match(await refused(use(s.dataDir)), /Cannot understand ".*pending-restore\.json"/);
+  }
+  assert.match(await refused(s.stage()), /Cannot understand/);
+  assert.deepEqual(await filesOf(s.dataDir), before);
+});
