@@ -139,6 +139,10 @@ export const engineLimits = {
   scanRowsMax: 64,
   /** Characters of documents a scan aims to read at once. */
   scanCharsAimed: 1 * MiB,
+  /** Documents an export reads at once. */
+  exportRowsMax: 256,
+  /** Bytes of the documents an export reads at once; a larger document is read alone. */
+  exportBytesAimed: 64 * KiB,
   /** Documents a schema change holds in memory at once. */
   migrationRows: 64,
   /** Words of a search that count; the rest is left out. */

@@ -1,6 +1,8 @@
 /** The engine's door: databases, ids, keys, read sets and errors. */
 export { checkDatabase, type CheckedDatabase } from "./check_database.ts";
+export { copySqliteFile, type HeldDatabase, holdDatabase } from "./database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
+export { type ExportSnapshot, openExport } from "./export.ts";
 export { decodeId, newId } from "./ids.ts";
 export { compareValues, encodeKey, keyAfter } from "./keys.ts";
 export { readSetTouches } from "./read_set.ts";

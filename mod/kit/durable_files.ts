@@ -49,3 +49,9 @@ export async function statIfThere(path: string): Promise<Deno.FileInfo | null> {
     throw error;
   }
 }
+
+/** Whether an error says that there is no room on the disk, or no more for this user. */
+export function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error) || !("code" in error)) return false;
+  return error.code === "ENOSPC" || error.code === "EDQUOT";
+}

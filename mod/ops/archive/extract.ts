@@ -1,7 +1,7 @@
 /** Unpacking an archive into a folder: all that was asked for, checked, or nothing. */
 import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 import { Checksums, compareSums } from "./checksums.ts";
@@ -145,8 +145,4 @@ function noRoom(name: string, cause?: unknown): ArchiveError {
     `There is no room on the disk to unpack "${name}" of the archive: free some, and try again`,
     { cause },
   );
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && (error as { readonly code?: unknown }).code === "ENOSPC";
 }

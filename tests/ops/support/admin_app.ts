@@ -1,13 +1,22 @@
 /** The admin endpoints on real accounts, called as functions, with what stands behind them in the test's hands. */
 import { Hono } from "hono";
+import { join } from "node:path";
 import { ServiceError } from "../../../mod/errors.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { type RestorePort } from "../../../mod/ops/admin/restore_routes.ts";
+import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
+import { Backups, type MakeBackup } from "../../../mod/ops/backups/backups.ts";
 import { adminRoutes, type AdminRoutesOptions } from "../../../mod/ops/routes.ts";
+import { emptyFolder } from "../../../mod/ops/spooled_body.ts";
 import { startTestAccounts, type TestAccounts } from "../../auth/support/test_accounts.ts";
 
 export interface AdminApp extends AsyncDisposable {
   readonly accounts: TestAccounts;
   readonly adminToken: string;
+  /** Folder of the backups. */
+  readonly backupsDir: string;
+  /** Folder of bodies that are being received. */
+  readonly incomingDir: string;
   readonly logged: { readonly level: string; readonly message: string; readonly fields: unknown }[];
   /** A request below `/api/admin`, in the name of the administrator unless it says otherwise. */
   request(
@@ -16,9 +25,22 @@ export interface AdminApp extends AsyncDisposable {
   ): Promise<Response>;
 }
 
-export type AdminAppOptions = Partial<Omit<AdminRoutesOptions, "verify" | "log">>;
+export interface AdminAppOptions {
+  readonly restart?: () => void;
+  readonly tables?: readonly Hono[];
+  readonly make?: MakeBackup;
+  readonly restores?: Partial<RestorePort>;
+}
 
-export async function startAdminApp(options: AdminAppOptions = {}): Promise<AdminApp> {
+/** What was not given is not to be called. */
+const unexpected = (name: string) => () => Promise.reject(new Error(`${name} was not expected`));
+
+export async function startAdminApp(
+  { restart, make = unexpected("a backup"), restores = {}, tables = [] }: AdminAppOptions = {},
+): Promise<AdminApp> {
+  const dataDir = await Deno.makeTempDir();
+  const [backupsDir, incomingDir] = [join(dataDir, "backups"), join(dataDir, "incoming")];
+  await emptyFolder(incomingDir);
   const accounts = await startTestAccounts();
   const logged: AdminApp["logged"] = [];
   const log: AdminRoutesOptions["log"] = (level, message, fields = {}) =>
@@ -32,9 +54,17 @@ export async function startAdminApp(options: AdminAppOptions = {}): Promise<Admi
         return verification.ok ? verification.identity : null;
       },
       impersonate: (call) => sessions.impersonate(call),
-      restart: null,
+      backups: new Backups({ folder: await BackupFolder.open(backupsDir), make, log }),
+      restores: {
+        stage: unexpected("staging"),
+        staged: () => Promise.resolve(null),
+        cancel: unexpected("cancelling"),
+        ...restores,
+      },
+      incomingDir,
+      tables,
+      restart: restart ?? null,
       log,
-      ...options,
     }),
   );
   app.notFound(() => failureResponse(new ServiceError("not_found"), log));
@@ -43,6 +73,8 @@ export async function startAdminApp(options: AdminAppOptions = {}): Promise<Admi
   return {
     accounts,
     adminToken,
+    backupsDir,
+    incomingDir,
     logged,
     async request(path, { bearer = adminToken, ...init } = {}) {
       const headers = new Headers(init.headers);
@@ -50,7 +82,10 @@ export async function startAdminApp(options: AdminAppOptions = {}): Promise<Admi
       if (bearer !== null) headers.set("Authorization", `Bearer ${bearer}`);
       return await app.request(`/api/admin${path}`, { ...init, headers });
     },
-    [Symbol.asyncDispose]: () => accounts[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await accounts[Symbol.asyncDispose]();
+      await Deno.remove(dataDir, { recursive: true });
+    },
   };
 }
 

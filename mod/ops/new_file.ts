@@ -1,0 +1,94 @@
+/**
+ * A file that appears under its name when it is whole, and never in the place of another. Until then it lies beside it under
+ * a hidden name, locked, so that whoever comes next knows what a process left behind that was killed.
+ */
+import { randomBytes } from "node:crypto";
+import { basename, dirname, join } from "node:path";
+import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
+import { BackupError } from "./backup_error.ts";
+
+const PARTIAL = /^\..+\.[0-9a-f]{12}\.syncline-partial$/;
+
+export class NewFile implements AsyncDisposable {
+  readonly #path: string;
+  readonly #partial: string;
+  readonly #file: Deno.FsFile;
+
+  private constructor({ path, partial, file }: {
+    readonly path: string;
+    readonly partial: string;
+    readonly file: Deno.FsFile;
+  }) {
+    this.#path = path;
+    this.#partial = partial;
+    this.#file = file;
+  }
+
+  /** Begins a file (mode 0600). Throws a `BackupError` when there is one already, or no folder to put it in. */
+  static async create(path: string): Promise<NewFile> {
+    await refuseExisting(path);
+    const folder = dirname(path);
+    try {
+      await removePartials(folder);
+      for (;;) {
+        const partial = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.syncline-partial`);
+        const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
+        await file.lock(true);
+        // Somebody who was tidying up may have been faster than the lock.
+        if (await statIfThere(partial) !== null) return new NewFile({ path, partial, file });
+        file.close();
+      }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new BackupError(`Cannot write "${path}": ${reason}`, { cause: error });
+    }
+  }
+
+  /** Takes its bytes; closing brings them to disk. */
+  get writable(): WritableStream<Uint8Array> {
+    return new WritableStream({
+      write: (bytes) => writeAll(this.#file, bytes),
+      close: () => this.#file.sync(),
+    });
+  }
+
+  /** Lets the file appear. Throws a `BackupError` when another has come to its place. */
+  async place(): Promise<void> {
+    try {
+      await Deno.link(this.#partial, this.#path);
+    } catch (error) {
+      // File systems without links: there is a moment in which another may come.
+      await refuseExisting(this.#path);
+      if (error instanceof Deno.errors.NotFound) throw error;
+      await Deno.rename(this.#partial, this.#path);
+    }
+    await removeIfThere(this.#partial);
+    await syncFolder(dirname(this.#path));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await removeIfThere(this.#partial);
+    this.#file.close();
+  }
+}
+
+async function refuseExisting(path: string): Promise<void> {
+  if (await statIfThere(path) === null) return;
+  throw new BackupError(`"${path}" is there already: choose another name, or move it away`);
+}
+
+async function removePartials(folder: string): Promise<void> {
+  for await (const { name } of Deno.readDir(folder)) {
+    if (!PARTIAL.test(name)) continue;
+    const path = join(folder, name);
+    try {
+      using file = await Deno.open(path, { write: true });
+      if (await file.tryLock(true)) await removeIfThere(path);
+    } catch (error) {
+      // Another user's, or gone.
+      if (!(error instanceof Deno.errors.PermissionDenied || error instanceof Deno.errors.NotFound)) {
+        throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+/** Backups: what is in them, while nobody writes and while somebody does, and what is left when they fail. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { checkDatabase, openExport, UnusableDatabaseError } from "../../mod/engine/mod.ts";
+import { extractArchive } from "../../mod/ops/archive/mod.ts";
+import { type BackupOptions, createBackup } from "../../mod/ops/backup.ts";
+import { BackupError } from "../../mod/ops/backup_error.ts";
+import { storedFiles } from "../../mod/ops/snapshot/stored_files.ts";
+import { WorkFolder } from "../../mod/ops/snapshot/work_folder.ts";
+import { newFileShape, tables } from "../../mod/storage/tables.ts";
+import { commit, ConstantWriter, DataFolder } from "./support/data_folders.ts";
+
+const BLOBS = ["ab", "cd"].map((digits) => digits.repeat(16));
+
+function optionsFor(folder: DataFolder, changes: Partial<BackupOptions> = {}): BackupOptions {
+  return {
+    dataDir: folder.path,
+    out: folder.at("out.tar.zst"),
+    withAux: false,
+    withFiles: false,
+    includeSecret: false,
+    ...changes,
+  };
+}
+
+/** A folder with two notes, two files, a blob that no document names, a thumbnail, a log and a secret. */
+async function filledFolder(): Promise<DataFolder> {
+  const folder = await DataFolder.make();
+  using writer = folder.openWriter();
+  for (const blob of BLOBS) {
+    await folder.putBlob(blob, new TextEncoder().encode(`contents of ${blob}`));
+    commit(writer, (tx) => tx.insert("_storage", { blob, size: 1 }));
+  }
+  await folder.putBlob("ef".repeat(16), new Uint8Array(10));
+  await Deno.mkdir(folder.at("storage/derived/ab"), { recursive: true });
+  await Deno.writeTextFile(folder.at("storage/derived/ab/thumb"), "derived");
+  commit(writer, (tx) => tx.insert("notes", { text: "one" }));
+  commit(writer, (tx) => tx.insert("notes", { text: "two" }));
+  using log = new DatabaseSync(folder.at("logs.db"));
+  log.exec("PRAGMA journal_mode = WAL; CREATE TABLE lines (text); INSERT INTO lines VALUES ('started')");
+  await Deno.writeTextFile(folder.at("auth_secret.key"), "secret");
+  return folder;
+}
+
+function documents(database: string, table: string): Record<string, unknown>[] {
+  using snapshot = openExport(database);
+  return [...snapshot.documents(table)].map((text) => JSON.parse(text));
+}
+
+async function unpack(archive: string, folder: string): Promise<void> {
+  await extractArchive((await Deno.open(archive)).readable, folder);
+}
+
+Deno.test("[BK10] a backup holds the database, and what else was asked for", async () => {
+  await using folder = await filledFolder();
+  const before = await folder.names();
+  const plain = await createBackup(optionsFor(folder));
+  assert.deepEqual([plain.parts, plain.ts, plain.missingFiles], [["database"], 4, 0]);
+  assert.equal(plain.bytes, (await Deno.stat(plain.path)).size);
+  assert.equal((await Deno.stat(plain.path)).mode! & 0o777, 0o600);
+  await unpack(plain.path, folder.at("plain"));
+  assert.equal(checkDatabase(folder.at("plain/data.db")).ts, 4);
+  assert.deepEqual(documents(folder.at("plain/data.db"), "notes").map(({ text }) => text), ["one", "two"]);
+  await Deno.remove(folder.at("plain"), { recursive: true });
+
+  const all = await createBackup(optionsFor(folder, {
+    out: folder.at("all.tar.zst"),
+    withAux: true,
+    withFiles: true,
+    includeSecret: true,
+  }));
+  assert.deepEqual([...all.parts].sort(), ["database", "files", "log", "secret"]);
+  await unpack(all.path, folder.at("all"));
+  assert.equal(await Deno.readTextFile(folder.at("all/auth_secret.key")), "secret");
+  using log = new DatabaseSync(folder.at("all/logs.db"));
+  assert.equal(log.prepare("SELECT text FROM lines").get()?.text, "started");
+  for (const blob of BLOBS) {
+    const path = folder.at("all/storage", blob.slice(0, 2), blob);
+    assert.equal(await Deno.readTextFile(path), `contents of ${blob}`);
+  }
+  // No file that no document names, no thumbnails.
+  const shards = await Array.fromAsync(Deno.readDir(folder.at("all/storage")), ({ name }) => name);
+  assert.deepEqual(shards.sort(), ["ab", "cd"]);
+  await Deno.remove(folder.at("all"), { recursive: true });
+  assert.deepEqual(await folder.names(), [...before, "all.tar.zst", "out.tar.zst"].sort());
+  const storage = await Array.fromAsync(Deno.readDir(folder.at("storage")), ({ name }) => name);
+  assert.deepEqual(storage.sort(), ["ab", "cd", "derived", "ef"]);
+});
+
+Deno.test("[BK11] [BK12] backups under a constant writer hold one state each, with every file that it names", async () => {
+  await using folder = await DataFolder.make();
+  using _first = folder.openWriter();
+  await using writer = await ConstantWriter.start(folder.path);
+  const ts: number[] = [];
+  for (let round = 0; round < 8; round++) {
+    const out = folder.at(`${round}.tar.zst`);
+    const summary = await createBackup(optionsFor(folder, { out, withFiles: true }));
+    ts.push(summary.ts);
+    const unpacked = folder.at(`unpacked-${round}`);
+    await unpack(out, unpacked);
+    // SQLite's integrity check among others.
+    assert.equal(checkDatabase(join(unpacked, "data.db")).ts, summary.ts);
+    const amounts = documents(join(unpacked, "data.db"), "accounts").map(({ amount }) => Number(amount));
+    assert.equal(amounts.reduce((sum, amount) => sum + amount), 20 * 1000);
+    assert.equal(summary.missingFiles, 0);
+    for (const { blob } of documents(join(unpacked, "data.db"), "_storage")) {
+      const path = join(unpacked, "storage", String(blob).slice(0, 2), String(blob));
+      assert.equal(await Deno.readTextFile(path), blob);
+    }
+  }
+  const commits = await writer.commits();
+  assert.ok(commits > 200, `the writer made only ${commits} commits`);
+  assert.ok(ts.every((at, round) => round === 0 || at > ts[round - 1]!), `the states were ${ts}`);
+});
+
+Deno.test("[BK12] files that are not in the folder are counted, and the backup is made", async () => {
+  await using folder = await filledFolder();
+  await Deno.remove(folder.at("storage", "ab", BLOBS[0]!));
+  const summary = await createBackup(optionsFor(folder, { withFiles: true }));
+  assert.equal(summary.missingFiles, 1);
+  await Deno.remove(folder.at("storage"), { recursive: true });
+  const out = folder.at("bucket.tar.zst");
+  assert.equal((await createBackup(optionsFor(folder, { out, withFiles: true }))).missingFiles, 2);
+  assert.ok(!(await folder.names()).includes("storage"));
+});
+
+Deno.test("[BK12] the table and the layout that backups read are those of the storage", () => {
+  assert.ok(storedFiles.table in tables);
+  assert.ok(storedFiles.field in newFileShape);
+});
+
+Deno.test("[BK13] a backup never takes the place of a file, and says what is missing", async () => {
+  await using folder = await filledFolder();
+  await Deno.writeTextFile(folder.at("out.tar.zst"), "mine");
+  const before = await folder.names();
+  const fails = async (changes: Partial<BackupOptions>, says: RegExp) => {
+    await assert.rejects(createBackup(optionsFor(folder, changes)), (error) => {
+      assert.ok(error instanceof BackupError || error instanceof UnusableDatabaseError, String(error));
+      assert.match(error.message, says);
+      return true;
+    });
+  };
+  const out = folder.at("new.tar.zst");
+  await fails({}, /out\.tar\.zst" is there already/);
+  assert.equal(await Deno.readTextFile(folder.at("out.tar.zst")), "mine");
+  await fails({ out: folder.at("nowhere/new.tar.zst") }, /Cannot write/);
+  await fails({ out, dataDir: folder.at("nowhere") }, /There is no data folder/);
+  await fails({ out, dataDir: folder.at("storage") }, /There is no database/);
+  await Deno.remove(folder.at("auth_secret.key"));
+  await fails({ out, includeSecret: true }, /There is no auth_secret\.key/);
+  await Deno.writeTextFile(folder.at("storage/data.db"), "");
+  await fails({ out, dataDir: folder.at("storage") }, /no writer has opened it yet/);
+  await Deno.writeTextFile(folder.at("storage/data.db"), "no database at all, but text".repeat(100));
+  await fails({ out, dataDir: folder.at("storage") }, /not a database/);
+  await Deno.remove(folder.at("storage/data.db"));
+  assert.deepEqual(await folder.names(), before.filter((name) => name !== "auth_secret.key"));
+});
+
+Deno.test("[BK14] two backups of one folder at once are made one after the other", async () => {
+  await using folder = await filledFolder();
+  const outs = ["a", "b", "c"].map((name) => folder.at(`${name}.tar.zst`));
+  const summaries = await Promise.all(
+    outs.map((out) => createBackup(optionsFor(folder, { out, withFiles: true }))),
+  );
+  assert.deepEqual(summaries.map(({ ts, missingFiles }) => [ts, missingFiles]), Array(3).fill([4, 0]));
+});
+
+Deno.test("[BK15] what a killed backup left behind goes with the next one, or when a server starts", async () => {
+  await using folder = await filledFolder();
+  const leave = async () => {
+    await Deno.mkdir(folder.at("backup-work"));
+    await Deno.writeTextFile(folder.at("backup-work/1.db"), "half a copy");
+    await Deno.mkdir(folder.at("storage/backup-work/all/ab"), { recursive: true });
+    await Deno.writeTextFile(folder.at(".out.tar.zst.0123456789ab.syncline-partial"), "half");
+  };
+  const whole = await folder.names();
+  await leave();
+  await createBackup(optionsFor(folder));
+  assert.deepEqual(await folder.names(), [...whole, "out.tar.zst"].sort());
+  await leave();
+  await WorkFolder.removeAbandoned(folder.path);
+  assert.ok(!(await folder.names()).includes("backup-work"));
+
+  // One under way is left alone.
+  await using work = await WorkFolder.take(folder.path);
+  await WorkFolder.removeAbandoned(folder.path);
+  assert.ok((await Deno.stat(work.databases)).isDirectory);
+});
