@@ -1,7 +1,7 @@
 /** The body of a request in a temporary file, for bodies that have to be there as a whole and are too large for the memory. */
 import { statfs } from "node:fs/promises";
 import { ServiceError } from "../errors.ts";
-import { removeIfThere, writeAll } from "../kit/durable_files.ts";
+import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
 import { opsLimits } from "../limits.ts";
 
 export interface SpoolOptions {
@@ -13,6 +13,12 @@ export interface SpoolOptions {
   readonly stallMs: number;
   /** Free bytes of the disk on which a file is. */
   readonly room?: (path: string) => Promise<number>;
+}
+
+/** Makes a folder for such files (mode 0700); what a killed server left there goes. */
+export async function emptyFolder(path: string): Promise<void> {
+  await removeIfThere(path);
+  await Deno.mkdir(path, { recursive: true, mode: 0o700 });
 }
 
 /** Removes the file when it is disposed of. */
@@ -86,8 +92,4 @@ async function* chunksOf(
 async function roomOf(path: string): Promise<number> {
   const { bavail, bsize } = await statfs(path);
   return bavail * bsize;
-}
-
-function isDiskFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
 }

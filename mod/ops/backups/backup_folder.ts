@@ -1,0 +1,151 @@
+/** The folder of the backups that administrators made: what is in it, and each of them as a file. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
+import { ArchiveError, type ArchiveManifest, readManifest } from "../archive/mod.ts";
+
+/** What a backup's manifest says of it. */
+export interface StoredBackup {
+  readonly name: string;
+  /** Bytes of the file. */
+  readonly size: number;
+  /** ISO 8601, in UTC. */
+  readonly createdAt: string;
+  /** Timestamp of the newest commit in it. */
+  readonly ts: number;
+  readonly parts: ArchiveManifest["parts"];
+}
+
+/** A file that lies there and cannot be read as a backup. */
+export interface DamagedBackup {
+  readonly name: string;
+  readonly size: number;
+  /** When the file was last written: ISO 8601, in UTC. */
+  readonly createdAt: string;
+  readonly error: string;
+}
+
+/** A file whose beginning was read. */
+interface KnownFile {
+  /** Another one when the file has changed. */
+  readonly version: string;
+  readonly backup: StoredBackup | DamagedBackup;
+}
+
+/** Names that stand for nothing but a file of this folder. */
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.tar\.zst$/;
+
+/** What a backup that was not finished is called: names of this folder's own, with a dot in front. */
+const UNFINISHED = /^\.backup-\d{8}T\d{6}Z-/;
+
+export class BackupFolder {
+  readonly path: string;
+  /** By name, as long as the file stays the same. Filled by `list`, which also drops what is gone. */
+  #known: ReadonlyMap<string, KnownFile> = new Map();
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /**
+   * The folder, created when it is missing (mode 0700), without what a killed server left unfinished. Only the server that
+   * holds the data folder may open it.
+   */
+  static async open(path: string): Promise<BackupFolder> {
+    await Deno.mkdir(path, { recursive: true, mode: 0o700 });
+    for await (const { name } of Deno.readDir(path)) {
+      if (UNFINISHED.test(name)) await removeIfThere(join(path, name));
+    }
+    return new BackupFolder(path);
+  }
+
+  /** A name for a backup made now. */
+  newName(now: Date): string {
+    const time = now.toISOString().replaceAll(/[-:]|\.\d+/g, "");
+    return `backup-${time}-${randomBytes(4).toString("hex")}.tar.zst`;
+  }
+
+  /** Path of a backup that may be there; `null` for names that none can have. */
+  pathOf(name: string): string | null {
+    return NAME.test(name) ? join(this.path, name) : null;
+  }
+
+  /** All of them, newest first. Of each only the beginning is read, once as long as the file does not change. */
+  async list(): Promise<(StoredBackup | DamagedBackup)[]> {
+    const found = new Map<string, KnownFile>();
+    for await (const { name, isFile } of Deno.readDir(this.path)) {
+      if (!isFile || !NAME.test(name)) continue;
+      const facts = await this.#factsOf(name);
+      if (facts !== null) found.set(name, facts);
+    }
+    this.#known = found;
+    return [...found.values()].map(({ backup }) => backup).sort(newestFirst);
+  }
+
+  /** One of them; `null` when it is not there. */
+  async find(name: string): Promise<StoredBackup | DamagedBackup | null> {
+    if (!NAME.test(name)) return null;
+    return (await this.#factsOf(name))?.backup ?? null;
+  }
+
+  /** Opens one of them for reading; `null` when it is not there. */
+  async read(name: string): Promise<{ readonly file: Deno.FsFile; readonly size: number } | null> {
+    const path = this.pathOf(name);
+    const info = path === null ? null : await lstatIfThere(path);
+    const file = path === null || !info?.isFile ? null : await openIfThere(path);
+    return file === null ? null : { file, size: (await file.stat()).size };
+  }
+
+  /** Removes one of them. Returns whether it was there. */
+  async remove(name: string): Promise<boolean> {
+    const path = this.pathOf(name);
+    const info = path === null ? null : await lstatIfThere(path);
+    if (path === null || !info?.isFile) return false;
+    await removeIfThere(path);
+    await syncFolder(this.path);
+    return true;
+  }
+
+  /** `null` when the file is gone. */
+  async #factsOf(name: string): Promise<KnownFile | null> {
+    const path = join(this.path, name);
+    const info = await lstatIfThere(path);
+    if (!info?.isFile) return null;
+    const version = `${info.mtime?.getTime()} ${info.size}`;
+    const known = this.#known.get(name);
+    if (known?.version === version) return known;
+    const file = await openIfThere(path);
+    if (file === null) return null;
+    const common = { name, size: info.size };
+    try {
+      const { createdAt, ts, parts } = await readManifest(file.readable);
+      return { version, backup: { ...common, createdAt, ts, parts } };
+    } catch (error) {
+      if (!(error instanceof ArchiveError)) throw error;
+      const createdAt = (info.mtime ?? new Date(0)).toISOString();
+      return { version, backup: { ...common, createdAt, error: error.message } };
+    }
+  }
+}
+
+function newestFirst(a: StoredBackup | DamagedBackup, b: StoredBackup | DamagedBackup): number {
+  return Date.parse(b.createdAt) - Date.parse(a.createdAt) || (a.name < b.name ? 1 : -1);
+}
+
+async function openIfThere(path: string): Promise<Deno.FsFile | null> {
+  try {
+    return await Deno.open(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
+
+async function lstatIfThere(path: string): Promise<Deno.FileInfo | null> {
+  try {
+    return await Deno.lstat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}
