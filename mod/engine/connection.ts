@@ -11,7 +11,10 @@ export const FORMAT_VERSION = 1;
 /** A row as the binding gives it: values in the order of the columns. */
 export type Row = readonly unknown[];
 
-/** A prepared statement. Rows are arrays. */
+/**
+ * A prepared statement. Rows are arrays. The binding's `iterate` is left out: at a damaged page it ends as if all had been
+ * read.
+ */
 export interface Statement {
   get(...parameters: SQLInputValue[]): Row | undefined;
   all(...parameters: SQLInputValue[]): Row[];
@@ -130,7 +133,7 @@ function first(db: DatabaseSync, sql: string): unknown[] {
 }
 
 /** Says what an operator can do about a damaged or foreign file; other errors stay as they are. */
-function inPlainWords(cause: unknown, path: string): unknown {
+export function inPlainWords(cause: unknown, path: string): unknown {
   if (!(cause instanceof Error) || cause instanceof EngineError) return cause;
   const code = sqliteCode(cause);
   const foreign = code === SQLITE_NOTADB || cause.message.includes("file is not a database");

@@ -1,9 +1,7 @@
 /** Which tables a function may use, and the errors for those it may not. */
 import type { SchemaDefinition, TableDefinition } from "../../engine/types.ts";
+import { readableSystemTables } from "../readable_system_tables.ts";
 import type { Frame } from "./call.ts";
-
-/** Tables of the service that app code may read. It may write none of them. */
-const readableSystemTables: ReadonlySet<string> = new Set(["_users", "_scheduled_functions"]);
 
 const NO_SCHEMA =
   "The app has no tables: add a schema.ts that says `export default defineSchema({ messages: defineTable({ body: z.string() }) })`";

@@ -1,0 +1,17 @@
+/** Why an export cannot be made. */
+
+/**
+ * An export that is refused or that failed, in words for whoever asked for it:
+ * - `unknown_table`: there is no such table to export;
+ * - `not_csv`: the documents do not fit into CSV;
+ * - `failed`: files could not be written.
+ */
+export class ExportError extends Error {
+  override readonly name = "ExportError";
+  readonly code: "unknown_table" | "not_csv" | "failed";
+
+  constructor(code: ExportError["code"], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Tables as files in a folder, all from one snapshot. Each file is written and brought to disk under a hidden name; all get
+ * their names at the end. An export that fails leaves nothing; one that is killed leaves hidden files at most.
+ */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type ExportSnapshot, openExport } from "../../engine/mod.ts";
+import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { ExportError } from "./export_error.ts";
+import { appTables, namedTables } from "./exported_tables.ts";
+import { type ExportFormat, exportFormats } from "./formats.ts";
+import { pause } from "./pause.ts";
+import { exportPieces } from "./pieces.ts";
+
+export interface ExportFilesOptions {
+  readonly databasePath: string;
+  /** `null`: all tables of the app. */
+  readonly tables: readonly string[] | null;
+  readonly format: ExportFormat;
+  /** A folder that is empty or not there yet. */
+  readonly folder: string;
+  /** Stops the export, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ExportSummary {
+  /** Newest commit in the snapshot. */
+  readonly ts: number;
+  readonly tables: readonly ExportedTable[];
+}
+
+export interface ExportedTable {
+  readonly name: string;
+  /** Name of its file in the folder. */
+  readonly file: string;
+  readonly documents: number;
+}
+
+/** Throws an `ExportError` for unknown tables, folders with something in them, documents that do not fit into CSV, and full disks. */
+export async function exportFiles(options: ExportFilesOptions): Promise<ExportSummary> {
+  const { databasePath, tables, folder } = options;
+  using snapshot = openExport(databasePath);
+  const names = tables === null ? appTables(snapshot) : namedTables(snapshot, tables);
+  if (names.length === 0) {
+    throw new ExportError("failed", "There is nothing to export: the app has no tables");
+  }
+  const isNew = await onDisk(folder, prepareFolder(folder));
+  const written: string[] = [];
+  try {
+    return { ts: snapshot.ts, tables: await writeTables(snapshot, { ...options, names, written }) };
+  } catch (error) {
+    for (const path of isNew ? [folder] : written) await removeIfThere(path).catch(() => {});
+    throw error;
+  }
+}
+
+/** Makes the folder, or sees that it is empty. Gives whether it was made. */
+async function prepareFolder(folder: string): Promise<boolean> {
+  const known = await statIfThere(folder);
+  if (known === null) {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    return true;
+  }
+  if (!known.isDirectory) {
+    throw new ExportError(
+      "failed",
+      `Cannot export to "${folder}": it is a file; name a folder that is new or empty`,
+    );
+  }
+  for await (const entry of Deno.readDir(folder)) {
+    throw new ExportError(
+      "failed",
+      `Cannot export to "${folder}": it is not empty, there is "${entry.name}"; name a folder that is new or empty`,
+    );
+  }
+  return false;
+}
+
+interface Writing extends ExportFilesOptions {
+  readonly names: readonly string[];
+  /** Every path that was made, for whoever has to remove them. */
+  readonly written: string[];
+}
+
+async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<ExportedTable[]> {
+  const { names, folder, format, written } = writing;
+  const files: (ExportedTable & { readonly hidden: string })[] = [];
+  for (const name of names) {
+    const file = `${name}.${exportFormats[format].extension}`;
+    const hidden = join(folder, `.${file}.${randomBytes(6).toString("hex")}`);
+    files.push({
+      name,
+      file,
+      hidden,
+      documents: await writeTable(snapshot, { ...writing, table: name, path: hidden }),
+    });
+  }
+  for (const { file, hidden } of files) {
+    const path = join(folder, file);
+    // On a file system that does not tell upper from lower case, two tables may ask for the same name.
+    if (await statIfThere(path) !== null) {
+      throw new ExportError(
+        "failed",
+        `Cannot write "${path}": there is such a file already; export the tables one by one`,
+      );
+    }
+    await onDisk(path, Deno.rename(hidden, path));
+    written.push(path);
+  }
+  await onDisk(folder, syncFolder(folder));
+  return files.map(({ name, file, documents }) => ({ name, file, documents }));
+}
+
+/** Writes one file and brings it to disk. Gives the number of documents. */
+async function writeTable(
+  snapshot: ExportSnapshot,
+  { table, path, format, signal, written }: Writing & { readonly table: string; readonly path: string },
+): Promise<number> {
+  const encoder = new TextEncoder();
+  let documents = 0;
+  using file = await onDisk(path, Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
+  written.push(path);
+  for (const piece of exportPieces(snapshot, { table, format })) {
+    documents += piece.documents;
+    if (piece.text === "") await pause();
+    else await onDisk(path, writeAll(file, encoder.encode(piece.text)));
+    signal?.throwIfAborted();
+  }
+  await onDisk(path, file.sync());
+  return documents;
+}
+
+/** What the operating system refuses, in words that name the file. */
+async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (cause instanceof ExportError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ExportError("failed", `Cannot write "${path}": ${reason}`, { cause });
+  }
+}

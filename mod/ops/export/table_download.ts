@@ -1,0 +1,110 @@
+/**
+ * One table on its way to a client: a stream that reads from a snapshot of its own as fast as the client takes it, and
+ * lets the process do other work before each piece. The snapshot ends with the stream, when the client goes away, and when
+ * it takes nothing for too long, because writers pay for an old snapshot with a log that grows.
+ */
+import { type ExportSnapshot, openExport } from "../../engine/mod.ts";
+import { namedTables } from "./exported_tables.ts";
+import type { ExportFormat } from "./formats.ts";
+import { pause } from "./pause.ts";
+import { type ExportPiece, exportPieces } from "./pieces.ts";
+
+export interface TableDownloadOptions {
+  readonly databasePath: string;
+  readonly table: string;
+  readonly format: ExportFormat;
+  /** The client may take nothing for this long, and may take this long for all. */
+  readonly stallMs: number;
+  readonly msMax: number;
+  /** Called once when the snapshot has ended, with the reason when something went wrong. */
+  readonly onEnd: (error: unknown) => void;
+}
+
+export class TableDownload implements UnderlyingByteSource {
+  readonly type = "bytes";
+  readonly #options: TableDownloadOptions;
+  readonly #snapshot: ExportSnapshot;
+  readonly #pieces: Generator<ExportPiece, void, void>;
+  readonly #encoder = new TextEncoder();
+  readonly #lastMoment: number;
+  #first: IteratorResult<ExportPiece, void> | null = null;
+  #stall: ReturnType<typeof setTimeout> | undefined;
+  #open = true;
+
+  /** Opens the snapshot. Throws an `ExportError` for an unknown table, without a call of `onEnd`. */
+  constructor(options: TableDownloadOptions) {
+    this.#options = options;
+    this.#lastMoment = performance.now() + options.msMax;
+    this.#snapshot = openExport(options.databasePath);
+    try {
+      namedTables(this.#snapshot, [options.table]);
+    } catch (error) {
+      this.#snapshot[Symbol.dispose]();
+      throw error;
+    }
+    this.#pieces = exportPieces(this.#snapshot, options);
+  }
+
+  /** Reads up to the first text: whatever the table does not fit is known then. Rejects with it, or when the signal says so. */
+  async prepare(signal: AbortSignal): Promise<void> {
+    try {
+      do {
+        await pause();
+        signal.throwIfAborted();
+        this.#first = this.#pieces.next();
+      } while (this.#first.done !== true && this.#first.value.text === "");
+    } catch (error) {
+      this.#end(null);
+      throw error;
+    }
+  }
+
+  /** Arms the clock for a client that never begins to read. */
+  start(controller: ReadableByteStreamController): void {
+    this.#awaitClient(controller);
+  }
+
+  async pull(controller: ReadableByteStreamController): Promise<void> {
+    clearTimeout(this.#stall);
+    await pause();
+    if (!this.#open) return;
+    try {
+      const { done, value } = this.#first ?? this.#pieces.next();
+      this.#first = null;
+      if (done === true) {
+        this.#end(null);
+        controller.close();
+        // A pending read of a byte stream ends only with an answer to it.
+        controller.byobRequest?.respond(0);
+        return;
+      }
+      if (performance.now() > this.#lastMoment) throw new Error("The export took too long");
+      controller.enqueue(this.#encoder.encode(value.text));
+      this.#awaitClient(controller);
+    } catch (error) {
+      this.#end(error);
+      throw error;
+    }
+  }
+
+  cancel(): void {
+    this.#end(null);
+  }
+
+  #awaitClient(controller: ReadableByteStreamController): void {
+    this.#stall = setTimeout(() => {
+      const error = new Error("The client took nothing of the export for too long");
+      this.#end(error);
+      controller.error(error);
+    }, this.#options.stallMs);
+  }
+
+  #end(error: unknown): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearTimeout(this.#stall);
+    this.#pieces.return();
+    this.#snapshot[Symbol.dispose]();
+    this.#options.onEnd(error);
+  }
+}

@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { ExportError, exportFiles } from "../../../mod/ops/export/mod.ts";
+import { anyTable, TestDatabase } from "../../engine/support.ts";
+
+/** A folder for exports beside a database with tables of the app and of the service; removed at the end of the block. */
+class Place implements Disposable {
+  readonly folder = Deno.makeTempDirSync({ prefix: "syncline-export-" });
+  readonly database = new TestDatabase({
+    notes: anyTable(),
+    tags: anyTable(),
+    _users: anyTable(),
+    _scheduled_functions: anyTable(),
+    _passwords: anyTable(),
+    _refresh_tokens: anyTable(),
+    _codes: anyTable(),
+    _sessions: anyTable(),
+  });
+
+  constructor() {
+    this.database.commit((tx) => tx.insert("notes", { body: "one" }));
+    this.database.commit((tx) => tx.insert("notes", { body: "two" }));
+    this.database.commit((tx) => tx.insert("_users", { email: "a@example.com" }));
+    this.database.commit((tx) => tx.insert("_passwords", { hash: "secret" }));
+  }
+
+  get out(): string {
+    return `${this.folder}/out`;
+  }
+
+  export(options: Partial<Parameters<typeof exportFiles>[0]> = {}): ReturnType<typeof exportFiles> {
+    return exportFiles({
+      databasePath: this.database.path,
+      tables: null,
+      format: "jsonl",
+      folder: this.out,
+      ...options,
+    });
+  }
+
+  /** Names of what lies in the folder for exports, at any depth. */
+  left(folder = this.folder): string[] {
+    return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+      isDirectory ? [name, ...this.left(`${folder}/${name}`)] : [name]
+    ).sort();
+  }
+
+  [Symbol.dispose](): void {
+    this.database[Symbol.dispose]();
+    Deno.removeSync(this.folder, { recursive: true });
+  }
+}
+
+Deno.test("[EX6] [EX7] all tables of the app, and no others, go to a new folder that only its owner reads", async () => {
+  using place = new Place();
+  const summary = await place.export();
+  assert.deepEqual(summary, {
+    ts: 4,
+    tables: [
+      { name: "notes", file: "notes.jsonl", documents: 2 },
+      { name: "tags", file: "tags.jsonl", documents: 0 },
+    ],
+  });
+  assert.deepEqual(place.left(), ["notes.jsonl", "out", "tags.jsonl"]);
+  assert.match(await Deno.readTextFile(`${place.out}/notes.jsonl`), /^\{.*"one"\}\n\{.*"two"\}\n$/);
+  assert.equal((await Deno.stat(`${place.out}/notes.jsonl`)).mode! & 0o777, 0o600);
+  assert.equal((await Deno.stat(place.out)).mode! & 0o777, 0o700);
+});
+
+Deno.test("[EX6] what app code may read of the service is exported when it is named", async () => {
+  using place = new Place();
+  const { tables } = await place.export({ tables: ["_users", "notes", "_users"], format: "csv" });
+  assert.deepEqual(tables.map(({ file, documents }) => [file, documents]), [["_users.csv", 1], [
+    "notes.csv",
+    2,
+  ]]);
+  assert.match(await Deno.readTextFile(`${place.out}/_users.csv`), /,a@example\.com\r\n$/);
+});
+
+for (
+  const table of [
+    "absent",
+    "_passwords",
+    "_refresh_tokens",
+    "_codes",
+    "_sessions",
+    "syncline_state",
+    "d1",
+    "",
+  ]
+) {
+  Deno.test(`[EX6] table "${table}" is unknown, and the error lists those there are`, async () => {
+    using place = new Place();
+    await assert.rejects(place.export({ tables: ["notes", table] }), (error) => {
+      assert.ok(error instanceof ExportError);
+      assert.equal(error.code, "unknown_table");
+      assert.equal(
+        error.message,
+        `There is no table "${table}" to export; the tables are notes, tags, _scheduled_functions, _users`,
+      );
+      return true;
+    });
+    assert.deepEqual(place.left(), []);
+  });
+}
+
+Deno.test("[EX7] a folder with something in it is refused and stays as it is; an empty one is taken", async () => {
+  using place = new Place();
+  await Deno.mkdir(place.out);
+  await place.export();
+  const before = await Deno.readTextFile(`${place.out}/notes.jsonl`);
+  place.database.commit((tx) => tx.insert("notes", { body: "three" }));
+  await assert.rejects(place.export(), /is not empty, there is ".*"; name a folder that is new or empty/);
+  assert.equal(await Deno.readTextFile(`${place.out}/notes.jsonl`), before);
+  await assert.rejects(place.export({ folder: `${place.out}/notes.jsonl` }), /it is a file/);
+  await assert.rejects(
+    place.export({ folder: `${place.out}/notes.jsonl/below` }),
+    (error) => error instanceof ExportError && error.message.startsWith('Cannot write "'),
+  );
+});
+
+Deno.test("[EX7] an export that fails in its second table leaves nothing, and an empty folder stays", async () => {
+  using place = new Place();
+  place.database.commit((tx) => tx.insert("tags", { name: "\ud800" }));
+  await assert.rejects(place.export({ format: "csv" }), /Cannot write table "tags" as CSV/);
+  assert.deepEqual(place.left(), []);
+  await Deno.mkdir(place.out);
+  await assert.rejects(place.export({ format: "csv" }), /Cannot write table "tags" as CSV/);
+  assert.deepEqual(place.left(), ["out"]);
+});
+
+Deno.test("[EX7] an export that is stopped leaves nothing", async () => {
+  using place = new Place();
+  const stop = new AbortController();
+  stop.abort(new Error("stopped"));
+  await assert.rejects(place.export({ signal: stop.signal }), /stopped/);
+  assert.deepEqual(place.left(), []);
+});
+
+Deno.test("an app without tables has nothing to export", async () => {
+  using place = new Place();
+  using empty = new TestDatabase({ _users: anyTable() });
+  await assert.rejects(place.export({ databasePath: empty.path }), /nothing to export/);
+  assert.deepEqual(place.left(), []);
+});
+
+Deno.test("[EX7] a damaged database is told from a failed export, and leaves nothing", async () => {
+  using place = new Place();
+  place.database.commit((tx) => {
+    for (let n = 0; n < 1_000; n++) tx.insert("tags", { body: "x".repeat(1000) });
+  });
+  const copy = `${place.folder}/copy.db`;
+  using file = new DatabaseSync(place.database.path);
+  file.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  const bytes = await Deno.readFile(place.database.path);
+  bytes.fill(0xee, bytes.length / 2);
+  await Deno.writeFile(copy, bytes);
+  await assert.rejects(place.export({ databasePath: copy }), /copy\.db": the database is damaged/);
+  assert.deepEqual(place.left().filter((name) => !name.startsWith("copy.db")), []);
+});

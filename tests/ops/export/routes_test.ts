@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
+import { DatabaseSync } from "node:sqlite";
+import { Hono } from "hono";
+import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/export/mod.ts";
+import { opsLimits } from "../../../mod/limits.ts";
+import { anyTable, TestDatabase } from "../../engine/support.ts";
+
+interface Served {
+  readonly database: TestDatabase;
+  readonly get: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Lines of the log. */
+  readonly logged: string[];
+  /** Resolves with the first of them. */
+  readonly told: Promise<void>;
+}
+
+/** The routes on a database with a table of so many documents of 1,000 characters. */
+function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Served & Disposable {
+  const database = new TestDatabase({
+    items: anyTable(),
+    odd: anyTable(),
+    _users: anyTable(),
+    _codes: anyTable(),
+  });
+  database.commit((tx) => {
+    for (let n = 0; n < documents; n++) tx.insert("items", { n, body: "x".repeat(1000) });
+    tx.insert("odd", { half: "\udfff" });
+    tx.insert("_users", { email: "a@example.com" });
+  });
+  const logged: string[] = [];
+  const told = Promise.withResolvers<void>();
+  const log = (_level: string, message: string, fields?: Record<string, unknown>) => {
+    logged.push(`${message} ${fields?.error}`);
+    told.resolve();
+  };
+  const app = new Hono();
+  app.onError((error) => failureResponse(error, log));
+  app.notFound(() => new Response("elsewhere", { status: 404 }));
+  app.route("/api/admin", exportRoutes({ databasePath: database.path, log, ...(limits && { limits }) }));
+  return {
+    database,
+    logged,
+    told: told.promise,
+    get: async (path, init) => await app.request(`/api/admin/export/${path}`, init),
+    [Symbol.dispose]: () => database[Symbol.dispose](),
+  };
+}
+
+/** Whether a connection has an old snapshot: then the log cannot be copied whole. */
+function hasReaders(database: TestDatabase): boolean {
+  database.commit((tx) => tx.insert("items", { n: -1 }));
+  using file = openSqlite(database.path);
+  const row = file.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number };
+  return row.busy !== 0;
+}
+
+function openSqlite(path: string): Disposable & { prepare: DatabaseSync["prepare"] } {
+  const file = new DatabaseSync(path, { timeout: 0 });
+  return { prepare: (sql) => file.prepare(sql), [Symbol.dispose]: () => file.close() };
+}
+
+const FEW = { exportsAtOnceMax: 2, exportStallMs: 60_000, exportMsMax: 60_000 };
+
+Deno.test("[EX10] a table is downloaded as JSONL or CSV, under its name and never cached", async () => {
+  using served = serve(3);
+  for (
+    const [query, type, file, lines] of [
+      ["items", "application/x-ndjson; charset=utf-8", "items.jsonl", 3],
+      ["items?format=jsonl", "application/x-ndjson; charset=utf-8", "items.jsonl", 3],
+      ["items?format=csv", "text/csv; charset=utf-8; header=present", "items.csv", 4],
+      ["_users?format=csv", "text/csv; charset=utf-8; header=present", "_users.csv", 2],
+    ] as const
+  ) {
+    const response = await served.get(query);
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-type"), type);
+    assert.equal(response.headers.get("content-disposition"), `attachment; filename="${file}"`);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    assert.equal((await response.text()).trimEnd().split("\n").length, lines);
+  }
+  assert.equal(hasReaders(served.database), false);
+});
+
+Deno.test("[EX11] unknown and secret tables are not found, other formats and what is no CSV are bad requests", async () => {
+  using served = serve(1);
+  for (
+    const [path, status, code, message] of [
+      ["absent", 404, "not_found", /There is no table "absent" to export; the tables are items, odd, _users/],
+      ["_codes", 404, "not_found", /There is no table "_codes"/],
+      ["items%2F..%2Fx", 404, "not_found", /There is no table "items\/..\/x"/],
+      ["items?format=xml", 400, "bad_request", /no export format "xml": use jsonl or csv/],
+      ["items?format=constructor", 400, "bad_request", /no export format/],
+      ["items?format=", 400, "bad_request", /no export format/],
+      ["odd?format=csv", 400, "bad_request", /Cannot write table "odd" as CSV.*jsonl/],
+    ] as const
+  ) {
+    const response = await served.get(path);
+    const body = await response.json();
+    assert.equal(response.status, status, path);
+    assert.equal(body.errorData.code, code);
+    assert.match(body.errorMessage, message);
+  }
+  assert.deepEqual(served.logged, []);
+  assert.equal(hasReaders(served.database), false);
+});
+
+Deno.test("[EX12] one export more than a few is refused until one has ended, by its end or because its client is gone", async () => {
+  using served = serve(2_000, FEW);
+  const first = await served.get("items");
+  const second = await served.get("items?format=csv");
+  const reader = first.body!.getReader();
+  assert.ok(((await reader.read()).value?.length ?? 0) > 0);
+  const refused = await served.get("items");
+  assert.equal(refused.status, 503);
+  assert.equal((await refused.json()).errorData.code, "overloaded");
+  assert.equal(hasReaders(served.database), true);
+
+  await reader.cancel();
+  const third = await served.get("items");
+  assert.equal(third.status, 200);
+  assert.equal((await third.text()).split("\n").length, 2_002);
+  assert.equal((await second.text()).split("\r\n").length, 2_002);
+  assert.equal((await served.get("items", { method: "HEAD" })).status, 200);
+  assert.equal((await served.get("absent")).status, 404);
+  assert.equal((await served.get("odd?format=csv")).status, 400);
+  assert.equal(hasReaders(served.database), false, "a snapshot was left open");
+  assert.deepEqual(served.logged, []);
+});
+
+Deno.test("[EX12] a client that is gone before the first byte leaves no snapshot", async () => {
+  using served = serve(2_000, FEW);
+  const gone = new AbortController();
+  const response = served.get("items?format=csv", { signal: gone.signal });
+  gone.abort();
+  assert.equal((await response).status, 503);
+  assert.equal(hasReaders(served.database), false);
+  assert.deepEqual(served.logged, []);
+});
+
+Deno.test("[EX12] a client that takes nothing for too long loses its snapshot", async () => {
+  using served = serve(2_000, { ...FEW, exportStallMs: 1 });
+  const stalled = await served.get("items");
+  await served.told;
+  await assert.rejects(stalled.text(), /took nothing of the export for too long/);
+  assert.equal(hasReaders(served.database), false);
+  assert.deepEqual(served.logged, [
+    "An export broke off Error: The client took nothing of the export for too long",
+  ]);
+});
+
+Deno.test("[EX12] an export that takes too long in all loses its snapshot", async () => {
+  using served = serve(2_000, { ...FEW, exportMsMax: 0 });
+  await assert.rejects((await served.get("items")).text(), /took too long/);
+  assert.equal(hasReaders(served.database), false);
+});
+
+Deno.test("[EX13] nothing is read ahead of the client, and other work goes on between any two pieces", async () => {
+  using served = serve(2_000);
+  const response = await served.get("items?format=csv");
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  let chunks = 0;
+  for await (const chunk of response.body!) {
+    chunks++;
+    assert.ok(chunk.length <= opsLimits.exportPieceChars + 2_000, String(chunk.length));
+  }
+  counting = false;
+  assert.ok(chunks > 30, String(chunks));
+  assert.ok(turns >= chunks, `${turns} turns of the event loop for ${chunks} pieces`);
+  await new Promise((resolve) => setImmediate(resolve));
+});
+
+Deno.test("[EX1] over HTTP too an export shows one moment, however slowly it is read", async () => {
+  using served = serve(2_000);
+  const response = await served.get("items");
+  let text = "";
+  for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk;
+    served.database.commit((tx) => tx.insert("items", { n: -1 }));
+  }
+  const numbers = text.trimEnd().split("\n").map((line) => JSON.parse(line).n);
+  assert.deepEqual(numbers, Array.from({ length: 2_000 }, (_, n) => n));
+});

@@ -1,0 +1,20 @@
+/** What the tests of exports share. */
+import { openExport } from "../../../mod/engine/mod.ts";
+import type { ExportFormat } from "../../../mod/ops/export/formats.ts";
+import { exportPieces } from "../../../mod/ops/export/pieces.ts";
+import { anyTable, TestDatabase } from "../../engine/support.ts";
+
+/** A database with one table `items` of any fields, and documents in it, one commit each. */
+export function databaseOf(documents: readonly Record<string, unknown>[]): TestDatabase {
+  const database = new TestDatabase({ items: anyTable() });
+  for (const fields of documents) database.commit((tx) => tx.insert("items", fields));
+  return database;
+}
+
+/** The whole text of a table. */
+export function textOf(path: string, format: ExportFormat, table = "items"): string {
+  using snapshot = openExport(path);
+  let text = "";
+  for (const piece of exportPieces(snapshot, { table, format })) text += piece.text;
+  return text;
+}
