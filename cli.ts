@@ -1,9 +1,11 @@
 /** The command line: a table of commands, no logic. */
 import { adminCommands } from "./mod/server/admin_commands.ts";
+import { importCommand } from "./mod/server/import_command.ts";
 import { exitOnBug, runProgram } from "./mod/server/program.ts";
+import { restoreCommand } from "./mod/server/restore_command.ts";
 import { serveCommand } from "./mod/server/serve_command.ts";
 
-const commands = [serveCommand, ...adminCommands];
+const commands = [serveCommand, restoreCommand, importCommand, ...adminCommands];
 
 exitOnBug();
 Deno.exit(await runProgram(commands, Deno.args));

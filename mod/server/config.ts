@@ -63,23 +63,38 @@ export interface AccountsConfig {
 
 const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 
-/** Throws a `StartError` for a folder or file that was named and is not there. */
-export async function resolveConfig(options: ServeOptions): Promise<ServeConfig> {
-  const functionsDir = options.functions ?? (await isFolder("functions") ? "functions" : null);
-  if (options.functions !== null && !await isFolder(options.functions)) {
+/** Where an app's functions are. */
+export interface FunctionsFolder {
+  /** Absolute. */
+  readonly functionsDir: string;
+  /** Whether it is the bundled example, because there is no app. */
+  readonly example: boolean;
+}
+
+/** The functions folder for what `--functions` says; `null` when it was not given. Throws a `StartError`. */
+export async function resolveFunctions(given: string | null): Promise<FunctionsFolder> {
+  if (given !== null && !await isFolder(given)) {
     throw new StartError(
-      await isFile(options.functions)
-        ? `"${options.functions}" is a file: --functions takes the folder that the functions are in`
-        : `Cannot find the functions folder "${options.functions}"`,
+      await isFile(given)
+        ? `"${given}" is a file: --functions takes the folder that the functions are in`
+        : `Cannot find the functions folder "${given}"`,
     );
   }
-  const example = functionsDir === null;
+  const functionsDir = given ?? (await isFolder("functions") ? "functions" : null);
+  return functionsDir === null
+    ? { functionsDir: resolve(EXAMPLE_DIR, "functions"), example: true }
+    : { functionsDir: resolve(functionsDir), example: false };
+}
+
+/** Throws a `StartError` for a folder or file that was named and is not there. */
+export async function resolveConfig(options: ServeOptions): Promise<ServeConfig> {
+  const { functionsDir, example } = await resolveFunctions(options.functions);
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
   return {
     host: options.host,
     port: options.port,
     dataDir: resolve(options.data),
-    functionsDir: functionsDir === null ? resolve(EXAMPLE_DIR, "functions") : resolve(functionsDir),
+    functionsDir,
     staticDir: staticDir === null ? null : resolve(staticDir),
     example,
     dev: options.dev,

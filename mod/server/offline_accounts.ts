@@ -1,9 +1,8 @@
 /** Accounts while no server runs: the same functions on the same database, without the app. */
 import { type AccountService, createAccounts, loadSecretKeys } from "../auth/mod.ts";
-import { IsolateHost } from "../functions/host/host.ts";
 import type { Log } from "../kit/log.ts";
 import { Hub, noAccounts } from "../sync/mod.ts";
-import { StartError } from "./start_error.ts";
+import { startOfflineHost } from "./offline_host.ts";
 
 /** Disposing of it ends the isolates. */
 export interface OfflineAccounts extends AsyncDisposable {
@@ -15,16 +14,7 @@ export async function openAccountsOffline(dataDir: string, log: Log): Promise<Of
   // Without the app's modules its tables stay as they are, and an app that is broken is no hindrance.
   const functionsDir = await Deno.makeTempDir();
   try {
-    const host = await IsolateHost.start({
-      dataDir,
-      functionsDir,
-      env: {},
-      entry: new URL("./isolate_entry.ts", import.meta.url),
-      log,
-    }).catch((error) => {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StartError(`Cannot open the database of "${dataDir}": ${reason}`, { cause: error });
-    });
+    const host = await startOfflineHost({ dataDir, functionsDir, log });
     const hub = new Hub({ host, authenticator: noAccounts, dev: false });
     const { keys } = await loadSecretKeys(dataDir);
     const accounts = await createAccounts({

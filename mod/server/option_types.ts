@@ -24,6 +24,19 @@ export function parseSwitch(text: string): boolean {
   }
 }
 
+/** One of some words. */
+export function parseChoice<const Choice extends string>(
+  choices: readonly Choice[],
+): (text: string) => Choice {
+  return (text) => {
+    const found = choices.find((choice) => choice === text.trim());
+    if (found === undefined) {
+      throw new OptionValueError(`expected one of ${choices.join(", ")}, received "${text}"`);
+    }
+    return found;
+  };
+}
+
 /** A TCP port; 0 is any free one. */
 export function parsePort(text: string): number {
   if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) {

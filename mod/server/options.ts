@@ -11,6 +11,7 @@ import {
   parseBucket,
   parseBytes,
   parseCheckedList,
+  parseChoice,
   parseDuration,
   parseExitCode,
   parseHost,
@@ -25,6 +26,8 @@ import {
 
 export type CommandName =
   | "serve"
+  | "restore"
+  | "import"
   | "admin create"
   | "admin list"
   | "admin reset-password"
@@ -33,6 +36,8 @@ export type CommandName =
 /** Commands that look after a data folder. */
 const everywhere = [
   "serve",
+  "restore",
+  "import",
   "admin create",
   "admin list",
   "admin reset-password",
@@ -115,7 +120,7 @@ export const options = {
     default: null,
     defaultText: "./functions, or the bundled chat example",
     description: "Folder of the app's queries, mutations and actions",
-    commands: ["serve"],
+    commands: ["serve", "import"],
   }),
   static: option({
     flag: "--static",
@@ -371,6 +376,37 @@ export const options = {
     description: "Exit code with which the server ends when an administrator restarts it",
     commands: ["serve"],
   }),
+  format: option({
+    flag: "--format",
+    placeholder: "jsonl|csv",
+    env: "SYNCLINE_FORMAT",
+    parse: parseChoice(["jsonl", "csv"]),
+    default: null,
+    defaultText: "by the file's ending",
+    description:
+      "Whether files hold one JSON object a line or CSV with a header; of a folder, the files to take",
+    commands: ["import"],
+  }),
+  mode: option({
+    flag: "--mode",
+    placeholder: "insert|upsert|replace",
+    env: "SYNCLINE_MODE",
+    parse: parseChoice(["insert", "upsert", "replace"]),
+    default: "insert" as const,
+    defaultText: "insert",
+    description: "Whether documents that are there are refused, replaced, or all deleted first",
+    commands: ["import"],
+  }),
+  cancel: option({
+    flag: "--cancel",
+    placeholder: null,
+    env: "SYNCLINE_CANCEL",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Cancel a staged restore instead",
+    commands: ["restore"],
+  }),
   passwordStdin: option({
     flag: "--password-stdin",
     placeholder: null,
@@ -392,7 +428,7 @@ type Widened<Value> = Value extends boolean ? boolean : Value;
 export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
 
 /** The options of `serve`. */
-export type ServeOptions = Omit<OptionValues, "passwordStdin">;
+export type ServeOptions = Omit<OptionValues, "cancel" | "passwordStdin" | "format" | "mode">;
 
 /** The options of one command, by name, in the order of the table. */
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {

@@ -35,6 +35,24 @@ Deno.test("the serve set starts nothing but sh, and reads no foreign environment
   });
 });
 
+Deno.test("the set of imports starts nothing but sh, and reads no foreign environment", async () => {
+  const result = await attempts("import");
+  assert.equal(result["start sh"], "allowed");
+  assert.equal(result["read SYNCLINE_ variables"], "allowed");
+  for (
+    const attempt of [
+      "start itself",
+      "start another program",
+      "read PATH's neighbours",
+      "read the whole environment",
+      "load a native library",
+      "ask for the machine's name",
+      "import from the web",
+      "import from a host Deno trusts",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
 Deno.test("the bench set reaches this machine only", async () => {
   const result = await attempts("bench");
   for (

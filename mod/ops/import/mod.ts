@@ -1,4 +1,5 @@
 /** Imports of tables, for the server. */
+export { fileSource } from "./file_source.ts";
 export { ImportError, type ImportErrorKind } from "./import_error.ts";
 export {
   Importer,
@@ -8,4 +9,5 @@ export {
   type ImportSource,
   type ImportSummary,
 } from "./importer.ts";
+export { importRoutes, type ImportRoutesOptions } from "./routes.ts";
 export { type ImportFormat, importFormats } from "./row_batches.ts";

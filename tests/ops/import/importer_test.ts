@@ -5,7 +5,7 @@ import { newId } from "../../../mod/engine/ids.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { action, defineTable, id, mutation, query } from "../../../mod/functions/server_api.ts";
 import { opsLimits } from "../../../mod/limits.ts";
-import { ImportError } from "../../../mod/ops/import/mod.ts";
+import { ImportError, type ImportSource } from "../../../mod/ops/import/mod.ts";
 import { ImportWorld, jsonl, source } from "./support/import_world.ts";
 
 const tables = () => ({
@@ -194,6 +194,28 @@ Deno.test("[IM7] rows are written in commits of a bounded size, and the writer's
   sizes.length = 0;
   await world.import(source("people", jsonl(long)));
   assert.deepEqual(sizes, [1, 1, 1, 1]);
+});
+
+Deno.test("[IM7] of 20,000 rows no more is read ahead than one batch, in both passes", async () => {
+  await using world = new ImportWorld(tables());
+  const rowBytes = 200;
+  const row = new TextEncoder().encode(`${JSON.stringify({ text: "x".repeat(rowBytes - 12) })}\n`);
+  assert.equal(row.length, rowBytes);
+  let given = 0;
+  let ahead = 0;
+  let passes = 0;
+  const file: ImportSource = {
+    ...source("notes", ""),
+    async *open() {
+      passes++;
+      for (given = 0; given < 20_000; given++) yield row;
+    },
+  };
+  const { imported } = await world.import(file, "insert", ({ rows }) => {
+    ahead = Math.max(ahead, given - rows);
+  });
+  assert.deepEqual([imported, passes, (await world.rows("notes")).length], [20_000, 2, 20_000]);
+  assert.ok(ahead <= 1, `${ahead} rows were read ahead of those that the writer had`);
 });
 
 Deno.test("[IM8] an import that is stopped while it writes says how far it came", async () => {

@@ -1,0 +1,30 @@
+/** The isolates on a data folder while no server runs, for commands that work with its documents. */
+import { IsolateHost } from "../functions/host/host.ts";
+import type { Log } from "../kit/log.ts";
+import { StartError } from "./start_error.ts";
+
+export interface OfflineHostOptions {
+  /** Its lock is the caller's. */
+  readonly dataDir: string;
+  /** Of the app whose tables the database gets; an empty folder leaves them as they are. */
+  readonly functionsDir: string;
+  readonly log: Log;
+}
+
+/** Starts the isolates. Throws a `StartError` when the database cannot be opened or the app cannot be loaded. */
+export async function startOfflineHost(
+  { dataDir, functionsDir, log }: OfflineHostOptions,
+): Promise<IsolateHost> {
+  try {
+    return await IsolateHost.start({
+      dataDir,
+      functionsDir,
+      env: {},
+      entry: new URL("./isolate_entry.ts", import.meta.url),
+      log,
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`Cannot open the database of "${dataDir}": ${reason}`, { cause: error });
+  }
+}

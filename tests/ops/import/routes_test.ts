@@ -1,0 +1,155 @@
+/** Imports over HTTP: what is answered, and what is left behind. */
+import assert from "node:assert/strict";
+import { Hono } from "hono";
+import { z } from "zod";
+import type { FunctionHost } from "../../../mod/functions/host_port.ts";
+import { defineTable } from "../../../mod/functions/server_api.ts";
+import { failed } from "../../../mod/functions/outcome.ts";
+import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { importRoutes } from "../../../mod/ops/import/mod.ts";
+import { ImportWorld, jsonl } from "./support/import_world.ts";
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown> & {
+    readonly errorMessage?: string;
+    readonly errorData?: { code: string };
+  };
+}
+
+class RoutesWorld extends ImportWorld {
+  readonly tempDir = Deno.makeTempDirSync();
+  readonly logged: string[] = [];
+  readonly #app: Hono;
+
+  constructor(mutate?: FunctionHost["mutate"]) {
+    super({ notes: defineTable({ text: z.string(), n: z.number().optional() }) });
+    const log = (_: string, message: string) => void this.logged.push(message);
+    this.#app = new Hono().route(
+      "/api/admin",
+      importRoutes({
+        port: { mutate: mutate ?? ((call) => this.host.mutate(call)) },
+        tempDir: this.tempDir,
+        bodyBytesMax: 100_000,
+        stallMs: 200,
+        log,
+      }),
+    );
+    this.#app.onError((error) => failureResponse(error, log));
+  }
+
+  async post(path: string, body: BodyInit, signal: AbortSignal | null = null): Promise<Answer> {
+    const response = await this.#app.request(`/api/admin/import/${path}`, { method: "POST", body, signal });
+    return { status: response.status, body: await response.json() };
+  }
+
+  /** Names of files that were left in the folder of bodies. */
+  leftOver(): string[] {
+    return [...Deno.readDirSync(this.tempDir)].map(({ name }) => name);
+  }
+
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
+    await Deno.remove(this.tempDir, { recursive: true });
+  }
+}
+
+const row = jsonl([{ text: "a" }]);
+
+Deno.test("[IM12] a body is imported, and the answer says how many rows, into which table and at which ts", async () => {
+  await using world = new RoutesWorld();
+  assert.deepEqual(await world.post("notes", jsonl([{ text: "a" }, { text: "b" }])), {
+    status: 200,
+    body: { imported: 2, table: "notes", ts: 1 },
+  });
+  assert.deepEqual(await world.post("notes?mode=replace&format=csv", "text,n\nc,42\n"), {
+    status: 200,
+    body: { imported: 1, table: "notes", ts: 3 },
+  });
+  assert.deepEqual(await world.fields("notes"), [{ text: "c", n: 42 }]);
+  assert.deepEqual(world.leftOver(), []);
+});
+
+for (
+  const [name, path, body, status, code, message] of [
+    ["a bad row", "notes", `${row}{"text":1}\n`, 400, "bad_request", /notes\.jsonl, line 2: .*text: /],
+    ["an unknown column", "notes?format=csv", "wrong\na\n", 400, "bad_request", /no field "wrong"/],
+    ["an unknown table", "nothing", row, 404, "not_found", /There is no table "nothing"/],
+    ["a table of the service", "_users", row, 404, "not_found", /belongs to the service/],
+    ["an unknown mode", "notes?mode=merge", row, 400, "bad_request", /insert, upsert, replace/],
+    ["an unknown format", "notes?format=xml", row, 400, "bad_request", /jsonl, csv/],
+    ["a body that is too large", "notes", row.repeat(10_000), 413, "body_too_large", /too large/],
+  ] as const
+) {
+  Deno.test(`[IM12] refused: ${name}`, async () => {
+    await using world = new RoutesWorld();
+    const answer = await world.post(path, body);
+    assert.equal(answer.status, status);
+    assert.equal(answer.body.errorData?.code, code);
+    assert.match(answer.body.errorMessage ?? "", message);
+    assert.deepEqual(await world.rows("notes"), []);
+    assert.deepEqual(world.leftOver(), []);
+  });
+}
+
+Deno.test("[IM13] one import runs at a time; the next one is answered when it is over", async () => {
+  await using world = new RoutesWorld();
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = writable.getWriter();
+  const first = world.post("notes", readable);
+  await writer.write(new TextEncoder().encode(row));
+  const second = await world.post("notes", row);
+  assert.deepEqual([second.status, second.body.errorData?.code], [503, "overloaded"]);
+  await writer.close();
+  assert.equal((await first).status, 200);
+  assert.equal((await world.post("notes", row)).status, 200);
+  assert.equal((await world.rows("notes")).length, 2);
+});
+
+Deno.test("[IM13] of a body that breaks off or stands still nothing is written", async () => {
+  await using world = new RoutesWorld();
+  const halves = (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void) =>
+    new ReadableStream<Uint8Array>({
+      start: (controller) => controller.enqueue(new TextEncoder().encode(row)),
+      pull: end,
+    });
+  const broken = await world.post("notes", halves((controller) => controller.error(new Error("reset"))));
+  assert.deepEqual([broken.status, broken.body.errorMessage], [400, "The request body broke off"]);
+  const still = await world.post("notes", halves(() => {}));
+  assert.deepEqual([still.status, still.body.errorMessage], [
+    400,
+    "The request body stood still for too long",
+  ]);
+  assert.deepEqual(await world.rows("notes"), []);
+  assert.deepEqual(world.leftOver(), []);
+});
+
+Deno.test("[IM13] nothing is written for a client that left while its rows were checked", async () => {
+  const gone = new AbortController();
+  const world: RoutesWorld = new RoutesWorld((call) => {
+    gone.abort();
+    return world.host.mutate(call);
+  });
+  await using _ = world;
+  const answer = await world.post("notes", row, gone.signal);
+  assert.deepEqual([answer.status, answer.body.errorData?.code], [400, "bad_request"]);
+  assert.deepEqual(await world.rows("notes"), []);
+});
+
+Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could not begin says that", async () => {
+  let calls = 0;
+  let failsAt = 0;
+  const world: RoutesWorld = new RoutesWorld(async (call) => {
+    if (++calls < failsAt) return await world.host.mutate(call);
+    return { outcome: failed("internal", "disk is full", { retryable: true }), ts: 1, replayed: false };
+  });
+  await using _ = world;
+  const early = await world.post("notes", row);
+  assert.deepEqual([early.status, early.body.errorData?.code], [503, "unavailable"]);
+  // Two batches are checked, the first one is written, the second one fails.
+  [calls, failsAt] = [0, 4];
+  const late = await world.post("notes", row.repeat(300));
+  assert.deepEqual([late.status, late.body.errorData?.code], [500, "import_stopped"]);
+  assert.match(late.body.errorMessage ?? "", /disk is full\n.*: 256 rows written, and these stay/);
+  assert.equal((await world.rows("notes")).length, 256);
+});

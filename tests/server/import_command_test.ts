@@ -1,0 +1,179 @@
+/** The command `import` as an operator meets it: real processes, their output, their exit codes, the data afterwards. */
+import assert from "node:assert/strict";
+import { join, relative } from "node:path";
+import { anonymous } from "../../mod/functions/identity.ts";
+import type { Outcome } from "../../mod/functions/outcome.ts";
+import { opsLimits } from "../../mod/limits.ts";
+import { startOfflineHost } from "../../mod/server/offline_host.ts";
+import { Child, projectDir } from "../bench/support/child.ts";
+import { ServerProcess } from "../bench/support/server_process.ts";
+
+const WRITING_MS = 120_000;
+
+const FILES = {
+  "schema.ts": `
+    import { defineSchema, defineTable, id } from "syncline/server";
+    import { z } from "zod";
+    export default defineSchema({
+      notes: defineTable({ text: z.string(), n: z.number().optional() }).index("by_n", ["n"]),
+      users: defineTable({ name: z.string(), note: id("notes").optional() }),
+    });`,
+  "notes.ts": `
+    import { query } from "syncline/server";
+    export const all = query(async (ctx) => (await ctx.db.query("notes").collect()).map(({ text }) => text));
+    export const users = query(async (ctx) => (await ctx.db.query("users").collect()).map(({ name }) => name));
+    export const numbers = query({
+      handler: async (ctx, { from }) =>
+        (await ctx.db.query("notes").withIndex("by_n", (q) => q.gte("n", from)).take(20_000)).map(({ n }) => n),
+    });`,
+};
+
+class Place implements AsyncDisposable {
+  readonly dir = Deno.makeTempDirSync();
+  readonly dataDir = join(this.dir, "data");
+  readonly functionsDir = join(this.dir, "functions");
+
+  constructor() {
+    this.write("functions", FILES);
+  }
+
+  /** Writes files into a folder; gives its path. */
+  write(folder: string, files: Readonly<Record<string, string>>): string {
+    const path = join(this.dir, folder);
+    Deno.mkdirSync(path, { recursive: true });
+    for (const [name, text] of Object.entries(files)) Deno.writeTextFileSync(join(path, name), text);
+    return path;
+  }
+
+  args(path: string, flags: readonly string[] = []): string[] {
+    return [
+      ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
+      ...[path, "--data", this.dataDir, "--functions", this.functionsDir, ...flags],
+    ];
+  }
+
+  async import(path: string, ...flags: string[]): Promise<{ code: number; out: string; err: string }> {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: this.args(path, flags),
+      cwd: projectDir,
+      env: { NO_COLOR: "1" },
+    }).output();
+    const decoder = new TextDecoder();
+    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  }
+
+  /** What queries of the app give, with no server running. */
+  async query(
+    ...calls: readonly (readonly [udfPath: string, args: Record<string, unknown>])[]
+  ): Promise<unknown[]> {
+    const { dataDir, functionsDir } = this;
+    await using host = await startOfflineHost({ dataDir, functionsDir, log: () => {} });
+    const outcomes: Outcome[] = [];
+    const wave = host.startWave(
+      calls.map(([udfPath, args]) => ({ udfPath, args, identity: anonymous, origin: "client" })),
+      (index, { outcome }) => outcomes[index] = outcome,
+    );
+    await wave.done;
+    return outcomes.map((outcome) => {
+      assert.ok(outcome.ok, JSON.stringify(outcome));
+      return JSON.parse(outcome.value);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.dir, { recursive: true });
+  }
+}
+
+Deno.test("[IM14] a folder is imported as a whole, each file into the table it is named for", async () => {
+  await using place = new Place();
+  const folder = place.write("in", {
+    "users.csv": "name\nAnn\n",
+    "notes.jsonl": `{"text":"one"}\n{"text":"two","n":2}\n`,
+    "_users.jsonl": `{"email":"x"}\n`,
+    "readme.txt": "no table",
+    ".notes.csv": "text\nhidden\n",
+  });
+  const { code, out, err } = await place.import(folder);
+  assert.equal(code, 0, err);
+  assert.equal(out, "notes: 2 documents imported\nusers: 1 document imported\n");
+  assert.match(err, /WARN +_users\.jsonl is left out: tables of the service cannot be imported/);
+  assert.deepEqual(await place.query(["notes:all", {}], ["notes:users", {}]), [["one", "two"], ["Ann"]]);
+
+  const replaced = await place.import(join(folder, "notes.jsonl"), "--mode", "replace");
+  assert.equal(replaced.out, "notes: 2 documents imported, 2 deleted before\n");
+});
+
+Deno.test("[IM14] nothing of a folder is written when one file of it has a bad row", async () => {
+  await using place = new Place();
+  const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n`, "users.csv": "name,wrong\nAnn,x\n" });
+  const { code, out, err } = await place.import(folder);
+  assert.deepEqual([code, out], [1, ""]);
+  assert.match(err, /ERROR Nothing was imported\.\n.*ERROR users\.csv: Table "users" has no field "wrong"/);
+  assert.deepEqual(await place.query(["notes:all", {}]), [[]]);
+});
+
+Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done with 1, each with its reason", async () => {
+  await using place = new Place();
+  const folder = place.write("in", {
+    "notes.txt": `{"text":"one"}\n`,
+    "_users.jsonl": "{}\n",
+    "nothing.jsonl": "{}\n",
+  });
+  const twice = place.write("twice", { "notes.csv": "text\n", "notes.jsonl": "" });
+  const cases: [string, string[], number, RegExp][] = [
+    [join(folder, "notes.txt"), [], 2, /ends neither in \.jsonl nor in \.csv: say which it is with --format/],
+    [join(folder, "notes.txt"), ["--format", "xml"], 2, /expected one of jsonl, csv/],
+    [join(folder, "notes.txt"), ["--mode", "merge"], 2, /expected one of insert, upsert, replace/],
+    [twice, [], 2, /two files for table "notes", notes\.csv and notes\.jsonl/],
+    [join(folder, "missing.jsonl"), [], 1, /Cannot import ".*missing\.jsonl": No such file/],
+    [place.write("empty", {}), [], 1, /no file to import in .*\.jsonl or \.csv/],
+    [join(folder, "_users.jsonl"), [], 1, /"_users" belongs to the service/],
+    [join(folder, "nothing.jsonl"), [], 1, /There is no table "nothing"/],
+    [
+      join(folder, "notes.txt"),
+      ["--format", "jsonl", "--functions", join(place.dir, "none")],
+      1,
+      /functions folder/,
+    ],
+  ];
+  for (const [path, flags, code, message] of cases) {
+    const answer = await place.import(path, ...flags);
+    assert.match(answer.err, message);
+    assert.deepEqual([answer.code, answer.out], [code, ""]);
+  }
+  assert.equal((await place.import(join(folder, "notes.txt"), "--format", "jsonl")).code, 0);
+  assert.equal((await place.import(twice, "--format", "csv")).code, 0);
+});
+
+Deno.test("[IM14] while a server uses the data folder nothing is imported", async () => {
+  await using place = new Place();
+  const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n` });
+  await using server = await ServerProcess.start({
+    dataDir: place.dataDir,
+    functions: relative(projectDir, place.functionsDir),
+  });
+  const { code, err } = await place.import(folder);
+  assert.equal(code, 1);
+  assert.match(err, /Another server \(process \d+\) is using the data folder/);
+  assert.deepEqual(await server.call("query", "notes:all"), []);
+});
+
+Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again", async () => {
+  await using place = new Place();
+  const rows = 60_000;
+  const folder = place.write("in", {
+    "notes.jsonl": Array.from({ length: rows }, (_, n) => `{"text":"note","n":${n}}\n`).join(""),
+  });
+  const child = new Child({ args: place.args(folder) });
+  const [, told = ""] = await child.line(/notes\.jsonl: (\d+) rows written/, WRITING_MS);
+  await child.kill();
+  const parts = await place.query(...[0, 20_000, 40_000].map((from) => ["notes:numbers", { from }] as const));
+  const left = new Set((parts as number[][]).flat());
+  assert.ok(left.size >= Number(told), `${left.size} rows are there and ${told} were reported`);
+  assert.ok(left.size < rows, "the import was over before it was killed");
+  assert.equal(left.size % opsLimits.importBatchRowsMax, 0);
+  assert.equal(Math.max(...left), left.size - 1);
+  const again = await place.import(folder, "--mode", "replace");
+  assert.match(again.out, new RegExp(`^notes: ${rows} documents imported, ${left.size} deleted before\n$`));
+});
