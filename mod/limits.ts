@@ -585,6 +585,14 @@ export const opsLimits = {
   snapshotAttemptsMax: 3,
   /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
   missingFilesMax: 10_000,
+  /** Backups and checks of archives under way or waiting; one more is refused. */
+  maintenanceJobsMax: 16,
+  /** The process that does them ends when it had nothing to do for this long. */
+  maintenanceIdleMs: 30_000,
+  /** Private writable memory of that process, above what the runtime itself reserves. */
+  maintenanceDataMiB: 1_024,
+  /** Longest message between it and the server. */
+  maintenanceLineCharsMax: 1 * MiB,
   /** Room left on the disk when an archive is unpacked: a server may run beside it. */
   diskReserveBytes: 64 * MiB,
 } as const;

@@ -28,7 +28,7 @@ export async function syncFolder(folder: string): Promise<void> {
 }
 
 /** Writes the whole of `bytes` at the file's position. */
-export async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+export async function writeAll(file: Pick<Deno.FsFile, "write">, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length;) written += await file.write(bytes.subarray(written));
 }
 

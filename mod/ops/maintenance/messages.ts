@@ -1,0 +1,39 @@
+/** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
+import { opsLimits } from "../../limits.ts";
+import type { BackupOptions, BackupSummary } from "../backup.ts";
+import type { StagedRestore } from "../restore/mod.ts";
+
+/** Each kind of work: what it is given, and what comes of it. */
+export interface Work {
+  readonly backup: { readonly options: BackupOptions; readonly result: BackupSummary };
+  readonly stage: {
+    readonly options: { readonly dataDir: string; readonly archive: string; readonly source: string };
+    readonly result: StagedRestore;
+  };
+}
+
+export type Kind = keyof Work;
+
+export type Job = { readonly [K in Kind]: { readonly kind: K; readonly options: Work[K]["options"] } }[Kind];
+
+export type Answer =
+  | { readonly ok: true; readonly result: Work[Kind]["result"] }
+  /** `told`: the message is for whoever asked; anything else is a bug, or trouble with the machine. */
+  | { readonly ok: false; readonly told: boolean; readonly message: string };
+
+export function encodeLine(message: Job | Answer): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${JSON.stringify(message)}\n`);
+}
+
+/** The messages of a stream until it ends. Throws for what is no message. */
+export async function* readMessages<Message extends Job | Answer>(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<Message> {
+  let text = "";
+  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
+    const lines = (text + part).split("\n");
+    text = lines.pop() ?? "";
+    if (text.length > opsLimits.maintenanceLineCharsMax) throw new RangeError("A message is too long");
+    for (const line of lines) yield JSON.parse(line) as Message;
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * The maintenance process: jobs come on its standard input, answers leave on its standard output. It may read and write the
+ * data folder and ask how much room the disk has, and ends when its input does.
+ */
+import { UnusableDatabaseError } from "../../engine/mod.ts";
+import { writeAll } from "../../kit/durable_files.ts";
+import { ArchiveError } from "../archive/mod.ts";
+import { createBackup } from "../backup.ts";
+import { BackupError } from "../backup_error.ts";
+import { RestoreError, stageRestore } from "../restore/mod.ts";
+import { type Answer, encodeLine, type Job, readMessages, type Work } from "./messages.ts";
+
+/** Errors whose messages are written for people. */
+const TOLD = [BackupError, RestoreError, ArchiveError, UnusableDatabaseError];
+
+async function answer(job: Job): Promise<Answer> {
+  try {
+    return { ok: true, result: await work(job) };
+  } catch (error) {
+    const told = TOLD.some((kind) => error instanceof kind);
+    const message = error instanceof Error ? error.message : String(error);
+    return { ok: false, told, message };
+  }
+}
+
+async function work(job: Job): Promise<Work[Job["kind"]]["result"]> {
+  switch (job.kind) {
+    case "backup":
+      return await createBackup(job.options);
+    case "stage":
+      // Never the secret key: only an offline restore brings that back.
+      return await stageRestore({ ...job.options, withSecret: false });
+    default:
+      return job satisfies never;
+  }
+}
+
+/** Answers until standard input ends, also while a job is under way. */
+async function serveJobs(): Promise<void> {
+  for await (const job of readMessages<Job>(Deno.stdin.readable)) {
+    // One at a time: main sends the next when it has the answer.
+    answer(job).then((said) => writeAll(Deno.stdout, encodeLine(said))).catch(() => Deno.exit(1));
+  }
+}
+
+await serveJobs();
+Deno.exit(0);

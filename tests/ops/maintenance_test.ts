@@ -1,0 +1,159 @@
+/** The maintenance process: what it does, what it may not, and what is left when it ends. */
+import assert from "node:assert/strict";
+import { openExport } from "../../mod/engine/mod.ts";
+import type { Log } from "../../mod/kit/log.ts";
+import { opsLimits } from "../../mod/limits.ts";
+import { readManifest } from "../../mod/ops/archive/mod.ts";
+import { BackupError } from "../../mod/ops/backup_error.ts";
+import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
+import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/restore/mod.ts";
+import { commit, DataFolder } from "./support/data_folders.ts";
+
+const quiet: Log = () => {};
+const everything = { withAux: true, withFiles: true, includeSecret: false };
+
+async function filledFolder(): Promise<DataFolder> {
+  const folder = await DataFolder.make();
+  using writer = folder.openWriter();
+  const blob = "ab".repeat(16);
+  await folder.putBlob(blob, new Uint8Array(100));
+  commit(writer, (tx) => tx.insert("_storage", { blob, size: 100 }));
+  return folder;
+}
+
+/** Ids of this process's children that do maintenance. */
+async function maintenanceProcesses(): Promise<number[]> {
+  const { stdout } = await new Deno.Command("ps", { args: ["-o", "pid=,args=", "--ppid", String(Deno.pid)] })
+    .output();
+  return new TextDecoder().decode(stdout).split("\n").filter((line) =>
+    line.includes("maintenance/process.ts")
+  )
+    .map((line) => parseInt(line));
+}
+
+async function processEnds(pid: number): Promise<void> {
+  while ((await maintenanceProcesses()).includes(pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+Deno.test("[BK16] backups are made and archives staged in a process of their own", async () => {
+  await using folder = await filledFolder();
+  await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+  const out = folder.at("a.tar.zst");
+  const summary = await maintenance.backup({ out, ...everything });
+  assert.deepEqual([summary.ts, summary.parts], [1, ["database", "files"]]);
+  assert.equal((await readManifest((await Deno.open(out)).readable)).ts, 1);
+  const staged = await maintenance.stage({ archive: out, source: "mine" });
+  assert.equal(staged.source, "mine");
+  assert.deepEqual(await stagedRestore(folder.path), staged);
+  assert.ok(await cancelRestore(folder.path));
+});
+
+Deno.test("[BK16] a folder that is reached through a link serves as well", async () => {
+  await using folder = await DataFolder.make();
+  await Deno.mkdir(folder.at("real"));
+  await Deno.symlink(folder.at("real"), folder.at("linked"));
+  await using inner = await filledFolder();
+  await Deno.copyFile(inner.at("data.db"), folder.at("real/data.db"));
+  await using maintenance = new Maintenance({ dataDir: folder.at("linked"), log: quiet });
+  const { parts } = await maintenance.backup({
+    out: folder.at("linked/x.tar.zst"),
+    ...everything,
+    withAux: false,
+  });
+  assert.deepEqual(parts, ["database", "files"]);
+  await maintenance.stage({ archive: folder.at("linked/x.tar.zst"), source: "x" });
+});
+
+Deno.test("[BK16] what cannot be done is told as when it is done at home", async () => {
+  await using folder = await filledFolder();
+  await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+  await Deno.writeTextFile(folder.at("a.tar.zst"), "my own file, which is no archive");
+  await assert.rejects(maintenance.backup({ out: folder.at("a.tar.zst"), ...everything }), (error) => {
+    assert.ok(error instanceof BackupError);
+    assert.match(error.message, /is there already/);
+    return true;
+  });
+  await assert.rejects(maintenance.stage({ archive: folder.at("a.tar.zst"), source: "a" }), (error) => {
+    assert.ok(error instanceof RestoreError);
+    assert.match(error.message, /no archive of the server/);
+    return true;
+  });
+});
+
+Deno.test("[BK17] the process may use nothing outside of the data folder", async () => {
+  await using folder = await filledFolder();
+  await using elsewhere = await DataFolder.make();
+  await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+  await assert.rejects(
+    maintenance.backup({ out: elsewhere.at("a.tar.zst"), ...everything }),
+    /Requires (?:read|write) access/,
+  );
+  assert.deepEqual(await elsewhere.names(), []);
+  await Deno.writeTextFile(elsewhere.at("a.tar.zst"), "x");
+  await assert.rejects(
+    maintenance.stage({ archive: elsewhere.at("a.tar.zst"), source: "a" }),
+    /Requires read access/,
+  );
+});
+
+Deno.test({
+  name: "[BK18] a job whose process is killed fails, leaves nothing half behind, and the next one is done",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    await using folder = await filledFolder();
+    const names = await folder.names();
+    await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+    await maintenance.backup({ out: folder.at("first.tar.zst"), ...everything });
+    const [pid = 0] = await maintenanceProcesses();
+    // Stopped, so that the job is under way when it is killed.
+    Deno.kill(pid, "SIGSTOP");
+    const doomed = assert.rejects(
+      maintenance.backup({ out: folder.at("doomed.tar.zst"), ...everything }),
+      /ended before it was done. It was ended by SIGKILL/,
+    );
+    const next = maintenance.backup({ out: folder.at("next.tar.zst"), ...everything });
+    Deno.kill(pid, "SIGKILL");
+    await doomed;
+    await next;
+    assert.deepEqual(await folder.names(), [...names, "first.tar.zst", "next.tar.zst"].sort());
+  },
+});
+
+Deno.test({
+  name: "[BK18] the process ends when it had nothing to do for a while, and with its owner",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    await using folder = await filledFolder();
+    const maintenance = new Maintenance({ dataDir: folder.path, log: quiet, idleMs: 1 });
+    assert.deepEqual(await maintenanceProcesses(), []);
+    await maintenance.backup({ out: folder.at("a.tar.zst"), ...everything });
+    for (const pid of await maintenanceProcesses()) await processEnds(pid);
+    const ends = [
+      maintenance.backup({ out: folder.at("b.tar.zst"), ...everything }),
+      maintenance.backup({ out: folder.at("c.tar.zst"), ...everything }),
+    ].map((job) => assert.rejects(job, { code: "unavailable" }));
+    await maintenance[Symbol.asyncDispose]();
+    await Promise.all(ends);
+    assert.deepEqual(await maintenanceProcesses(), []);
+    await assert.rejects(maintenance.backup({ out: folder.at("d.tar.zst"), ...everything }), {
+      code: "unavailable",
+    });
+    assert.ok(!(await folder.names()).some((name) => /^[bcd]\.tar|backup-work/.test(name)));
+  },
+});
+
+Deno.test("[BK18] so many jobs wait and no more", async () => {
+  await using folder = await filledFolder();
+  await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+  const jobs = Array.from(
+    { length: opsLimits.maintenanceJobsMax },
+    (_, job) => maintenance.backup({ out: folder.at(`${job}.tar.zst`), ...everything }),
+  );
+  await assert.rejects(maintenance.backup({ out: folder.at("more.tar.zst"), ...everything }), {
+    code: "overloaded",
+  });
+  const done = await Promise.all(jobs);
+  assert.equal(done.length, opsLimits.maintenanceJobsMax);
+  using snapshot = openExport(folder.at("data.db"));
+  assert.ok(done.every(({ ts }) => ts === snapshot.ts));
+});
