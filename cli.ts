@@ -1,11 +1,12 @@
 /** The command line: a table of commands, no logic. */
 import { adminCommands } from "./mod/server/admin_commands.ts";
+import { exportCommand } from "./mod/server/export_command.ts";
 import { importCommand } from "./mod/server/import_command.ts";
 import { exitOnBug, runProgram } from "./mod/server/program.ts";
 import { restoreCommand } from "./mod/server/restore_command.ts";
 import { serveCommand } from "./mod/server/serve_command.ts";
 
-const commands = [serveCommand, restoreCommand, importCommand, ...adminCommands];
+const commands = [serveCommand, restoreCommand, importCommand, exportCommand, ...adminCommands];
 
 exitOnBug();
 Deno.exit(await runProgram(commands, Deno.args));

@@ -22,8 +22,12 @@ export interface CommandSpec {
   readonly name: CommandName;
   readonly description: string;
   /** The one argument of a command that has one. */
-  readonly argument?: { readonly name: string; readonly description: string };
-  /** `argument` is empty for a command without one. */
+  readonly argument?: {
+    readonly name: string;
+    readonly description: string;
+    readonly optional?: true;
+  };
+  /** `argument` is empty for a command without one, and when an optional one is not given. */
   readonly run: (options: OptionValues, argument: string) => Promise<number>;
 }
 
@@ -62,10 +66,13 @@ export async function runCommandLine(
       .showHelpAfterError(`See "syncline ${spec.name} --help".`);
     const table = optionsOf(spec.name);
     for (const [name, option] of table) command.addOption(commanderOption(name, option));
-    if (spec.argument) command.argument(`<${spec.argument.name}>`, spec.argument.description);
+    if (spec.argument) {
+      const { name, description, optional } = spec.argument;
+      command.argument(optional ? `[${name}]` : `<${name}>`, description);
+    }
     command.action(async (argument: unknown) => {
       const values = optionValues(command, { table, env: around.env }) as unknown as OptionValues;
-      exitCode = await spec.run(values, spec.argument ? String(argument) : "");
+      exitCode = await spec.run(values, spec.argument && typeof argument === "string" ? argument : "");
     });
   }
   try {

@@ -1,5 +1,7 @@
 /** One server for a data folder: an exclusive lock on its file `lock`, which the kernel drops when the process ends. */
 import { join } from "node:path";
+import type { AppliedRestore } from "../ops/restore/mod.ts";
+import { applyRestore, type RestoreStep } from "./data_restore.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 /** Another process holds the data folder. */
@@ -8,16 +10,23 @@ export class DataLockedError extends StartError {}
 /** Holds a data folder until it is disposed of. */
 export class DataLock implements Disposable {
   readonly #file: Deno.FsFile;
+  /** The restore that was applied or finished when the folder was taken. */
+  readonly restored: AppliedRestore | null;
 
-  private constructor(file: Deno.FsFile) {
+  private constructor(file: Deno.FsFile, restored: AppliedRestore | null) {
     this.#file = file;
+    this.restored = restored;
   }
 
   /**
    * Creates the folder (mode 0700) when it is missing and takes its lock. Throws a `StartError` when the folder cannot
-   * be used, or when another process holds it, whose id it names.
+   * be used, or when another process holds it, whose id it names. A restore that was interrupted is finished first, so
+   * whoever holds the folder finds all of it; `restore` says what else is done about restores.
    */
-  static async acquire(dataDir: string): Promise<DataLock> {
+  static async acquire(
+    dataDir: string,
+    { restore = "finish" }: { readonly restore?: RestoreStep } = {},
+  ): Promise<DataLock> {
     try {
       await Deno.mkdir(dataDir, { recursive: true, mode: 0o700 });
     } catch (error) {
@@ -44,12 +53,12 @@ export class DataLock implements Disposable {
       await file.truncate(0);
       await file.seek(0, Deno.SeekMode.Start);
       await file.write(new TextEncoder().encode(`${Deno.pid}\n`));
+      return new DataLock(file, await applyRestore(dataDir, restore));
     } catch (error) {
       file.close();
       if (error instanceof StartError) throw error;
       throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
     }
-    return new DataLock(file);
   }
 
   /** Gives the folder up. The file stays: deleting it would let two servers lock two files of one name. */

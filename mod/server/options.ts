@@ -28,6 +28,7 @@ export type CommandName =
   | "serve"
   | "restore"
   | "import"
+  | "export"
   | "admin create"
   | "admin list"
   | "admin reset-password"
@@ -38,6 +39,7 @@ const everywhere = [
   "serve",
   "restore",
   "import",
+  "export",
   "admin create",
   "admin list",
   "admin reset-password",
@@ -76,6 +78,13 @@ function parseThumbSizes(text: string): readonly string[] {
     }
     return `${parsed.width}x${parsed.height}`;
   });
+}
+
+/** Names of tables; which there are is for the database to say. */
+function parseTables(text: string): readonly string[] {
+  const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
+  if (names.length === 0) throw new OptionValueError(`expected names of tables, received "${text}"`);
+  return names;
 }
 
 /** The port taken when none is asked for; when it is in use, the next free one above it. */
@@ -382,10 +391,21 @@ export const options = {
     env: "SYNCLINE_FORMAT",
     parse: parseChoice(["jsonl", "csv"]),
     default: null,
-    defaultText: "by the file's ending",
+    defaultText: "by the file's ending; jsonl for exports",
     description:
       "Whether files hold one JSON object a line or CSV with a header; of a folder, the files to take",
-    commands: ["import"],
+    commands: ["import", "export"],
+  }),
+  tables: option({
+    flag: "--tables",
+    placeholder: "names",
+    env: "SYNCLINE_TABLES",
+    parse: parseTables,
+    default: null,
+    defaultText: "all tables of the app",
+    description: "Tables to export, separated by commas; _users and _scheduled_functions only when named",
+    commands: ["export"],
+    repeatable: true,
   }),
   mode: option({
     flag: "--mode",
@@ -396,6 +416,16 @@ export const options = {
     defaultText: "insert",
     description: "Whether documents that are there are refused, replaced, or all deleted first",
     commands: ["import"],
+  }),
+  out: option({
+    flag: "--out",
+    placeholder: "path",
+    env: "SYNCLINE_OUT",
+    parse: parsePath,
+    default: null,
+    defaultText: "a new name with the present time",
+    description: "What is made: the folder of an export, which has to be new or empty",
+    commands: ["export"],
   }),
   cancel: option({
     flag: "--cancel",
@@ -428,7 +458,10 @@ type Widened<Value> = Value extends boolean ? boolean : Value;
 export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
 
 /** The options of `serve`. */
-export type ServeOptions = Omit<OptionValues, "cancel" | "passwordStdin" | "format" | "mode">;
+export type ServeOptions = Omit<
+  OptionValues,
+  "cancel" | "passwordStdin" | "format" | "mode" | "tables" | "out"
+>;
 
 /** The options of one command, by name, in the order of the table. */
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {

@@ -8,6 +8,7 @@ import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./client_modules.ts";
 import type { ServeConfig } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
+import { logRestore } from "./data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
 import { type HttpServer, listen, localUrl } from "./listen.ts";
 import { createRouter } from "./router.ts";
@@ -59,7 +60,7 @@ export class Server implements AsyncDisposable {
   }
 
   /**
-   * Takes the data folder, opens the port and loads the app, in this order. Until the app is loaded every request is
+   * Takes the data folder, applies a restore that is staged in it, opens the port and loads the app, in this order. Until the app is loaded every request is
    * answered with 503. Throws a `StartError`, or what `startBackend` threw, and holds nothing then.
    */
   static async start(parts: ServerParts): Promise<Server> {
@@ -68,9 +69,10 @@ export class Server implements AsyncDisposable {
     const frontend = config.staticDir === null
       ? null
       : await StaticFiles.open(config.staticDir, { clientRoutes: true });
-    const lock = await DataLock.acquire(config.dataDir);
+    const lock = await DataLock.acquire(config.dataDir, { restore: "apply" });
     let server: Server | undefined;
     try {
+      if (lock.restored !== null) logRestore(parts.log, lock.restored);
       server = new Server(parts, { lock, dashboard, frontend });
       await server.#load();
       return server;

@@ -21,7 +21,7 @@ export const nameOfPart: Readonly<Record<ArchivePart, string>> = {
 
 /** SQLite's files beside a database. They belong to it: beside another they would destroy it. */
 export function besideDatabase(name: string): readonly string[] {
-  return name.endsWith(".db") ? [`${name}-wal`, `${name}-shm`] : [];
+  return name.endsWith(".db") ? [`${name}-wal`, `${name}-shm`, `${name}-journal`] : [];
 }
 
 export function stagedFolder(dataDir: string): string {

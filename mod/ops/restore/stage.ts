@@ -5,7 +5,14 @@ import { checkDatabase, UnusableDatabaseError } from "../../engine/mod.ts";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
-import { besideDatabase, nameOfPart, removeLeftovers, stagedFolder, takeStaging } from "./places.ts";
+import {
+  besideDatabase,
+  nameOfPart,
+  removeLeftovers,
+  removeStagedFolderIfEmpty,
+  stagedFolder,
+  takeStaging,
+} from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
 const FOLDER_NAME_BYTES = 8;
@@ -49,6 +56,7 @@ export async function stageRestore(options: StageOptions): Promise<StagedRestore
     if (error instanceof ArchiveError) throw new RestoreError(error.message, { cause: error });
     throw error;
   } finally {
+    await removeStagedFolderIfEmpty(dataDir);
     staging?.[Symbol.dispose]();
   }
 }

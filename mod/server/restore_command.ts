@@ -1,0 +1,115 @@
+/** The command `restore`: puts a backup in the place of a data folder's contents while no server runs on it. */
+import { basename, resolve } from "node:path";
+import { stderrLog } from "../kit/log.ts";
+import {
+  type AppliedRestore,
+  cancelRestore,
+  RestoreError,
+  stagedRestore,
+  stageRestore,
+} from "../ops/restore/mod.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { DataLock } from "./data_lock.ts";
+import { applyRestore } from "./data_restore.ts";
+import type { OptionValues } from "./options.ts";
+import { reasonOf, StartError } from "./start_error.ts";
+
+export const restoreCommand: CommandSpec = {
+  name: "restore",
+  description: "Put a backup in the place of the data, while no server runs; what it replaces is kept",
+  argument: { name: "archive", description: "Backup to restore (.tar.zst)", optional: true },
+  run,
+};
+
+async function run({ data, cancel }: OptionValues, archive: string): Promise<number> {
+  const log = stderrLog({ debug: false });
+  if (cancel === (archive !== "")) {
+    log(
+      "error",
+      cancel ? "Name an archive or say --cancel, not both" : "Name the archive to restore, or say --cancel",
+    );
+    return exitCodes.usage;
+  }
+  try {
+    const text = cancel ? await cancelStaged(data) : await restore(data, archive);
+    await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));
+    return exitCodes.ok;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+async function restore(dataDir: string, archive: string): Promise<string> {
+  using lock = await DataLock.acquire(dataDir);
+  const source = basename(archive);
+  const pending = await stagedRestore(dataDir);
+  await told(
+    `Cannot restore "${archive}"`,
+    () => stageRestore({ dataDir, archive, source, withSecret: true }),
+  );
+  const applied = await applyRestore(dataDir, "apply");
+  if (applied === null) throw new StartError(`The restore of "${archive}" was cancelled by somebody`);
+  const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;
+  const replaced = pending === null ? "" : `\nThe restore of "${pending.source}" that was staged is dropped.`;
+  return `${before}${report(applied, dataDir)}${replaced}`;
+}
+
+async function cancelStaged(dataDir: string): Promise<string> {
+  try {
+    await Deno.stat(dataDir);
+  } catch (error) {
+    throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
+  }
+  using _lock = await DataLock.acquire(dataDir, { restore: "leave" });
+  return await told("Cannot cancel the restore", async () => {
+    const pending = await stagedRestore(dataDir);
+    if (pending === null || !await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;
+    return `Cancelled the restore of "${pending.source}": the data stays as it is.`;
+  });
+}
+
+/** Errors an operator can do something about become a `StartError`: what the archive is, and what the disk says. */
+async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const ofDisk = error instanceof Error && "code" in error;
+    if (!(error instanceof RestoreError) && !ofDisk) throw error;
+    throw new StartError(`${what}: ${error.message}. Nothing has changed`, { cause: error });
+  }
+}
+
+function finished({ source, keptIn }: AppliedRestore): string {
+  const kept = keptIn === null ? "" : ` What it replaced is in ${keptIn}.`;
+  return `The restore of "${source}", which was interrupted, is finished.${kept}`;
+}
+
+/** What was restored, where the old files are, and what is not as it was when the backup was made. */
+function report(applied: AppliedRestore, dataDir: string): string {
+  const { source, createdAt, ts, tables, documents, parts, keptIn } = applied;
+  const lines = [
+    `Restored "${source}" of ${createdAt} into ${
+      resolve(dataDir)
+    }: ts ${ts}, ${tables} tables, ${documents} documents.`,
+  ];
+  if (keptIn !== null) {
+    lines.push(
+      `What it replaced is in ${resolve(keptIn)}: remove that folder when you do not need it any more.`,
+    );
+  }
+  if (!parts.includes("secret")) {
+    lines.push(
+      "The backup has no secret key. Unless the key in this folder is the one it was made with, everybody is signed " +
+        "out and encrypted settings have to be entered again.",
+    );
+  }
+  if (!parts.includes("files")) {
+    lines.push(
+      "The backup has no uploaded files. Those in this folder, or in a bucket, stay; what was deleted since the backup " +
+        "cannot be read, and what was uploaded since is removed after the next start.",
+    );
+  }
+  return lines.join("\n");
+}

@@ -1,0 +1,299 @@
+/** Restores as an operator meets them: real servers, the real command, its output and its exit codes. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createBackup } from "../../../mod/ops/backup.ts";
+import { stagedRestore, stageRestore } from "../../../mod/ops/restore/mod.ts";
+import { Child, projectDir } from "../../bench/support/child.ts";
+import { filesOf, TemporaryFolder } from "./support.ts";
+
+const START_MS = 60_000;
+const KILLED_RESTORE = fileURLToPath(new URL("./support/killed_restore.ts", import.meta.url));
+
+const SCHEMA = `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"]) });
+`;
+const NOTES = `
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+export const list = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text),
+});
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+`;
+
+class Served implements AsyncDisposable {
+  readonly child: Child;
+  readonly #url: string;
+
+  constructor(child: Child, url: string) {
+    this.child = child;
+    this.#url = url;
+  }
+
+  async add(text: string): Promise<void> {
+    assert.equal((await this.#call("mutation", { path: "notes:add", args: { text } })).status, "success");
+  }
+
+  async notes(): Promise<unknown> {
+    return (await this.#call("query", { path: "notes:list", args: {} })).value;
+  }
+
+  async #call(kind: string, body: unknown): Promise<{ readonly status: string; readonly value: unknown }> {
+    const response = await fetch(`${this.#url}/api/${kind}`, { method: "POST", body: JSON.stringify(body) });
+    return await response.json();
+  }
+
+  async end(signal: Deno.Signal): Promise<void> {
+    Deno.kill(this.child.pid, signal);
+    await this.child.exited;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.child[Symbol.asyncDispose]();
+  }
+}
+
+class Place implements AsyncDisposable {
+  readonly #folder = new TemporaryFolder();
+  readonly path = this.#folder.path;
+  readonly dataDir = join(this.path, "data");
+
+  async serve(): Promise<Served> {
+    const child = new Child({ args: this.#serveArgs() });
+    try {
+      const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+      return new Served(child, url);
+    } catch (error) {
+      await child[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Starts a server that is expected to end by itself. */
+  failingServe() {
+    return this.#run(this.#serveArgs());
+  }
+
+  restore(...args: readonly string[]) {
+    return this.#run([
+      ..."run --quiet --no-prompt -P=restore cli.ts restore".split(" "),
+      ...args,
+      ...["--data", this.dataDir],
+    ]);
+  }
+
+  /** Writes an app, serves it with one note, makes a backup, and goes on with another note. The server runs on. */
+  async withBackup(options: { readonly includeSecret?: boolean } = {}) {
+    await Deno.mkdir(join(this.path, "functions"));
+    await Deno.writeTextFile(join(this.path, "functions", "schema.ts"), SCHEMA);
+    await Deno.writeTextFile(join(this.path, "functions", "notes.ts"), NOTES);
+    const server = await this.serve();
+    try {
+      await server.add("in the backup");
+      const archive = join(this.path, "one.tar.zst");
+      await createBackup({
+        dataDir: this.dataDir,
+        out: archive,
+        withAux: false,
+        withFiles: false,
+        includeSecret: options.includeSecret ?? false,
+      });
+      await server.add("after it");
+      return { server, archive };
+    } catch (error) {
+      await server[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  async kept(): Promise<string[]> {
+    const names = [...(await Array.fromAsync(Deno.readDir(this.dataDir)))].map(({ name }) => name);
+    return names.filter((name) => name.startsWith("pre-restore-"));
+  }
+
+  #serveArgs(): string[] {
+    return [
+      ..."run --quiet --no-prompt -P=serve main.ts --port 0".split(" "),
+      ...["--data", this.dataDir, "--functions", join(this.path, "functions")],
+    ];
+  }
+
+  async #run(args: readonly string[]) {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: [...args],
+      cwd: projectDir,
+      env: { NO_COLOR: "1" },
+    }).output();
+    const decoder = new TextDecoder();
+    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+const BOTH = ["in the backup", "after it"];
+
+Deno.test("[RS10] restore is refused while a server runs, and brings the state of the backup when none does", async () => {
+  await using place = new Place();
+  const { server: first, archive } = await place.withBackup();
+  await using _first = first;
+  const busy = await place.restore(archive);
+  assert.equal(busy.code, 1);
+  assert.match(busy.err, new RegExp(`process ${first.child.pid}\\) is using the data folder`));
+  assert.deepEqual(await first.notes(), BOTH);
+  await first.end("SIGKILL");
+  const { code, out, err } = await place.restore(archive);
+  assert.equal(code, 0, err);
+  const [kept = ""] = await place.kept();
+  assert.match(out, /Restored "one\.tar\.zst" of \d{4}-\d\d-\d\dT.* ts \d+, \d+ tables, \d+ documents/);
+  assert.ok(out.includes(join(place.dataDir, kept)), out);
+  assert.match(out, /has no secret key\..*everybody is signed out and encrypted settings/);
+  assert.match(out, /has no uploaded files\. Those in this folder, or in a bucket, stay/);
+  await using second = await place.serve();
+  assert.deepEqual(await second.notes(), ["in the backup"]);
+  await second.add("and on");
+  assert.deepEqual(await second.notes(), ["in the backup", "and on"]);
+});
+
+Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with the reason and leaves all as it is", async () => {
+  await using place = new Place();
+  const { server, archive } = await place.withBackup();
+  await using _server = server;
+  await server.end("SIGTERM");
+  const cut = join(place.path, "cut.tar.zst");
+  const bytes = await Deno.readFile(archive);
+  await Deno.writeFile(cut, bytes.subarray(0, bytes.length >> 1));
+  const before = await filesOf(place.dataDir);
+  const cases: readonly [args: readonly string[], code: number, message: RegExp][] = [
+    [[join(place.path, "none")], 1, /There is no file .*Nothing has changed/],
+    [[place.path], 1, /is not a file/],
+    [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
+    [[], 2, /Name the archive to restore/],
+    [[archive, "--cancel"], 2, /not both/],
+  ];
+  for (const [args, code, message] of cases) {
+    const result = await place.restore(...args);
+    assert.equal(result.code, code, result.err);
+    assert.match(result.err, message);
+    assert.equal(result.out, "");
+  }
+  assert.deepEqual(await filesOf(place.dataDir), before);
+});
+
+Deno.test("[RS9] the command brings the secret key when the backup has it", async () => {
+  await using place = new Place();
+  const { server, archive } = await place.withBackup({ includeSecret: true });
+  await using _server = server;
+  await server.end("SIGTERM");
+  const keyFile = join(place.dataDir, "auth_secret.key");
+  const key = await Deno.readTextFile(keyFile);
+  await Deno.writeTextFile(keyFile, "another key");
+  const { code, out, err } = await place.restore(archive);
+  assert.equal(code, 0, err);
+  assert.doesNotMatch(out, /secret key/);
+  assert.equal(await Deno.readTextFile(keyFile), key);
+  const [kept = ""] = await place.kept();
+  assert.equal(await Deno.readTextFile(join(place.dataDir, kept, "auth_secret.key")), "another key");
+});
+
+Deno.test("[RS6] a restore staged beside a running server is applied by the next start, which tells so", async () => {
+  await using place = new Place();
+  const { server: first, archive } = await place.withBackup();
+  await using _first = first;
+  const { dataDir } = place;
+  await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
+  await first.add("still the old one");
+  await first.end("SIGTERM");
+  await using second = await place.serve();
+  assert.deepEqual(await second.notes(), ["in the backup"]);
+  const [kept = ""] = await place.kept();
+  await second.end("SIGTERM");
+  assert.match(second.child.lastOutput, /INFO {2}Restored the backup "one\.tar\.zst" of \d{4}-/);
+  assert.ok(
+    second.child.lastOutput.includes(`replacedFilesAreIn=${join(dataDir, kept)}`),
+    second.child.lastOutput,
+  );
+  await using third = await place.serve();
+  assert.deepEqual(await third.notes(), ["in the backup"]);
+});
+
+Deno.test("[RS11] a staged restore is cancelled while no server runs", async () => {
+  await using place = new Place();
+  assert.match((await place.restore("--cancel")).err, /Cannot use the data folder/);
+  const { server: first, archive } = await place.withBackup();
+  await using _first = first;
+  await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
+  assert.equal((await place.restore("--cancel")).code, 1);
+  await first.end("SIGTERM");
+  const { code, out } = await place.restore("--cancel");
+  assert.deepEqual([code, out], [0, 'Cancelled the restore of "one.tar.zst": the data stays as it is.\n']);
+  assert.match((await place.restore("--cancel")).out, /^No restore is staged/);
+  await using second = await place.serve();
+  assert.deepEqual(await second.notes(), [...BOTH]);
+  assert.deepEqual(await place.kept(), []);
+});
+
+Deno.test("[RS12] a start that cannot apply a restore fails and says how to cancel it", async () => {
+  await using place = new Place();
+  const { server: first, archive } = await place.withBackup();
+  await using _first = first;
+  await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
+  await first.end("SIGTERM");
+  const folder = join(place.dataDir, "restore-staged");
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    if (isDirectory) await Deno.remove(join(folder, name, "data.db"));
+  }
+  const { code, err } = await place.failingServe();
+  assert.equal(code, 1);
+  assert.match(
+    err,
+    /Cannot apply the restore that is staged in .*data\.db" is gone .*restore --cancel --data "/,
+  );
+  assert.equal((await place.restore("--cancel")).code, 0);
+  await using second = await place.serve();
+  assert.deepEqual(await second.notes(), BOTH);
+});
+
+Deno.test("[RS7] a restore whose process is killed is finished by whatever takes the data folder next", async () => {
+  await using place = new Place();
+  const { server: first, archive } = await place.withBackup();
+  await using _first = first;
+  const { dataDir } = place;
+  await first.end("SIGKILL");
+  const kill = async (nth: number) => {
+    await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
+    const { signal } = await new Deno.Command(Deno.execPath(), {
+      args: [..."run --quiet --no-prompt -P=test".split(" "), KILLED_RESTORE, dataDir, String(nth)],
+      cwd: projectDir,
+    }).output();
+    assert.equal(signal, "SIGKILL");
+  };
+  // The old database is away, the new one has not come: an administrator is asked for, who is in neither.
+  await kill(4);
+  await assert.rejects(Deno.stat(join(dataDir, "data.db")), Deno.errors.NotFound);
+  const { code } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ..."run --quiet --no-prompt -P=serve cli.ts admin list --data".split(" "),
+      dataDir,
+    ],
+    cwd: projectDir,
+  }).output();
+  assert.equal(code, 0);
+  assert.equal(await stagedRestore(dataDir), null);
+  await using second = await place.serve();
+  assert.deepEqual(await second.notes(), ["in the backup"]);
+  await second.add("on top");
+  await second.end("SIGKILL");
+  // Once more, and this time it is undone.
+  await kill(7);
+  const cancelled = await place.restore("--cancel");
+  assert.equal(cancelled.code, 0, cancelled.err);
+  await using third = await place.serve();
+  assert.deepEqual(await third.notes(), ["in the backup", "on top"]);
+});

@@ -1,0 +1,10 @@
+/** Applies a staged restore and is killed by its own hand before the nth step. Arguments: data folder, n. */
+import { applyStagedRestore } from "../../../../mod/ops/restore/mod.ts";
+
+const [dataDir = "", nth = ""] = Deno.args;
+let step = 0;
+await applyStagedRestore(dataDir, new Date(), {
+  beforeStep: () => {
+    if (++step === Number(nth)) Deno.kill(Deno.pid, "SIGKILL");
+  },
+});
