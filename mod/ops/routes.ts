@@ -4,23 +4,40 @@ import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
+import { type RestorePort, restoreRoutes, stagedFor } from "./admin/restore_routes.ts";
+import type { Backups } from "./backups/backups.ts";
+import { backupRoutes } from "./backups/routes.ts";
 
 export interface AdminRoutesOptions {
   readonly verify: VerifyToken;
   /** Gives the token response of the contract; `null` when there is no such user. */
   readonly impersonate: (call: ImpersonationCall) => Promise<object | null>;
+  readonly backups: Backups;
+  readonly restores: RestorePort;
+  /** Folder of bodies that are being received. */
+  readonly incomingDir: string;
+  /** Exports and imports of tables. */
+  readonly tables: readonly Hono[];
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the process again. */
   readonly restart: (() => void) | null;
   readonly log: Log;
 }
 
+/** What `/replication` tells of a server that does not replicate. */
+const replication = { enabled: false } as const;
+
 /** The sub-app for `/api/admin`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
-export function adminRoutes({ verify, impersonate, restart, log }: AdminRoutesOptions): Hono<AdminEnv> {
+export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
+  const { verify, impersonate, backups, restores, incomingDir, tables, restart, log } = options;
   const app = new Hono<AdminEnv>();
   // Before all others, unknown paths included: strangers do not learn what there is.
   app.use("*", adminGuard(verify));
   app.route("/", impersonationRoutes({ impersonate, log }));
-  app.get("/replication", (c) => c.json({ enabled: false }));
+  const state = async () => ({ restore: await stagedFor(restores), replication });
+  app.route("/", backupRoutes({ backups, state, log }));
+  app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
+  for (const routes of tables) app.route("/", routes);
   if (restart !== null) app.route("/", restartRoutes({ restart, log }));
+  app.get("/replication", (c) => c.json(replication));
   return app;
 }

@@ -1,33 +1,68 @@
-/** The admin endpoints as this server is configured: what they need of accounts is handed to them here. */
+/** The admin endpoints as this server is configured: what they need of accounts and of the data folder is put together here. */
 import { Hono } from "hono";
+import { join } from "node:path";
 import type { AccountService } from "../auth/mod.ts";
 import type { Log } from "../kit/log.ts";
+import { archiveNames } from "../ops/archive/mod.ts";
+import { BackupFolder } from "../ops/backups/backup_folder.ts";
+import { Backups } from "../ops/backups/backups.ts";
+import { exportRoutes } from "../ops/export/mod.ts";
+import { importRoutes, type ImportRoutesOptions } from "../ops/import/mod.ts";
+import { Maintenance } from "../ops/maintenance/mod.ts";
+import { cancelRestore, stagedRestore } from "../ops/restore/mod.ts";
 import { adminRoutes } from "../ops/routes.ts";
+import { emptyFolder } from "../ops/spooled_body.ts";
 import type { BackendSurroundings } from "./backend.ts";
 
 export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> {
+  /** Held by this server. */
+  readonly dataDir: string;
+  /** The writer. */
+  readonly port: ImportRoutesOptions["port"];
   readonly accounts: Pick<AccountService, "authenticator" | "sessions">;
   readonly log: Log;
 }
 
-export interface Admin {
+/** Disposing of it ends a backup or a check that is under way. */
+export interface Admin extends AsyncDisposable {
   /** For `/api/admin`. */
   readonly routes: Hono;
 }
 
-export function startAdmin({ accounts, restart, log }: StartAdminOptions): Admin {
+/** Below the data folder. */
+const BACKUPS_DIR = "backups";
+const INCOMING_DIR = "incoming";
+
+export async function startAdmin(
+  { dataDir, port, accounts, restart, log }: StartAdminOptions,
+): Promise<Admin> {
   const { authenticator, sessions } = accounts;
-  const routes = new Hono().route(
-    "/",
-    adminRoutes({
-      async verify(token) {
-        const verification = await authenticator.verify(token);
-        return verification.ok ? verification.identity : null;
-      },
-      impersonate: (call) => sessions.impersonate(call),
-      restart,
-      log,
-    }),
-  );
-  return { routes };
+  const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
+  const incomingDir = join(dataDir, INCOMING_DIR);
+  await emptyFolder(incomingDir);
+  const maintenance = new Maintenance({ dataDir, log });
+  const routes = adminRoutes({
+    async verify(token) {
+      const verification = await authenticator.verify(token);
+      return verification.ok ? verification.identity : null;
+    },
+    impersonate: (call) => sessions.impersonate(call),
+    backups: new Backups({ folder, make: (options) => maintenance.backup(options), log }),
+    restores: {
+      stage: (options) => maintenance.stage(options),
+      staged: () => stagedRestore(dataDir),
+      cancel: () => cancelRestore(dataDir),
+    },
+    incomingDir,
+    tables: [
+      exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
+      importRoutes({ port, tempDir: incomingDir, log }),
+    ],
+    restart,
+    log,
+  });
+  return {
+    routes: new Hono().route("/", routes),
+    [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
+  };
 }

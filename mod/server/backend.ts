@@ -121,7 +121,7 @@ async function connect(
   // Beside everything else: what a crash left behind is in nobody's way.
   void storage.sweep();
   const setupLink = await accounts.setupLink();
-  const admin = startAdmin({ accounts, log, restart });
+  const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
   const scheduler = await startScheduler(host, { port: schedulerPort, log });
   return {
     setupLink,
@@ -145,6 +145,7 @@ async function connect(
     reload: () => host.reload(),
     async [Symbol.asyncDispose]() {
       await scheduler[Symbol.asyncDispose]();
+      await admin[Symbol.asyncDispose]();
       await adminChannel[Symbol.asyncDispose]();
       await accounts[Symbol.asyncDispose]();
       await storage[Symbol.asyncDispose]();

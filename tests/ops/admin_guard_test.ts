@@ -1,9 +1,22 @@
 import assert from "node:assert/strict";
+import { Hono } from "hono";
+import { join } from "node:path";
 import { type AdminApp, startAdminApp } from "./support/admin_app.ts";
+import { writeTestArchive } from "./support/archives.ts";
 
 /** Everything there is, and what there is not. */
 const requests = [
   ["POST", "/impersonate"],
+  ["GET", "/backups"],
+  ["POST", "/backups"],
+  ["GET", "/backups/a.tar.zst"],
+  ["DELETE", "/backups/a.tar.zst"],
+  ["POST", "/backups/a.tar.zst/restore"],
+  ["GET", "/export/notes"],
+  ["POST", "/import/notes"],
+  ["POST", "/restore?name=a"],
+  ["GET", "/restore"],
+  ["DELETE", "/restore"],
   ["GET", "/replication"],
   ["POST", "/restore/restart"],
   ["GET", "/no/such/path"],
@@ -37,7 +50,11 @@ async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<str
 }
 
 Deno.test("[AD1] every path below /api/admin answers strangers with the same 401", async () => {
-  await using app = await startAdminApp({ restart: () => assert.fail("a stranger restarted the server") });
+  const reached = () => assert.fail("a stranger got through");
+  const tables = new Hono().get("/export/:table", reached).post("/import/:table", reached);
+  const restores = { stage: reached, staged: reached, cancel: reached };
+  await using app = await startAdminApp({ restart: reached, make: reached, restores, tables: [tables] });
+  await writeTestArchive(join(app.backupsDir, "a.tar.zst"));
   const seen = new Set<string>();
   for (const [who, bearer] of Object.entries(await strangers(app))) {
     for (const [method, path] of requests) {
@@ -53,6 +70,8 @@ Deno.test("[AD1] every path below /api/admin answers strangers with the same 401
     errorMessage: "The access token is not valid",
     errorData: { code: "invalid_token", data: null },
   }]);
+  assert.deepEqual(app.logged, []);
+  assert.ok((await Deno.stat(join(app.backupsDir, "a.tar.zst"))).isFile);
 });
 
 Deno.test("[AD1] an administrator's token opens until it expires", async () => {

@@ -47,6 +47,7 @@ Deno.test("flags give typed values", async () => {
     ..."--upload-max-bytes 2GiB --storage-private --storage-keep-deleted 7d --thumb-sizes 100,400x300".split(
       " ",
     ),
+    ..."--restart-exit-code 75".split(" "),
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -77,6 +78,7 @@ Deno.test("flags give typed values", async () => {
     storagePrivate: true,
     storageKeepDeleted: 604_800_000,
     thumbSizes: ["100x100", "400x300"],
+    restartExitCode: 75,
   });
 });
 
@@ -97,6 +99,8 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--port", "x"], {}, /--port: expected a port from 0 to 65535, received "x"/],
   [["serve", "--port", "65536"], {}, /--port: expected a port/],
   [["serve", "--port", "-1"], {}, /--port: expected a port/],
+  [["serve", "--restart-exit-code", "0"], {}, /--restart-exit-code: expected an exit code from 1 to 255/],
+  [["serve", "--restart-exit-code", "256"], {}, /--restart-exit-code: expected an exit code/],
   [["serve", "--port", "80.5"], {}, /--port: expected a port/],
   [["serve", "--host", "http://x"], {}, /--host: expected an address/],
   [["serve", "--public-url", "https://a.example.com/path"], {}, /--public-url: expected an address/],

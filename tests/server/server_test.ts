@@ -12,7 +12,11 @@ interface Setup extends AsyncDisposable {
   readonly logged: string[];
   start(
     changes?: Partial<ServeConfig>,
-    options?: { readonly startBackend?: StartBackend; readonly drainMs?: number },
+    options?: {
+      readonly startBackend?: StartBackend;
+      readonly drainMs?: number;
+      readonly onRestart?: () => void;
+    },
   ): Promise<Server>;
 }
 
@@ -167,4 +171,19 @@ Deno.test("stop twice is one stop", async () => {
   await Promise.all([server.stop(), server.stop()]);
   await server.stop();
   assert.deepEqual(s.backend.events, ["closeSockets", "dispose"]);
+});
+
+Deno.test("[AD7] what stands behind a server can ask for a restart when there is an exit code for it", async () => {
+  await using s = await setup();
+  let asked = 0;
+  const seen: boolean[] = [];
+  const startBackend: StartBackend = (_config, { restart }) => {
+    seen.push(restart !== null);
+    restart?.();
+    return Promise.resolve(s.backend);
+  };
+  for (const restartExitCode of [null, 75]) {
+    await using _server = await s.start({ restartExitCode }, { startBackend, onRestart: () => void asked++ });
+  }
+  assert.deepEqual([seen, asked], [[false, true], 1]);
 });

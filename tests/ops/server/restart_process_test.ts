@@ -35,10 +35,23 @@ Deno.test("[AD7] a restart is answered, closes sockets with 1012 and ends with t
       });
     const account = { email: "root@example.com", password: "correct horse" };
     const { accessToken } = await (await post("/api/auth/admin/setup", { token: setup, ...account })).json();
+    const authorization = { Authorization: `Bearer ${accessToken}` };
+    // With the permissions that the server has, not those of this test.
+    const backup = await post("/api/admin/backups", { includeFiles: true }, authorization);
+    const { name, ...made } = await backup.json();
+    assert.equal(backup.status, 200, JSON.stringify(made));
+    const archive = await fetch(`${url}/api/admin/backups/${name}`, { headers: authorization });
+    const staged = await fetch(`${url}/api/admin/restore?name=${name}`, {
+      method: "POST",
+      headers: authorization,
+      body: await archive.bytes(),
+    });
+    const { restore, ...refusal } = await staged.json();
+    assert.equal(restore?.ts, made.ts, JSON.stringify(refusal));
     await using socket = await TestSocket.open(`${url}/api/sync`);
     const refused = await post("/api/admin/restore/restart", {});
     assert.deepEqual([refused.status, (await refused.json()).errorData.code], [401, "invalid_token"]);
-    const response = await post("/api/admin/restore/restart", {}, { Authorization: `Bearer ${accessToken}` });
+    const response = await post("/api/admin/restore/restart", {}, authorization);
     assert.deepEqual([response.status, await response.json()], [200, {}]);
     assert.equal((await child.exited).code, 75);
     await socket.closed;

@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { ServiceError } from "../../mod/errors.ts";
+import { BackupFolder } from "../../mod/ops/backups/backup_folder.ts";
+import type { MakeBackup } from "../../mod/ops/backups/backups.ts";
+import { errorOf, startAdminApp } from "./support/admin_app.ts";
+import { writeTestArchive } from "./support/archives.ts";
+
+const NAME = /^backup-\d{8}T\d{6}Z-[0-9a-f]{8}\.tar\.zst$/;
+
+/** Makes archives that hold nothing of use, and notes what it was asked. */
+function maker(): { readonly asked: Parameters<MakeBackup>[0][]; readonly make: MakeBackup } {
+  const asked: Parameters<MakeBackup>[0][] = [];
+  return {
+    asked,
+    async make(options) {
+      asked.push(options);
+      const { createdAt, ts, parts } = await writeTestArchive(options.out);
+      const bytes = (await Deno.stat(options.out)).size;
+      return { path: options.out, createdAt, ts, parts, bytes, missingFiles: 3 };
+    },
+  };
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).toSorted();
+}
+
+const post = (body?: unknown) => ({
+  method: "POST",
+  ...(body !== undefined && { body: JSON.stringify(body) }),
+});
+
+Deno.test("[AD3] a backup is made as asked for, without the secret key, and answered", async () => {
+  const { asked, make } = maker();
+  await using app = await startAdminApp({ make });
+  for (
+    const [body, withAux, withFiles] of [
+      [undefined, false, false],
+      [{}, false, false],
+      [{ includeAux: true }, true, false],
+      [{ includeFiles: true, includeSecret: true }, false, true],
+    ] as const
+  ) {
+    const response = await app.request("/backups", post(body));
+    const made = await response.json();
+    assert.deepEqual([response.status, response.headers.get("cache-control")], [200, "no-store"]);
+    assert.match(made.name, NAME);
+    const out = join(app.backupsDir, made.name);
+    assert.deepEqual(asked.at(-1), { out, withAux, withFiles, includeSecret: false });
+    const { size } = await Deno.stat(out);
+    const { name } = made;
+    const facts = { createdAt: "2030-01-01T00:00:00.000Z", ts: 7, parts: ["database"] };
+    assert.deepEqual(made, { name, size, ...facts, missingFiles: 3 });
+  }
+  assert.equal(app.logged.at(-1)?.message, "An administrator made a backup");
+});
+
+Deno.test("[AD3] a body that says something else is refused", async () => {
+  await using app = await startAdminApp();
+  for (const body of ["[]", "null", '{"includeAux":"yes"}', "{"]) {
+    const { status, code } = await errorOf(await app.request("/backups", { method: "POST", body }));
+    assert.deepEqual([status, code], [400, "bad_request"], body);
+  }
+});
+
+Deno.test("[AD4] a backup that fails says why, and leaves no file", async () => {
+  await using app = await startAdminApp({
+    async make({ out }) {
+      await Deno.writeTextFile(out, "half of it");
+      throw new Error("No space left on device");
+    },
+  });
+  const { status, code, message } = await errorOf(await app.request("/backups", post()));
+  assert.deepEqual([status, code], [500, "backup_failed"]);
+  assert.match(message, /No space left on device/);
+  assert.deepEqual(await namesIn(app.backupsDir), []);
+  assert.deepEqual(app.logged.map(({ level, message }) => `${level} ${message}`), ["error A backup failed"]);
+});
+
+Deno.test("[AD4] more than may wait is overloaded", async () => {
+  await using app = await startAdminApp({ make: () => Promise.reject(new ServiceError("overloaded")) });
+  const { status, code } = await errorOf(await app.request("/backups", post()));
+  assert.deepEqual([status, code], [503, "overloaded"]);
+});
+
+Deno.test("[AD5] the list has the facts of every backup, newest first, and what is damaged with its reason", async () => {
+  await using app = await startAdminApp();
+  const path = (name: string) => join(app.backupsDir, name);
+  await writeTestArchive(path("b.tar.zst"), { createdAt: "2030-01-02T00:00:00.000Z", ts: 2 });
+  await writeTestArchive(path("a.tar.zst"), { createdAt: "2030-01-03T00:00:00.000Z", ts: 3 });
+  await Deno.writeTextFile(path("broken.tar.zst"), "this is none");
+  await Deno.utime(path("broken.tar.zst"), 0, new Date("2030-01-01T00:00:00Z"));
+  await Deno.writeTextFile(path(".backup-20300101T000000Z-x.tar.zst"), "still being made");
+  await Deno.writeTextFile(path("notes.txt"), "not a backup");
+  await Deno.mkdir(path("folder.tar.zst"));
+  await Deno.symlink(path("a.tar.zst"), path("link.tar.zst"));
+  const list = async () => await (await app.request("/backups")).json();
+  const size = async (name: string) => (await Deno.stat(path(name))).size;
+  const first = await list();
+  const [, , damaged] = first.backups;
+  assert.deepEqual(first, {
+    backups: [
+      {
+        name: "a.tar.zst",
+        size: await size("a.tar.zst"),
+        createdAt: "2030-01-03T00:00:00.000Z",
+        ts: 3,
+        parts: ["database"],
+      },
+      {
+        name: "b.tar.zst",
+        size: await size("b.tar.zst"),
+        createdAt: "2030-01-02T00:00:00.000Z",
+        ts: 2,
+        parts: ["database"],
+      },
+      { name: "broken.tar.zst", size: 12, createdAt: "2030-01-01T00:00:00.000Z", error: damaged.error },
+    ],
+    restore: null,
+    replication: { enabled: false },
+  });
+  assert.match(damaged.error, /archive/i);
+  // What changes is read again, what goes is gone.
+  await Deno.remove(path("a.tar.zst"));
+  await Deno.remove(path("broken.tar.zst"));
+  await writeTestArchive(path("broken.tar.zst"), { ts: 9 });
+  assert.deepEqual(
+    (await list()).backups.map(({ name, ts }: { name: string; ts: number }) => [name, ts]),
+    [["b.tar.zst", 2], ["broken.tar.zst", 9]],
+  );
+});
+
+Deno.test("[AD5] what a killed server left unfinished is gone with the next start", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(join(folder, ".backup-20300101T000000Z-aa.tar.zst.1f"), "half of it");
+    await Deno.writeTextFile(join(folder, ".hidden"), "somebody else's");
+    const opened = await BackupFolder.open(folder);
+    assert.deepEqual(await namesIn(folder), [".hidden"]);
+    assert.deepEqual(await opened.list(), []);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("[AD6] a download is the file, with its length", async () => {
+  await using app = await startAdminApp();
+  const path = join(app.backupsDir, "a.tar.zst");
+  await writeTestArchive(path, { bytes: 3_000_000 });
+  const expected = await Deno.readFile(path);
+  const response = await app.request("/backups/a.tar.zst");
+  assert.equal(response.status, 200);
+  const headers = ["content-type", "content-length", "content-disposition", "cache-control"]
+    .map((name) => response.headers.get(name));
+  assert.deepEqual(headers, [
+    "application/zstd",
+    String(expected.length),
+    'attachment; filename="a.tar.zst"',
+    "no-store",
+  ]);
+  assert.deepEqual(await response.bytes(), expected);
+  const head = await app.request("/backups/a.tar.zst", { method: "HEAD" });
+  assert.deepEqual([head.status, head.headers.get("content-length"), await head.text()], [
+    200,
+    String(expected.length),
+    "",
+  ]);
+});
+
+Deno.test("[AD6] a deleted backup is gone", async () => {
+  await using app = await startAdminApp();
+  await writeTestArchive(join(app.backupsDir, "a.tar.zst"));
+  const response = await app.request("/backups/a.tar.zst", { method: "DELETE" });
+  assert.deepEqual([response.status, await response.json()], [200, {}]);
+  assert.deepEqual(await namesIn(app.backupsDir), []);
+  assert.equal(app.logged.at(-1)?.message, "An administrator deleted a backup");
+  const again = await errorOf(await app.request("/backups/a.tar.zst", { method: "DELETE" }));
+  assert.deepEqual([again.status, again.code], [404, "not_found"]);
+});
+
+Deno.test("[AD6] names lead nowhere but into the folder of backups", async () => {
+  await using app = await startAdminApp();
+  const outside = join(app.backupsDir, "../outside.tar.zst");
+  await writeTestArchive(outside);
+  await writeTestArchive(join(app.backupsDir, ".hidden.tar.zst"));
+  await Deno.symlink(outside, join(app.backupsDir, "link.tar.zst"));
+  await Deno.mkdir(join(app.backupsDir, "folder.tar.zst"));
+  for (
+    const name of [
+      "../outside.tar.zst",
+      "..%2foutside.tar.zst",
+      "%2e%2e%2foutside.tar.zst",
+      "..%252foutside.tar.zst",
+      "..%5coutside.tar.zst",
+      encodeURIComponent(outside),
+      ".hidden.tar.zst",
+      "folder.tar.zst",
+      "link.tar.zst",
+      "a.tar.zst%00",
+      "%2e%2e%2f",
+      ".tar.zst",
+      "a.tar",
+      `${"a".repeat(300)}.tar.zst`,
+      "nowhere.tar.zst",
+    ]
+  ) {
+    for (const [method, path] of [["GET", ""], ["DELETE", ""], ["POST", "/restore"]] as const) {
+      const { status, code } = await errorOf(await app.request(`/backups/${name}${path}`, { method }));
+      assert.deepEqual([status, code], [404, "not_found"], `${method} ${name}`);
+    }
+  }
+  assert.ok((await Deno.stat(outside)).isFile);
+});

@@ -1,0 +1,165 @@
+/** Backups and restores on a whole server: the real archives, the real staging, the real start. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+
+const functions = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }) });
+`,
+  "notes.ts": `
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+`,
+};
+
+const account = { email: "root@example.com", password: "correct horse" };
+
+/** A server with an administrator. */
+async function setup() {
+  const server = await startTestServer({ functions });
+  const token = server.setupLink?.split("=").at(-1);
+  const { body } = await server.post("/api/auth/admin/setup", { token, ...account });
+  return { server, bearer: body.accessToken as string };
+}
+
+async function admin(
+  { server, bearer }: { readonly server: TestServer; readonly bearer: string },
+  [method, path, body]: readonly [method: string, path: string, body?: BodyInit],
+) {
+  const response = await fetch(`${server.url}/api/admin${path}`, {
+    method,
+    headers: { Authorization: `Bearer ${bearer}` },
+    ...(body !== undefined && { body }),
+  });
+  const answer = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(answer));
+  return answer;
+}
+
+async function add(server: TestServer, text: string): Promise<void> {
+  const { body } = await server.post("/api/mutation", { path: "notes:add", args: { text } });
+  assert.equal(body.status, "success", JSON.stringify(body));
+}
+
+async function notes(server: TestServer): Promise<string[]> {
+  return (await server.post("/api/query", { path: "notes:list", args: {} })).body.value;
+}
+
+async function keptFolders({ dataDir }: TestServer): Promise<string[]> {
+  const names = (await Array.fromAsync(Deno.readDir(dataDir))).map(({ name }) => name);
+  return names.filter((name) => name.startsWith("pre-restore-"));
+}
+
+Deno.test("[AD12] a backup over HTTP, staged, brings the state of then back with the next start and keeps what was there", async () => {
+  const { server, bearer } = await setup();
+  await using _server = server;
+  const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
+  await add(server, "before");
+  const { missingFiles, ...made } = await ask("POST", "/backups");
+  assert.deepEqual([made.parts, missingFiles], [["database"], 0]);
+  await add(server, "after");
+
+  const { restore } = await ask("POST", `/backups/${made.name}/restore`);
+  assert.deepEqual([restore.source, restore.ts, restore.createdAt], [made.name, made.ts, made.createdAt]);
+  assert.deepEqual((await ask("GET", "/restore")).restore, restore);
+  assert.deepEqual(await notes(server), ["before", "after"], "nothing is swapped while the server runs");
+
+  await server.restart();
+  assert.deepEqual(await notes(server), ["before"]);
+  const list = await ask("GET", "/backups");
+  assert.deepEqual(list, { backups: [made], restore: null, replication: { enabled: false } });
+  const [kept = ""] = await keptFolders(server);
+  assert.ok((await Deno.stat(join(server.dataDir, kept, "data.db"))).size > 0);
+});
+
+Deno.test("[AD12] a download can be deleted here, and restored as an upload", async () => {
+  const { server, bearer } = await setup();
+  await using _server = server;
+  const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
+  await add(server, "before");
+  const { name, size } = await ask("POST", "/backups");
+  const response = await fetch(`${server.url}/api/admin/backups/${name}`, {
+    headers: { Authorization: `Bearer ${bearer}` },
+  });
+  assert.equal(response.headers.get("content-length"), String(size));
+  assert.equal(response.headers.get("access-control-allow-origin"), "*");
+  const archive = await response.bytes();
+  assert.deepEqual(archive, await Deno.readFile(join(server.dataDir, "backups", name)));
+  await ask("DELETE", `/backups/${name}`);
+  await add(server, "after");
+
+  const { restore } = await ask("POST", "/restore?name=of%20monday.tar.zst", archive);
+  assert.equal(restore.source, "of monday.tar.zst");
+  // A damaged one is refused, and what was staged stays.
+  const damaged = archive.slice();
+  damaged[damaged.length >> 1] = (damaged[damaged.length >> 1] ?? 0) ^ 0xff;
+  const refused = await fetch(`${server.url}/api/admin/restore?name=damaged`, {
+    method: "POST",
+    headers: { Authorization: `Bearer ${bearer}` },
+    body: damaged,
+  });
+  const { errorData, errorMessage } = await refused.json();
+  assert.deepEqual([refused.status, errorData.code], [400, "invalid_backup"], errorMessage);
+  assert.deepEqual((await ask("GET", "/restore")).restore, restore);
+
+  await server.restart();
+  assert.deepEqual(await notes(server), ["before"]);
+  await add(server, "later");
+  assert.deepEqual(await notes(server), ["before", "later"]);
+});
+
+Deno.test("[AD12] a cancelled restore is not applied", async () => {
+  const { server, bearer } = await setup();
+  await using _server = server;
+  const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
+  const { name } = await ask("POST", "/backups");
+  await add(server, "after");
+  await ask("POST", `/backups/${name}/restore`);
+  assert.deepEqual(await ask("DELETE", "/restore"), { cancelled: true });
+  await server.restart();
+  assert.deepEqual(await notes(server), ["after"]);
+  assert.deepEqual(await keptFolders(server), []);
+});
+
+Deno.test("[AD12] backups asked for at once are made one after another, while calls go on", async () => {
+  const { server, bearer } = await setup();
+  await using _server = server;
+  const asked = [1, 2, 3].map(() => admin({ server, bearer }, ["POST", "/backups"]));
+  for (let i = 0; i < 20; i++) await add(server, `note ${i}`);
+  const names = (await Promise.all(asked)).map(({ name }) => name);
+  const { backups } = await admin({ server, bearer }, ["GET", "/backups"]);
+  assert.deepEqual(backups.map(({ name }: { name: string }) => name).toSorted(), names.toSorted());
+});
+
+Deno.test("[AD13] a table goes out and comes in again, for administrators only", async () => {
+  const { server, bearer } = await setup();
+  await using _server = server;
+  await add(server, "one");
+  await add(server, "two");
+  const url = `${server.url}/api/admin`;
+  const headers = { Authorization: `Bearer ${bearer}` };
+  for (const format of ["jsonl", "csv"]) {
+    const exported = await fetch(`${url}/export/notes?format=${format}`, { headers });
+    const text = await exported.text();
+    assert.deepEqual([exported.status, exported.headers.get("cache-control")], [200, "no-store"], text);
+    await add(server, "not in the export");
+    const path = `/import/notes?mode=replace&format=${format}`;
+    const answer = await admin({ server, bearer }, ["POST", path, text]);
+    assert.deepEqual([answer.table, answer.imported], ["notes", 2]);
+    assert.deepEqual(await notes(server), ["one", "two"], format);
+  }
+  for (
+    const [method, path] of [["GET", "/export/notes"], ["POST", "/import/notes"], [
+      "GET",
+      "/../%61dmin/backups",
+    ]]
+  ) {
+    const response = await fetch(`${url}${path}`, { ...(method && { method }) });
+    assert.deepEqual([response.status, (await response.json()).errorData.code], [401, "invalid_token"]);
+  }
+});
