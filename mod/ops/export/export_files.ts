@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { type ExportSnapshot, openExport } from "../../engine/mod.ts";
+import type { ExportSnapshot } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { ExportError } from "./export_error.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
@@ -13,7 +13,6 @@ import { pause } from "./pause.ts";
 import { exportPieces } from "./pieces.ts";
 
 export interface ExportFilesOptions {
-  readonly databasePath: string;
   /** `null`: all tables of the app. */
   readonly tables: readonly string[] | null;
   readonly format: ExportFormat;
@@ -37,9 +36,11 @@ export interface ExportedTable {
 }
 
 /** Throws an `ExportError` for unknown tables, folders with something in them, documents that do not fit into CSV, and full disks. */
-export async function exportFiles(options: ExportFilesOptions): Promise<ExportSummary> {
-  const { databasePath, tables, folder } = options;
-  using snapshot = openExport(databasePath);
+export async function exportFiles(
+  snapshot: ExportSnapshot,
+  options: ExportFilesOptions,
+): Promise<ExportSummary> {
+  const { tables, folder } = options;
   const names = tables === null ? appTables(snapshot) : namedTables(snapshot, tables);
   if (names.length === 0) {
     throw new ExportError("failed", "There is nothing to export: the app has no tables");

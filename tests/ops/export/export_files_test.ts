@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
-import { ExportError, exportFiles } from "../../../mod/ops/export/mod.ts";
+import { openExport } from "../../../mod/engine/mod.ts";
+import {
+  ExportError,
+  exportFiles,
+  type ExportFilesOptions,
+  type ExportSummary,
+} from "../../../mod/ops/export/mod.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 /** A folder for exports beside a database with tables of the app and of the service; removed at the end of the block. */
@@ -28,9 +34,13 @@ class Place implements Disposable {
     return `${this.folder}/out`;
   }
 
-  export(options: Partial<Parameters<typeof exportFiles>[0]> = {}): ReturnType<typeof exportFiles> {
-    return exportFiles({
-      databasePath: this.database.path,
+  async export(
+    { databasePath = this.database.path, ...options }: Partial<ExportFilesOptions> & {
+      databasePath?: string;
+    } = {},
+  ): Promise<ExportSummary> {
+    using snapshot = openExport(databasePath);
+    return await exportFiles(snapshot, {
       tables: null,
       format: "jsonl",
       folder: this.out,
