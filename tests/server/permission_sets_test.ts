@@ -88,6 +88,26 @@ Deno.test("the bench set reaches this machine only", async () => {
   ) assert.equal(result[attempt], "refused", attempt);
 });
 
+Deno.test("the set that exports reads and writes files, starts nothing and reaches nobody", async () => {
+  assert.deepEqual(await attempts("export"), {
+    "read a file": "allowed",
+    "write a file": "allowed",
+    "listen": "refused",
+    "start sh": "refused",
+    "start itself": "refused",
+    "start another program": "refused",
+    "read SYNCLINE_ variables": "allowed",
+    "read PATH's neighbours": "refused",
+    "read the whole environment": "refused",
+    "load a native library": "refused",
+    "ask for the machine's name": "refused",
+    "ask for the room on a disk": "refused",
+    "import from the web": "refused",
+    "import from a host Deno trusts": "refused",
+    "reach another machine": "refused",
+  });
+});
+
 Deno.test("the set that builds the single file starts nothing but sh and reaches nobody", async () => {
   const result = await attempts("buildServer");
   for (
