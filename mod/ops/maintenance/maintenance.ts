@@ -42,7 +42,7 @@ export class Maintenance implements AsyncDisposable {
 
   /**
    * Makes a backup, to a path in the data folder. Throws a `BackupError` with the reason, `overloaded` when too many jobs
-   * wait, `unavailable` when the server stops.
+   * wait, `unavailable` when the server stops, and an `Error` for a bug or trouble with the machine.
    */
   async backup(options: Omit<BackupOptions, "dataDir">): Promise<BackupSummary> {
     return await this.#run("backup", { ...options, dataDir: this.#dataDir });
@@ -50,7 +50,7 @@ export class Maintenance implements AsyncDisposable {
 
   /**
    * Checks an archive in the data folder completely and stages it, without its secret key. Throws a `RestoreError` with the
-   * reason, `overloaded` and `unavailable` as `backup` does.
+   * reason, and all else as `backup` does.
    */
   async stage(options: { readonly archive: string; readonly source: string }): Promise<StagedRestore> {
     return await this.#run("stage", { ...options, dataDir: this.#dataDir });
@@ -92,13 +92,8 @@ export class Maintenance implements AsyncDisposable {
       throw failureOf(job.kind, `The process that did the work ended before it was done. ${error.message}`);
     }
     if (answer.ok) return answer.result;
-    if (!answer.told) {
-      this.#log("error", "A job of the maintenance process failed", {
-        job: job.kind,
-        reason: answer.message,
-      });
-    }
-    throw failureOf(job.kind, answer.message);
+    // Not for the archive or the operator to blame: who asked tells it as trouble of the server's own.
+    throw answer.told ? failureOf(job.kind, answer.message) : new Error(answer.message);
   }
 
   #ended(): void {

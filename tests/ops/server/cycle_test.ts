@@ -113,7 +113,7 @@ Deno.test("[AD12] a download can be deleted here, and restored as an upload", as
   assert.deepEqual(await notes(server), ["before", "later"]);
 });
 
-Deno.test("[AD12] a cancelled restore is not applied", async () => {
+Deno.test("[AD12] a cancelled restore is not applied, and a start tidies up after a killed server", async () => {
   const { server, bearer } = await setup();
   await using _server = server;
   const ask = (...request: Parameters<typeof admin>[1]) => admin({ server, bearer }, request);
@@ -121,9 +121,16 @@ Deno.test("[AD12] a cancelled restore is not applied", async () => {
   await add(server, "after");
   await ask("POST", `/backups/${name}/restore`);
   assert.deepEqual(await ask("DELETE", "/restore"), { cancelled: true });
-  await server.restart();
+  // As after a server that was killed while it received an archive and made a backup.
+  const [incoming, backups] = [join(server.dataDir, "incoming"), join(server.dataDir, "backups")];
+  await server.restart(async () => {
+    await Deno.writeTextFile(join(incoming, "restore-0"), "half of it");
+    await Deno.writeTextFile(join(backups, `.${name}.0123456789ab.syncline-partial`), "half of it");
+  });
   assert.deepEqual(await notes(server), ["after"]);
   assert.deepEqual(await keptFolders(server), []);
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(incoming)), []);
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(backups))).map((entry) => entry.name), [name]);
 });
 
 Deno.test("[AD12] backups asked for at once are made one after another, while calls go on", async () => {
