@@ -200,6 +200,39 @@ Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason
   ]);
 });
 
+Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing", async () => {
+  await using place = new Place();
+  {
+    await using server = await place.serve();
+    const kind = { nullable: null, n: 0, on: false, list: [], inner: { a: null } };
+    await server.call("mutation", "bank:kinds", {
+      docs: Array.from({ length: 9 }, () => ({ ...kind, text: "x".repeat(500_000) })),
+    });
+  }
+  // No file may grow past 1 MiB: what a write meets then is told like a full disk.
+  const command = 'trap \'\' XFSZ; ulimit -f 2048; exec "$0" "$@"';
+  const { code, stderr } = await new Deno.Command("sh", {
+    args: [
+      ...[
+        "-c",
+        command,
+        Deno.execPath(),
+        "run",
+        "--quiet",
+        "--no-prompt",
+        "-P=export",
+        join(projectDir, "cli.ts"),
+      ],
+      ...["export", "--data", place.dataDir, "--out", place.at("out")],
+    ],
+    cwd: place.dir,
+    env: { NO_COLOR: "1" },
+  }).output();
+  assert.equal(code, 1);
+  assert.match(new TextDecoder().decode(stderr), /ERROR Cannot write ".*kinds\.jsonl.*": File too large/);
+  assert.deepEqual([...Deno.readDirSync(place.dir)].map(({ name }) => name).sort(), ["data", "functions"]);
+});
+
 Deno.test("[EX15] documents that were exported and imported again are the same, in both formats", async () => {
   await using place = new Place();
   const plain = { text: "", nullable: null, n: 0, on: false, list: [], inner: { a: null } };

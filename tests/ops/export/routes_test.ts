@@ -9,6 +9,7 @@ import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 interface Served {
   readonly database: TestDatabase;
+  readonly handle: (request: Request) => Response | Promise<Response>;
   readonly get: (path: string, init?: RequestInit) => Promise<Response>;
   /** Lines of the log. */
   readonly logged: string[];
@@ -24,8 +25,14 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
     _users: anyTable(),
     _codes: anyTable(),
   });
+  for (let from = 0; from < documents; from += 5_000) {
+    database.commit((tx) => {
+      for (let n = from; n < Math.min(from + 5_000, documents); n++) {
+        tx.insert("items", { n, body: "x".repeat(1000) });
+      }
+    });
+  }
   database.commit((tx) => {
-    for (let n = 0; n < documents; n++) tx.insert("items", { n, body: "x".repeat(1000) });
     tx.insert("odd", { half: "\udfff" });
     tx.insert("_users", { email: "a@example.com" });
   });
@@ -43,6 +50,7 @@ function serve(documents: number, limits?: ExportRoutesOptions["limits"]): Serve
     database,
     logged,
     told: told.promise,
+    handle: (request) => app.fetch(request),
     get: async (path, init) => await app.request(`/api/admin/export/${path}`, init),
     [Symbol.dispose]: () => database[Symbol.dispose](),
   };
@@ -127,6 +135,31 @@ Deno.test("[EX12] one export more than a few is refused until one has ended, by 
   assert.equal((await served.get("odd?format=csv")).status, 400);
   assert.equal(hasReaders(served.database), false, "a snapshot was left open");
   assert.deepEqual(served.logged, []);
+});
+
+Deno.test("[EX12] a client that breaks its connection off ends the snapshot of its export", async () => {
+  using served = serve(20_000, { ...FEW, exportsAtOnceMax: 1 });
+  await using server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, served.handle);
+  const url = `http://127.0.0.1:${server.addr.port}/api/admin/export/items`;
+  const gone = new AbortController();
+  const response = await fetch(url, { signal: gone.signal });
+  const reader = response.body!.getReader();
+  await reader.read();
+  const refused = await fetch(url);
+  assert.equal(refused.status, 503);
+  await refused.body?.cancel();
+  gone.abort();
+  await assert.rejects(async () => {
+    while (!(await reader.read()).done);
+  });
+  // There is room for one only: the next comes in when the server has noticed.
+  let next = await fetch(url);
+  while (next.status === 503) {
+    await next.body?.cancel();
+    next = await fetch(url);
+  }
+  assert.equal((await next.text()).split("\n").length, 20_001);
+  assert.equal(hasReaders(served.database), false);
 });
 
 Deno.test("[EX12] a client that is gone before the first byte leaves no snapshot", async () => {
