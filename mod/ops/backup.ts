@@ -51,9 +51,13 @@ interface Snapshot {
  * Makes a backup. The database in it is one state; every file that this state names and that the data folder has is in it.
  * Writers do not wait. It needs room for a copy of the databases in the data folder meanwhile. The archive (mode 0600)
  * appears under its name when it is whole and on disk. Holds up the thread while databases are copied and bytes are packed.
- * Throws a `BackupError` or an `UnusableDatabaseError` with the reason; nothing stays behind then.
+ * Throws a `BackupError` or an `UnusableDatabaseError` with the reason, or what `signal` was aborted with; nothing stays
+ * behind then.
  */
-export async function createBackup(options: BackupOptions): Promise<BackupSummary> {
+export async function createBackup(
+  options: BackupOptions,
+  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+): Promise<BackupSummary> {
   const { dataDir } = options;
   const out = resolve(options.out);
   await checkSource(options);
@@ -63,6 +67,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupSummar
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const { createdAt, ts, database, missingFiles } = await takeSnapshot({ dataDir, work, files });
     const log = await copyLog(options, work);
+    signal.throwIfAborted();
     const parts: ArchiveManifest["parts"] = ["database"];
     if (log !== null) parts.push("log");
     if (options.includeSecret) parts.push("secret");
@@ -72,7 +77,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupSummar
     const { bytes } = await writeArchive(
       file.writable,
       { format: 1, ...said, syncline: project.version },
-      entries({ database, log, secret, files }),
+      entries({ database, log, secret, files, signal }),
     );
     await file.place();
     return { path: out, bytes, ...said, missingFiles };
@@ -157,26 +162,28 @@ async function copyLog({ dataDir, withAux }: BackupOptions, work: WorkFolder): P
 }
 
 async function* entries(
-  { database, log, secret, files }: {
+  { database, log, secret, files, signal }: {
     readonly database: string;
     readonly log: string | null;
     readonly secret: string | null;
     readonly files: StoredFiles | null;
+    readonly signal: AbortSignal;
   },
 ): AsyncGenerator<ArchiveEntry> {
-  yield await fileEntry(archiveNames.database, database);
-  if (log !== null) yield await fileEntry(archiveNames.log, log);
-  if (secret !== null) yield await fileEntry(archiveNames.secret, secret);
+  const whole = async (name: string, path: string): Promise<ArchiveEntry> => {
+    const { size } = await Deno.stat(path);
+    return { name, size, open: () => openFile(path, signal) };
+  };
+  yield await whole(archiveNames.database, database);
+  if (log !== null) yield await whole(archiveNames.log, log);
+  if (secret !== null) yield await whole(archiveNames.secret, secret);
   if (files === null) return;
   for await (const { name, path, size } of files.selected()) {
-    yield { name: `${archiveNames.files}${name}`, size, open: () => openFile(path) };
+    yield { name: `${archiveNames.files}${name}`, size, open: () => openFile(path, signal) };
   }
 }
 
-async function fileEntry(name: string, path: string): Promise<ArchiveEntry> {
-  return { name, size: (await Deno.stat(path)).size, open: () => openFile(path) };
-}
-
-async function openFile(path: string): Promise<ReadableStream<Uint8Array>> {
-  return (await Deno.open(path)).readable;
+async function openFile(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  signal.throwIfAborted();
+  return (await Deno.open(path)).readable.pipeThrough(new TransformStream(), { signal });
 }

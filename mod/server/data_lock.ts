@@ -61,6 +61,16 @@ export class DataLock implements Disposable {
     }
   }
 
+  /** Takes a folder that no other process holds; `null` when one does. Throws a `StartError` as `acquire` does. */
+  static async acquireIfFree(dataDir: string): Promise<DataLock | null> {
+    try {
+      return await DataLock.acquire(dataDir);
+    } catch (error) {
+      if (error instanceof DataLockedError) return null;
+      throw error;
+    }
+  }
+
   /** Gives the folder up. The file stays: deleting it would let two servers lock two files of one name. */
   [Symbol.dispose](): void {
     this.#file.close();

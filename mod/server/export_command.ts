@@ -6,7 +6,7 @@ import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/archive/mod.ts";
 import { ExportError, exportFiles, type ExportSummary } from "../ops/export/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { DataLock, DataLockedError } from "./data_lock.ts";
+import { DataLock } from "./data_lock.ts";
 import type { OptionValues } from "./options.ts";
 import { StopSignals } from "./signals.ts";
 import { StartError } from "./start_error.ts";
@@ -55,20 +55,11 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
   if (await statIfThere(dataDir) === null) {
     throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`);
   }
-  using _lock = await lockIfFree(dataDir);
+  using _lock = await DataLock.acquireIfFree(dataDir);
   if (await statIfThere(path) === null) {
     throw new StartError(`There is no database in "${dataDir}": name the server's data folder with --data`);
   }
   return openExport(path);
-}
-
-async function lockIfFree(dataDir: string): Promise<DataLock | null> {
-  try {
-    return await DataLock.acquire(dataDir);
-  } catch (error) {
-    if (error instanceof DataLockedError) return null;
-    throw error;
-  }
 }
 
 function report({ ts, tables }: ExportSummary, folder: string): string {

@@ -29,6 +29,7 @@ export type CommandName =
   | "restore"
   | "import"
   | "export"
+  | "backup"
   | "admin create"
   | "admin list"
   | "admin reset-password"
@@ -40,6 +41,7 @@ const everywhere = [
   "restore",
   "import",
   "export",
+  "backup",
   "admin create",
   "admin list",
   "admin reset-password",
@@ -424,8 +426,39 @@ export const options = {
     parse: parsePath,
     default: null,
     defaultText: "a new name with the present time",
-    description: "What is made: the folder of an export, which has to be new or empty",
-    commands: ["export"],
+    description: "What is made: the folder of an export, which has to be new or empty; the file of a backup",
+    commands: ["export", "backup"],
+  }),
+  withAux: option({
+    flag: "--with-aux",
+    placeholder: null,
+    env: "SYNCLINE_WITH_AUX",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Put the execution log into the backup as well",
+    commands: ["backup"],
+  }),
+  withFiles: option({
+    flag: "--with-files",
+    placeholder: null,
+    env: "SYNCLINE_WITH_FILES",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description:
+      "Put the uploaded files of the data folder into the backup as well; files in a bucket stay there",
+    commands: ["backup"],
+  }),
+  includeSecret: option({
+    flag: "--include-secret",
+    placeholder: null,
+    env: "SYNCLINE_INCLUDE_SECRET",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Put the secret key into the backup as well: whoever has it can sign in as anybody",
+    commands: ["backup"],
   }),
   cancel: option({
     flag: "--cancel",
@@ -460,7 +493,15 @@ export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof opti
 /** The options of `serve`. */
 export type ServeOptions = Omit<
   OptionValues,
-  "cancel" | "passwordStdin" | "format" | "mode" | "tables" | "out"
+  | "cancel"
+  | "passwordStdin"
+  | "format"
+  | "mode"
+  | "tables"
+  | "out"
+  | "withAux"
+  | "withFiles"
+  | "includeSecret"
 >;
 
 /** The options of one command, by name, in the order of the table. */

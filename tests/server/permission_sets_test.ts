@@ -108,6 +108,28 @@ Deno.test("the set that exports reads and writes files, starts nothing and reach
   });
 });
 
+Deno.test("the backup set reads and writes files, starts nothing and reaches nobody", async () => {
+  const result = await attempts("backup");
+  for (const attempt of ["read a file", "write a file", "read SYNCLINE_ variables"]) {
+    assert.equal(result[attempt], "allowed", attempt);
+  }
+  for (
+    const attempt of [
+      "listen",
+      "start sh",
+      "start itself",
+      "start another program",
+      "read PATH's neighbours",
+      "read the whole environment",
+      "load a native library",
+      "ask for the machine's name",
+      "import from the web",
+      "import from a host Deno trusts",
+      "reach another machine",
+    ]
+  ) assert.equal(result[attempt], "refused", attempt);
+});
+
 Deno.test("the set that builds the single file starts nothing but sh and reaches nobody", async () => {
   const result = await attempts("buildServer");
   for (

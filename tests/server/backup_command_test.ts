@@ -1,0 +1,131 @@
+/** The command `backup` as an operator meets it: a process, what it prints, its exit code, the file it leaves. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { projectDir } from "../bench/support/child.ts";
+import { extractArchive, readManifest } from "../../mod/ops/archive/mod.ts";
+import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
+
+const SUFFIX = ".syncline-partial";
+
+function start(folder: DataFolder, args: readonly string[]): Deno.ChildProcess {
+  return new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-prompt",
+      `--config=${projectDir}/deno.json`,
+      "-P=backup",
+      `${projectDir}/cli.ts`,
+    ]
+      .concat("backup", args),
+    cwd: folder.path,
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function ended(child: Deno.ChildProcess): Promise<{ code: number; out: string; err: string }> {
+  const { code, stdout, stderr } = await child.output();
+  const [out = "", err = ""] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  return { code, out, err };
+}
+
+/** A folder with a data folder in it, whose database has so many bytes or a few more. */
+async function filledFolder({ bytes }: { readonly bytes: number }): Promise<DataFolder> {
+  const folder = await DataFolder.make();
+  await Deno.mkdir(folder.at("data"));
+  await using inner = await DataFolder.make();
+  {
+    using writer = inner.openWriter();
+    commit(writer, (tx) => tx.insert("_storage", { blob: "ab".repeat(16), size: 3 }));
+    for (let written = 0; written < bytes; written += 1_000_000) {
+      commit(writer, (tx) => tx.insert("notes", { text: randomBytes(500_000).toString("hex") }));
+    }
+  }
+  await Deno.rename(inner.at("data.db"), folder.at("data/data.db"));
+  await Deno.writeTextFile(folder.at("data/auth_secret.key"), "secret");
+  return folder;
+}
+
+Deno.test("[BK19] it says what is in the backup, how large and of when it is, and warns of the key and of files left out", async () => {
+  await using folder = await filledFolder({ bytes: 0 });
+  const plain = await ended(start(folder, []));
+  assert.equal(plain.code, 0, plain.err);
+  const [name = "", ...others] = (await folder.names()).filter((name) => name !== "data");
+  assert.match(name, /^backup-\d{8}T\d{6}Z\.tar\.zst$/);
+  assert.deepEqual(others, []);
+  const { size } = await Deno.stat(folder.at(name));
+  assert.match(plain.out, /^Backed up the database as of ts 1, \d{4}-/);
+  assert.ok(plain.out.includes(`${name}, ${size} bytes`), plain.out);
+  assert.doesNotMatch(plain.out, /secret|Not in it/);
+
+  const all = await ended(start(folder, [
+    ...["--data", "data", "--out", "all.tar.zst"],
+    ...["--with-aux", "--with-files", "--include-secret"],
+  ]));
+  assert.equal(all.code, 0, all.err);
+  assert.match(all.out, /There is no execution log/);
+  assert.match(all.out, /Not in it: 1 uploaded file whose contents.*Files in a bucket stay there/);
+  assert.match(all.out, /It holds the secret key: whoever gets this file can sign in as anybody/);
+  const { parts } = await extractArchive(
+    (await Deno.open(folder.at("all.tar.zst"))).readable,
+    folder.at("all"),
+  );
+  assert.deepEqual([...parts].sort(), ["database", "files", "secret"]);
+});
+
+Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", async () => {
+  await using folder = await filledFolder({ bytes: 0 });
+  await Deno.writeTextFile(folder.at("mine.tar.zst"), "mine");
+  for (
+    const [args, says] of [
+      [["--out", "mine.tar.zst"], /mine\.tar\.zst" is there already/],
+      [["--data", "nowhere"], /There is no data folder "nowhere"/],
+      [["--data", "."], /There is no database/],
+      [["--out", "no/where"], /Cannot write/],
+    ] as const
+  ) {
+    const { code, out, err } = await ended(start(folder, args));
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, says);
+    assert.doesNotMatch(err, /\n\s+at /);
+  }
+  assert.deepEqual(await folder.names(), ["data", "mine.tar.zst"]);
+});
+
+Deno.test("[BK19] a server's process may write meanwhile: the backup is of one state", async () => {
+  await using folder = await filledFolder({ bytes: 0 });
+  await using _writer = await ConstantWriter.start(folder.at("data"));
+  const { code, out, err } = await ended(start(folder, ["--with-files", "--out", "a.tar.zst"]));
+  assert.equal(code, 0, err);
+  const { ts } = await readManifest((await Deno.open(folder.at("a.tar.zst"))).readable);
+  assert.ok(ts > 1 && out.includes(`as of ts ${ts}, `));
+});
+
+for (const signal of ["SIGKILL", "SIGTERM"] as const) {
+  Deno.test(`[BK20] ended by ${signal} in the middle, it leaves no half archive under the name`, async () => {
+    await using folder = await filledFolder({ bytes: 40_000_000 });
+    const child = start(folder, ["--out", "a.tar.zst"]);
+    const isPacking = async () => {
+      const partial = (await folder.names()).find((name) => name.endsWith(SUFFIX));
+      return partial !== undefined &&
+        ((await Deno.stat(folder.at(partial)).catch(() => null))?.size ?? 0) > 0;
+    };
+    while (!await isPacking()) await new Promise((resolve) => setTimeout(resolve, 1));
+    child.kill(signal);
+    const { code, err } = await ended(child);
+    assert.notEqual(code, 0);
+    assert.ok(!(await folder.names()).includes("a.tar.zst"));
+    if (signal === "SIGTERM") {
+      assert.match(err, /Stopped by SIGTERM: there is no backup/);
+      assert.deepEqual(await folder.names(), ["data"]);
+    }
+    // The next one tidies up.
+    const again = await ended(start(folder, ["--out", "a.tar.zst"]));
+    assert.equal(again.code, 0, again.err);
+    assert.deepEqual(await folder.names(), ["a.tar.zst", "data"]);
+    const inside = await Array.fromAsync(Deno.readDir(folder.at("data")), ({ name }) => name);
+    assert.ok(!inside.includes("backup-work"), inside.join());
+  });
+}
