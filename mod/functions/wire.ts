@@ -28,6 +28,8 @@ export interface Boot {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** The app's npm packages, when it uses any. */
   readonly packages?: PackageTable;
+  /** Numbers that tables get which the database does not have yet. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
 }
 
 /**

@@ -1,6 +1,8 @@
 /** The command `import`: documents from files into the tables of a data folder that no server uses. */
 import { basename, extname, join, resolve } from "node:path";
+import { statIfThere } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
+import { archiveNames } from "../ops/archive/mod.ts";
 import {
   fileSource,
   Importer,
@@ -10,7 +12,9 @@ import {
   type ImportProgress,
   type ImportSource,
   type ImportSummary,
+  tableNumbersOf,
 } from "../ops/import/mod.ts";
+import { stagedRestore } from "../ops/restore/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveFunctions } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
@@ -65,7 +69,15 @@ async function importAll(
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir);
-  await using host = await startOfflineHost({ dataDir, functionsDir, log });
+  await refuseStaged(dataDir);
+  const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
+  await using host = await startOfflineHost({
+    dataDir,
+    functionsDir,
+    log,
+    // Later a table keeps the number it has.
+    ...(isNew && { tableNumbers: await tableNumbersOf(sources) }),
+  });
   const importer = new Importer({ port: host, mode, onProgress: progressTo(log) });
   for (const source of sources) await importer.check(source);
   const summaries: ImportSummary[] = [];
@@ -78,6 +90,16 @@ async function importAll(
     }
   }
   return summaries;
+}
+
+/** What is imported would go with the next start, which applies the restore. */
+async function refuseStaged(dataDir: string): Promise<void> {
+  const staged = await stagedRestore(dataDir);
+  if (staged === null) return;
+  throw new StartError(
+    `A restore of "${staged.source}" is staged in "${dataDir}", and the next start would put it in the place of what is ` +
+      `imported: start the server once, or cancel it with: restore --cancel --data "${dataDir}"`,
+  );
 }
 
 /** The files at a path: one, or those in a folder, by name. */

@@ -8,18 +8,21 @@ export interface OfflineHostOptions {
   readonly dataDir: string;
   /** Of the app whose tables the database gets; an empty folder leaves them as they are. */
   readonly functionsDir: string;
+  /** Numbers that tables get which the database does not have yet. */
+  readonly tableNumbers?: ReadonlyMap<string, number>;
   readonly log: Log;
 }
 
 /** Starts the isolates. Throws a `StartError` when the database cannot be opened or the app cannot be loaded. */
 export async function startOfflineHost(
-  { dataDir, functionsDir, log }: OfflineHostOptions,
+  { dataDir, functionsDir, tableNumbers, log }: OfflineHostOptions,
 ): Promise<IsolateHost> {
   try {
     return await IsolateHost.start({
       dataDir,
       functionsDir,
       env: {},
+      ...(tableNumbers && { tableNumbers: Object.fromEntries(tableNumbers) }),
       entry: new URL("./isolate_entry.ts", import.meta.url),
       log,
     });

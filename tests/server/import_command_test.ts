@@ -4,9 +4,12 @@ import { join, relative } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import type { Outcome } from "../../mod/functions/outcome.ts";
 import { opsLimits } from "../../mod/limits.ts";
+import { createBackup } from "../../mod/ops/backup.ts";
+import { stageRestore } from "../../mod/ops/restore/mod.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { Child, projectDir } from "../bench/support/child.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
+import { textOf } from "../ops/export/support.ts";
 
 const WRITING_MS = 120_000;
 
@@ -159,6 +162,23 @@ Deno.test("[IM14] while a server uses the data folder nothing is imported", asyn
   assert.deepEqual(await server.call("query", "notes:all"), []);
 });
 
+Deno.test("[IM14] nothing is imported beside a staged restore, which would replace it", async () => {
+  await using place = new Place();
+  const { dataDir } = place;
+  const folder = place.write("in", { "notes.jsonl": `{"text":"one"}\n` });
+  assert.equal((await place.import(folder)).code, 0);
+  const archive = join(place.dir, "backup.tar.zst");
+  await createBackup({ dataDir, out: archive, withAux: false, withFiles: false, includeSecret: false });
+  await stageRestore({ dataDir, archive, source: "backup.tar.zst", withSecret: false });
+  const { code, err } = await place.import(folder);
+  assert.equal(code, 1);
+  assert.match(
+    err,
+    /A restore of "backup\.tar\.zst" is staged in .*: start the server once, or cancel it with/,
+  );
+  assert.deepEqual(await place.query(["notes:all", {}]), [["one"]]);
+});
+
 Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again", async () => {
   await using place = new Place();
   const rows = 60_000;
@@ -176,4 +196,36 @@ Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again
   assert.equal(Math.max(...left), left.size - 1);
   const again = await place.import(folder, "--mode", "replace");
   assert.match(again.out, new RegExp(`^notes: ${rows} documents imported, ${left.size} deleted before\n$`));
+});
+
+Deno.test("[IM16] a new data folder takes the ids of one whose tables were made in another order", async () => {
+  await using from = new Place();
+  from.write("functions", {
+    "schema.ts": FILES["schema.ts"].replace("notes:", "more: defineTable({}), notes:"),
+  });
+  const folder = from.write("in", { "notes.jsonl": `{"text":"a"}\n`, "users.csv": "name\nAnn\n" });
+  assert.equal((await from.import(folder)).code, 0);
+  const exported = {
+    "notes.jsonl": textOf(join(from.dataDir, "data.db"), "jsonl", "notes"),
+    "users.jsonl": textOf(join(from.dataDir, "data.db"), "jsonl", "users"),
+  };
+
+  await using to = new Place();
+  // A broken file does not hold up the others, and neither does one that claims the ids of another.
+  const copy = to.write("copy", { "more.jsonl": "{", "users.jsonl": exported["notes.jsonl"] });
+  assert.equal((await to.import(copy)).code, 1);
+  await Deno.remove(to.dataDir, { recursive: true });
+  const { code, out: said, err } = await to.import(to.write("in", exported));
+  assert.equal(code, 0, err);
+  assert.equal(said, "notes: 1 document imported\nusers: 1 document imported\n");
+  assert.deepEqual(await to.query(["notes:all", {}], ["notes:users", {}]), [["a"], ["Ann"]]);
+  for (const table of ["notes", "users"] as const) {
+    assert.equal(textOf(join(to.dataDir, "data.db"), "jsonl", table), exported[`${table}.jsonl`]);
+  }
+
+  await using used = new Place();
+  assert.equal((await used.import(folder)).code, 0);
+  const refused = await used.import(used.write("in", exported));
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /notes\.jsonl, line 1: .* is an id of table "users"/);
 });

@@ -41,6 +41,8 @@ export interface IsolateHostOptions {
   readonly entry?: URL;
   /** What functions of the service have to know of the server, by feature; JSON. */
   readonly settings?: Readonly<Record<string, unknown>>;
+  /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
   readonly log: Log;
 }
 
@@ -113,7 +115,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
     const functionsDir = await Deno.realPath(options.functionsDir);
-    const { env, actionNet = null, entry, settings = {}, log } = options;
+    const { env, actionNet = null, entry, settings = {}, tableNumbers, log } = options;
     const starter = await ProcessStarter.create({
       dataDir,
       functionsDir,
@@ -121,6 +123,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       actionNet,
       settings,
       ...(entry && { entry }),
+      ...(tableNumbers && { tableNumbers }),
       command: isolateCommand,
       log,
       clock: machineClock,

@@ -34,6 +34,8 @@ export interface ProcessStarterOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
   readonly settings: Readonly<Record<string, unknown>>;
+  /** Numbers that tables get which the database does not have yet. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
   /** The module that isolates run; without functions of the service when absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => IsolateCommand;
@@ -77,6 +79,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
     const { dataDir, functionsDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
+    const { tableNumbers } = this.#options;
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
     try {
       const packages = await this.#packages.find().catch((error) => {
@@ -114,6 +117,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         env: role === "runner" ? { ...env } : {},
         settings,
         ...(packages && { packages: packages.table }),
+        ...(tableNumbers && { tableNumbers }),
       };
       const process = new IsolateProcess({
         child,

@@ -108,7 +108,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, packages: table }: Boot,
+  { role, functionsDir, packages: table, tableNumbers = {} }: Boot,
   { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -130,7 +130,7 @@ async function load(
     let ts = 0;
     let lastGroup: string | null = null;
     if (database.role === "writer") {
-      database.writer.applySchema(app.schema);
+      database.writer.applySchema(app.schema, { tableNumbers: new Map(Object.entries(tableNumbers)) });
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
     } else if (database.role === "reader") {

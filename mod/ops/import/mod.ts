@@ -11,3 +11,4 @@ export {
 } from "./importer.ts";
 export { importRoutes, type ImportRoutesOptions } from "./routes.ts";
 export { type ImportFormat, importFormats } from "./row_batches.ts";
+export { tableNumbersOf } from "./table_numbers.ts";

@@ -1,0 +1,98 @@
+/** An import on a running server, beside a page that is subscribed to what it changes. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { SynclineClient } from "../../../mod/client/mod.ts";
+import { opsLimits } from "../../../mod/limits.ts";
+import { startTestServer } from "../../auth/server/test_server.ts";
+
+const functions = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }) });
+`,
+  "notes.ts": `
+import { query } from "syncline/server";
+export const count = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).length });
+`,
+};
+
+/** Whether the body of an import lies in the data folder. */
+async function isReceiving(dataDir: string): Promise<boolean> {
+  for await (const { name, isDirectory } of Deno.readDir(dataDir)) {
+    if (!isDirectory) continue;
+    for await (const file of Deno.readDir(join(dataDir, name))) {
+      if (file.name.startsWith("import-")) return true;
+    }
+  }
+  return false;
+}
+
+Deno.test("[IM17] a subscription sees whole batches as they commit, and is never behind the answer's ts for long", async () => {
+  await using server = await startTestServer({ functions });
+  const token = server.setupLink?.split("=").at(-1);
+  const { body } = await server.post("/api/auth/admin/setup", {
+    token,
+    email: "root@example.com",
+    password: "correct horse",
+  });
+  const client = new SynclineClient(server.url);
+  try {
+    const rows = 10_000;
+    const counts: number[] = [];
+    const { promise: empty, resolve: seenEmpty } = Promise.withResolvers<void>();
+    const { promise: full, resolve: seenFull, reject } = Promise.withResolvers<void>();
+    client.subscribe("notes:count", {}, (value) => {
+      counts.push(value as number);
+      if (value === 0) seenEmpty();
+      if (value === rows) seenFull();
+    }, reject);
+    await empty;
+    const response = await fetch(`${server.url}/api/admin/import/notes?mode=replace`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${body.accessToken}` },
+      body: Array.from({ length: rows }, (_, n) => `{"text":"${n}"}\n`).join(""),
+    });
+    const answer = await response.json();
+    assert.deepEqual([response.status, answer.imported, answer.table], [200, rows, "notes"]);
+    await full;
+    assert.ok(counts.length > 2, `the rows came all at once: ${counts}`);
+    for (const [at, count] of counts.entries()) {
+      assert.ok(count === rows || count % opsLimits.importBatchRowsMax === 0, `half a batch: ${count}`);
+      assert.ok(at === 0 || count > (counts[at - 1] ?? 0), `not in order: ${counts}`);
+    }
+    const health = await (await fetch(`${server.url}/api/health`)).json();
+    assert.equal(answer.ts, health.ts);
+  } finally {
+    client.close();
+  }
+});
+
+Deno.test("[IM17] nobody but an administrator imports, and a client that breaks off has imported nothing", async () => {
+  await using server = await startTestServer({ functions });
+  const url = `${server.url}/api/admin/import/notes`;
+  const row = `{"text":"a"}\n`;
+  const stranger = await fetch(url, { method: "POST", body: row });
+  assert.equal(stranger.status, 401);
+  await stranger.body?.cancel();
+  const token = server.setupLink?.split("=").at(-1);
+  const account = { email: "root@example.com", password: "correct horse" };
+  const { body } = await server.post("/api/auth/admin/setup", { token, ...account });
+  const headers = { Authorization: `Bearer ${body.accessToken}` };
+  const gone = new AbortController();
+  const halves = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(new TextEncoder().encode(row)),
+  });
+  const broken = fetch(url, { method: "POST", headers, body: halves, signal: gone.signal });
+  while (!await isReceiving(server.dataDir));
+  gone.abort();
+  await assert.rejects(broken);
+  // It goes on when the server has noticed.
+  for (;;) {
+    const next = await fetch(url, { method: "POST", headers, body: row });
+    await next.body?.cancel();
+    if (next.status === 200) break;
+    assert.equal(next.status, 503);
+  }
+  assert.equal((await server.post("/api/query", { path: "notes:count", args: {} })).body.value, 1);
+});
