@@ -29,6 +29,7 @@ export const recordTables: readonly string[] = [
 
 const SLOTS = 3;
 const { recordMs, sessionsRememberedMax, runsRemovedPerGroup, runsRemovedPerRun } = replayLimits;
+const READ_TURN_SQL = "SELECT slot, since, previousSince FROM syncline_record_turn";
 /** Between the answers of a run: no answer contains it. */
 const SEPARATOR = "\n";
 const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
@@ -42,6 +43,13 @@ const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
       (SELECT session, principal, newest FROM ${name} LIMIT ?+0)`,
   };
 });
+
+/** Throws what SQLite does when these tables have other columns. */
+export function checkRecordColumns(connection: Connection): void {
+  for (const { find } of slotSql) connection.statement(find).get("", "", 0);
+  for (const { save } of slotSql) connection.statement(save);
+  connection.statement(READ_TURN_SQL).get();
+}
 
 /** Which table receives records, since when, and since when the one before it did (ms since the epoch). */
 interface Turn {
@@ -147,8 +155,7 @@ export class Records {
   }
 
   #readTurn(): Turn {
-    const row = this.#connection.statement("SELECT slot, since, previousSince FROM syncline_record_turn")
-      .get();
+    const row = this.#connection.statement(READ_TURN_SQL).get();
     const [slot, since, previousSince] = row as [number, number, number];
     return { slot, since, previousSince };
   }

@@ -227,9 +227,19 @@ const damages: readonly {
     reason: /it has a trigger "t"/,
   },
   {
-    name: "a view",
-    sql: () => "CREATE VIEW v AS SELECT 1",
-    reason: /it has a view "v"/,
+    name: "other columns of documents",
+    sql: () => "ALTER TABLE d2 RENAME COLUMN doc TO other",
+    reason: /no such column: doc/,
+  },
+  {
+    name: "other columns of replay records",
+    sql: () => "ALTER TABLE syncline_records_2 RENAME COLUMN answers TO other",
+    reason: /answers/,
+  },
+  {
+    name: "other columns of a vector index",
+    sql: (number) => `ALTER TABLE w${number("by_vector")} RENAME COLUMN seq TO other`,
+    reason: /no such column: seq/,
   },
 ];
 

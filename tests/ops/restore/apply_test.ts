@@ -71,13 +71,16 @@ Deno.test("[RS6] the next start applies what is staged and keeps what it replace
   assert.equal(await applyStagedRestore(s.dataDir, LATER), null);
 });
 
-Deno.test("[RS6] the log of the old database goes with it", async () => {
+Deno.test("[RS6] the log of the old database goes with it, and a journal too", async () => {
   await using s = await staged({});
+  await Deno.writeTextFile(join(s.dataDir, "data.db-journal"), "of an unfinished transaction");
   assert.ok("data.db-wal" in s.before && "data.db-shm" in s.before);
   await applyStagedRestore(s.dataDir, NOW);
   const after = await filesOf(s.dataDir);
-  assert.deepEqual(below(after, KEPT), only(s.before, databaseFiles));
-  assert.ok(!("data.db-wal" in after) && !("data.db-shm" in after));
+  const { "data.db-journal": journal, ...others } = below(after, KEPT);
+  assert.deepEqual(others, only(s.before, databaseFiles));
+  assert.ok(journal !== undefined);
+  for (const name of ["wal", "shm", "journal"]) assert.ok(!(`data.db-${name}` in after), name);
 });
 
 Deno.test("[RS8] what the backup does not hold stays: files, execution log, secret key, backups", async () => {

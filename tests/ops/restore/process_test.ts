@@ -194,9 +194,11 @@ Deno.test("[RS9] the command brings the secret key when the backup has it", asyn
   const keyFile = join(place.dataDir, "auth_secret.key");
   const key = await Deno.readTextFile(keyFile);
   await Deno.writeTextFile(keyFile, "another key");
+  await stageRestore({ dataDir: place.dataDir, archive, source: "earlier.tar.zst", withSecret: false });
   const { code, out, err } = await place.restore(archive);
   assert.equal(code, 0, err);
   assert.doesNotMatch(out, /secret key/);
+  assert.match(out, /The restore of "earlier\.tar\.zst" that was staged is dropped/);
   assert.equal(await Deno.readTextFile(keyFile), key);
   const [kept = ""] = await place.kept();
   assert.equal(await Deno.readTextFile(join(place.dataDir, kept, "auth_secret.key")), "another key");
