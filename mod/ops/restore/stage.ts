@@ -14,6 +14,7 @@ import {
   takeStaging,
 } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
+import { checkSwappable } from "./swap.ts";
 
 const FOLDER_NAME_BYTES = 8;
 
@@ -94,6 +95,7 @@ async function unpack(
     const manifest = await extractArchive(archive, path);
     const { ts, tables, documents } = checkedDatabase(path);
     const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
+    await checkSwappable(dataDir, { folder, parts });
     await tidy(path, parts);
     const marker: RestoreMarker = {
       format: 1,

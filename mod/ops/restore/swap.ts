@@ -22,16 +22,13 @@ export async function beginSwap(
   const keptIn = await freeName(dataDir, now);
   const staged = join(STAGED_FOLDER, marker.folder);
   const names = marker.parts.map((part) => nameOfPart[part]);
-  const keep: Move[] = [];
   for (const name of names) {
-    for (const old of [name, ...besideDatabase(name)]) {
-      if (await isThere(dataDir, old)) keep.push({ from: old, to: join(keptIn, old) });
-    }
     if (!await isThere(dataDir, join(staged, name))) {
       throw new RestoreError(`"${join(staged, name)}" is gone from the data folder`);
     }
   }
-  await checkDevices(dataDir, [staged, ...keep.map(({ from }) => from)]);
+  const old = await checkSwappable(dataDir, marker);
+  const keep = old.map((name) => ({ from: name, to: join(keptIn, name) }));
   const moves = [...keep, ...names.map((name) => ({ from: join(staged, name), to: name }))];
   const swap: Swap = { keptIn, moves, direction: "in" };
   beforeStep("plan");
@@ -113,16 +110,28 @@ async function isThere(dataDir: string, path: string): Promise<boolean> {
   }
 }
 
-/** Renames do not reach over file systems: that is told before the first. */
-async function checkDevices(dataDir: string, paths: readonly string[]): Promise<void> {
+/**
+ * What is in the place of the parts of a staged restore. Throws a `RestoreError` when they could not be swapped: renames do
+ * not reach over file systems.
+ */
+export async function checkSwappable(
+  dataDir: string,
+  { folder, parts }: Pick<RestoreMarker, "folder" | "parts">,
+): Promise<readonly string[]> {
+  const old: string[] = [];
+  for (const name of parts.map((part) => nameOfPart[part])) {
+    for (const own of [name, ...besideDatabase(name)]) if (await isThere(dataDir, own)) old.push(own);
+  }
   const { dev } = await Deno.stat(dataDir);
-  for (const path of paths) {
+  for (const path of [join(STAGED_FOLDER, folder), ...old]) {
     if ((await Deno.lstat(join(dataDir, path))).dev !== dev) {
       throw new RestoreError(
-        `"${path}" is on another file system than the data folder, so nothing can take its place in one step`,
+        `"${path}" is on another file system than the data folder: what is restored could not take its place in one ` +
+          "step. Restore while it is not mounted, and copy the files afterwards",
       );
     }
   }
+  return old;
 }
 
 /** A name with the time that no earlier restore took. */

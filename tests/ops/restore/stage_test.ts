@@ -150,6 +150,33 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });
 
+/** Until it is disposed of, what is at a path seems to be on another file system. */
+function mounted(path: string): Disposable {
+  const { lstat } = Deno;
+  Deno.lstat = async (at) => {
+    const found = await lstat(at);
+    return at === path ? { ...found, dev: found.dev + 1 } : found;
+  };
+  return { [Symbol.dispose]: () => void (Deno.lstat = lstat) };
+}
+
+Deno.test("[RS3] files that no rename can replace are told before anything is staged", async () => {
+  await using s = new Setup();
+  const before = await s.fill();
+  using _mounted = mounted(join(s.dataDir, "storage"));
+  const withFiles: ArchiveContents = {
+    parts: ["database", "files"],
+    files: { "storage/cd/cdef": "new file" },
+  };
+  assert.match(
+    await refused(s.stage(withFiles)),
+    /^"storage" is on another file system than the data folder/,
+  );
+  assert.deepEqual(await filesOf(s.dataDir), before);
+  // Files that stay may be wherever they are.
+  await s.stage();
+});
+
 Deno.test("[RS4] another archive takes the place of the staged one once it is complete", async () => {
   await using s = new Setup();
   await s.fill();
