@@ -46,7 +46,7 @@ async function restore(dataDir: string, archive: string): Promise<string> {
   const source = basename(archive);
   const pending = await stagedRestore(dataDir);
   await told(
-    `Cannot restore "${archive}"`,
+    (reason) => `Cannot restore "${archive}": ${reason}. Nothing has changed`,
     () => stageRestore({ dataDir, archive, source, withSecret: true }),
   );
   const applied = await applyRestore(dataDir, "apply");
@@ -63,7 +63,7 @@ async function cancelStaged(dataDir: string): Promise<string> {
     throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
   }
   using _lock = await DataLock.acquire(dataDir, { restore: "leave" });
-  return await told("Cannot cancel the restore", async () => {
+  return await told((reason) => `Cannot cancel the restore: ${reason}`, async () => {
     const pending = await stagedRestore(dataDir);
     if (pending === null || !await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;
     return `Cancelled the restore of "${pending.source}": the data stays as it is.`;
@@ -71,13 +71,13 @@ async function cancelStaged(dataDir: string): Promise<string> {
 }
 
 /** Errors an operator can do something about become a `StartError`: what the archive is, and what the disk says. */
-async function told<T>(what: string, work: () => Promise<T>): Promise<T> {
+async function told<T>(say: (reason: string) => string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const ofDisk = error instanceof Error && "code" in error;
     if (!(error instanceof RestoreError) && !ofDisk) throw error;
-    throw new StartError(`${what}: ${error.message}. Nothing has changed`, { cause: error });
+    throw new StartError(say(error.message), { cause: error });
   }
 }
 
