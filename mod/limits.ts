@@ -569,6 +569,11 @@ export const opsLimits = {
   uploadedArchiveStallMs: 60_000,
   /** Bytes of such an archive between two looks at the room on the disk; less than `diskReserveBytes`. */
   uploadedArchiveCheckBytes: 16 * MiB,
+  /**
+   * Bytes of such a body, or of one that is imported, read at once. No more than a client sends in one chunk: reads into
+   * larger buffers, which stay half empty, take milliseconds each with the chunked encoding.
+   */
+  receivedChunkBytes: 64 * KiB,
   /** Characters of the name under which an uploaded archive is shown. */
   archiveSourceCharsMax: 255,
   /** Bytes that one frame of a backup archive holds, compressed on its own. */
@@ -583,6 +588,8 @@ export const opsLimits = {
   archiveSlackBytes: 16 * MiB,
   /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
   snapshotAttemptsMax: 3,
+  /** Larger files are put into a backup piece by piece. */
+  wholeFileBytesMax: 256 * KiB,
   /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
   missingFilesMax: 10_000,
   /** Backups and checks of archives under way or waiting; one more is refused. */

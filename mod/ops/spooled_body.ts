@@ -61,32 +61,61 @@ export async function spoolBody(
   }
 }
 
-/** The chunks of a body. Leaving the loop early cancels it. */
+/** The chunks of a body, each the caller's until it asks for the next. Leaving the loop early cancels the body. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
   stallMs: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   if (body === null) return;
-  const reader = body.getReader();
+  const { read, cancel } = readerOf(body);
   let stalled = false;
   const stall = () => {
     stalled = true;
-    reader.cancel().catch(() => {});
+    cancel().catch(() => {});
   };
   try {
     for (;;) {
       // Only what the other side takes counts, not the time of the disk.
       const timer = setTimeout(stall, stallMs);
-      const { done, value } = await reader.read().catch((error) => {
+      const chunk = await read().catch((error) => {
         throw new ServiceError("bad_request", "The request body broke off", { cause: error });
       }).finally(() => clearTimeout(timer));
       if (stalled) throw new ServiceError("bad_request", "The request body stood still for too long");
-      if (done) return;
-      yield value;
+      if (chunk === null) return;
+      yield chunk;
     }
   } finally {
-    await reader.cancel().catch(() => {});
+    await cancel().catch(() => {});
   }
+}
+
+interface ChunkReader {
+  /** `null` at the end. */
+  readonly read: () => Promise<Uint8Array<ArrayBuffer> | null>;
+  readonly cancel: () => Promise<void>;
+}
+
+/** Reads into a buffer that is used over and over, so that a long body leaves no garbage of its own length. */
+function readerOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): ChunkReader {
+  let buffer = new ArrayBuffer(opsLimits.receivedChunkBytes);
+  let reader: ReadableStreamBYOBReader;
+  try {
+    reader = body.getReader({ mode: "byob" });
+  } catch (error) {
+    // Short bodies lie in memory already, as streams of another kind.
+    if (!(error instanceof TypeError) || body.locked) throw error;
+    const reader = body.getReader();
+    return { read: async () => (await reader.read()).value ?? null, cancel: () => reader.cancel() };
+  }
+  return {
+    async read() {
+      const { done, value } = await reader.read(new Uint8Array(buffer));
+      if (done) return null;
+      buffer = value.buffer;
+      return value;
+    },
+    cancel: () => reader.cancel(),
+  };
 }
 
 async function roomOf(path: string): Promise<number> {
