@@ -20,6 +20,7 @@ import { resolveFunctions } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
 import { startOfflineHost } from "./offline_host.ts";
 import type { OptionValues } from "./options.ts";
+import { type StopSignal, StopSignals } from "./signals.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 /** How often an import that takes long tells how far it is. */
@@ -43,9 +44,10 @@ type ImportOptions = Pick<OptionValues, "data" | "functions" | "format" | "mode"
 
 async function run(options: ImportOptions, path: string): Promise<number> {
   const log = stderrLog({ debug: false });
+  using signals = new StopSignals();
   try {
     const sources = await sourcesOf(path, options.format, log);
-    for (const summary of await importAll(sources, options, log)) print(summaryText(summary));
+    for (const summary of await importAll(sources, options, { log, signals })) print(summaryText(summary));
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof UnclearFilesError) {
@@ -63,7 +65,7 @@ async function run(options: ImportOptions, path: string): Promise<number> {
 async function importAll(
   sources: readonly ImportSource[],
   { data, functions, mode }: ImportOptions,
-  log: Log,
+  { log, signals }: { readonly log: Log; readonly signals: StopSignals },
 ): Promise<ImportSummary[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
@@ -78,7 +80,7 @@ async function importAll(
     // Later a table keeps the number it has.
     ...(isNew && { tableNumbers: await tableNumbersOf(sources) }),
   });
-  const importer = new Importer({ port: host, mode, onProgress: progressTo(log) });
+  const importer = new Importer({ port: host, mode, onProgress: progressTo(log, signals) });
   for (const source of sources) await importer.check(source);
   const summaries: ImportSummary[] = [];
   for (const source of sources) {
@@ -160,10 +162,13 @@ function tableOf(path: string): string {
   return basename(path, extname(path));
 }
 
-/** Tells from time to time how far a file is. */
-function progressTo(log: Log): (progress: ImportProgress) => void {
+/** Tells from time to time how far a file is. Throws behind the batch during which a signal came. */
+function progressTo(log: Log, { first }: StopSignals): (progress: ImportProgress) => void {
   let toldAt = performance.now();
+  let stoppedBy: StopSignal | null = null;
+  void first.then((signal) => stoppedBy = signal);
   return ({ source, step, rows }) => {
+    if (stoppedBy !== null) throw new Error(`${stoppedBy} ended the import`);
     if (performance.now() - toldAt < PROGRESS_MS) return;
     toldAt = performance.now();
     log("info", `${source.name}: ${rows} ${step === "deleted" ? "documents" : "rows"} ${step}`);
