@@ -172,18 +172,31 @@ async function* entries(
 ): AsyncGenerator<ArchiveEntry> {
   const whole = async (name: string, path: string): Promise<ArchiveEntry> => {
     const { size } = await Deno.stat(path);
-    return { name, size, open: () => openFile(path, signal) };
+    return { name, size, open: () => openFile(path, { size, signal }) };
   };
   yield await whole(archiveNames.database, database);
   if (log !== null) yield await whole(archiveNames.log, log);
   if (secret !== null) yield await whole(archiveNames.secret, secret);
   if (files === null) return;
   for await (const { name, path, size } of files.selected()) {
-    yield { name: `${archiveNames.files}${name}`, size, open: () => openFile(path, signal) };
+    yield { name: `${archiveNames.files}${name}`, size, open: () => openFile(path, { size, signal }) };
   }
 }
 
-async function openFile(path: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+/** Most files are small: read whole, they cost a fraction of what a stream does. */
+async function openFile(path: string, { size, signal }: {
+  readonly size: number;
+  readonly signal: AbortSignal;
+}): Promise<ReadableStream<Uint8Array>> {
   signal.throwIfAborted();
-  return (await Deno.open(path)).readable.pipeThrough(new TransformStream(), { signal });
+  if (size > opsLimits.wholeFileBytesMax) {
+    return (await Deno.open(path)).readable.pipeThrough(new TransformStream(), { signal });
+  }
+  const bytes = await Deno.readFile(path);
+  return new ReadableStream({
+    start(controller) {
+      if (bytes.length > 0) controller.enqueue(bytes);
+      controller.close();
+    },
+  });
 }

@@ -40,34 +40,30 @@ const unpacking = {
   params: { [constants.ZSTD_d_windowLogMax]: Math.log2(FRAME_BYTES) },
 };
 
-/** Packs bytes into frames and seals them. */
-export function framePacker(): TransformStream<Uint8Array, Uint8Array> {
+/** Packs bytes into frames, and seals them at their end. */
+export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(FRAME_BYTES);
   const hash = createHash("sha256");
   let filled = 0;
-  const pack = (controller: TransformStreamDefaultController<Uint8Array>) => {
+  const pack = (): Uint8Array => {
     const packed = zstdCompressSync(buffer.subarray(0, filled), packing);
     filled = 0;
     // The platform may add an empty frame behind the one.
     const frame = packed.subarray(0, frameLength(packed) ?? packed.length);
     hash.update(frame);
-    controller.enqueue(frame);
+    return frame;
   };
-  return new TransformStream({
-    transform(chunk, controller) {
-      for (let taken = 0; taken < chunk.length;) {
-        const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
-        buffer.set(part, filled);
-        filled += part.length;
-        taken += part.length;
-        if (filled === FRAME_BYTES) pack(controller);
-      }
-    },
-    flush(controller) {
-      if (filled > 0) pack(controller);
-      controller.enqueue(Buffer.concat([SEAL, hash.digest()]));
-    },
-  });
+  for await (const chunk of source) {
+    for (let taken = 0; taken < chunk.length;) {
+      const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
+      buffer.set(part, filled);
+      filled += part.length;
+      taken += part.length;
+      if (filled === FRAME_BYTES) yield pack();
+    }
+  }
+  if (filled > 0) yield pack();
+  yield Buffer.concat([SEAL, hash.digest()]);
 }
 
 /**

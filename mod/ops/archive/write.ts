@@ -2,7 +2,7 @@
 import { createTarPacker, type TarPackController } from "modern-tar";
 import { Checksums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
-import { framePacker } from "./frames.ts";
+import { packFrames } from "./frames.ts";
 import type { ArchiveManifest } from "./manifest.ts";
 
 /** A file on its way into an archive. */
@@ -27,21 +27,39 @@ export async function writeArchive(
   entries: AsyncIterable<ArchiveEntry>,
 ): Promise<{ bytes: number }> {
   const { readable, controller } = createTarPacker();
-  let bytes = 0;
-  const counter = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, out) {
-      bytes += chunk.length;
-      out.enqueue(chunk);
-    },
-  });
   const packed = putAll(controller, manifest, entries).catch((error: unknown) => {
     controller.error(error);
     throw error;
   });
-  const written = readable.pipeThrough(framePacker()).pipeThrough(counter).pipeTo(target);
-  const ends = await Promise.allSettled([packed, written]);
-  for (const end of ends) if (end.status === "rejected") throw end.reason;
-  return { bytes };
+  const written = writeFrames(readable, target);
+  const [put, end] = await Promise.allSettled([packed, written]);
+  if (put.status === "rejected") throw put.reason;
+  if (end.status === "rejected") throw end.reason;
+  return { bytes: end.value };
+}
+
+/** Gives back how many bytes were written. */
+async function writeFrames(
+  tar: ReadableStream<Uint8Array>,
+  target: WritableStream<Uint8Array>,
+): Promise<number> {
+  const writer = target.getWriter();
+  // The failure of a write is also that of the next, or of closing.
+  writer.closed.catch(() => {});
+  let bytes = 0;
+  try {
+    for await (const frame of packFrames(tar.values({ preventCancel: true }))) {
+      await writer.write(frame);
+      bytes += frame.length;
+    }
+    await writer.close();
+    return bytes;
+  } catch (error) {
+    // Both ends fail with the one reason.
+    await tar.cancel(error).catch(() => {});
+    await writer.abort(error).catch(() => {});
+    throw error;
+  }
 }
 
 async function putAll(
@@ -53,14 +71,13 @@ async function putAll(
   const mtime = new Date(manifest.createdAt);
   const put = async ({ name, size, open }: ArchiveEntry) => {
     const sum = checksums.begin(name);
-    const body = controller.add({ name, size, mtime, mode: 0o600 });
-    const summed = new TransformStream<Uint8Array, Uint8Array>({
-      transform(chunk, out) {
-        sum.take(chunk);
-        out.enqueue(chunk);
-      },
-    });
-    await (await open()).pipeThrough(summed).pipeTo(body);
+    const body = controller.add({ name, size, mtime, mode: 0o600 }).getWriter();
+    // Not through pipes: for a small file they cost more than the rest.
+    for await (const chunk of await open()) {
+      sum.take(chunk);
+      await body.write(chunk);
+    }
+    await body.close();
     sum.end();
   };
   await put(textEntry(archiveNames.manifest, `${JSON.stringify(manifest, null, 2)}\n`));

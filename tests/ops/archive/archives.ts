@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync } from "node:zlib";
 import { packTar, type TarHeader } from "modern-tar";
-import { framePacker } from "../../../mod/ops/archive/frames.ts";
+import { packFrames } from "../../../mod/ops/archive/frames.ts";
 import { type ArchiveEntry, type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
 
 export const manifest: ArchiveManifest = {
@@ -63,11 +63,9 @@ export async function foreignArchive(
 }
 
 /** Bytes in sealed frames. */
-export function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = streamOf(bytes, 1 << 20).pipeThrough(framePacker()) as ReadableStream<
-    Uint8Array<ArrayBuffer>
-  >;
-  return new Response(stream).bytes();
+export async function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  const parts = await Array.fromAsync(packFrames(streamOf(bytes, 1 << 20)));
+  return await new Blob(parts as Uint8Array<ArrayBuffer>[]).bytes();
 }
 
 /** One frame, however many bytes. */
