@@ -3,7 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
-import type { S3BlobsOptions } from "../storage/s3_blobs.ts";
+import type { BucketPlace } from "../kit/bucket.ts";
 import type { ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
@@ -37,7 +37,7 @@ export interface ServeConfig {
 /** What the operator decided about stored files. */
 export interface StorageConfig {
   /** `null`: in the data folder. */
-  readonly s3: S3BlobsOptions | null;
+  readonly s3: BucketPlace | null;
   /** Largest upload. */
   readonly uploadBytesMax: number;
   /** Whether signed URLs are the only read path. */
@@ -145,7 +145,7 @@ function storageConfig(options: ServeOptions): StorageConfig {
 function s3Config(
   { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ServeOptions,
   place: { readonly bucket: string; readonly prefix: string },
-): S3BlobsOptions {
+): BucketPlace {
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(
       "Files in a bucket need its keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY",
