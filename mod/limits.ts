@@ -588,6 +588,8 @@ export const opsLimits = {
   archiveSlackBytes: 16 * MiB,
   /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
   snapshotAttemptsMax: 3,
+  /** Bytes of a backup written between two looks at the room on the disk; less than `diskReserveBytes`. */
+  roomCheckBytes: 16 * MiB,
   /** Larger files are put into a backup piece by piece. */
   wholeFileBytesMax: 256 * KiB,
   /** Files without contents that are told apart when a backup is made; of more it is not asked why. */

@@ -1,11 +1,12 @@
 /** Backups: an archive of one state of a data folder, made while a server uses it or not. */
 import project from "../../deno.json" with { type: "json" };
-import { basename, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { copySqliteFile, holdDatabase } from "../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../kit/durable_files.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
-import { BackupError } from "./backup_error.ts";
+import { BackupError, NoRoomError } from "./backup_error.ts";
+import { hasRoom } from "./disk_room.ts";
 import { NewFile } from "./new_file.ts";
 import { blobsIn, StoredFiles } from "./snapshot/stored_files.ts";
 import { WorkFolder } from "./snapshot/work_folder.ts";
@@ -64,6 +65,7 @@ export async function createBackup(
   try {
     await using file = await NewFile.create(out);
     await using work = await WorkFolder.take(dataDir);
+    if (!await hasRoom(dataDir, await databaseBytes(dataDir))) throw new NoRoomError(options);
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const { createdAt, ts, database, missingFiles } = await takeSnapshot({ dataDir, work, files });
     const log = await copyLog(options, work);
@@ -75,7 +77,7 @@ export async function createBackup(
     const said = { createdAt: createdAt.toISOString(), ts, parts };
     const secret = options.includeSecret ? join(dataDir, archiveNames.secret) : null;
     const { bytes } = await writeArchive(
-      file.writable,
+      file.writable({ whenFull: () => new NoRoomError(options) }),
       { format: 1, ...said, syncline: project.version },
       entries({ database, log, secret, files, signal }),
     );
@@ -83,14 +85,14 @@ export async function createBackup(
     return { path: out, bytes, ...said, missingFiles };
   } catch (error) {
     if (!isDiskFull(error) && !(error instanceof Error && /disk is full/.test(error.message))) throw error;
-    throw new BackupError(
-      `There is no room on the disk for the backup "${
-        basename(out)
-      }", or for the copy of the database that it needs ` +
-        `meanwhile in "${dataDir}": free some, and try again`,
-      { cause: error },
-    );
+    throw new NoRoomError({ ...options, cause: error });
   }
+}
+
+/** What a copy of the database takes at most. */
+async function databaseBytes(dataDir: string): Promise<number> {
+  const files = ["", "-wal"].map((end) => statIfThere(join(dataDir, `${archiveNames.database}${end}`)));
+  return (await Promise.all(files)).reduce((bytes, info) => bytes + (info?.size ?? 0), 0);
 }
 
 async function checkSource({ dataDir, includeSecret }: BackupOptions): Promise<void> {

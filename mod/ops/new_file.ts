@@ -5,7 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
+import { opsLimits } from "../limits.ts";
 import { BackupError } from "./backup_error.ts";
+import { hasRoom } from "./disk_room.ts";
 
 const PARTIAL = /^\..+\.[0-9a-f]{12}\.syncline-partial$/;
 
@@ -44,10 +46,18 @@ export class NewFile implements AsyncDisposable {
     }
   }
 
-  /** Takes its bytes; closing brings them to disk. */
-  get writable(): WritableStream<Uint8Array> {
+  /** Takes its bytes; closing brings them to disk. Fails with what `whenFull` gives before the disk is full. */
+  writable({ whenFull }: { readonly whenFull: () => Error }): WritableStream<Uint8Array> {
+    let unchecked = opsLimits.roomCheckBytes;
     return new WritableStream({
-      write: (bytes) => writeAll(this.#file, bytes),
+      write: async (bytes) => {
+        unchecked += bytes.length;
+        if (unchecked > opsLimits.roomCheckBytes) {
+          if (!await hasRoom(dirname(this.#path), 0)) throw whenFull();
+          unchecked = 0;
+        }
+        await writeAll(this.#file, bytes);
+      },
       close: () => this.#file.sync(),
     });
   }

@@ -110,7 +110,9 @@ Deno.test("the set that exports reads and writes files, starts nothing and reach
 
 Deno.test("the backup set reads and writes files, starts nothing and reaches nobody", async () => {
   const result = await attempts("backup");
-  for (const attempt of ["read a file", "write a file", "read SYNCLINE_ variables"]) {
+  for (
+    const attempt of ["read a file", "write a file", "read SYNCLINE_ variables", "ask for the room on a disk"]
+  ) {
     assert.equal(result[attempt], "allowed", attempt);
   }
   for (

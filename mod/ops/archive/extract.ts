@@ -1,8 +1,7 @@
 /** Unpacking an archive into a folder: all that was asked for, checked, or nothing. */
-import { statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
-import { opsLimits } from "../../limits.ts";
+import { hasRoom } from "../disk_room.ts";
 import { ArchiveError } from "./archive_error.ts";
 import { Checksums, compareSums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
@@ -94,7 +93,7 @@ async function extract(
   { path, checksums }: { readonly path: string; readonly checksums: Checksums },
 ): Promise<void> {
   const sum = checksums.begin(name);
-  await checkRoom(name, { size, folder: dirname(path) });
+  if (!await hasRoom(dirname(path), size)) throw noRoom(name);
   using file = await creating(name, () => Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
   try {
     for await (const bytes of body) {
@@ -122,22 +121,6 @@ async function creating<T>(name: string, create: () => Promise<T>): Promise<T> {
     if (isDiskFull(error)) throw noRoom(name, error);
     throw error;
   }
-}
-
-/** A server may run on the same disk: it is not filled to the last byte. Where nobody may ask for its room, it is tried. */
-async function checkRoom(
-  name: string,
-  { size, folder }: { readonly size: number; readonly folder: string },
-): Promise<void> {
-  let room: number;
-  try {
-    const { bavail, bsize } = await statfs(folder);
-    room = bavail * bsize;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotCapable) return;
-    throw error;
-  }
-  if (size + opsLimits.diskReserveBytes > room) throw noRoom(name);
 }
 
 function noRoom(name: string, cause?: unknown): ArchiveError {

@@ -236,6 +236,20 @@ Deno.test("[BK8] bytes that unpack to far more than they are, are refused", () =
     assert.match((await refusal(twice, folder)).message, /bytes behind its end/);
   }));
 
+Deno.test("[BK8] an archive with more in it than the disk can take is refused before it is unpacked", () =>
+  withFolder(async (folder) => {
+    const tar = await tarOf("small");
+    const header = tar.subarray(new TextDecoder("latin1").decode(tar).indexOf("data.db\0"));
+    // A petabyte, in the binary form of large sizes.
+    header.set([0x80, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0], 124);
+    header.fill(0x20, 148, 156);
+    const sum = header.subarray(0, 512).reduce((sum, byte) => sum + byte);
+    header.set(bytesOf(`${sum.toString(8).padStart(6, "0")}\0 `), 148);
+    const begun = await new Blob([tar, new Uint8Array(8 << 20)]).bytes();
+    const { message } = await refusal(await packed(begun), folder);
+    assert.match(message, /no room on the disk to unpack "data\.db"/);
+  }));
+
 Deno.test("[BK9] an archive whose writing fails rejects with the reason and aborts its target", async () => {
   const fails = async (entries: Parameters<typeof writeArchive>[2], says: RegExp) => {
     let aborted: unknown = null;
