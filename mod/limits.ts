@@ -523,8 +523,12 @@ export const resumableLimits = {
   requestsPerClient: { burst: 600, perMinute: 1_200 },
 } as const;
 
-/** Backups, restores, exports, imports and the admin endpoints. */
+/** Backups, restores, exports, imports, the admin endpoints and the metrics. */
 export const opsLimits = {
+  /** Time between two looks at how late main's event loop is; only with `--metrics`. */
+  loopLagSampleMs: 200,
+  /** For so long the memory of the isolates is not asked for again, however often the metrics are read. */
+  memoryKnownMs: 1_000,
   /** Bytes of one line of JSONL that is imported: the largest document has fewer, with every character escaped. */
   importLineBytesMax: 8 * MiB,
   /** Rows written in one commit of an import. */

@@ -18,7 +18,7 @@ import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_ac
 import { PasswordHasher } from "./password.ts";
 import { Redirects } from "./redirects.ts";
 import { RefreshTokens } from "./refresh_token.ts";
-import { authRoutes } from "./routes.ts";
+import { authRoutes, type AuthRoutesOptions } from "./routes.ts";
 import type { SecretKeys } from "./secret_key.ts";
 import { SessionTokens } from "./session_tokens.ts";
 import { createSweeper } from "./sweeper.ts";
@@ -31,6 +31,7 @@ export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin_co
 export { AdminAccounts } from "./admin_accounts.ts";
 export { authModules } from "./functions.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
+export { authOperations } from "./routes.ts";
 export { TemplateError } from "./mail/templates.ts";
 export {
   type LoadedSecret,
@@ -58,6 +59,8 @@ export interface AccountsOptions {
   readonly appName: string;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
+  /** Told of sign-ins, refreshes and the like. */
+  readonly onAnswer?: AuthRoutesOptions["onAnswer"];
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
@@ -131,6 +134,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       adminAccounts: admins,
       verify: (token) => authenticator.verify(token),
       clientOf: options.clientOf,
+      ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),
     async setupLink() {
       const token = await admins.issueSetupToken();

@@ -18,11 +18,28 @@ export interface AuthRoutesOptions {
   readonly verify: (token: string) => Promise<TokenVerification>;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
+  /** Told of each answered request for one of the {@linkcode authOperations}, with the answer's status. */
+  readonly onAnswer?: (operation: AuthOperation, status: number) => void;
 }
+
+/** What is done about accounts, for those who count it, by the end of the path. */
+const operations = {
+  "signup": "sign_up",
+  "signin": "sign_in",
+  "refresh": "refresh",
+  "signout": "sign_out",
+  "reset/confirm": "password_reset",
+  "magic/verify": "magic_link",
+  "admin/signin": "admin_sign_in",
+} as const;
+
+export type AuthOperation = (typeof operations)[keyof typeof operations];
+
+export const authOperations: readonly AuthOperation[] = Object.values(operations);
 
 /** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function authRoutes(
-  { accounts, mailAccounts, adminAccounts, verify, clientOf }: AuthRoutesOptions,
+  { accounts, mailAccounts, adminAccounts, verify, clientOf, onAnswer }: AuthRoutesOptions,
 ): Hono {
   const app = new Hono();
   const requester = (c: Context): Requester => ({
@@ -34,6 +51,14 @@ export function authRoutes(
     await next();
     c.header("Cache-Control", "no-store");
   });
+  if (onAnswer !== undefined) {
+    for (const [path, operation] of Object.entries(operations)) {
+      app.post(`/${path}`, async (c, next) => {
+        await next();
+        onAnswer(operation, c.res.status);
+      });
+    }
+  }
 
   app.get("/providers", (c) => {
     const { magicLink, signups } = accounts.policy;

@@ -65,17 +65,20 @@ function outcomeOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
+/** Told how an action ended that main ran, and how long it took. */
+type OnActionEnd = (call: FunctionCall, end: { readonly outcome: Outcome; readonly ms: number }) => void;
+
 /** A host whose callers also find the actions that main runs. Everything else goes on to the host behind it. */
 export class HostWithMainActions implements FunctionHost {
   readonly #host: FunctionHost;
   readonly #actions: ReadonlyMap<string, MainAction>;
-  readonly #onEnd: (call: FunctionCall, outcome: Outcome) => void;
+  readonly #onEnd: OnActionEnd;
 
   /** `onEnd` is told how each action that main runs ended. */
   constructor(
     host: FunctionHost,
     actions: ReadonlyMap<string, MainAction>,
-    onEnd: (call: FunctionCall, outcome: Outcome) => void = () => {},
+    onEnd: OnActionEnd = () => {},
   ) {
     this.#host = host;
     this.#actions = actions;
@@ -103,8 +106,9 @@ export class HostWithMainActions implements FunctionHost {
     if (action.visibility === "internal" && call.origin !== "system") {
       return failed("unknown_function", `There is no function "${call.udfPath}"`);
     }
+    const since = performance.now();
     const outcome = await action.run(call.args, call.identity);
-    this.#onEnd(call, outcome);
+    this.#onEnd(call, { outcome, ms: performance.now() - since });
     return outcome;
   }
 

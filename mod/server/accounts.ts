@@ -21,6 +21,8 @@ export interface StartAccountsOptions extends Pick<BackendSurroundings, "log" | 
   /** Whether nothing was ever written to the database. */
   readonly newDatabase: boolean;
   readonly port: Parameters<typeof createAccounts>[0]["port"];
+  /** Told of sign-ins, refreshes and the like. */
+  readonly onAnswer?: Parameters<typeof createAccounts>[0]["onAnswer"];
 }
 
 const KEY_REPLACED =
@@ -29,7 +31,7 @@ const KEY_REPLACED =
 
 /** Throws a `StartError` when the mail server or a template cannot be used. */
 export async function startAccounts(
-  { config, secret, clientOf, log, url, newDatabase, port }: StartAccountsOptions,
+  { config, secret, clientOf, log, url, newDatabase, port, onAnswer }: StartAccountsOptions,
 ): Promise<AccountService> {
   try {
     const { keys, created, wasReadableByOthers } = secret;
@@ -51,6 +53,7 @@ export async function startAccounts(
       templatesDir,
       appName: appName ?? new URL(publicUrl).host,
       clientOf,
+      ...(onAnswer && { onAnswer }),
       log,
     });
   } catch (error) {

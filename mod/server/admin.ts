@@ -27,6 +27,18 @@ export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> 
 export interface Admin extends AsyncDisposable {
   /** For `/api/admin`. */
   readonly routes: Hono;
+  /** What is known of backups now. */
+  backupFigures(): Promise<BackupFigures>;
+}
+
+export interface BackupFigures {
+  /** Since the start. */
+  readonly made: number;
+  readonly failed: number;
+  /** When the newest one was made, milliseconds since the epoch; `null` when none is known. */
+  readonly lastAt: number | null;
+  /** How long the last one since the start took; `null` without. */
+  readonly lastMs: number | null;
 }
 
 /** Below the data folder. */
@@ -63,6 +75,13 @@ export async function startAdmin(
   });
   return {
     routes: new Hono().route("/", routes),
+    async backupFigures() {
+      const { made, failed, last } = maintenance.backups;
+      const stored = (await folder.list()).find((backup) => !("error" in backup));
+      const times = [stored, last].map((backup) => Date.parse(backup?.createdAt ?? ""));
+      const lastAt = Math.max(...times.filter((time) => !Number.isNaN(time)));
+      return { made, failed, lastAt: lastAt === -Infinity ? null : lastAt, lastMs: last?.ms ?? null };
+    },
     [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
   };
 }

@@ -5,6 +5,7 @@ import { IsolateHost } from "../functions/host/host.ts";
 import { HostWithMainActions } from "../functions/main_actions.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
+import type { Metrics } from "../ops/metrics/mod.ts";
 import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
@@ -13,6 +14,7 @@ import { type AppRoutes, appRoutes } from "./app_routes.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
 import { apiHeaders } from "./router.ts";
+import { openMetrics, wireMetrics } from "./metrics.ts";
 import { loadSecret } from "./secret.ts";
 import { startScheduler } from "./scheduling.ts";
 import { AppError } from "./start_error.ts";
@@ -35,6 +37,8 @@ export interface Backend extends AsyncDisposable {
   readonly respondAtOnce?: (request: Request) => Response | Promise<Response> | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
+  /** Counts requests and answers `/metrics`; absent without `--metrics`. */
+  readonly metrics?: Pick<Metrics, "requests" | "respond">;
   /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
   acceptSocket(request: Request): Response;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
@@ -60,6 +64,7 @@ export async function startBackend(
   { log, url, restart }: BackendSurroundings,
 ): Promise<Backend> {
   const secret = await loadSecret(config.dataDir);
+  const metrics = await openMetrics(config);
   const host = await IsolateHost.start({
     dataDir: config.dataDir,
     functionsDir: config.functionsDir,
@@ -67,14 +72,17 @@ export async function startBackend(
     actionNet: config.actionNet,
     entry: ISOLATE_ENTRY,
     settings: storageSettingsOf(config, secret.keys),
+    ...(metrics && { observer: metrics.runs }),
     log,
   }).catch((error) => {
+    metrics?.[Symbol.dispose]();
     const reason = error instanceof Error ? error.message : String(error);
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
   try {
-    return await connect(host, { config, secret, log, url, restart });
+    return await connect(host, { config, secret, metrics, log, url, restart });
   } catch (error) {
+    metrics?.[Symbol.dispose]();
     await host[Symbol.asyncDispose]();
     throw error;
   }
@@ -82,15 +90,25 @@ export async function startBackend(
 
 async function connect(
   host: IsolateHost,
-  { config, secret, log, url, restart }: BackendSurroundings & {
+  { config, secret, metrics, log, url, restart }: BackendSurroundings & {
     readonly config: ServeConfig;
     readonly secret: LoadedSecret;
+    readonly metrics: Metrics | null;
   },
 ): Promise<Backend> {
   const port: CallPort = { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) };
   const clientOf = clientOfRequests(config.trustedProxies);
   const newDatabase = host.ts === 0;
-  const accounts = await startAccounts({ config, secret, log, url, newDatabase, port, clientOf });
+  const accounts = await startAccounts({
+    config,
+    secret,
+    log,
+    url,
+    newDatabase,
+    port,
+    clientOf,
+    ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
+  });
   const storage = await startStorage({ config, keys: secret.keys, port, clientOf, log });
   // Told first: a session that ended sends nothing more.
   host.onCommits((entries) => accounts.applyCommits(entries));
@@ -107,7 +125,7 @@ async function connect(
   const callable: HostWithMainActions = new HostWithMainActions(
     host,
     actions,
-    (call, outcome) => host.noteEnd(call, outcome),
+    (call, end) => host.noteEnd(call, end),
   );
   const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
   const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders, log });
@@ -123,7 +141,11 @@ async function connect(
   const setupLink = await accounts.setupLink();
   const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
   const scheduler = await startScheduler(host, { port: schedulerPort, log });
+  if (metrics !== null) {
+    wireMetrics(metrics, { dataDir: config.dataDir, host, hub, traffic: storage.traffic, admin });
+  }
   return {
+    ...(metrics && { metrics }),
     setupLink,
     get ts() {
       return host.ts;
@@ -150,6 +172,7 @@ async function connect(
       await accounts[Symbol.asyncDispose]();
       await storage[Symbol.asyncDispose]();
       await host[Symbol.asyncDispose]();
+      metrics?.[Symbol.dispose]();
     },
   };
 }

@@ -32,6 +32,14 @@ export interface ServeConfig {
   readonly storage: StorageConfig;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
   readonly restartExitCode: number | null;
+  /** `null`: there are none. */
+  readonly metrics: MetricsConfig | null;
+}
+
+/** Metrics that are on. */
+export interface MetricsConfig {
+  /** What readers have to show; `null`: nothing. */
+  readonly token: string | null;
 }
 
 /** What the operator decided about stored files. */
@@ -105,7 +113,15 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     accounts: accountsConfig(options),
     storage: storageConfig(options),
     restartExitCode: options.restartExitCode,
+    metrics: metricsConfig(options),
   };
+}
+
+/** A token alone switches nothing on, and an operator who gave one believes that something is guarded by it. */
+function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig | null {
+  if (metrics) return { token: metricsToken };
+  if (metricsToken === null) return null;
+  throw new StartError("There are no metrics to guard: give --metrics with --metrics-token, or neither");
 }
 
 function accountsConfig(options: ServeOptions): AccountsConfig {

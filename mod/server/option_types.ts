@@ -111,6 +111,15 @@ export function parseText(text: string): string {
   return text.trim();
 }
 
+/** A token that can stand in an `Authorization` header (RFC 6750). The message does not repeat it. */
+export function parseBearerToken(text: string): string {
+  const token = text.trim();
+  if (!/^[A-Za-z0-9._~+/-]+=*$/.test(token)) {
+    throw new OptionValueError("expected a token of letters, digits and . _ ~ + / - only");
+  }
+  return token;
+}
+
 /** The address of this server for browsers: an http or https origin, without path. */
 export function parsePublicUrl(text: string): string {
   const url = URL.parse(text);

@@ -8,6 +8,7 @@ import { authLimits, storageLimits } from "../limits.ts";
 import { parseSize } from "../storage/thumbnails/spec.ts";
 import {
   OptionValueError,
+  parseBearerToken,
   parseBucket,
   parseBytes,
   parseCheckedList,
@@ -385,6 +386,26 @@ export const options = {
     default: null,
     defaultText: "none: administrators cannot restart it",
     description: "Exit code with which the server ends when an administrator restarts it",
+    commands: ["serve"],
+  }),
+  metrics: option({
+    flag: "--metrics",
+    placeholder: null,
+    env: "SYNCLINE_METRICS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Answer GET /metrics for Prometheus",
+    commands: ["serve"],
+  }),
+  metricsToken: option({
+    flag: "--metrics-token",
+    placeholder: "token",
+    env: "SYNCLINE_METRICS_TOKEN",
+    parse: parseBearerToken,
+    default: null,
+    defaultText: "none: anyone who reaches the server",
+    description: "Bearer token that readers of /metrics have to show; refused without --metrics",
     commands: ["serve"],
   }),
   format: option({

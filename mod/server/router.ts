@@ -28,6 +28,8 @@ export interface RouterParts {
   readonly dashboard: StaticFiles;
   /** The app's frontend; `null` when it has none. */
   readonly frontend: StaticFiles | null;
+  /** Answers `/metrics`; absent when there are none. */
+  readonly metrics?: (request: Request) => Promise<Response>;
   readonly log: Log;
 }
 
@@ -111,7 +113,8 @@ export function createRouter(parts: RouterParts): Hono {
   });
   app.all("/_", (c) => c.notFound());
   app.all("/_/*", (c) => c.notFound());
-  app.all("/metrics", (c) => c.notFound());
+  const { metrics } = parts;
+  app.all("/metrics", (c) => metrics === undefined ? c.notFound() : metrics(c.req.raw));
 
   // Before the middleware: what headers an app's responses have is for the app to say.
   app.all("*", async (c, next) => await parts.appRoutes(c.req.raw) ?? await next());

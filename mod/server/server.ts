@@ -124,6 +124,7 @@ export class Server implements AsyncDisposable {
       clientModules: new ClientModules(),
       dashboard: this.#held.dashboard,
       frontend: this.#held.frontend,
+      ...(backend.metrics && { metrics: backend.metrics.respond }),
       log,
     });
     this.#state = { name: "serving", router, backend };
@@ -158,7 +159,9 @@ export class Server implements AsyncDisposable {
   #respond(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
     const state = this.#state;
     if (state.name === "serving") {
-      return state.backend.respondAtOnce?.(request) ?? state.router.fetch(request, info);
+      const { backend, router } = state;
+      const answer = backend.respondAtOnce?.(request) ?? router.fetch(request, info);
+      return backend.metrics?.requests.count(request, answer) ?? answer;
     }
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });

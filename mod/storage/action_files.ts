@@ -10,6 +10,7 @@ import type { BlobStore } from "./blob_store.ts";
 import { isContentType } from "./content_type.ts";
 import type { FileFacts } from "./file_facts.ts";
 import { cleanFileName } from "./file_name.ts";
+import type { FileTraffic } from "./file_traffic.ts";
 import { system } from "./system_calls.ts";
 
 /** A file an action is storing. */
@@ -26,6 +27,7 @@ export interface ActionFilesOptions {
   readonly facts: FileFacts;
   readonly store: BlobStore;
   readonly intakes: BlobIntakes;
+  readonly traffic: FileTraffic;
   readonly now: () => number;
 }
 
@@ -111,7 +113,7 @@ export class ActionFiles implements AsyncDisposable {
   }
 
   async #finish(upload: string): Promise<string> {
-    const { calls, now } = this.#options;
+    const { calls, traffic, now } = this.#options;
     const { intake, name, contentType, createdBy } = this.#find(upload);
     try {
       const file = {
@@ -120,7 +122,9 @@ export class ActionFiles implements AsyncDisposable {
         ...(contentType !== null && { contentType }),
         ...(createdBy !== null && { createdBy }),
       };
-      return await calls.mutate(system.commitFile, { token: null, file, now: now() });
+      const id = await calls.mutate(system.commitFile, { token: null, file, now: now() });
+      traffic.uploaded(file.size);
+      return id;
     } finally {
       await this.#close(upload);
     }

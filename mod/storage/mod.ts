@@ -8,6 +8,7 @@ import { ActionFiles } from "./action_files.ts";
 import { BlobIntakes } from "./blob_intake.ts";
 import type { BlobStore } from "./blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
+import { FileTraffic } from "./file_traffic.ts";
 import { QuickReads } from "./quick_reads.ts";
 import { Reads } from "./reads.ts";
 import { Removals } from "./removals.ts";
@@ -26,6 +27,7 @@ export type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 export { storageFeature, storageModules } from "./functions.ts";
 export type { StorageSettings } from "./functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
+export type { FileTraffic } from "./file_traffic.ts";
 export { LocalBlobs } from "./local_blobs.ts";
 
 export interface StorageOptions {
@@ -71,6 +73,8 @@ export interface StorageService extends AsyncDisposable {
   readAtOnce(request: Request): Response | null;
   /** Behind `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
+  /** Files stored and read so far. */
+  readonly traffic: Readonly<FileTraffic>;
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void;
   /** To be called when commits may have been missed. */
@@ -86,9 +90,10 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const signer = new UrlSigner(options.urlKey);
   const facts = new FileFacts(calls);
   const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
+  const traffic = new FileTraffic();
   const urls = new UploadUrls({ signer, calls, now });
   const stall = options.uploadStallMs !== undefined && { stallMs: options.uploadStallMs };
-  const shared = { urls, calls, store, bytesMax: options.uploadBytesMax, now, ...stall };
+  const shared = { urls, calls, store, bytesMax: options.uploadBytesMax, traffic, now, ...stall };
   const uploads = new Uploads({ ...shared, intakes });
   const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
@@ -103,7 +108,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   });
   const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
   const small = new SmallBlobs(store);
-  const quick = options.private ? null : new QuickReads({ facts, small, extraHeaders });
+  const quick = options.private ? null : new QuickReads({ facts, small, traffic, extraHeaders });
   const reads = new Reads({
     signer,
     facts,
@@ -115,9 +120,10 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     extraHeaders,
     now,
   });
-  const actionFiles = new ActionFiles({ calls, facts, store, intakes, now });
+  const actionFiles = new ActionFiles({ calls, facts, store, intakes, traffic, now });
   return {
     actions: actionFiles.actions,
+    traffic,
     routes: uploadRoutes({ uploads, clientOf: options.clientOf }),
     completeRoutes: new Hono()
       .route(
@@ -129,7 +135,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
           clientOf: options.clientOf,
         }),
       )
-      .route("/", readRoutes(reads, extraHeaders)),
+      .route("/", readRoutes(reads, { extraHeaders, traffic })),
     readAtOnce: (request) => quick?.respond(request) ?? null,
     applyCommits(entries) {
       facts.applyCommits(entries);

@@ -5,12 +5,14 @@
 import { storageLimits } from "../limits.ts";
 import type { FileFacts } from "./file_facts.ts";
 import { describe } from "./file_headers.ts";
+import type { FileTraffic } from "./file_traffic.ts";
 import type { SmallBlobs } from "./small_blobs.ts";
 import type { StoredFile } from "./stored_file.ts";
 
 export interface QuickReadsOptions {
   readonly facts: FileFacts;
   readonly small: SmallBlobs;
+  readonly traffic: FileTraffic;
   /** Sent with every answer. */
   readonly extraHeaders: Readonly<Record<string, string>>;
 }
@@ -41,6 +43,7 @@ export class QuickReads {
     if (file === undefined || bytes === null) return null;
     const { headers } = request;
     if (headers.get("range") !== null || headers.get("if-none-match") !== null) return null;
+    this.#options.traffic.read(bytes.length);
     return this.#answerOf(file, bytes).clone();
   }
 

@@ -1,5 +1,6 @@
 /** The storage endpoints over HTTP (contract: File storage endpoints). */
 import { type Context, Hono } from "hono";
+import type { FileTraffic } from "./file_traffic.ts";
 import { readRequest, type Reads } from "./reads.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
 import type { Uploads } from "./uploads.ts";
@@ -33,14 +34,24 @@ export function uploadRoutes({ uploads, clientOf }: UploadRoutesOptions): Hono {
 }
 
 /** The sub-app for reads, whose answers have every header they need: nothing has to be added to them. */
-export function readRoutes(reads: Reads, extraHeaders: Readonly<Record<string, string>>): Hono {
+export function readRoutes(
+  reads: Reads,
+  { extraHeaders, traffic }: {
+    readonly extraHeaders: Readonly<Record<string, string>>;
+    readonly traffic: FileTraffic;
+  },
+): Hono {
   const app = new Hono();
   // HEAD comes here too.
   app.get("/:id", harmlessErrors, async (c, next) => {
     await next();
     if (c.error === undefined) return;
     for (const [name, value] of Object.entries(extraHeaders)) c.header(name, value);
-  }, (c) => reads.respond(readRequest(c)));
+  }, async (c) => {
+    const response = await reads.respond(readRequest(c));
+    if (response.body !== null) traffic.read(Number(response.headers.get("content-length")));
+    return response;
+  });
   return app;
 }
 

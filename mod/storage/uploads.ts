@@ -6,6 +6,7 @@ import { type BlobIntakes, fileTooLarge, type StoredBlob } from "./blob_intake.t
 import type { BlobStore } from "./blob_store.ts";
 import { isContentType } from "./content_type.ts";
 import { cleanFileName } from "./file_name.ts";
+import type { FileTraffic } from "./file_traffic.ts";
 import { requestChunks } from "./request_chunks.ts";
 import { system } from "./system_calls.ts";
 import type { UploadUrls } from "./upload_urls.ts";
@@ -36,6 +37,7 @@ export interface UploadsOptions {
   readonly intakes: BlobIntakes;
   /** Largest file, in bytes. */
   readonly bytesMax: number;
+  readonly traffic: FileTraffic;
   readonly stallMs?: number;
   readonly now: () => number;
 }
@@ -88,9 +90,11 @@ export class Uploads {
   }
 
   async #commit(token: string, file: NewFile): Promise<string> {
-    const { calls, store, now } = this.#options;
+    const { calls, store, traffic, now } = this.#options;
     try {
-      return await calls.mutate(system.commitFile, { token, file, now: now() });
+      const id = await calls.mutate(system.commitFile, { token, file, now: now() });
+      traffic.uploaded(file.size);
+      return id;
     } catch (error) {
       // Whether another failure came before or after the commit is unknown: the sweep of orphans finds out.
       if (!(error instanceof UserError)) throw error;

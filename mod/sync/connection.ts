@@ -34,6 +34,8 @@ export interface ConnectionPort {
   identityChanged(connection: Connection, before: Identity): void;
   /** It verifies a token, or has done so: until then it is told of every session that ends. */
   verifying(connection: Connection, underWay: boolean): void;
+  /** It has sent a Transition. */
+  transitionSent(): void;
   /** It has ended: it may be forgotten. */
   ended(connection: Connection): void;
 }
@@ -326,6 +328,7 @@ export class Connection implements View {
     if (this.#ended) return;
     this.#queue(frame);
     this.#bytesSinceTransition = 0;
+    this.#port.transitionSent();
   }
 
   #queue(frame: string): number {

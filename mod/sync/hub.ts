@@ -50,6 +50,8 @@ export class Hub {
   readonly #connections = new Set<Connection>();
   /** Sockets whose close event has not come yet, ended connections included. */
   #openSockets = 0;
+  /** Transitions sent to all sockets; never falls. */
+  #transitionCount = 0;
   readonly #touched = new Set<Connection>();
   readonly #slow = new Set<Connection>();
   /** Sockets that show less than the newest commit because results are missing, with the time since they stand still. */
@@ -96,6 +98,9 @@ export class Hub {
         if (underWay) this.#verifying.add(connection);
         else this.#verifying.delete(connection);
       },
+      transitionSent: () => {
+        this.#transitionCount++;
+      },
       ended: (connection) => this.#forget(connection),
     };
     host.onCommits((entries) => this.#shared.commits(entries));
@@ -117,6 +122,11 @@ export class Hub {
   /** Subscriptions of all sockets. */
   get subscriptionCount(): number {
     return this.#shared.subscriptionCount;
+  }
+
+  /** Transitions sent since the start. */
+  get transitionCount(): number {
+    return this.#transitionCount;
   }
 
   /** Whether anything is left to do that does not wait for somebody else. */

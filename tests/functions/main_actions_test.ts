@@ -42,7 +42,7 @@ Deno.test("main actions stand in front of the host's functions, everything else 
   const both = new HostWithMainActions(
     host,
     new Map([["_math:double", double]]),
-    ({ udfPath }, outcome) => ended.push([udfPath, outcome.ok || outcome.error.message]),
+    ({ udfPath }, { outcome }) => ended.push([udfPath, outcome.ok || outcome.error.message]),
   );
   const call = { udfPath: "_math:double", args: { n: 5 }, identity: anonymous, origin: "client" } as const;
   assert.deepEqual(both.info("_math:double"), { kind: "action", visibility: "public" });

@@ -48,6 +48,7 @@ Deno.test("flags give typed values", async () => {
       " ",
     ),
     ..."--restart-exit-code 75".split(" "),
+    ..."--metrics --metrics-token s3cret==".split(" "),
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -79,6 +80,8 @@ Deno.test("flags give typed values", async () => {
     storageKeepDeleted: 604_800_000,
     thumbSizes: ["100x100", "400x300"],
     restartExitCode: 75,
+    metrics: true,
+    metricsToken: "s3cret==",
   });
 });
 
@@ -93,6 +96,7 @@ Deno.test("the environment gives what no flag gives, and a flag wins over it", a
 
 const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
   [["serve", "--nope"], {}, /unknown option '--nope'/],
+  [["serve", "--metrics-token", "two words"], {}, /--metrics-token: expected a token of letters, digits and/],
   [["serve", "--prot", "1"], {}, /Did you mean --port/],
   [["serve", "extra"], {}, /too many arguments/],
   [["serve", "--port"], {}, /argument missing/],

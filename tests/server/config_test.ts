@@ -62,6 +62,21 @@ Deno.test("a functions folder that was named must be there", async () => {
   });
 });
 
+Deno.test("[ME3] a token of the metrics is refused without the metrics", async () => {
+  await inFolder(async () => {
+    const metricsOf = async (changes: Partial<ServeOptions>) =>
+      (await resolveConfig(serveOptions(changes))).metrics;
+    assert.equal(await metricsOf({}), null);
+    assert.deepEqual(await metricsOf({ metrics: true }), { token: null });
+    assert.deepEqual(await metricsOf({ metrics: true, metricsToken: "t" }), { token: "t" });
+    await assert.rejects(metricsOf({ metricsToken: "t" }), (error) => {
+      assert.ok(error instanceof StartError);
+      assert.match(error.message, /give --metrics with --metrics-token/);
+      return true;
+    });
+  });
+});
+
 Deno.test("the environment file is read by name, with quotes and comments", async () => {
   await inFolder(async () => {
     await Deno.writeTextFile("app.env", "# comment\nA=1\nexport B=\"two words\"\nC='x#y'\n\nEMPTY=\n");

@@ -2,7 +2,7 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
-import { isolateLimits } from "../../limits.ts";
+import { functionLimits, isolateLimits } from "../../limits.ts";
 import type {
   FunctionCall,
   FunctionHost,
@@ -18,13 +18,16 @@ import type { WireCron } from "../wire.ts";
 import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./command.ts";
 import { FailureLog } from "./failure_log.ts";
+import { IsolateCensus } from "./isolate_census.ts";
 import { Gate } from "./gate.ts";
 import type { IsolateStarter, Ready } from "./isolate.ts";
+import { ranTooLong } from "./outcomes.ts";
 import { ProcessStarter } from "./process.ts";
 import { ReaderPool } from "./reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./route_exchange.ts";
 import { RouteRequests } from "./route_requests.ts";
 import { RouteTable } from "./route_table.ts";
+import type { RunEnd, RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runner_pool.ts";
 import { type ReplaceResult, Writer } from "./writer.ts";
 
@@ -43,6 +46,8 @@ export interface IsolateHostOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** Told of every run; nobody has to be. */
+  readonly observer?: RunObserver;
   readonly log: Log;
 }
 
@@ -55,9 +60,14 @@ export interface HostParts {
   readonly cores: number;
   /** Spends short waits for the writer awake; without it main sleeps. */
   readonly awake?: Wakefulness;
+  /** Kept by the starter. */
+  readonly census?: IsolateCensus;
+  readonly observer?: RunObserver;
 }
 
 export class IsolateHost implements FunctionHost, AsyncDisposable {
+  /** Which isolates there are. */
+  readonly isolates: IsolateCensus;
   readonly #parts: HostParts;
   readonly #writer: Writer;
   readonly #readers: ReaderPool;
@@ -80,9 +90,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #ctxActions: ReadonlyMap<string, MainAction> = new Map();
 
   private constructor(parts: HostParts) {
-    const { starter, clock, log, batchPrefix, cores, awake } = parts;
+    const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
     const gate = new Gate();
     this.#parts = parts;
+    this.isolates = census ?? new IsolateCensus();
     this.#failures = new FailureLog({ log, clock });
     this.#writer = new Writer({
       starter,
@@ -91,6 +102,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       log,
       batchPrefix,
       ...(awake && { awake }),
+      ...(observer && { observer }),
       onGroup: (entries, ts) => this.#onGroup(entries, ts),
       onGap: (ts) => {
         this.#ts = ts;
@@ -103,7 +115,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       clock,
       log,
       serve: (kind, call) => this.#serve(kind, call),
-      onEnd: ({ udfPath }, outcome) => this.#failures.note(udfPath, outcome),
+      onEnd: (kind, { call: { udfPath }, outcome, ms }) => {
+        this.#failures.note(udfPath, outcome);
+        observer?.runEnded(kind, { outcome, ms });
+      },
     });
     this.#requests = new RouteRequests((call, exchange) => this.#runners.act(call, exchange));
   }
@@ -115,7 +130,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
     const functionsDir = await Deno.realPath(options.functionsDir);
-    const { env, actionNet = null, entry, settings = {}, tableNumbers, log } = options;
+    const { env, actionNet = null, entry, settings = {}, tableNumbers, observer, log } = options;
     const starter = await ProcessStarter.create({
       dataDir,
       functionsDir,
@@ -131,7 +146,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;
     const awake = new Wakefulness(isolateLimits.awakeMs);
-    return await IsolateHost.startWith({ starter, clock: machineClock, log, batchPrefix, cores, awake });
+    return await IsolateHost.startWith({
+      starter,
+      clock: machineClock,
+      log,
+      batchPrefix,
+      cores,
+      awake,
+      census: starter.census,
+      ...(observer && { observer }),
+    });
   }
 
   /** Like {@linkcode start}, with given parts. */
@@ -149,6 +173,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   get ts(): number {
     return this.#ts;
+  }
+
+  /** Mutations that the writer has not taken yet. */
+  get mutationsWaiting(): number {
+    return this.#writer.waiting;
   }
 
   /** The app's crons, as its code is loaded now. */
@@ -171,9 +200,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
+    const { clock, observer } = this.#parts;
+    const since = observer === undefined ? 0 : clock.now();
     const answer = this.#writer.mutate(call);
-    // A recorded failure was told when it happened.
-    answer.then(({ outcome, replayed }) => replayed || this.#failures.note(call.udfPath, outcome));
+    answer.then(({ outcome, replayed }) => {
+      // A recorded answer was told when it was new.
+      if (replayed) return;
+      this.#failures.note(call.udfPath, outcome);
+      observer?.runEnded("mutation", { outcome, ms: clock.now() - since });
+    });
     return answer;
   }
 
@@ -191,6 +226,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   ): Wave {
     return this.#readers.startWave(queries, (index, answer) => {
       this.#failures.note(queries[index]?.udfPath ?? "", answer.outcome);
+      this.#parts.observer?.runEnded("query", queryEnd(answer));
       onAnswer(index, answer);
     });
   }
@@ -200,8 +236,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /** Takes note of how a run outside the isolates ended: failures stand in the log like those of app code. */
-  noteEnd({ udfPath }: FunctionCall, outcome: Outcome): void {
-    this.#failures.note(udfPath, outcome);
+  noteEnd({ udfPath }: FunctionCall, end: RunEnd): void {
+    this.#failures.note(udfPath, end.outcome);
+    this.#parts.observer?.runEnded("action", end);
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -286,4 +323,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       return failed("internal", error instanceof Error ? error.message : String(error));
     }
   }
+}
+
+/** A run that was cut short does not tell how long it was. */
+function queryEnd({ outcome, durationMs }: QueryAnswer): RunEnd {
+  const late = !outcome.ok && ranTooLong(outcome.error);
+  return { outcome, ms: late ? functionLimits.queryTimeoutMs : durationMs };
 }

@@ -1,4 +1,5 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
+import { functionLimits } from "../../limits.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
 import { type CallError, failed, type Outcome } from "../outcome.ts";
 import type { WireAnswer, WireMutation, WireOutcome } from "../wire.ts";
@@ -58,9 +59,21 @@ export function stopping(): Outcome {
   return failed("internal", "The server is stopping");
 }
 
+/** How long a run of a kind may take. */
+const timeouts = {
+  query: functionLimits.queryTimeoutMs,
+  mutation: functionLimits.mutationTimeoutMs,
+  action: functionLimits.actionTimeoutMs,
+} as const;
+
 /** The outcome of a call that ran too long. */
-export function tookTooLong(what: string, timeoutMs: number): Outcome {
-  return failed("internal", `The ${what} took longer than ${timeoutMs / 1000} s`);
+export function tookTooLong(what: keyof typeof timeouts): Outcome {
+  return failed("internal", `The ${what} took longer than ${timeouts[what] / 1000} s`);
+}
+
+/** Whether it is the error of {@linkcode tookTooLong}. Its text tells: that is all a recorded failure keeps. */
+export function ranTooLong({ kind, message }: CallError): boolean {
+  return kind === "internal" && /^The (query|mutation|action) took longer than \d+ s$/.test(message);
 }
 
 /** The outcome of a call that brought its isolate down. */

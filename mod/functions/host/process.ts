@@ -10,6 +10,7 @@ import { AppPackages } from "../packages/app_packages.ts";
 import { isolateImportMap } from "../packages/isolate_import_map.ts";
 import type { HostClock } from "./clock.ts";
 import { type IsolateCommand, plainEntry } from "./command.ts";
+import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { StderrText } from "./stderr_text.ts";
@@ -47,6 +48,7 @@ export interface ProcessStarterOptions {
 
 /** Starts isolates; disposing of it ends all of them and removes their files. */
 export class ProcessStarter implements IsolateStarter, AsyncDisposable {
+  readonly census = new IsolateCensus();
   readonly #options: ProcessStarterOptions;
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
@@ -129,7 +131,11 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       resources = { listener };
       this.#running.add(process);
-      process.ended.then(() => this.#running.delete(process));
+      this.census.started(process.pid, role);
+      process.ended.then(({ cause }) => {
+        this.#running.delete(process);
+        this.census.ended(process.pid, cause);
+      });
       return await process.boot(listener, boot);
     } catch (error) {
       const broken = error instanceof BrokenPackagesError;

@@ -110,7 +110,7 @@ export class Reader {
       : functionLimits.queryTimeoutMs;
     if (forMs > timeoutMs) {
       if (position !== null && work.phase === "running") {
-        work.verdict = { position, outcome: tookTooLong("query", timeoutMs) };
+        work.verdict = { position, outcome: tookTooLong("query") };
       }
       isolate.kill();
       return { slow: false, behind: null };

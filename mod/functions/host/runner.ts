@@ -94,7 +94,7 @@ export class Runner {
       // It cannot be stopped alone: its caller gets the error, the runner gets no more actions and ends with the others.
       this.#running.delete(call);
       this.retired = true;
-      action.resolve(tookTooLong("action", functionLimits.actionTimeoutMs));
+      action.resolve(tookTooLong("action"));
       this.#options.onDone(this);
     }
   }

@@ -19,6 +19,14 @@ const IDLE_MS = 60_000;
 /** Starts in a row that may fail before the actions that wait are given up. */
 const FAILED_STARTS_MAX = 3;
 
+/** How an action, or the request of a route, ended. */
+export interface ActionEnd {
+  readonly call: FunctionCall;
+  readonly outcome: Outcome;
+  /** Since it was asked for. */
+  readonly ms: number;
+}
+
 export interface RunnerPoolOptions {
   readonly starter: IsolateStarter;
   readonly clock: HostClock;
@@ -26,7 +34,7 @@ export interface RunnerPoolOptions {
   /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
   /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
-  readonly onEnd?: (call: FunctionCall, outcome: Outcome) => void;
+  readonly onEnd?: (kind: "action" | "route", end: ActionEnd) => void;
 }
 
 export class RunnerPool {
@@ -52,7 +60,7 @@ export class RunnerPool {
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
-      this.#options.onEnd?.(call, outcome);
+      this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0 });
       return Promise.resolve(outcome);
     }
     return this.#act(call, { depth: 0, exchange });
@@ -81,12 +89,14 @@ export class RunnerPool {
   ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const { clock, onEnd } = this.#options;
+    const since = clock.now();
     const action: PendingAction = {
       call,
       depth,
       resolve: (outcome) => {
         // A client that has gone is no fault of the function, whatever it threw about it.
-        if (!exchange?.canceled) this.#options.onEnd?.(call, outcome);
+        if (!exchange?.canceled) onEnd?.(kindOf(exchange), { call, outcome, ms: clock.now() - since });
         resolve(outcome);
       },
       runnersLost: 0,
@@ -240,4 +250,8 @@ export class RunnerPool {
       this.#idleLater();
     });
   }
+}
+
+function kindOf(exchange: RouteExchange | undefined): "action" | "route" {
+  return exchange === undefined ? "action" : "route";
 }

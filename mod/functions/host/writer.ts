@@ -25,6 +25,7 @@ import type { Death, Isolate, IsolateStarter, Ready } from "./isolate.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "./outcomes.ts";
 import { Restarts } from "./restarts.ts";
+import type { RunObserver } from "./run_observer.ts";
 
 /** A group may take this long to begin or to commit, as on a slow disk, before its writer counts as stuck. */
 const STORING_MS_MAX = 3 * functionLimits.mutationTimeoutMs;
@@ -44,6 +45,8 @@ export interface WriterOptions {
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
   readonly onGap: (ts: number) => void;
+  /** Told of each group; nobody has to be. */
+  readonly observer?: Pick<RunObserver, "groupCommitted">;
 }
 
 export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
@@ -90,6 +93,11 @@ export class Writer {
     this.#ts = started.isolate.ready.ts;
     this.#install(started.isolate);
     return started.isolate.ready;
+  }
+
+  /** Mutations that no writer has taken yet. */
+  get waiting(): number {
+    return this.#queue.size;
   }
 
   /** Runs a mutation after all that were given before. Never rejects. */
@@ -269,6 +277,7 @@ export class Writer {
     const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
+    this.#options.observer?.groupCommitted(answered.length);
     this.#options.onGroup(entries, group.ts);
     return answered;
   }
@@ -302,7 +311,7 @@ export class Writer {
     const { mutationTimeoutMs } = functionLimits;
     // One that neither runs a call nor stores is kept from its next batch by what an earlier call left running.
     if (forMs <= (storing ? STORING_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
-    if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation", mutationTimeoutMs) };
+    if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation") };
     isolate.kill();
   }
 

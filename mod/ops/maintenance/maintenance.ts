@@ -21,6 +21,14 @@ export interface MaintenanceOptions {
   readonly idleMs?: number;
 }
 
+/** Backups made by one {@linkcode Maintenance}. */
+export interface BackupCounts {
+  readonly made: number;
+  readonly failed: number;
+  /** When the state of the newest one was taken, and how long making it took, waiting included; `null` without. */
+  readonly last: { readonly createdAt: string; readonly ms: number } | null;
+}
+
 export class Maintenance implements AsyncDisposable {
   readonly #dataDir: string;
   readonly #log: Log;
@@ -32,6 +40,8 @@ export class Maintenance implements AsyncDisposable {
   /** Ends when everything asked for so far is done; never rejects. Set by each job, and when the process is let go. */
   #last: Promise<unknown>;
   #closed = false;
+  /** Replaced at the end of each backup. */
+  #backups: BackupCounts = { made: 0, failed: 0, last: null };
 
   constructor({ dataDir, log, idleMs = opsLimits.maintenanceIdleMs }: MaintenanceOptions) {
     this.#dataDir = dataDir;
@@ -45,7 +55,21 @@ export class Maintenance implements AsyncDisposable {
    * wait, `unavailable` when the server stops, and an `Error` for a bug or trouble with the machine.
    */
   async backup(options: Omit<BackupOptions, "dataDir">): Promise<BackupSummary> {
-    return await this.#run("backup", { ...options, dataDir: this.#dataDir });
+    const since = performance.now();
+    try {
+      const summary = await this.#run("backup", { ...options, dataDir: this.#dataDir });
+      const last = { createdAt: summary.createdAt, ms: performance.now() - since };
+      this.#backups = { ...this.#backups, made: this.#backups.made + 1, last };
+      return summary;
+    } catch (error) {
+      this.#backups = { ...this.#backups, failed: this.#backups.failed + 1 };
+      throw error;
+    }
+  }
+
+  /** Backups asked for so far that have ended. */
+  get backups(): BackupCounts {
+    return this.#backups;
   }
 
   /**

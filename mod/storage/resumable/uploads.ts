@@ -9,6 +9,7 @@ import { fileTooLarge } from "../blob_intake.ts";
 import type { BlobStore } from "../blob_store.ts";
 import { isContentType } from "../content_type.ts";
 import { cleanFileName } from "../file_name.ts";
+import type { FileTraffic } from "../file_traffic.ts";
 import { system } from "../system_calls.ts";
 import type { UploadUrls } from "../upload_urls.ts";
 import type { UploadToken } from "../url_signer.ts";
@@ -49,6 +50,7 @@ export interface ResumableUploadsOptions {
   readonly store: BlobStore;
   /** Largest file, in bytes. */
   readonly bytesMax: number;
+  readonly traffic: FileTraffic;
   readonly stallMs?: number;
   readonly now: () => number;
 }
@@ -275,7 +277,7 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Makes a file of an upload. Whatever interrupts this, it can be done again. */
   async #finish(upload: ResumableUpload): Promise<string> {
-    const { calls, store, now } = this.#options;
+    const { calls, store, traffic, now } = this.#options;
     const sha256 = await upload.seal();
     const { token, blob, length: size, contentType, name, createdBy } = upload.record;
     try {
@@ -297,6 +299,7 @@ export class ResumableUploads implements AsyncDisposable {
     };
     try {
       const storageId = await calls.mutate(system.commitFile, { token, file, now: now() });
+      traffic.uploaded(size);
       await this.#end(upload);
       return storageId;
     } catch (error) {

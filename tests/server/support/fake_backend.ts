@@ -84,6 +84,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       thumbnailSizes: null,
     },
     restartExitCode: null,
+    metrics: null,
     ...changes,
   };
 }

@@ -3,6 +3,7 @@ import { machineClock } from "../../../../mod/functions/host/clock.ts";
 import { isolateCommand } from "../../../../mod/functions/host/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
 import { ProcessStarter } from "../../../../mod/functions/host/process.ts";
+import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
 import type { CommitEntry } from "../../../../mod/engine/types.ts";
 import { call, resultOf } from "./writer_world.ts";
@@ -11,6 +12,7 @@ export interface RealHostOptions {
   /** How many times faster the host's clock goes than the machine's: a timeout of 5 s passes in 5 s / hurry. */
   readonly hurry?: number;
   readonly env?: Record<string, string>;
+  readonly observer?: RunObserver;
 }
 
 export class RealHost implements AsyncDisposable {
@@ -37,7 +39,7 @@ export class RealHost implements AsyncDisposable {
       await Deno.writeTextFile(`${dir}/functions/${name}`, text);
     }
     const logged: string[] = [];
-    const { hurry = 1, env = {} } = options;
+    const { hurry = 1, env = {}, observer } = options;
     const log = (level: string, message: string, fields = {}) => {
       if (level !== "debug") logged.push(`${message} ${JSON.stringify(fields)}`);
     };
@@ -58,7 +60,15 @@ export class RealHost implements AsyncDisposable {
         clock: machineClock,
       });
       const batchPrefix = crypto.randomUUID();
-      const host = await IsolateHost.startWith({ starter, clock, log, batchPrefix, cores: 2 });
+      const host = await IsolateHost.startWith({
+        starter,
+        clock,
+        log,
+        batchPrefix,
+        cores: 2,
+        census: starter.census,
+        ...(observer && { observer }),
+      });
       return new RealHost(dir, { host, logged });
     } catch (error) {
       await Deno.remove(dir, { recursive: true });

@@ -1,0 +1,35 @@
+/** Who wants to count runs of functions. Nothing is measured where there is none. */
+import type { Outcome } from "../outcome.ts";
+import { ranTooLong } from "./outcomes.ts";
+
+/** `route`: a request to one of the app's HTTP routes. */
+export type RunKind = "query" | "mutation" | "action" | "route";
+
+export interface RunEnd {
+  readonly outcome: Outcome;
+  /** Of a query's run; of a mutation from its acceptance to its commit; of an action from its acceptance to its end. */
+  readonly ms: number;
+}
+
+/** Called often: must be quick and must not throw. */
+export interface RunObserver {
+  /** A run has ended. Recorded answers of mutations are none. */
+  runEnded(kind: RunKind, end: RunEnd): void;
+  /** The writer has committed so many calls at once. */
+  groupCommitted(calls: number): void;
+}
+
+/**
+ * `user_error`: its caller is told why, wrong arguments included. `refused`: nothing of it has happened, as when a queue is
+ * full. `error`: a bug, or a lost isolate.
+ */
+export const runEndings = ["success", "user_error", "error", "timeout", "refused"] as const;
+export type RunEnding = (typeof runEndings)[number];
+
+export function endingOf(outcome: Outcome): RunEnding {
+  if (outcome.ok) return "success";
+  const { kind, retryable } = outcome.error;
+  if (kind !== "internal") return "user_error";
+  if (retryable) return "refused";
+  return ranTooLong(outcome.error) ? "timeout" : "error";
+}

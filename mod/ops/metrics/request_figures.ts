@@ -1,0 +1,67 @@
+/** Requests by the part of the server that answers them and by the class of the answer's status. */
+import { Tally } from "./tally.ts";
+
+const ROUTES = [
+  "call",
+  "sync",
+  "auth",
+  "storage",
+  "admin",
+  "health",
+  "metrics",
+  "dashboard",
+  "app",
+  "unknown",
+] as const;
+const STATUSES = ["1xx", "2xx", "3xx", "4xx", "5xx"] as const;
+
+export type RouteClass = (typeof ROUTES)[number];
+type StatusClass = (typeof STATUSES)[number];
+
+/** Where the path of a URL can begin at the earliest. */
+const ORIGIN_CHARS_MIN = "http://".length + 1;
+
+export class RequestFigures {
+  readonly answers = new Tally(ROUTES, STATUSES);
+
+  /** Counts a request once it has its answer, which is given back as it is. */
+  count<Answer extends Response | Promise<Response>>(request: Request, answer: Answer): Answer {
+    const route = routeClass(request.url);
+    if (answer instanceof Response) this.answers.add(route, statusClass(answer.status));
+    else {
+      (answer as Promise<Response>).then(
+        ({ status }) => this.answers.add(route, statusClass(status)),
+        () => this.answers.add(route, "5xx"),
+      );
+    }
+    return answer;
+  }
+}
+
+/** Of an absolute URL as it came: nothing is decoded, so a path written in an odd way may count as the app's. */
+export function routeClass(url: string): RouteClass {
+  const start = url.indexOf("/", ORIGIN_CHARS_MIN);
+  const end = url.indexOf("?", start);
+  const [, first, second] = (end === -1 ? url.slice(start) : url.slice(start, end)).split("/", 4);
+  if (first === "metrics" && second === undefined) return "metrics";
+  if (first === "_") return "dashboard";
+  if (first !== "api") return "app";
+  switch (second) {
+    case "query":
+    case "mutation":
+    case "action":
+      return "call";
+    case "sync":
+    case "auth":
+    case "storage":
+    case "admin":
+    case "health":
+      return second;
+    default:
+      return "unknown";
+  }
+}
+
+function statusClass(status: number): StatusClass {
+  return STATUSES[Math.floor(status / 100) - 1] ?? "5xx";
+}

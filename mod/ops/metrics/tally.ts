@@ -1,0 +1,25 @@
+/** Counts by two labels whose values are all known beforehand: no caller can make more of them. */
+export class Tally<Row extends string, Column extends string> {
+  readonly #counts: Readonly<Record<Row, Record<Column, number>>>;
+
+  constructor(rows: readonly Row[], columns: readonly Column[]) {
+    const zeros = () => Object.fromEntries(columns.map((column) => [column, 0]));
+    this.#counts = Object.fromEntries(rows.map((row) => [row, zeros()])) as Record<
+      Row,
+      Record<Column, number>
+    >;
+  }
+
+  add(row: Row, column: Column): void {
+    this.#counts[row][column]++;
+  }
+
+  /** All of them, those that are 0 included. */
+  *entries(): Generator<{ readonly row: Row; readonly column: Column; readonly count: number }> {
+    for (const [row, columns] of Object.entries(this.#counts) as [Row, Record<Column, number>][]) {
+      for (const [column, count] of Object.entries(columns) as [Column, number][]) {
+        yield { row, column, count };
+      }
+    }
+  }
+}

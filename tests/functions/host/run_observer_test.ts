@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { machineClock } from "../../../mod/functions/host/clock.ts";
+import { endingOf, type RunEnd, type RunKind } from "../../../mod/functions/host/run_observer.ts";
+import { writerOf } from "../../bench/support/process_tree.ts";
+import { RealHost } from "./support/real_host.ts";
+import { call } from "./support/writer_world.ts";
+
+const files = {
+  "runs.ts": `
+import { action, mutation, query } from "syncline/server";
+export const change = mutation({ handler: () => 1 });
+export const endless = mutation({ handler: () => { for (;;); } });
+export const slow = query({ handler: () => { for (;;); } });
+export const ask = query({ handler: () => 1 });
+export const inner = action({ handler: () => 1 });
+export const outer = action({ handler: (ctx) => ctx.runAction("runs:inner", {}) });
+`,
+};
+
+class Observed {
+  readonly runs: string[] = [];
+  readonly ms: Record<string, number> = {};
+  readonly groups: number[] = [];
+
+  runEnded(kind: RunKind, { outcome, ms }: RunEnd): void {
+    const run = `${kind} ${endingOf(outcome)}`;
+    this.runs.push(run);
+    this.ms[run] = ms;
+  }
+
+  groupCommitted(calls: number): void {
+    this.groups.push(calls);
+  }
+}
+
+Deno.test("every run is told once with its time, recorded answers are not", async () => {
+  const observer = new Observed();
+  const hurry = 20;
+  await using real = await RealHost.start(files, { observer, hurry });
+  const replay = { sessionId: crypto.randomUUID(), requestId: 1 };
+  const started = machineClock.now();
+  await Promise.all([1, 2, 3].map(() => real.host.mutate(call("runs:change"))));
+  const late = { ...call("runs:endless"), replay };
+  const { outcome } = await real.host.mutate(late);
+  assert.equal(outcome.ok, false);
+  assert.equal((await real.host.mutate(late)).replayed, true);
+  await real.query("runs:ask");
+  await real.query("runs:slow");
+  await real.host.act(call("runs:outer"));
+  const took = (machineClock.now() - started) * hurry;
+  assert.deepEqual(observer.runs, [
+    ...Array<string>(3).fill("mutation success"),
+    "mutation timeout",
+    "query success",
+    "query timeout",
+    "action success",
+    "action success",
+  ]);
+  assert.ok((observer.ms["mutation timeout"] ?? 0) >= 5_000);
+  assert.equal(observer.ms["query timeout"], 30_000);
+  for (const [run, ms] of Object.entries(observer.ms)) assert.ok(ms > 0 && ms <= took, `${run}: ${ms}`);
+  // The last two are the record of the failure and the answer to its duplicate.
+  assert.equal(observer.groups.reduce((sum, calls) => sum + calls, 0), 5);
+});
+
+Deno.test("the census knows which isolates run and which were lost, and how much memory they have", async () => {
+  await using real = await RealHost.start(files);
+  const { isolates } = real.host;
+  assert.deepEqual(isolates.roles, {
+    writer: { running: 1, starts: 1, lost: 0 },
+    reader: { running: 1, starts: 1, lost: 0 },
+    runner: { running: 0, starts: 0, lost: 0 },
+  });
+  Deno.kill(await writerOf(Deno.pid), "SIGKILL");
+  await real.mutate("runs:change");
+  assert.deepEqual(isolates.roles.writer, { running: 1, starts: 2, lost: 1 });
+  await real.host.reload();
+  const { writer, reader } = isolates.roles;
+  assert.deepEqual([writer.starts, writer.lost, reader.lost], [3, 1, 0], "what was told to end is not lost");
+  const asked: number[][] = [];
+  const memory = await isolates.memory((pids) => {
+    asked.push([...pids]);
+    return Promise.resolve(new Map(pids.slice(0, 1).map((pid) => [pid, 7])));
+  });
+  assert.equal(asked[0]?.length, writer.running + reader.running);
+  assert.equal([...memory.values()].reduce((sum, bytes) => sum + bytes, 0), 7);
+  assert.deepEqual([...memory.keys()], ["writer", "reader", "runner"]);
+});

@@ -1,0 +1,250 @@
+/** The metrics apart from a server: who may read them, and that what is counted is what is told. */
+import assert from "node:assert/strict";
+import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import { overloaded, tookTooLong } from "../../../mod/functions/host/outcomes.ts";
+import { Exposition } from "../../../mod/ops/metrics/exposition.ts";
+import { Metrics, type ServerFigures } from "../../../mod/ops/metrics/mod.ts";
+import { routeClass } from "../../../mod/ops/metrics/request_figures.ts";
+import { Distribution } from "../../../mod/ops/metrics/distribution.ts";
+import { parseMetrics, valueOf } from "../support/prometheus_text.ts";
+
+const figures: ServerFigures = {
+  version: "1.2.3",
+  runtime: "2.9.6",
+  startedAt: 1_700_000_000_500,
+  ts: () => 42,
+  commits: () => 40,
+  mutationsWaiting: () => 3,
+  sockets: () => 2,
+  subscriptions: () => 5,
+  sharedQueries: () => 4,
+  transitions: () => 9,
+  isolates: () => ({
+    writer: { running: 1, starts: 2, lost: 1 },
+    reader: { running: 2, starts: 2, lost: 0 },
+    runner: { running: 0, starts: 0, lost: 0 },
+  }),
+  files: () => ({ uploads: 1, uploadedBytes: 10, reads: 2, readBytes: 20 }),
+  backups: () => Promise.resolve({ made: 0, failed: 1, lastAt: null, lastMs: null }),
+  databaseBytes: () => Promise.resolve({ data: 4096, wal: 0 }),
+  memory: () => Promise.resolve({ main: 1000, isolates: null }),
+};
+
+function metrics(
+  { token = null, changes = {} }: { token?: string | null; changes?: Partial<ServerFigures> } = {},
+) {
+  const made = new Metrics({ token, authOperations: ["sign_in"] });
+  made.define({ ...figures, ...changes });
+  return made;
+}
+
+const request = (headers: HeadersInit = {}, method = "GET") =>
+  new Request("http://server/metrics", { headers, method });
+
+const read = async (made: Metrics) => parseMetrics(await (await made.respond(request())).text());
+
+const ok: Outcome = { ok: true, value: "1", logLines: [] };
+
+const TOKEN = "s3cret-token.of_24~chars";
+const tokens: readonly { readonly name: string; readonly header: string | null; readonly status: number }[] =
+  [
+    { name: "[ME3] the token", header: `Bearer ${TOKEN}`, status: 200 },
+    { name: "[ME3] the token, in the way others write it", header: `bearer  ${TOKEN} `, status: 200 },
+    { name: "[ME4] no token", header: null, status: 401 },
+    { name: "[ME4] an empty one", header: "Bearer ", status: 401 },
+    { name: "[ME4] another of the same length", header: `Bearer ${TOKEN.replace("s3", "t3")}`, status: 401 },
+    { name: "[ME4] its beginning", header: `Bearer ${TOKEN.slice(0, -1)}`, status: 401 },
+    { name: "[ME4] one that begins with it", header: `Bearer ${TOKEN}x`, status: 401 },
+    { name: "[ME4] the token without its scheme", header: TOKEN, status: 401 },
+    { name: "[ME4] the token as a password", header: `Basic ${btoa(`prometheus:${TOKEN}`)}`, status: 401 },
+  ];
+
+for (const { name, header, status } of tokens) {
+  Deno.test(name, async () => {
+    using made = metrics({ token: TOKEN });
+    for (const method of ["GET", "HEAD", "POST"]) {
+      const answer = await made.respond(request(header === null ? {} : { Authorization: header }, method));
+      const text = await answer.text();
+      assert.equal(answer.status, status === 200 && method === "POST" ? 405 : status, method);
+      assert.equal(answer.headers.get("cache-control"), "no-store");
+      if (status === 200) continue;
+      assert.equal(answer.headers.get("www-authenticate"), "Bearer");
+      assert.equal(JSON.parse(text).errorData.code, "invalid_token");
+      assert.ok(!text.includes("syncline_"));
+    }
+  });
+}
+
+Deno.test("[ME2] without a token everybody reads, as text of the type Prometheus asks for", async () => {
+  using made = metrics();
+  for (const headers of [{}, { Authorization: "Bearer anything" }]) {
+    const answer = await made.respond(request(headers));
+    assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    assert.ok(parseMetrics(await answer.text()).size > 20);
+  }
+});
+
+Deno.test("[ME5] every metric has a help text and a unit where it has one, and every histogram adds up", async () => {
+  using made = metrics();
+  made.runs.runEnded("query", { outcome: ok, ms: 700 });
+  for (const [name, { type, help, samples }] of await read(made)) {
+    assert.match(name, /^syncline_[a-z_]+$/);
+    assert.ok(help.length > 10, name);
+    assert.equal(name.endsWith("_total"), type === "counter", name);
+    if (type !== "histogram") continue;
+    const labelled = Map.groupBy(samples.get(`${name}_bucket`) ?? [], ({ labels }) => labels.kind);
+    for (const [kind, buckets] of labelled) {
+      const labels: Record<string, string> = kind === undefined ? {} : { kind };
+      const counts = buckets.map(({ value }) => value);
+      assert.deepEqual(counts, counts.toSorted((a, b) => a - b), name);
+      assert.equal(buckets.at(-1)?.labels.le, "+Inf");
+      assert.equal(
+        counts.at(-1),
+        valueOf(new Map([[name, { type, help, samples }]]), `${name}_count`, labels),
+      );
+    }
+  }
+});
+
+Deno.test("[ME5] figures are read anew each time, and what there is none of is left out", async () => {
+  let sockets = 2;
+  using made = metrics({
+    changes: {
+      sockets: () => sockets,
+      backups: () => Promise.resolve({ made: 1, failed: 0, lastAt: 1_500, lastMs: 250 }),
+      memory: () => Promise.resolve({ main: 1, isolates: new Map([["writer", 7] as const]) }),
+    },
+  });
+  assert.equal(valueOf(await read(made), "syncline_sockets"), 2);
+  sockets = 1;
+  const now = await read(made);
+  assert.equal(valueOf(now, "syncline_sockets"), 1);
+  assert.equal(valueOf(now, "syncline_backup_last_success_timestamp_seconds"), 1.5);
+  assert.equal(valueOf(now, "syncline_backup_last_duration_seconds"), 0.25);
+  assert.equal(valueOf(now, "syncline_memory_resident_bytes", { process: "writer" }), 7);
+  using without = metrics();
+  const nothing = await read(without);
+  assert.equal(valueOf(nothing, "syncline_backup_last_success_timestamp_seconds"), undefined);
+  assert.equal(valueOf(nothing, "syncline_memory_resident_bytes", { process: "writer" }), undefined);
+  assert.equal(valueOf(nothing, "syncline_memory_resident_bytes", { process: "main" }), 1000);
+  assert.equal(valueOf(nothing, "syncline_backups_total", { outcome: "error" }), 1);
+  assert.equal(valueOf(nothing, "syncline_start_time_seconds"), 1_700_000_000.5);
+  assert.equal(valueOf(nothing, "syncline_build_info", { version: "1.2.3", deno: "2.9.6" }), 1);
+});
+
+const endings: readonly { readonly name: string; readonly outcome: Outcome; readonly counted: string }[] = [
+  { name: "[ME6] a success", outcome: ok, counted: "success" },
+  { name: "[ME6] an error of the user's", outcome: failed("user", "no"), counted: "user_error" },
+  { name: "[ME6] wrong arguments", outcome: failed("args", "no"), counted: "user_error" },
+  { name: "[ME6] an unknown function", outcome: failed("unknown_function", "no"), counted: "user_error" },
+  { name: "[ME6] a bug", outcome: failed("internal", "x is not a function"), counted: "error" },
+  { name: "[ME6] a query over its time", outcome: tookTooLong("query"), counted: "timeout" },
+  { name: "[ME6] a mutation over its time", outcome: tookTooLong("mutation"), counted: "timeout" },
+  { name: "[ME6] an action over its time", outcome: tookTooLong("action"), counted: "timeout" },
+  { name: "[ME6] a full queue", outcome: overloaded("many"), counted: "refused" },
+];
+
+for (const { name, outcome, counted } of endings) {
+  Deno.test(name, async () => {
+    using made = metrics();
+    made.runs.runEnded("mutation", { outcome, ms: 3 });
+    const families = await read(made);
+    const runs = families.get("syncline_function_runs_total")?.samples.get("syncline_function_runs_total") ??
+      [];
+    assert.deepEqual(runs.filter(({ value }) => value > 0), [
+      { labels: { kind: "mutation", outcome: counted }, value: 1 },
+    ]);
+    const seconds = (le: string) =>
+      valueOf(families, "syncline_function_run_duration_seconds_bucket", { kind: "mutation", le });
+    assert.deepEqual([seconds("0.0025"), seconds("0.005")], [0, 1]);
+    assert.equal(
+      valueOf(families, "syncline_function_run_duration_seconds_sum", { kind: "mutation" }),
+      0.003,
+    );
+  });
+}
+
+Deno.test("[ME7] the series are the same whatever is asked, and however often", async () => {
+  using made = metrics();
+  const series = async () =>
+    [...(await read(made)).values()].flatMap(({ samples }) =>
+      [...samples].flatMap(([name, all]) => all.map(({ labels }) => `${name} ${JSON.stringify(labels)}`))
+    );
+  const before = await series();
+  for (let i = 0; i < 50; i++) {
+    const url = `http://server/${["", "api/", "_/", "api/auth/"][i % 4]}${crypto.randomUUID()}?${i}`;
+    made.requests.count(new Request(url), new Response(null, { status: 200 + i * 7 % 300 }));
+    await made.requests.count(new Request(url), Promise.resolve(new Response(null, { status: 599 })));
+    made.countAuth("sign_in", [200, 401, 429, 500][i % 4] ?? 0);
+    made.runs.runEnded("route", { outcome: failed("internal", crypto.randomUUID()), ms: i ** 4 });
+    made.runs.groupCommitted(i * 100);
+  }
+  assert.deepEqual(await series(), before);
+  assert.ok(before.length < 400, `${before.length} series`);
+});
+
+Deno.test("[ME7] a request counts for the part of the server that its path belongs to", () => {
+  const expected = {
+    "/api/query": "call",
+    "/api/mutation?x=/metrics": "call",
+    "/api/action/": "call",
+    "/api/sync": "sync",
+    "/api/auth/signin": "auth",
+    "/api/storage/abc": "storage",
+    "/api/admin/backups/x": "admin",
+    "/api/health": "health",
+    "/api": "unknown",
+    "/api/nope": "unknown",
+    "/metrics": "metrics",
+    "/metrics?a=b": "metrics",
+    "/metrics/x": "app",
+    "/_/index.html": "dashboard",
+    "/": "app",
+    "/?api/query": "app",
+    "/page/api/query": "app",
+  };
+  for (const [path, route] of Object.entries(expected)) {
+    for (const origin of ["http://a", "https://localhost:3210"]) {
+      assert.equal(routeClass(origin + path), route, path);
+    }
+  }
+});
+
+Deno.test("[ME7] requests count once they have an answer, failed ones as 5xx", async () => {
+  using made = metrics();
+  const call = new Request("http://server/api/query", { method: "POST" });
+  const answer = Promise.withResolvers<Response>();
+  assert.equal(
+    made.requests.count(call, answer.promise),
+    answer.promise,
+    "the answer is given back as it is",
+  );
+  const counted = async (status: string) =>
+    valueOf(await read(made), "syncline_http_requests_total", { route: "call", status });
+  assert.equal(await counted("2xx"), 0);
+  answer.resolve(new Response("x"));
+  await answer.promise;
+  assert.equal(await counted("2xx"), 1);
+  await assert.rejects(made.requests.count(call, Promise.reject<Response>(new Error("lost"))));
+  assert.equal(await counted("5xx"), 1);
+});
+
+Deno.test("[ME5] a distribution puts a value into the first bound it does not pass", () => {
+  const sizes = new Distribution([1, 2, 4]);
+  for (const value of [0, 1, 1.5, 2, 3, 4, 5, 100]) sizes.add(value);
+  assert.deepEqual(sizes.cumulative, [2, 4, 6]);
+  assert.deepEqual([sizes.count, sizes.sum], [8, 116.5]);
+});
+
+Deno.test("[ME5] texts of labels and helps are escaped", async () => {
+  const exposition = new Exposition();
+  exposition.gauge({
+    name: "x",
+    help: "a\nb\\c",
+    labels: ["label"],
+    read: () => [{ labels: { label: 'quote " line\n back\\' }, value: 1 }],
+  });
+  const families = parseMetrics(await exposition.text());
+  assert.equal(families.get("x")?.help, "a\\nb\\\\c");
+  assert.equal(families.get("x")?.samples.get("x")?.[0]?.labels.label, 'quote \\" line\\n back\\\\');
+});
