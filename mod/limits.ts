@@ -598,6 +598,34 @@ export const opsLimits = {
   wholeFileBytesMax: 256 * KiB,
   /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
   missingFilesMax: 10_000,
+  /** Shortest time between two scheduled backups: each is a whole one. */
+  backupEveryMsMin: 15 * 60_000,
+  /** Longest. */
+  backupEveryMsMax: 366 * 86_400_000,
+  /** Scheduled backups that are left when `--backup-keep` does not say. */
+  backupsKeptDefault: 7,
+  /** Most that can be asked for. */
+  backupsKeptMax: 10_000,
+  /** Pause before a scheduled backup that failed is tried again; then twice as long. */
+  backupRetryMs: 60_000,
+  /** Longest such pause; the next turn comes in any case. */
+  backupRetryMsMax: 3_600_000,
+  /** A scheduled backup made so short a time ago is not made again when its turn comes. */
+  backupFreshMs: 60_000,
+  /** Longest wait for a backup that is late without a look at the clock, which may be set. */
+  backupLookMs: 3_600_000,
+  /** A request to a bucket of backups that has no answer for this long has failed. */
+  bucketRequestMs: 300_000,
+  /** Bytes of an archive that are sent to a bucket at once and held in memory. */
+  bucketPartBytes: 8 * MiB,
+  /** Parts of one upload: services refuse more, so those of archives above 80 GiB are larger. */
+  bucketPartsMax: 10_000,
+  /** An archive from a bucket that brings no byte for this long has broken off. */
+  downloadStallMs: 60_000,
+  /** Times that a download which broke off is gone on with although it brought nothing new. */
+  downloadAttemptsMax: 5,
+  /** Archives in a bucket that are named to somebody who named none of them. */
+  archivesNamedMax: 10,
   /** Backups and checks of archives under way or waiting; one more is refused. */
   maintenanceJobsMax: 16,
   /** The process that does them ends when it had nothing to do for this long. */

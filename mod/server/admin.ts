@@ -5,7 +5,7 @@ import type { AccountService } from "../auth/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { archiveNames } from "../ops/archive/mod.ts";
 import { BackupFolder } from "../ops/backups/backup_folder.ts";
-import { Backups } from "../ops/backups/backups.ts";
+import { Backups, type MakeBackup } from "../ops/backups/backups.ts";
 import { exportRoutes } from "../ops/export/mod.ts";
 import { importRoutes, type ImportRoutesOptions } from "../ops/import/mod.ts";
 import { Maintenance } from "../ops/maintenance/mod.ts";
@@ -13,6 +13,7 @@ import { cancelRestore, stagedRestore } from "../ops/restore/mod.ts";
 import { adminRoutes } from "../ops/routes.ts";
 import { emptyFolder } from "../ops/spooled_body.ts";
 import type { BackendSurroundings } from "./backend.ts";
+import { BACKUPS_DIR, INCOMING_DIR } from "./config.ts";
 
 export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> {
   /** Held by this server. */
@@ -27,6 +28,8 @@ export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> 
 export interface Admin extends AsyncDisposable {
   /** For `/api/admin`. */
   readonly routes: Hono;
+  /** Makes a backup in the data folder, outside of this process. */
+  readonly makeBackup: MakeBackup;
   /** What is known of backups now. */
   backupFigures(): Promise<BackupFigures>;
 }
@@ -41,10 +44,6 @@ export interface BackupFigures {
   readonly lastMs: number | null;
 }
 
-/** Below the data folder. */
-const BACKUPS_DIR = "backups";
-const INCOMING_DIR = "incoming";
-
 export async function startAdmin(
   { dataDir, port, accounts, restart, log }: StartAdminOptions,
 ): Promise<Admin> {
@@ -53,13 +52,15 @@ export async function startAdmin(
   const incomingDir = join(dataDir, INCOMING_DIR);
   await emptyFolder(incomingDir);
   const maintenance = new Maintenance({ dataDir, log });
+  let earlier: Promise<{ readonly createdAt: string } | undefined> | undefined;
+  const makeBackup: MakeBackup = (options) => maintenance.backup(options);
   const routes = adminRoutes({
     async verify(token) {
       const verification = await authenticator.verify(token);
       return verification.ok ? verification.identity : null;
     },
     impersonate: (call) => sessions.impersonate(call),
-    backups: new Backups({ folder, make: (options) => maintenance.backup(options), log }),
+    backups: new Backups({ folder, make: makeBackup, log }),
     restores: {
       stage: (options) => maintenance.stage(options),
       staged: () => stagedRestore(dataDir),
@@ -75,12 +76,18 @@ export async function startAdmin(
   });
   return {
     routes: new Hono().route("/", routes),
+    makeBackup,
     async backupFigures() {
       const { made, failed, last } = maintenance.backups;
-      const stored = (await folder.list()).find((backup) => !("error" in backup));
-      const times = [stored, last].map((backup) => Date.parse(backup?.createdAt ?? ""));
-      const lastAt = Math.max(...times.filter((time) => !Number.isNaN(time)));
-      return { made, failed, lastAt: lastAt === -Infinity ? null : lastAt, lastMs: last?.ms ?? null };
+      // Looked for once: from then on the last one is known, also when its file is deleted.
+      earlier ??= folder.list().then((backups) => backups.find((backup) => !("error" in backup)))
+        .catch((error) => {
+          log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", { error });
+          return undefined;
+        });
+      const newest = last ?? await earlier;
+      const lastAt = newest === undefined ? null : Date.parse(newest.createdAt);
+      return { made, failed, lastAt, lastMs: last?.ms ?? null };
     },
     [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
   };

@@ -11,6 +11,7 @@ import { httpCalls, Hub } from "../sync/mod.ts";
 import { startAccounts } from "./accounts.ts";
 import { startAdmin } from "./admin.ts";
 import { type AppRoutes, appRoutes } from "./app_routes.ts";
+import { type BackupPlace, openBackupPlace, startBackups } from "./backups.ts";
 import { clientOfRequests } from "./client_of.ts";
 import type { ServeConfig } from "./config.ts";
 import { apiHeaders } from "./router.ts";
@@ -64,6 +65,7 @@ export async function startBackend(
   { log, url, restart }: BackendSurroundings,
 ): Promise<Backend> {
   const secret = await loadSecret(config.dataDir);
+  const backupPlace = await openBackupPlace({ config, log });
   const metrics = await openMetrics(config);
   const host = await IsolateHost.start({
     dataDir: config.dataDir,
@@ -74,14 +76,16 @@ export async function startBackend(
     settings: storageSettingsOf(config, secret.keys),
     ...(metrics && { observer: metrics.runs }),
     log,
-  }).catch((error) => {
+  }).catch(async (error) => {
     metrics?.[Symbol.dispose]();
+    await backupPlace?.[Symbol.asyncDispose]();
     const reason = error instanceof Error ? error.message : String(error);
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   });
   try {
-    return await connect(host, { config, secret, metrics, log, url, restart });
+    return await connect(host, { config, secret, backupPlace, metrics, log, url, restart });
   } catch (error) {
+    await backupPlace?.[Symbol.asyncDispose]();
     metrics?.[Symbol.dispose]();
     await host[Symbol.asyncDispose]();
     throw error;
@@ -90,9 +94,10 @@ export async function startBackend(
 
 async function connect(
   host: IsolateHost,
-  { config, secret, metrics, log, url, restart }: BackendSurroundings & {
+  { config, secret, backupPlace, metrics, log, url, restart }: BackendSurroundings & {
     readonly config: ServeConfig;
     readonly secret: LoadedSecret;
+    readonly backupPlace: BackupPlace | null;
     readonly metrics: Metrics | null;
   },
 ): Promise<Backend> {
@@ -121,7 +126,13 @@ async function connect(
     query: (call) => hub.query(call),
     act: (call) => callable.act(call),
   };
-  const actions = new Map([...accounts.actions, ...cleaningActions({ port: schedulerPort })]);
+  const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
+  const backups = await startBackups({ config, place: backupPlace, make: admin.makeBackup, log });
+  const actions = new Map([
+    ...accounts.actions,
+    ...cleaningActions({ port: schedulerPort }),
+    ...backups?.actions ?? [],
+  ]);
   const callable: HostWithMainActions = new HostWithMainActions(
     host,
     actions,
@@ -139,8 +150,9 @@ async function connect(
   // Beside everything else: what a crash left behind is in nobody's way.
   void storage.sweep();
   const setupLink = await accounts.setupLink();
-  const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
-  const scheduler = await startScheduler(host, { port: schedulerPort, log });
+  const serviceCrons = backups === null ? [] : [backups.cron];
+  const scheduler = await startScheduler(host, { port: schedulerPort, serviceCrons, log });
+  backups?.start();
   if (metrics !== null) {
     wireMetrics(metrics, { dataDir: config.dataDir, host, hub, traffic: storage.traffic, admin });
   }
@@ -166,8 +178,12 @@ async function connect(
     closeSockets: () => hub.shutdown(),
     reload: () => host.reload(),
     async [Symbol.asyncDispose]() {
-      await scheduler[Symbol.asyncDispose]();
-      await admin[Symbol.asyncDispose]();
+      // Together: the scheduler waits for a scheduled backup, which ends with what makes it.
+      await Promise.all([
+        scheduler[Symbol.asyncDispose](),
+        admin[Symbol.asyncDispose](),
+        backups?.[Symbol.asyncDispose](),
+      ]);
       await adminChannel[Symbol.asyncDispose]();
       await accounts[Symbol.asyncDispose]();
       await storage[Symbol.asyncDispose]();

@@ -1,10 +1,10 @@
 /** From checked options to what a server is started with: folders looked up, files read, defaults chosen. */
-import { resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
-import type { ServeOptions } from "./options.ts";
+import type { OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 export interface ServeConfig {
@@ -30,6 +30,8 @@ export interface ServeConfig {
   readonly trustedProxies: readonly string[];
   readonly accounts: AccountsConfig;
   readonly storage: StorageConfig;
+  /** `null` without scheduled backups. */
+  readonly backups: BackupsConfig | null;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
   readonly restartExitCode: number | null;
   /** `null`: there are none. */
@@ -56,6 +58,17 @@ export interface StorageConfig {
   readonly thumbnailSizes: readonly string[] | null;
 }
 
+/** What the operator decided about scheduled backups. */
+export interface BackupsConfig {
+  readonly everyMs: number;
+  /** Scheduled backups that are kept. */
+  readonly keep: number;
+  /** A path is absolute. */
+  readonly to:
+    | { readonly kind: "folder"; readonly path: string }
+    | { readonly kind: "bucket"; readonly place: BucketPlace };
+}
+
 /** What the operator decided about accounts. */
 export interface AccountsConfig {
   readonly policy: AccountPolicy;
@@ -68,6 +81,17 @@ export interface AccountsConfig {
   /** `null`: the host of the public address. */
   readonly appName: string | null;
 }
+
+/** How a service is reached that has buckets. */
+export type S3Options = Pick<
+  OptionValues,
+  "s3Endpoint" | "s3Region" | "s3AccessKeyId" | "s3SecretAccessKey"
+>;
+
+/** The folder of backups, below the data folder. */
+export const BACKUPS_DIR = "backups";
+/** The folder of archives and tables that are being received, below the data folder; each start empties it. */
+export const INCOMING_DIR = "incoming";
 
 const EXAMPLE_DIR = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 
@@ -112,6 +136,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     trustedProxies: options.trustedProxy,
     accounts: accountsConfig(options),
     storage: storageConfig(options),
+    backups: backupsConfig(options),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
   };
@@ -150,7 +175,7 @@ function accountsConfig(options: ServeOptions): AccountsConfig {
 
 function storageConfig(options: ServeOptions): StorageConfig {
   return {
-    s3: options.storage === null ? null : s3Config(options, options.storage),
+    s3: options.storage === null ? null : s3Config(options, options.storage, "Files"),
     uploadBytesMax: options.uploadMaxBytes,
     privateReads: options.storagePrivate,
     keepDeletedMs: options.storageKeepDeleted,
@@ -158,17 +183,41 @@ function storageConfig(options: ServeOptions): StorageConfig {
   };
 }
 
-function s3Config(
-  { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: ServeOptions,
-  place: { readonly bucket: string; readonly prefix: string },
+function backupsConfig(options: ServeOptions): BackupsConfig | null {
+  const { data, backupEvery, backupKeep, backupTo } = options;
+  if (backupEvery === null) {
+    if (backupTo === null) return null;
+    throw new StartError("Nothing says how often backups are made: give --backup-every with --backup-to");
+  }
+  const schedule = { everyMs: backupEvery, keep: backupKeep };
+  if (backupTo?.kind === "bucket") {
+    return { ...schedule, to: { kind: "bucket", place: s3Config(options, backupTo, "Backups") } };
+  }
+  const path = resolve(backupTo?.path ?? join(data, BACKUPS_DIR));
+  const [first = ""] = relative(resolve(data), path).split("/");
+  if (first !== ".." && first !== BACKUPS_DIR) {
+    throw new StartError(
+      `Backups cannot be put into "${path}": that is among the server's own files. Choose a folder outside of the data ` +
+        "folder, best on another disk",
+    );
+  }
+  return { ...schedule, to: { kind: "folder", path } };
+}
+
+/** What is needed to use a place in a bucket. Throws a `StartError` without its keys. */
+export function s3Config(
+  { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: S3Options,
+  { bucket, prefix }: { readonly bucket: string; readonly prefix: string },
+  what: "Files" | "Backups",
 ): BucketPlace {
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(
-      "Files in a bucket need its keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY",
+      `${what} in a bucket need its keys: set SYNCLINE_S3_ACCESS_KEY_ID and SYNCLINE_S3_SECRET_ACCESS_KEY`,
     );
   }
   return {
-    ...place,
+    bucket,
+    prefix,
     endpoint: s3Endpoint,
     region: s3Region,
     accessKeyId: s3AccessKeyId,

@@ -4,7 +4,7 @@
  */
 import { parseEntry } from "../auth/redirects.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
-import { authLimits, storageLimits } from "../limits.ts";
+import { authLimits, opsLimits, storageLimits } from "../limits.ts";
 import { parseSize } from "../storage/thumbnails/spec.ts";
 import {
   OptionValueError,
@@ -88,6 +88,36 @@ function parseTables(text: string): readonly string[] {
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
   if (names.length === 0) throw new OptionValueError(`expected names of tables, received "${text}"`);
   return names;
+}
+
+/** How often a scheduled backup is made, in milliseconds. */
+function parseBackupEvery(text: string): number {
+  const everyMs = parseDuration(text);
+  const { backupEveryMsMin, backupEveryMsMax } = opsLimits;
+  if (everyMs < backupEveryMsMin || everyMs > backupEveryMsMax) {
+    const [least, most] = [backupEveryMsMin / 60_000, backupEveryMsMax / 86_400_000];
+    throw new OptionValueError(`expected a length of time from ${least}m to ${most}d, received "${text}"`);
+  }
+  return everyMs;
+}
+
+/** How many scheduled backups are kept. */
+function parseBackupKeep(text: string): number {
+  const count = /^\d{1,9}$/.test(text.trim()) ? Number(text) : 0;
+  if (count < 1 || count > opsLimits.backupsKeptMax) {
+    throw new OptionValueError(`expected a number from 1 to ${opsLimits.backupsKeptMax}, received "${text}"`);
+  }
+  return count;
+}
+
+/** A place for backups: in a bucket, or a folder. */
+export type BackupPlace =
+  | { readonly kind: "bucket"; readonly bucket: string; readonly prefix: string }
+  | { readonly kind: "folder"; readonly path: string };
+
+function parseBackupPlace(text: string): BackupPlace {
+  if (text.trim().startsWith("s3:")) return { kind: "bucket", ...parseBucket(text) };
+  return { kind: "folder", path: parsePath(text) };
 }
 
 /** The port taken when none is asked for; when it is in use, the next free one above it. */
@@ -305,7 +335,7 @@ export const options = {
     default: null,
     defaultText: "AWS",
     description: "Address of an S3-compatible service",
-    commands: ["serve"],
+    commands: ["serve", "restore"],
   }),
   s3Region: option({
     flag: "--s3-region",
@@ -315,7 +345,7 @@ export const options = {
     default: "us-east-1",
     defaultText: "us-east-1",
     description: "Region of the bucket",
-    commands: ["serve"],
+    commands: ["serve", "restore"],
   }),
   s3AccessKeyId: option({
     flag: "--s3-access-key-id",
@@ -325,7 +355,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "Access key of the bucket",
-    commands: ["serve"],
+    commands: ["serve", "restore"],
   }),
   s3SecretAccessKey: option({
     flag: "--s3-secret-access-key",
@@ -335,7 +365,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "Its secret; give it by the variable, flags can be seen by other users of the machine",
-    commands: ["serve"],
+    commands: ["serve", "restore"],
   }),
   uploadMaxBytes: option({
     flag: "--upload-max-bytes",
@@ -377,6 +407,36 @@ export const options = {
     description: "Sizes that thumbnails may have, as 100x100,400; repeatable",
     commands: ["serve"],
     repeatable: true,
+  }),
+  backupEvery: option({
+    flag: "--backup-every",
+    placeholder: "duration",
+    env: "SYNCLINE_BACKUP_EVERY",
+    parse: parseBackupEvery,
+    default: null,
+    defaultText: "none are made",
+    description: "Time between two scheduled backups, 15m or more",
+    commands: ["serve"],
+  }),
+  backupKeep: option({
+    flag: "--backup-keep",
+    placeholder: "count",
+    env: "SYNCLINE_BACKUP_KEEP",
+    parse: parseBackupKeep,
+    default: opsLimits.backupsKeptDefault,
+    defaultText: String(opsLimits.backupsKeptDefault),
+    description: "Scheduled backups that are kept; older ones are deleted, those made by hand never",
+    commands: ["serve"],
+  }),
+  backupTo: option({
+    flag: "--backup-to",
+    placeholder: "place",
+    env: "SYNCLINE_BACKUP_TO",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "backups/ in the data folder",
+    description: "Where scheduled backups go: a folder, or s3://bucket/prefix",
+    commands: ["serve"],
   }),
   restartExitCode: option({
     flag: "--restart-exit-code",

@@ -1,5 +1,6 @@
 /** The command `restore`: puts a backup in the place of a data folder's contents while no server runs on it. */
-import { basename, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
+import { removeIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
 import {
   type AppliedRestore,
@@ -8,20 +9,29 @@ import {
   stagedRestore,
   stageRestore,
 } from "../ops/restore/mod.ts";
+import { emptyFolder } from "../ops/spooled_body.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { INCOMING_DIR, s3Config } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
 import { applyRestore } from "./data_restore.ts";
 import type { OptionValues } from "./options.ts";
+import { OptionValueError } from "./option_types.ts";
+import { fetchArchive, parseRemoteArchive, type RemoteArchive } from "./remote_archive.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 export const restoreCommand: CommandSpec = {
   name: "restore",
   description: "Put a backup in the place of the data, while no server runs; what it replaces is kept",
-  argument: { name: "archive", description: "Backup to restore (.tar.zst)", optional: true },
+  argument: {
+    name: "archive",
+    description: "Backup to restore (.tar.zst), or its place in a bucket, as s3://bucket/prefix/name.tar.zst",
+    optional: true,
+  },
   run,
 };
 
-async function run({ data, cancel }: OptionValues, archive: string): Promise<number> {
+async function run(options: OptionValues, archive: string): Promise<number> {
+  const { data, cancel } = options;
   const log = stderrLog({ debug: false });
   if (cancel === (archive !== "")) {
     log(
@@ -30,8 +40,20 @@ async function run({ data, cancel }: OptionValues, archive: string): Promise<num
     );
     return exitCodes.usage;
   }
+  let remote: RemoteArchive | null;
   try {
-    const text = cancel ? await cancelStaged(data) : await restore(data, archive);
+    remote = parseRemoteArchive(archive);
+  } catch (error) {
+    if (!(error instanceof OptionValueError)) throw error;
+    log("error", `Invalid archive: ${error.message}`);
+    return exitCodes.usage;
+  }
+  try {
+    const text = cancel
+      ? await cancelStaged(data)
+      : remote === null
+      ? await restore(data, archive)
+      : await restoreRemote(options, { archive, remote });
     await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));
     return exitCodes.ok;
   } catch (error) {
@@ -43,14 +65,45 @@ async function run({ data, cancel }: OptionValues, archive: string): Promise<num
 
 async function restore(dataDir: string, archive: string): Promise<string> {
   using lock = await DataLock.acquire(dataDir);
-  const source = basename(archive);
+  return await restoreFile({ dataDir, lock, archive, shown: archive, source: basename(archive) });
+}
+
+/** Holds the data folder while the archive comes, so that nobody else takes it for the restore meanwhile. */
+async function restoreRemote(
+  options: OptionValues,
+  { archive, remote }: { readonly archive: string; readonly remote: RemoteArchive },
+): Promise<string> {
+  const place = s3Config(options, remote, "Backups");
+  using lock = await DataLock.acquire(options.data);
+  const folder = join(options.data, INCOMING_DIR);
+  await emptyFolder(folder);
+  try {
+    const path = await fetchArchive(remote, { place, folder });
+    const source = basename(path);
+    return await restoreFile({ dataDir: options.data, lock, archive: path, shown: archive, source });
+  } finally {
+    await removeIfThere(folder);
+  }
+}
+
+async function restoreFile(
+  { dataDir, lock, archive, shown, source }: {
+    readonly dataDir: string;
+    readonly lock: DataLock;
+    /** Path of it. */
+    readonly archive: string;
+    /** As it was named. */
+    readonly shown: string;
+    readonly source: string;
+  },
+): Promise<string> {
   const pending = await stagedRestore(dataDir);
   await told(
-    (reason) => `Cannot restore "${archive}": ${reason}. Nothing has changed`,
+    (reason) => `Cannot restore "${shown}": ${reason}. Nothing has changed`,
     () => stageRestore({ dataDir, archive, source, withSecret: true }),
   );
   const applied = await applyRestore(dataDir, "apply");
-  if (applied === null) throw new StartError(`The restore of "${archive}" was cancelled by somebody`);
+  if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by somebody`);
   const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;
   const replaced = pending === null ? "" : `\nThe restore of "${pending.source}" that was staged is dropped.`;
   return `${before}${report(applied, dataDir)}${replaced}`;

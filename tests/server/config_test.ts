@@ -85,3 +85,43 @@ Deno.test("the environment file is read by name, with quotes and comments", asyn
     await assert.rejects(resolveConfig(serveOptions({ envFile: "missing.env" })), StartError);
   });
 });
+
+Deno.test("[SB9] backups are off without an interval, and go to the data folder unless another place is named", async () => {
+  await inFolder(async (folder) => {
+    const backups = async (changes: Partial<ServeOptions>) =>
+      (await resolveConfig(serveOptions(changes))).backups;
+    assert.equal(await backups({}), null);
+    assert.deepEqual(await backups({ backupEvery: 3_600_000 }), {
+      everyMs: 3_600_000,
+      keep: 7,
+      to: { kind: "folder", path: join(folder, "data/backups") },
+    });
+    const to = (path: string) => backups({ backupEvery: 3_600_000, backupTo: { kind: "folder", path } });
+    assert.deepEqual((await to("../elsewhere"))?.to, { kind: "folder", path: join(folder, "../elsewhere") });
+    for (const among of ["data", "data/storage", "data/outgoing/x"]) {
+      await assert.rejects(to(among), /among the server's own files/, among);
+    }
+    await assert.rejects(
+      backups({ backupTo: { kind: "folder", path: "x" } }),
+      (error) => error instanceof StartError && /give --backup-every with --backup-to/.test(error.message),
+    );
+    const bucket = { kind: "bucket", bucket: "backups", prefix: "" } as const;
+    await assert.rejects(
+      backups({ backupEvery: 3_600_000, backupTo: bucket }),
+      /Backups in a bucket need its keys/,
+    );
+    const keys = { s3AccessKeyId: "id", s3SecretAccessKey: "key" };
+    const remote = await backups({ backupEvery: 3_600_000, backupTo: bucket, ...keys });
+    assert.deepEqual(remote?.to, {
+      kind: "bucket",
+      place: {
+        bucket: "backups",
+        prefix: "",
+        region: "us-east-1",
+        endpoint: null,
+        accessKeyId: "id",
+        secretAccessKey: "key",
+      },
+    });
+  });
+});

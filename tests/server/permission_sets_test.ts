@@ -75,6 +75,11 @@ Deno.test("the restore set reads and writes files, starts nothing and reaches no
   ) assert.equal(result[attempt], "refused", attempt);
 });
 
+Deno.test("[SB11] the set of restores from a bucket has the network beside that, and nothing else", async () => {
+  const [file, remote] = [await attempts("restore"), await attempts("restoreRemote")];
+  assert.deepEqual(remote, { ...file, "listen": "allowed", "reach another machine": "allowed" });
+});
+
 Deno.test("the bench set reaches this machine only", async () => {
   const result = await attempts("bench");
   for (

@@ -7,7 +7,7 @@ import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { assembleApp } from "../../../mod/functions/isolate/loader.ts";
-import { HostWithMainActions } from "../../../mod/functions/main_actions.ts";
+import { HostWithMainActions, type MainAction } from "../../../mod/functions/main_actions.ts";
 import type { CallError, Outcome } from "../../../mod/functions/outcome.ts";
 import { type Cron, Scheduler, schedulerModules, type SchedulerPort } from "../../../mod/scheduler/mod.ts";
 import { cleaningActions } from "../../../mod/scheduler/mod.ts";
@@ -20,6 +20,8 @@ export interface WorldOptions {
   readonly jobsKnownMax?: number;
   readonly crons?: CronJobs;
   readonly serviceCrons?: readonly Cron[];
+  /** Makes further actions of main, anew for each life of the server. */
+  readonly actions?: (clock: TestClock) => ReadonlyMap<string, MainAction>;
   readonly startsAt?: number;
   /** As of a clock that may be set. */
   readonly lookMs?: number;
@@ -136,7 +138,7 @@ export class World implements AsyncDisposable {
   }
 
   #build(): [InProcessHost, Hub, Scheduler] {
-    const { serviceCrons, jobsKnownMax, lookMs } = this.#options;
+    const { serviceCrons, actions, jobsKnownMax, lookMs } = this.#options;
     const load = () =>
       assembleApp(appModules(this.holds, this.crons), { systemModules: schedulerModules, named: [] });
     const now = () => this.clock.now();
@@ -162,7 +164,10 @@ export class World implements AsyncDisposable {
         return fault === null ? await callable.act(call) : failure(fault);
       },
     };
-    const callable = new HostWithMainActions(host, cleaningActions({ port, now }));
+    const callable = new HostWithMainActions(
+      host,
+      new Map([...cleaningActions({ port, now }), ...actions?.(this.clock) ?? []]),
+    );
     const hub = new Hub({ host: callable, authenticator: noAccounts, dev: true });
     host.serveQueries((call) => hub.query(call));
     const scheduler = new Scheduler({

@@ -83,6 +83,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       keepDeletedMs: 0,
       thumbnailSizes: null,
     },
+    backups: null,
     restartExitCode: null,
     metrics: null,
     ...changes,

@@ -1,0 +1,169 @@
+/** What goes wrong between a server and its bucket of backups, with a service that does as it is told. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { Bucket } from "../../../mod/kit/bucket.ts";
+import { downloadArchive, newestArchives } from "../../../mod/ops/bucket_archives.ts";
+import { BucketTarget } from "../../../mod/ops/scheduled/bucket_target.ts";
+import { FakeBucket } from "./fake_bucket.ts";
+
+const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
+const archive = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
+
+async function withArchive(run: (path: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeFile(join(folder, NAME), archive);
+    await run(join(folder, NAME));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("[SB8] an archive goes in parts; the start tries listing and writing, and leaves nothing", () =>
+  withArchive(async (path) => {
+    await using service = new FakeBucket();
+    service.objects.set("app/scheduled-monday.tar.zst", archive);
+    const { target, unreachable } = await BucketTarget.open(service.place("app/"), { partBytes: 30_000 });
+    await using _target = target;
+    assert.equal(unreachable, null);
+    assert.deepEqual([service.objects.size, service.uploads.size], [1, 0]);
+    await target.put(NAME, path);
+    assert.deepEqual(service.objects.get(`app/${NAME}`), archive);
+    const parts = service.requests.filter(({ method, query }) => method === "PUT" && query.has("partNumber"));
+    assert.equal(parts.length, 2);
+    assert.deepEqual(await target.list(), [NAME], "names of others are left alone");
+    await target.remove(NAME);
+    assert.deepEqual([...service.objects.keys()], ["app/scheduled-monday.tar.zst"]);
+  }));
+
+Deno.test("[SB8] an upload that fails halfway is told and ended", () =>
+  withArchive(async (path) => {
+    await using service = new FakeBucket();
+    const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
+    await using _target = target;
+    service.fault = ({ query }) =>
+      query.get("partNumber") === "2" ? service.refusal("QuotaExceeded", 403) : null;
+    await assert.rejects(target.put(NAME, path), /Not for you/);
+    assert.deepEqual([service.objects.size, service.uploads.size], [0, 0]);
+  }));
+
+Deno.test("[SB8] a bucket that has not got all of it has no backup", () =>
+  withArchive(async (path) => {
+    await using service = new FakeBucket();
+    const { target } = await BucketTarget.open(service.place(), { partBytes: 30_000 });
+    await using _target = target;
+    service.fault = ({ method }) =>
+      method === "HEAD" ? new Response(null, { headers: { "Content-Length": "7" } }) : null;
+    await assert.rejects(target.put(NAME, path), /The bucket has 7 of the 100000 bytes/);
+  }));
+
+Deno.test("[SB8] what a killed server left half sent is ended at the next start, and no upload of others", async () => {
+  await using service = new FakeBucket();
+  service.uploads.set("ours", { key: NAME, parts: [] });
+  service.uploads.set("theirs", { key: "scheduled-monday.tar.zst", parts: [] });
+  const { target } = await BucketTarget.open(service.place());
+  await using _target = target;
+  assert.deepEqual([...service.uploads.keys()], ["theirs"]);
+});
+
+Deno.test("[SB8] a service that refuses ends the start; one that cannot be reached does not", async () => {
+  const service = new FakeBucket();
+  service.fault = () => service.refusal("AccessDenied", 403);
+  await assert.rejects(
+    BucketTarget.open(service.place("app/")),
+    /^BackupError: s3:\/\/files\/app\/ cannot be used: AccessDenied/,
+  );
+  service.fault = ({ method }) => method === "POST" ? service.refusal("AccessDenied", 403) : null;
+  await assert.rejects(
+    BucketTarget.open(service.place()),
+    /cannot be used/,
+    "it may be listed but not written",
+  );
+  await service[Symbol.asyncDispose]();
+  const { target, unreachable } = await BucketTarget.open(service.place());
+  await using _target = target;
+  assert.match(unreachable ?? "", /refused/i);
+  await assert.rejects(target.check());
+});
+
+Deno.test("[SB8] a service that is silent, and a server that stops, end a request", async () => {
+  await using service = new FakeBucket();
+  const never = Promise.withResolvers<Response>();
+  const stopping = new AbortController();
+  const { target } = await BucketTarget.open(service.place(), { signal: stopping.signal, requestMs: 50 });
+  await using _target = target;
+  service.fault = () => never.promise;
+  await assert.rejects(target.check(), /gave no answer for 0.05 s/);
+  stopping.abort();
+  await assert.rejects(target.check(), /abort/i);
+  never.resolve(new Response());
+});
+
+Deno.test("[SB10] a download that breaks off is gone on with where it was", () =>
+  withArchive(async (path) => {
+    await using service = new FakeBucket();
+    service.objects.set("a.tar.zst", archive);
+    // Each answer ends, or stands still, after 40,000 bytes at most.
+    let answers = 0;
+    const ended = Promise.withResolvers<void>();
+    service.fault = ({ method, key, headers }) => {
+      if (method !== "GET" || key === "") return null;
+      const from = Number(headers.get("range")?.match(/^bytes=(\d+)-/)?.[1] ?? 0);
+      assert.equal(headers.get("if-match"), answers === 0 ? null : '"one"');
+      const stalls = answers++ === 1;
+      let sent = false;
+      const body = new ReadableStream({
+        async pull(controller) {
+          if (!sent) controller.enqueue(archive.slice(from, from + 40_000));
+          else if (from + 40_000 >= archive.length) controller.close();
+          else if (stalls) await ended.promise;
+          else {
+            // What was sent has to arrive before the connection is cut.
+            await new Promise((resolve) => setTimeout(resolve, 50));
+            controller.close();
+          }
+          sent = true;
+        },
+      });
+      const length = String(archive.length - from);
+      return new Response(body, { headers: { ETag: '"one"', "Content-Length": length } });
+    };
+    using bucket = new Bucket(service.place());
+    assert.equal(
+      await downloadArchive(bucket, { name: "a.tar.zst", path: `${path}.new`, stallMs: 200 }),
+      true,
+    );
+    assert.deepEqual(await Deno.readFile(`${path}.new`), archive);
+    assert.equal(answers, 3);
+    ended.resolve();
+  }));
+
+Deno.test("[SB10] a download that never comes is given up, and leaves no file; one that is not there is none", () =>
+  withArchive(async (path) => {
+    await using service = new FakeBucket();
+    using bucket = new Bucket(service.place());
+    const target = `${path}.new`;
+    assert.equal(await downloadArchive(bucket, { name: "a.tar.zst", path: target }), false);
+    service.objects.set("a.tar.zst", archive);
+    let answers = 0;
+    service.fault = ({ method }) => {
+      if (method !== "GET") return null;
+      answers++;
+      const body = new ReadableStream({ start: (controller) => controller.close() });
+      return new Response(body, { headers: { ETag: '"one"', "Content-Length": String(archive.length) } });
+    };
+    await assert.rejects(downloadArchive(bucket, { name: "a.tar.zst", path: target }));
+    assert.ok(answers >= 6 && answers < 40, String(answers));
+    const names = await Array.fromAsync(Deno.readDir(join(path, "..")), ({ name }) => name);
+    assert.deepEqual(names, [NAME]);
+  }));
+
+Deno.test("[SB10] of the archives of a place the newest are named, and nothing below it", async () => {
+  await using service = new FakeBucket();
+  using bucket = new Bucket(service.place("app/"));
+  for (let at = 10; at < 35; at++) service.objects.set(`app/${at}.tar.zst`, archive);
+  service.objects.set("app/99.txt", archive);
+  service.objects.set("app/deeper/99.tar.zst", archive);
+  const names = (await newestArchives(bucket)).map(({ name }) => name);
+  assert.deepEqual(names, Array.from({ length: 10 }, (_, at) => `${34 - at}.tar.zst`));
+});

@@ -1,0 +1,94 @@
+/** A folder as the place of scheduled backups: on the same disk, on another one, and gone. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/scheduled/folder_target.ts";
+
+const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
+
+async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).sort();
+}
+
+/** As between two disks. */
+const toAnotherDisk: FolderTargetOptions["rename"] = () =>
+  Promise.reject(Object.assign(new Error("Invalid cross-device link"), { code: "EXDEV" }));
+
+const disks: [title: string, options: FolderTargetOptions][] = [
+  ["the same disk", {}],
+  ["another disk", { rename: toAnotherDisk }],
+];
+
+for (const [title, options] of disks) {
+  Deno.test(`[SB6] the folder is made, and an archive comes to ${title} whole`, () =>
+    withFolder(async (folder) => {
+      const place = join(folder, "made/for/backups");
+      await using target = await FolderTarget.open(place, options);
+      assert.deepEqual(await namesIn(place), []);
+      assert.equal(((await Deno.stat(place)).mode ?? 0) & 0o777, 0o700);
+      const bytes = new Uint8Array(3_000_000).map((_, at) => at % 251);
+      await Deno.writeFile(join(folder, NAME), bytes, { mode: 0o600 });
+      await target.put(NAME, join(folder, NAME));
+      assert.deepEqual(await Deno.readFile(join(place, NAME)), bytes);
+      assert.equal(((await Deno.stat(join(place, NAME))).mode ?? 0) & 0o777, 0o600);
+      assert.deepEqual(await namesIn(place), [NAME]);
+      assert.deepEqual(await target.list(), [NAME]);
+      await target.remove(NAME);
+      await target.remove(NAME);
+      assert.deepEqual(await target.list(), []);
+    }));
+
+  Deno.test(`[SB6] nothing on ${title} is overwritten, and what fails leaves nothing`, () =>
+    withFolder(async (folder) => {
+      const place = join(folder, "backups");
+      await using target = await FolderTarget.open(place, options);
+      await Deno.writeTextFile(join(place, NAME), "another");
+      await Deno.writeTextFile(join(folder, NAME), "new");
+      await assert.rejects(target.put(NAME, join(folder, NAME)), /is there already/);
+      assert.equal(await Deno.readTextFile(join(place, NAME)), "another");
+      await Deno.remove(join(place, NAME));
+      await assert.rejects(target.put(NAME, join(folder, "gone")));
+      assert.deepEqual(await namesIn(place), []);
+    }));
+}
+
+Deno.test("[SB6] a copy to another disk that is stopped leaves nothing", () =>
+  withFolder(async (folder) => {
+    const place = join(folder, "backups");
+    const stopping = new AbortController();
+    await using target = await FolderTarget.open(place, { rename: toAnotherDisk, signal: stopping.signal });
+    await Deno.writeFile(join(folder, NAME), new Uint8Array(20_000_000));
+    const put = target.put(NAME, join(folder, NAME));
+    stopping.abort();
+    await assert.rejects(put);
+    assert.deepEqual(await namesIn(place), []);
+  }));
+
+Deno.test("[SB6] a folder that has gone is told, and is not made anew on the disk below it", () =>
+  withFolder(async (folder) => {
+    const place = join(folder, "mounted");
+    await using target = await FolderTarget.open(place);
+    await target.check();
+    await Deno.remove(place);
+    await assert.rejects(target.check(), /mounted" is not there any more: mount its disk/);
+    await assert.rejects(Deno.stat(place), Deno.errors.NotFound);
+    await Deno.writeTextFile(place, "a file");
+    await assert.rejects(target.check(), /is not there any more/);
+  }));
+
+Deno.test("[SB5] links and folders that are called like scheduled backups are none", () =>
+  withFolder(async (folder) => {
+    await using target = await FolderTarget.open(folder);
+    await Deno.mkdir(join(folder, NAME));
+    await Deno.symlink("elsewhere", join(folder, NAME.replace("0123", "4567")));
+    await Deno.writeTextFile(join(folder, "backup-20300102T030405Z-0123abcd.tar.zst"), "");
+    assert.deepEqual(await target.list(), []);
+  }));

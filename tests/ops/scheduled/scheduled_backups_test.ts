@@ -1,0 +1,189 @@
+/** When scheduled backups are made, and what becomes of those that fail, on the real scheduler with a clock that is moved. */
+import assert from "node:assert/strict";
+import { ServiceError } from "../../../mod/errors.ts";
+import { opsLimits } from "../../../mod/limits.ts";
+import { BACKUP_PATH } from "../../../mod/ops/scheduled/backup_action.ts";
+import { BackupWorld, DAY, HOUR, summary } from "./support.ts";
+
+const MINUTE = 60_000;
+
+function failures({ logged }: BackupWorld): unknown[] {
+  return logged.filter(({ message }) => message === "A scheduled backup failed").map(({ fields }) =>
+    fields["reason"]
+  );
+}
+
+Deno.test("[SB1] one is made at the first start, then one each interval", async () => {
+  await using world = await BackupWorld.open();
+  await world.advance(3 * DAY);
+  assert.deepEqual(world.hours, [0, 24, 48, 72]);
+  assert.deepEqual(failures(world), []);
+});
+
+Deno.test("[SB1] a server that is restarted every hour makes its daily backup, no more and no less", async () => {
+  await using world = await BackupWorld.open();
+  for (let hour = 0; hour < 49; hour++) {
+    await world.advance(HOUR - MINUTE);
+    await world.restart({ downMs: MINUTE, killed: hour % 2 === 0 });
+  }
+  assert.deepEqual(world.hours, [0, 24, 48]);
+});
+
+Deno.test("[SB1] a backup that was due while the server was off is made once, soon after its start", async () => {
+  await using world = await BackupWorld.open();
+  await world.advance(HOUR);
+  await world.restart({ downMs: 70 * HOUR });
+  await world.advance(HOUR / 2);
+  assert.deepEqual(world.hours, [0, 71]);
+  await world.advance(DAY);
+  assert.deepEqual(world.hours, [0, 71, 72], "the beat stays as it was");
+});
+
+Deno.test("[SB1] a new target has its first backup soon after the start", async () => {
+  await using world = await BackupWorld.open();
+  await world.advance(HOUR);
+  world.target.names = [];
+  await world.restart({ downMs: MINUTE });
+  assert.equal(world.target.names.length, 1);
+});
+
+Deno.test("[SB2] two are never made at once, and who asks meanwhile gets the one under way", async () => {
+  await using world = await BackupWorld.open({ everyMs: HOUR });
+  const held = Promise.withResolvers<typeof summary>();
+  world.make = () => held.promise;
+  const asked = [world.backups.run(), world.backups.run()];
+  world.world.clock.moveTo(world.world.clock.now() + 3 * HOUR);
+  await world.world.quiet();
+  held.resolve(summary);
+  assert.deepEqual((await Promise.all(asked)).map(({ kind }) => kind), ["made", "made"]);
+  await world.settle();
+  assert.equal(world.atOnceMax, 1);
+});
+
+Deno.test("[SB3] a failed one is told with its reason and tried again after pauses that grow; the beat stays", async () => {
+  await using world = await BackupWorld.open();
+  world.make = () => Promise.reject(new Error("the disk is full"));
+  const before = world.made;
+  await world.advance(DAY + 20 * MINUTE);
+  // At the turn, then after 1, 3, 7 and 15 minutes.
+  assert.equal(world.made - before, 5);
+  assert.deepEqual(new Set(failures(world)), new Set(["the disk is full"]));
+  const { fields } = world.logged.at(-1)!;
+  assert.equal(fields["nextTry"], new Date(Date.UTC(2030, 0, 2, 0, 31)).toISOString());
+  assert.equal(fields["target"], "memory");
+  const jobs = await world.world.query("app:jobs") as { name: string; state: unknown }[];
+  assert.deepEqual(jobs.find(({ name }) => name === BACKUP_PATH)?.state, {
+    kind: "failed",
+    error: "The scheduled backup failed: the disk is full",
+  });
+  world.make = () => Promise.resolve(summary);
+  await world.advance(11 * MINUTE);
+  assert.deepEqual(world.hours, [0, 24 + 31 / 60]);
+  await world.advance(DAY);
+  assert.deepEqual(world.hours, [0, 24 + 31 / 60, 48]);
+});
+
+Deno.test("[SB3] pauses have a bound, and a server that was off goes on trying", async () => {
+  await using world = await BackupWorld.open();
+  world.target.checkFailure = new Error("nobody answers");
+  await world.advance(3 * DAY);
+  const tries = failures(world).length;
+  const least = (2 * DAY) / opsLimits.backupRetryMsMax;
+  assert.ok(tries > least && tries < least + 12, String(tries));
+  assert.equal(world.made, 1, "nothing is made that could not be put anywhere");
+  await world.restart({ downMs: MINUTE });
+  world.target.checkFailure = null;
+  await world.advance(5 * MINUTE);
+  assert.equal(world.hours.length, 2);
+});
+
+Deno.test("[SB3] what cannot be put into the target is not left in the data folder", async () => {
+  await using world = await BackupWorld.open();
+  let out = "";
+  world.make = async (options) => {
+    out = options.out;
+    await Deno.writeTextFile(out, "an archive");
+    assert.equal(options.includeSecret, false);
+    return summary;
+  };
+  world.target.putFailure = new Error("the bucket is gone");
+  await world.advance(DAY);
+  assert.deepEqual(failures(world), ["the bucket is gone"]);
+  await assert.rejects(Deno.stat(out), Deno.errors.NotFound);
+});
+
+Deno.test("[SB4] one that an orderly stop ends is made after the next start, also hours before the next turn", async () => {
+  await using world = await BackupWorld.open();
+  const stopped = Promise.withResolvers<typeof summary>();
+  world.make = () => stopped.promise;
+  world.world.clock.moveTo(world.world.clock.now() + DAY);
+  await world.world.quiet();
+  const closing = world.restart({ downMs: MINUTE });
+  world.make = () => Promise.resolve(summary);
+  stopped.reject(new ServiceError("unavailable"));
+  await closing;
+  assert.deepEqual(failures(world), []);
+  assert.deepEqual(world.hours, [0, 24 + 1 / 60]);
+  await world.advance(DAY);
+  assert.deepEqual(world.hours, [0, 24 + 1 / 60, 48]);
+});
+
+Deno.test("[SB4] one that is killed with the server is made after the next start", async () => {
+  await using world = await BackupWorld.open();
+  const never = Promise.withResolvers<typeof summary>();
+  world.make = () => never.promise;
+  world.world.clock.moveTo(world.world.clock.now() + DAY);
+  await world.world.quiet();
+  const { hours } = world;
+  assert.deepEqual(hours, [0]);
+  world.make = () => Promise.resolve(summary);
+  setTimeout(() => never.reject(new ServiceError("unavailable")));
+  await world.restart({ downMs: MINUTE, killed: true });
+  assert.deepEqual(world.hours, [0, 24 + 1 / 60]);
+});
+
+Deno.test("[SB4] a late one that failed to be looked for is looked for again", async () => {
+  await using world = await BackupWorld.open();
+  await world.advance(HOUR);
+  world.target.names = [];
+  world.target.listFailure = new Error("nobody answers");
+  await world.restart({ downMs: MINUTE });
+  assert.equal(world.made, 1);
+  world.target.listFailure = null;
+  await world.advance(opsLimits.backupRetryMs);
+  assert.equal(world.made, 2);
+});
+
+Deno.test("[SB5] the newest are kept; an old one goes only when the new one is there, other files never", async () => {
+  await using world = await BackupWorld.open({ keep: 2 });
+  const others = ["backup-20200101T000000Z-0123abcd.tar.zst", "scheduled-20200101T000000Z-old.tar.zst"];
+  world.target.names.push(...others);
+  await world.advance(4 * DAY);
+  const { names, events } = world.target;
+  assert.deepEqual(names.filter((name) => !others.includes(name)).map((name) => name.slice(10, 18)), [
+    "20300104",
+    "20300105",
+  ]);
+  assert.ok(others.every((name) => names.includes(name)));
+  let there = 0;
+  for (const event of events) {
+    there += event.startsWith("put ") ? 1 : -1;
+    assert.ok(there <= 3 && (there >= 2 || !event.startsWith("remove ")), events.join());
+  }
+  world.make = () => Promise.reject(new Error("no"));
+  const before = [...world.target.names];
+  await world.advance(3 * DAY);
+  assert.deepEqual(world.target.names, before, "nothing goes for one that failed");
+});
+
+Deno.test("[SB5] when old ones cannot be deleted the new one counts all the same", async () => {
+  await using world = await BackupWorld.open({ keep: 1 });
+  await world.advance(HOUR);
+  world.target.listFailure = new Error("nobody answers");
+  await world.advance(DAY);
+  assert.deepEqual(world.hours, [0, 24]);
+  assert.equal(world.logged.at(-1)?.message, "Old scheduled backups could not be deleted");
+  world.target.listFailure = null;
+  await world.advance(DAY);
+  assert.equal(world.target.names.length, 1);
+});

@@ -1,0 +1,172 @@
+/** Scheduled backups in a bucket of a real S3 server, and restores from there, as an operator makes them. */
+import assert from "node:assert/strict";
+import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Bucket, type BucketPlace } from "../../../mod/kit/bucket.ts";
+import { BucketTarget } from "../../../mod/ops/scheduled/bucket_target.ts";
+import { scheduledAt } from "../../../mod/ops/scheduled/names.ts";
+import { projectDir } from "../../bench/support/child.ts";
+import { ServerProcess } from "../../bench/support/server_process.ts";
+import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+
+const MiB = 1024 * 1024;
+const missing = await swiftMissing();
+const functions = "tests/storage/functions";
+
+async function namesIn(place: BucketPlace): Promise<string[]> {
+  using bucket = new Bucket(place);
+  return await Array.fromAsync(bucket.list(""), ({ name }) => name);
+}
+
+async function restore(
+  args: readonly string[],
+  { set, place }: { readonly set: string; readonly place: BucketPlace },
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", `-P=${set}`, "cli.ts", "restore", ...args],
+    cwd: projectDir,
+    env: {
+      NO_COLOR: "1",
+      SYNCLINE_S3_ENDPOINT: place.endpoint ?? "",
+      SYNCLINE_S3_ACCESS_KEY_ID: place.accessKeyId,
+      SYNCLINE_S3_SECRET_ACCESS_KEY: place.secretAccessKey,
+    },
+  }).output();
+  const [out = "", err = ""] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+  return { code, out, err };
+}
+
+Deno.test({
+  name: `backups in a bucket${missing === null ? "" : ` (left out: ${missing})`}`,
+  ignore: missing !== null,
+  fn: async (t) => {
+    await using swift = await SwiftServer.start();
+    const { endpoint, accessKeyId, secretAccessKey } = swift;
+    const credentials = { accessKeyId, secretAccessKey };
+    const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
+    await client.send(new CreateBucketCommand({ Bucket: "backups" }));
+    client.destroy();
+    const place: BucketPlace = {
+      bucket: "backups",
+      prefix: "app/",
+      region: "us-east-1",
+      endpoint,
+      ...credentials,
+    };
+    const folder = await Deno.makeTempDir();
+
+    await t.step(
+      "[SB8] a large archive goes in parts, is whole, listed and removed; others' names stay",
+      async () => {
+        const { target, unreachable } = await BucketTarget.open({ ...place, prefix: "parts/" }, {
+          partBytes: 5 * MiB,
+        });
+        await using _target = target;
+        assert.equal(unreachable, null);
+        const name = "scheduled-20300102T030405Z-0123abcd.tar.zst";
+        const bytes = new Uint8Array(12 * MiB + 345).map((_, at) => (at * 31) >> 3);
+        await Deno.writeFile(join(folder, name), bytes);
+        await target.put(name, join(folder, name));
+        using bucket = new Bucket({ ...place, prefix: "parts/" });
+        assert.deepEqual(await new Response((await bucket.read(name))?.body).bytes(), bytes);
+        await bucket.put("scheduled-monday.tar.zst", new Uint8Array(3));
+        assert.deepEqual(await target.list(), [name]);
+        await target.remove(name);
+        await target.remove(name);
+        assert.deepEqual(await namesIn({ ...place, prefix: "parts/" }), ["scheduled-monday.tar.zst"]);
+      },
+    );
+
+    await t.step("[SB8] a wrong key or bucket ends the start", async () => {
+      await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /cannot be used/);
+      await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /cannot be used/);
+    });
+
+    let contents = "";
+    let storageId = "";
+    await t.step("[SB7] [SB8] a served process backs up into the bucket", async () => {
+      const flags = Object.entries({
+        "backup-every": "15m",
+        "backup-to": "s3://backups/app",
+        "s3-endpoint": endpoint,
+        "s3-access-key-id": accessKeyId,
+        "s3-secret-access-key": secretAccessKey,
+      }).flatMap(([flag, value]) => [`--${flag}`, value]);
+      const dataDir = join(folder, "data");
+      {
+        // First without a schedule, so that there is something to back up.
+        await using server = await ServerProcess.start({ dataDir, functions });
+        const url = await server.call("mutation", "files:generate");
+        contents = randomBytes(200_000).toString("hex");
+        const uploaded = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+          method: "POST",
+          body: contents,
+        });
+        ({ storageId } = await uploaded.json());
+      }
+      await using server = await ServerProcess.start({ dataDir, functions, flags });
+      while ((await namesIn(place)).length === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await server.stop();
+      const [name = "", ...more] = await namesIn(place);
+      assert.deepEqual(more, []);
+      assert.notEqual(scheduledAt(name), null, name);
+    });
+
+    await t.step("[SB10] a place without an archive's name tells the newest ones there", async () => {
+      const [name = ""] = await namesIn(place);
+      for (const archive of ["s3://backups/app/", "s3://backups/app", "s3://backups/app/nope.tar.zst"]) {
+        const { code, err } = await restore([archive, "--data", join(folder, "new")], {
+          set: "restoreRemote",
+          place,
+        });
+        assert.equal(code, 1, err);
+        assert.ok(err.includes(`s3://backups/app/${name}  `), err);
+        assert.doesNotMatch(err, /\n\s+at /);
+      }
+      const elsewhere = await restore(["s3://backups/other/", "--data", join(folder, "new")], {
+        set: "restoreRemote",
+        place,
+      });
+      assert.match(elsewhere.err, /There are no archives there/);
+      const wrong = await restore([`s3://backups/app/${name}`, "--data", join(folder, "new")], {
+        set: "restoreRemote",
+        place: { ...place, secretAccessKey: "wrong" },
+      });
+      assert.equal(wrong.code, 1);
+      assert.match(wrong.err, /Cannot get "s3:.*Nothing has changed/);
+      const bad = await restore(["s3://B/", "--data", join(folder, "new")], { set: "restoreRemote", place });
+      assert.equal(bad.code, 2, bad.err);
+    });
+
+    await t.step("[SB11] the task without the network says which one has it", async () => {
+      const [name = ""] = await namesIn(place);
+      const refused = await restore([`s3://backups/app/${name}`, "--data", join(folder, "new")], {
+        set: "restore",
+        place,
+      });
+      assert.equal(refused.code, 1);
+      assert.match(refused.err, /use deno task restore:remote/);
+    });
+
+    await t.step(
+      "[SB7] [SB10] after the loss of the disk the archive brings data and files back",
+      async () => {
+        const [name = ""] = await namesIn(place);
+        const dataDir = join(folder, "new");
+        const { code, out, err } = await restore([`s3://backups/app/${name}`, "--data", dataDir], {
+          set: "restoreRemote",
+          place,
+        });
+        assert.equal(code, 0, err);
+        assert.ok(out.includes(`Restored "${name}"`), out);
+        await assert.rejects(Deno.stat(join(dataDir, "incoming")), Deno.errors.NotFound);
+        await using server = await ServerProcess.start({ dataDir, functions });
+        const response = await fetch(`http://127.0.0.1:${server.port}/api/storage/${storageId}`);
+        assert.equal(await response.text(), contents);
+      },
+    );
+
+    await Deno.remove(folder, { recursive: true });
+  },
+});

@@ -1,0 +1,103 @@
+/** Scheduled backups of whole servers, with the real process that makes them. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { extractArchive } from "../../../mod/ops/archive/mod.ts";
+import { scheduledAt } from "../../../mod/ops/scheduled/names.ts";
+import { StartError } from "../../../mod/server/start_error.ts";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { ServerProcess } from "../../bench/support/server_process.ts";
+
+const MADE = "info A scheduled backup was made";
+const functions = {
+  "notes.ts": `
+import { mutation } from "syncline/server";
+export const add = mutation({ args: {}, handler: () => "done" });
+`,
+};
+
+async function scheduledIn(folder: string): Promise<string[]> {
+  const names = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
+  return names.filter((name) => scheduledAt(name) !== null).sort();
+}
+
+async function madeAtLeast({ logged }: TestServer, count: number): Promise<void> {
+  while (logged.filter((line) => line === MADE).length < count) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+Deno.test("[SB1] [SB5] a server makes backups at its interval, and keeps so many beside those made by hand", async () => {
+  const target = await Deno.makeTempDir();
+  const byHand = "backup-20300101T000000Z-0123abcd.tar.zst";
+  await Deno.writeTextFile(join(target, byHand), "made by hand");
+  await using server = await startTestServer({
+    functions,
+    config: { backups: { everyMs: 1_000, keep: 2, to: { kind: "folder", path: target } } },
+  });
+  await madeAtLeast(server, 4);
+  const { body } = await server.post("/api/mutation", { path: "notes:add", args: {} });
+  assert.equal(body.value, "done");
+  await server.logs("info An old scheduled backup was deleted");
+  await server.restart(async () => {
+    assert.equal((await scheduledIn(target)).length, 2);
+    assert.ok((await Deno.stat(join(target, byHand))).isFile);
+    assert.deepEqual(await Array.fromAsync(Deno.readDir(join(server.dataDir, "outgoing"))), []);
+  });
+  await madeAtLeast(server, 5);
+  const failures = server.logged.filter((line) => /^(warn|error)/.test(line));
+  assert.deepEqual(failures, []);
+  await server.restart(() => Deno.remove(target, { recursive: true }));
+});
+
+Deno.test("[SB3] [SB6] a target that vanishes costs backups and nothing else, until it is there again", async () => {
+  const target = await Deno.makeTempDir();
+  await using server = await startTestServer({
+    functions,
+    config: { backups: { everyMs: 1_000, keep: 2, to: { kind: "folder", path: target } } },
+  });
+  await madeAtLeast(server, 1);
+  await Deno.rename(target, `${target}-away`);
+  await server.logs("error A scheduled backup failed");
+  const { body } = await server.post("/api/mutation", { path: "notes:add", args: {} });
+  assert.equal(body.value, "done");
+  await Deno.rename(`${target}-away`, target);
+  await madeAtLeast(server, server.logged.filter((line) => line === MADE).length + 1);
+  await server.restart(() => Deno.remove(target, { recursive: true }));
+});
+
+Deno.test("[SB6] a folder that cannot be written to ends the start with the reason", async () => {
+  const folder = await Deno.makeTempDir();
+  await Deno.writeTextFile(join(folder, "file"), "");
+  const start = (path: string) =>
+    startTestServer({
+      functions,
+      config: { backups: { everyMs: 1_000, keep: 2, to: { kind: "folder", path } } },
+    });
+  await assert.rejects(start(join(folder, "file")), (error) => {
+    assert.ok(error instanceof StartError);
+    assert.match(error.message, /^Backups cannot be put into ".*file": /);
+    return true;
+  });
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("[SB7] a served process puts database and files into the archive, never the key, on whichever disk the folder is", async () => {
+  const folder = await Deno.makeTempDir();
+  const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
+  const flags = ["--backup-every", "15m", "--backup-to", target];
+  try {
+    await Deno.mkdir(join(dataDir, "storage/ab"), { recursive: true });
+    await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions", flags });
+    while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await server.stop();
+    const [name = "", ...more] = await scheduledIn(target);
+    assert.deepEqual(more, []);
+    const archive = (await Deno.open(join(target, name))).readable;
+    const { parts } = await extractArchive(archive, join(folder, "unpacked"));
+    assert.deepEqual([...parts].sort(), ["database", "files"]);
+    const unpacked = await Array.fromAsync(Deno.readDir(join(folder, "unpacked")), ({ name }) => name);
+    assert.ok(unpacked.includes("data.db") && !unpacked.includes("auth_secret.key"), unpacked.join());
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
