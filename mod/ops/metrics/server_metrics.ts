@@ -146,7 +146,8 @@ function defineData(to: Exposition, { figures }: CountedFigures): void {
 function defineCalls(to: Exposition, { figures, runs }: CountedFigures): void {
   to.counter({
     name: "syncline_function_runs_total",
-    help: "Runs of functions by kind and outcome; answers from the query cache are no runs",
+    help:
+      "Runs of functions by kind and outcome, those of the service included; answers from the query cache are none",
     labels: ["kind", "outcome"],
     read: () => samples(runs.ends, ["kind", "outcome"]),
   });
