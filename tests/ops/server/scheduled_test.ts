@@ -101,3 +101,42 @@ Deno.test("[SB7] a served process puts database and files into the archive, neve
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+Deno.test("[SB4] a process that is killed in the middle leaves nothing half, and the next start makes the backup", async () => {
+  const folder = await Deno.makeTempDir();
+  const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
+  const flags = ["--backup-every", "15m", "--backup-to", target];
+  const options = { dataDir, functions: "tests/storage/functions" };
+  const named = async (dir: string) =>
+    await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((): string[] => []);
+  try {
+    {
+      // Something that takes a moment to pack.
+      await using server = await ServerProcess.start(options);
+      for (let at = 0; at < 6; at++) {
+        const url = await server.call("mutation", "files:generate");
+        const body = crypto.getRandomValues(new Uint8Array(65_536));
+        const large = new Blob(Array.from({ length: 400 }, () => body));
+        const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+          method: "POST",
+          body: large,
+        });
+        assert.equal(response.status, 200, await response.text());
+      }
+    }
+    const killed = await ServerProcess.start({ ...options, flags });
+    const outgoing = join(dataDir, "outgoing");
+    while ((await named(outgoing)).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+    await killed.kill();
+    assert.deepEqual(await named(target), []);
+    await using server = await ServerProcess.start({ ...options, flags });
+    while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+    await server.stop();
+    const [name = "", ...more] = await named(target);
+    assert.deepEqual(more, []);
+    assert.deepEqual(await named(outgoing), []);
+    await extractArchive((await Deno.open(join(target, name))).readable, join(folder, "unpacked"));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
