@@ -31,7 +31,7 @@ export class NewFile implements AsyncDisposable {
     await refuseExisting(path);
     const folder = dirname(path);
     try {
-      await removePartials(folder);
+      await removeAbandonedFiles(folder);
       for (;;) {
         const partial = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.syncline-partial`);
         const file = await Deno.open(partial, { write: true, createNew: true, mode: 0o600 });
@@ -87,7 +87,8 @@ async function refuseExisting(path: string): Promise<void> {
   throw new BackupError(`"${path}" is there already: choose another name, or move it away`);
 }
 
-async function removePartials(folder: string): Promise<void> {
+/** Removes what killed processes left unfinished in a folder. */
+export async function removeAbandonedFiles(folder: string): Promise<void> {
   for await (const { name } of Deno.readDir(folder)) {
     if (!PARTIAL.test(name)) continue;
     const path = join(folder, name);

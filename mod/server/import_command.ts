@@ -7,14 +7,13 @@ import {
   fileSource,
   Importer,
   ImportError,
-  type ImportFormat,
-  importFormats,
   type ImportProgress,
   type ImportSource,
   type ImportSummary,
   tableNumbersOf,
 } from "../ops/import/mod.ts";
 import { stagedRestore } from "../ops/restore/mod.ts";
+import { type TableFormat, tableFormats } from "../ops/table_formats.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveFunctions } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
@@ -105,7 +104,7 @@ async function refuseStaged(dataDir: string): Promise<void> {
 }
 
 /** The files at a path: one, or those in a folder, by name. */
-async function sourcesOf(path: string, format: ImportFormat | null, log: Log): Promise<ImportSource[]> {
+async function sourcesOf(path: string, format: TableFormat | null, log: Log): Promise<ImportSource[]> {
   let isDirectory: boolean;
   try {
     ({ isDirectory } = await Deno.stat(path));
@@ -124,7 +123,7 @@ async function sourcesOf(path: string, format: ImportFormat | null, log: Log): P
 
 async function sourcesIn(
   folder: string,
-  format: ImportFormat | null,
+  format: TableFormat | null,
   log: Log,
 ): Promise<ImportSource[]> {
   const sources = new Map<string, ImportSource>();
@@ -147,15 +146,15 @@ async function sourcesIn(
     sources.set(table, fileSource({ name, path: join(folder, name), format: found, table }));
   }
   if (sources.size === 0) {
-    const wanted = (format === null ? importFormats : [format]).map((ending) => `.${ending}`).join(" or ");
+    const wanted = (format === null ? tableFormats : [format]).map((ending) => `.${ending}`).join(" or ");
     throw new StartError(`There is no file to import in "${folder}": their names end in ${wanted}`);
   }
   return [...sources.values()];
 }
 
-function formatOf(path: string): ImportFormat | null {
+function formatOf(path: string): TableFormat | null {
   const ending = extname(path).slice(1).toLowerCase();
-  return importFormats.find((format) => format === ending) ?? null;
+  return tableFormats.find((format) => format === ending) ?? null;
 }
 
 function tableOf(path: string): string {

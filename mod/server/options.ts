@@ -5,6 +5,8 @@
 import { parseEntry } from "../auth/redirects.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, opsLimits, storageLimits } from "../limits.ts";
+import { importModes } from "../ops/import/modes.ts";
+import { tableFormats } from "../ops/table_formats.ts";
 import { parseSize } from "../storage/thumbnails/spec.ts";
 import {
   OptionValueError,
@@ -470,9 +472,9 @@ export const options = {
   }),
   format: option({
     flag: "--format",
-    placeholder: "jsonl|csv",
+    placeholder: tableFormats.join("|"),
     env: "SYNCLINE_FORMAT",
-    parse: parseChoice(["jsonl", "csv"]),
+    parse: parseChoice(tableFormats),
     default: null,
     defaultText: "by the file's ending; jsonl for exports",
     description:
@@ -492,9 +494,9 @@ export const options = {
   }),
   mode: option({
     flag: "--mode",
-    placeholder: "insert|upsert|replace",
+    placeholder: importModes.join("|"),
     env: "SYNCLINE_MODE",
-    parse: parseChoice(["insert", "upsert", "replace"]),
+    parse: parseChoice(importModes),
     default: "insert" as const,
     defaultText: "insert",
     description: "Whether documents that are there are refused, replaced, or all deleted first",

@@ -131,10 +131,13 @@ Deno.test("[AD5] the list has the facts of every backup, newest first, and what 
   );
 });
 
-Deno.test("[AD5] what a killed server left unfinished is gone with the next start", async () => {
+Deno.test("[AD5] what a killed server left unfinished is gone with the next start, by the names that backups are made under", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    await Deno.writeTextFile(join(folder, ".backup-20300101T000000Z-aa.tar.zst.1f"), "half of it");
+    await Deno.writeTextFile(
+      join(folder, ".backup-20300101T000000Z-aa.tar.zst.00112233aabb.syncline-partial"),
+      "half of it",
+    );
     await Deno.writeTextFile(join(folder, ".hidden"), "somebody else's");
     const opened = await BackupFolder.open(folder);
     assert.deepEqual(await namesIn(folder), [".hidden"]);

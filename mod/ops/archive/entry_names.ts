@@ -31,8 +31,3 @@ export function partOf(name: string): ArchivePart | null {
       return name.length <= opsLimits.archiveNameCharsMax && STORAGE_NAME.test(name) ? "files" : null;
   }
 }
-
-/** Whether a file of this name, relative to the data folder, can be put into an archive. */
-export function isArchiveName(name: string): boolean {
-  return partOf(name) !== null;
-}

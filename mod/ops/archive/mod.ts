@@ -1,6 +1,6 @@
 /** The format of backups: a `.tar.zst` archive whose contents are checksummed. */
-export { ArchiveError } from "./archive_error.ts";
-export { archiveNames, isArchiveName } from "./entry_names.ts";
+export { ArchiveError, UnpackRoomError } from "./archive_error.ts";
+export { archiveNames } from "./entry_names.ts";
 export { extractArchive } from "./extract.ts";
 export type { ArchiveManifest, ArchivePart } from "./manifest.ts";
 export { readManifest } from "./read_manifest.ts";

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
 import { ArchiveError, type ArchiveManifest, readManifest } from "../archive/mod.ts";
+import { removeAbandonedFiles } from "../new_file.ts";
 
 /** What a backup's manifest says of it. */
 export interface StoredBackup {
@@ -35,9 +36,6 @@ interface KnownFile {
 /** Names that stand for nothing but a file of this folder. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.tar\.zst$/;
 
-/** What a backup that was not finished is called: names of this folder's own, with a dot in front. */
-const UNFINISHED = /^\.backup-\d{8}T\d{6}Z-/;
-
 export class BackupFolder {
   readonly path: string;
   /** By name, as long as the file stays the same. Filled by `list`, which also drops what is gone. */
@@ -48,14 +46,11 @@ export class BackupFolder {
   }
 
   /**
-   * The folder, created when it is missing (mode 0700), without what a killed server left unfinished. Only the server that
-   * holds the data folder may open it.
+   * The folder, created when it is missing (mode 0700), without what a killed process left unfinished.
    */
   static async open(path: string): Promise<BackupFolder> {
     await Deno.mkdir(path, { recursive: true, mode: 0o700 });
-    for await (const { name } of Deno.readDir(path)) {
-      if (UNFINISHED.test(name)) await removeIfThere(join(path, name));
-    }
+    await removeAbandonedFiles(path);
     return new BackupFolder(path);
   }
 

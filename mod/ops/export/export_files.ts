@@ -6,16 +6,17 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { pause } from "../../kit/pause.ts";
 import { ExportError } from "./export_error.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
-import { type ExportFormat, exportFormats } from "./formats.ts";
-import { pause } from "./pause.ts";
+import type { TableFormat } from "../table_formats.ts";
+import { exportFormats } from "./formats.ts";
 import { exportPieces } from "./pieces.ts";
 
 export interface ExportFilesOptions {
   /** `null`: all tables of the app. */
   readonly tables: readonly string[] | null;
-  readonly format: ExportFormat;
+  readonly format: TableFormat;
   /** A folder that is empty or not there yet. */
   readonly folder: string;
   /** Stops the export, which then rejects with the signal's reason. */

@@ -1,15 +1,12 @@
 /** The formats of exported tables. */
+import { type TableFormat, tableFormats } from "../table_formats.ts";
 
 /** Each with the ending of its files and its content type. */
 export const exportFormats = {
-  /** One document in a line, as JSON. */
   jsonl: { extension: "jsonl", contentType: "application/x-ndjson; charset=utf-8" },
-  /** RFC 4180 with a header row. */
   csv: { extension: "csv", contentType: "text/csv; charset=utf-8; header=present" },
-} as const;
+} as const satisfies Record<TableFormat, object>;
 
-export type ExportFormat = keyof typeof exportFormats;
-
-export function isExportFormat(name: string): name is ExportFormat {
-  return Object.hasOwn(exportFormats, name);
+export function isExportFormat(name: string): name is TableFormat {
+  return tableFormats.some((format) => format === name);
 }

@@ -1,5 +1,4 @@
 /** The door of exports: tables to files, or to a client. */
 export { ExportError } from "./export_error.ts";
 export { exportFiles, type ExportFilesOptions, type ExportSummary } from "./export_files.ts";
-export { type ExportFormat, exportFormats, isExportFormat } from "./formats.ts";
 export { exportRoutes, type ExportRoutesOptions } from "./routes.ts";

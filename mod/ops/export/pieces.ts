@@ -1,7 +1,7 @@
 /** A table as the text of a file, in pieces that are made quickly. */
 import type { ExportSnapshot } from "../../engine/mod.ts";
 import { csvPieces } from "./csv_pieces.ts";
-import type { ExportFormat } from "./formats.ts";
+import type { TableFormat } from "../table_formats.ts";
 import { jsonPieces } from "./json_pieces.ts";
 
 /** The next part of the text and how many documents it ends. A piece without text is a pause in a long look ahead. */
@@ -16,7 +16,7 @@ export interface ExportPiece {
  */
 export function exportPieces(
   snapshot: ExportSnapshot,
-  { table, format }: { readonly table: string; readonly format: ExportFormat },
+  { table, format }: { readonly table: string; readonly format: TableFormat },
 ): Generator<ExportPiece, void, void> {
   return format === "csv" ? csvPieces(snapshot, table) : jsonPieces(snapshot.documents(table));
 }

@@ -4,7 +4,8 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
-import { type ExportFormat, exportFormats, isExportFormat } from "./formats.ts";
+import { type TableFormat, tableFormats } from "../table_formats.ts";
+import { exportFormats, isExportFormat } from "./formats.ts";
 import { TableDownload } from "./table_download.ts";
 
 export interface ExportRoutesOptions {
@@ -25,7 +26,10 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     const table = c.req.param("table");
     const format = c.req.query("format") ?? "jsonl";
     if (!isExportFormat(format)) {
-      throw new ServiceError("bad_request", `There is no export format "${format}": use jsonl or csv`);
+      throw new ServiceError(
+        "bad_request",
+        `There is no export format "${format}": use ${tableFormats.join(" or ")}`,
+      );
     }
     if (running >= limits.exportsAtOnceMax) {
       throw new ServiceError("overloaded", "Too many exports are under way, try again when one has ended");
@@ -78,7 +82,7 @@ function clientGone(): ServiceError {
   return new ServiceError("unavailable");
 }
 
-function headersOf(table: string, format: ExportFormat): Record<string, string> {
+function headersOf(table: string, format: TableFormat): Record<string, string> {
   const { extension, contentType } = exportFormats[format];
   return {
     "Content-Type": contentType,

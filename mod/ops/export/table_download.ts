@@ -4,15 +4,15 @@
  * it takes nothing for too long, because writers pay for an old snapshot with a log that grows.
  */
 import { type ExportSnapshot, openExport } from "../../engine/mod.ts";
+import { pause } from "../../kit/pause.ts";
 import { namedTables } from "./exported_tables.ts";
-import type { ExportFormat } from "./formats.ts";
-import { pause } from "./pause.ts";
+import type { TableFormat } from "../table_formats.ts";
 import { type ExportPiece, exportPieces } from "./pieces.ts";
 
 export interface TableDownloadOptions {
   readonly databasePath: string;
   readonly table: string;
-  readonly format: ExportFormat;
+  readonly format: TableFormat;
   /** The client may take nothing for this long, and may take this long for all. */
   readonly stallMs: number;
   readonly msMax: number;

@@ -11,27 +11,21 @@ import { createApi } from "../../protocol/api_reference.ts";
 import { functionPath, type FunctionReference } from "../../protocol/function_reference.ts";
 import type { RowFault } from "../functions/import.ts";
 import type { importFunctions } from "../functions.ts";
+import type { TableFormat } from "../table_formats.ts";
 import { FileFault } from "./file_fault.ts";
 import { ImportError } from "./import_error.ts";
-import { type ImportFormat, rowBatches } from "./row_batches.ts";
+import type { ImportMode } from "./modes.ts";
+import { rowBatches } from "./row_batches.ts";
 import { SeenIds } from "./seen_ids.ts";
 
 const system = createApi<{ "_system/import": typeof importFunctions }>().internal._system.import;
-
-export const importModes = ["insert", "upsert", "replace"] as const;
-
-/**
- * What becomes of documents that are there already: `insert` refuses rows with their ids, `upsert` replaces those, and
- * `replace` empties the table first.
- */
-export type ImportMode = (typeof importModes)[number];
 
 /** A file to import. It is read twice. */
 export interface ImportSource {
   /** What people are told it is called. */
   readonly name: string;
   readonly table: string;
-  readonly format: ImportFormat;
+  readonly format: TableFormat;
   /** Its bytes from the beginning on. Closed when the iteration ends, also early. */
   open(): AsyncIterable<Uint8Array>;
 }

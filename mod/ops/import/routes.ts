@@ -10,8 +10,9 @@ import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../spooled_body.ts";
 import { fileSource } from "./file_source.ts";
 import { ImportError } from "./import_error.ts";
-import { Importer, type ImporterOptions, importModes } from "./importer.ts";
-import { importFormats } from "./row_batches.ts";
+import { tableFormats } from "../table_formats.ts";
+import { Importer, type ImporterOptions } from "./importer.ts";
+import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
   /** The writer. */
@@ -27,7 +28,7 @@ export interface ImportRoutesOptions {
 
 const querySchema = z.object({
   mode: z.enum(importModes).default("insert"),
-  format: z.enum(importFormats).default("jsonl"),
+  format: z.enum(tableFormats).default("jsonl"),
 });
 
 /**
@@ -49,7 +50,7 @@ export function importRoutes(
     if (!query.success) {
       throw new ServiceError(
         "bad_request",
-        `Give mode as one of ${importModes.join(", ")} and format as one of ${importFormats.join(", ")}`,
+        `Give mode as one of ${importModes.join(", ")} and format as one of ${tableFormats.join(", ")}`,
       );
     }
     if (importing) throw new ServiceError("overloaded", "Another import is running, try again later");

@@ -2,11 +2,9 @@
 import { CsvError, csvRows } from "../../kit/csv.ts";
 import { opsLimits } from "../../limits.ts";
 import type { RowBatch } from "../functions/import.ts";
+import type { TableFormat } from "../table_formats.ts";
 import { FileFault } from "./file_fault.ts";
 import { jsonLines } from "./jsonl_lines.ts";
-
-export const importFormats = ["jsonl", "csv"] as const;
-export type ImportFormat = (typeof importFormats)[number];
 
 /** Rows of a file. */
 export interface LinedBatch {
@@ -28,7 +26,7 @@ interface Row<Content> {
  */
 export async function* rowBatches(
   source: AsyncIterable<Uint8Array>,
-  format: ImportFormat,
+  format: TableFormat,
 ): AsyncGenerator<LinedBatch, void, void> {
   switch (format) {
     case "jsonl":

@@ -1,6 +1,6 @@
 /** What the tests of exports share. */
 import { openExport } from "../../../mod/engine/mod.ts";
-import type { ExportFormat } from "../../../mod/ops/export/formats.ts";
+import type { TableFormat } from "../../../mod/ops/table_formats.ts";
 import { exportPieces } from "../../../mod/ops/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
@@ -12,7 +12,7 @@ export function databaseOf(documents: readonly Record<string, unknown>[]): TestD
 }
 
 /** The whole text of a table. */
-export function textOf(path: string, format: ExportFormat, table = "items"): string {
+export function textOf(path: string, format: TableFormat, table = "items"): string {
   using snapshot = openExport(path);
   let text = "";
   for (const piece of exportPieces(snapshot, { table, format })) text += piece.text;

@@ -7,12 +7,12 @@ import { defineSchema, mutation, query } from "../../../../mod/functions/server_
 import { opsModules } from "../../../../mod/ops/functions.ts";
 import {
   Importer,
-  type ImportFormat,
   type ImportMode,
   type ImportProgress,
   type ImportSource,
   type ImportSummary,
 } from "../../../../mod/ops/import/mod.ts";
+import type { TableFormat } from "../../../../mod/ops/table_formats.ts";
 import { InProcessHost } from "../../../../mod/testing/in_process_host.ts";
 
 type Tables = Parameters<typeof defineSchema>[0];
@@ -23,7 +23,7 @@ export function source(
   table: string,
   text: string | Uint8Array,
   { format = "jsonl", pieceBytes = 1 << 16 }: {
-    readonly format?: ImportFormat;
+    readonly format?: TableFormat;
     readonly pieceBytes?: number;
   } = {},
 ): ImportSource {

@@ -1,0 +1,6 @@
+/** What becomes of documents that are there already. */
+
+export const importModes = ["insert", "upsert", "replace"] as const;
+
+/** `insert` refuses rows with their ids, `upsert` replaces those, and `replace` empties the table first. */
+export type ImportMode = (typeof importModes)[number];
