@@ -5,6 +5,7 @@
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
 import { opsLimits } from "../limits.ts";
+import { pause } from "./pause.ts";
 
 /** A file that is not CSV, or more than the limits allow. The message says what is wrong and in which line. */
 export class CsvError extends Error {
@@ -33,9 +34,15 @@ export function csvText(rows: readonly (readonly string[])[]): string {
   return stringify(rows as string[][], { record_delimiter: "\r\n", quoted_match: QUOTED_TOO });
 }
 
-/** Bytes given to the parser at once, so that few rows are in memory however large the pieces of the source are. */
-const SLICE_BYTES = 64 * 1024;
+/**
+ * Bytes given to the parser at once, so that few rows are in memory however large the pieces of the source are. The process
+ * does its other work before each: the shortest rows, thousands of them, take some milliseconds.
+ */
+const SLICE_BYTES = 8 * 1024;
 const LF = 0x0a;
+const CR = 0x0d;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
 
 /**
  * The rows of a file, the header first, as the source gives its bytes. Rows end in CRLF or LF, and all have as many cells
@@ -46,6 +53,7 @@ export async function* csvRows(source: AsyncIterable<Uint8Array>): AsyncGenerato
   const parser = new RowParser();
   for await (const piece of source) {
     for (let from = 0; from < piece.length; from += SLICE_BYTES) {
+      await pause();
       yield* rowsBefore(parser, await parser.read(piece.subarray(from, from + SLICE_BYTES)));
     }
   }
@@ -71,11 +79,10 @@ class RowParser {
       return null;
     },
   });
+  readonly #lines = new RowLines();
   #rows: CsvRow[] = [];
   /** Cells of the first row. */
   #columns = 0;
-  /** Line in which the row being read begins. The library counts a CRLF inside of quotes twice. */
-  #line = 1;
   /** Line up to which the bytes are known to be UTF-8. */
   #checkedLine = 1;
   /** Bytes read since the last end of a row. */
@@ -90,19 +97,21 @@ class RowParser {
   async read(bytes: Uint8Array): Promise<CsvError | null> {
     const fault = this.#checkUtf8(bytes);
     if (fault !== null) return fault;
-    this.#rowBytes += bytes.length;
-    const unfit = await this.#run((done) => this.#parser.write(bytes, done));
+    const rows = this.#lines.withoutBlank(bytes);
+    this.#rowBytes += rows.length;
+    const unfit = await this.#run((done) => this.#parser.write(rows, done));
     if (unfit !== null) return unfit;
     if (this.#rowBytes <= opsLimits.csvRowBytesMax) return null;
     return new CsvError(
-      this.#line,
+      this.#lines.current,
       `the row is longer than ${opsLimits.csvRowBytesMax} bytes; is a quote left open?`,
     );
   }
 
   /** Reads the end of the file. */
   async end(): Promise<CsvError | null> {
-    return this.#checkUtf8(null) ?? await this.#run((done) => this.#parser.end(done));
+    return this.#checkUtf8(null) ??
+      await this.#run((done) => this.#parser.end(this.#lines.heldBack(), done));
   }
 
   /** The rows read since the last call. */
@@ -117,26 +126,26 @@ class RowParser {
   }
 
   #fault(error: Error): CsvError {
-    return error instanceof CsvError ? error : new CsvError(this.#line, reasonOf(error), { cause: error });
+    return error instanceof CsvError
+      ? error
+      : new CsvError(this.#lines.current, reasonOf(error), { cause: error });
   }
 
   #add(cells: string[]): void {
     const { csvColumnsMax } = opsLimits;
     this.#rowBytes = 0;
-    const line = this.#line;
+    const line = this.#lines.current;
     if (this.#columns === 0) {
       if (cells.length > csvColumnsMax) {
         throw new CsvError(line, `the header has ${cells.length} columns and the limit is ${csvColumnsMax}`);
       }
       this.#columns = cells.length;
     }
-    this.#line += 1 + lineEndsIn(cells);
-    if (cells.length === this.#columns) {
-      this.#rows.push({ line, cells });
-    } else if (cells.length > 1 || cells[0] !== "") {
-      this.#line = line;
+    if (cells.length !== this.#columns) {
       throw new CsvError(line, `the row has ${cells.length} cells and the header has ${this.#columns}`);
     }
+    this.#rows.push({ line, cells });
+    this.#lines.next();
   }
 
   /** Other encodings are refused: their texts would be stored with holes. `null` is the end of the file. */
@@ -156,12 +165,90 @@ class RowParser {
   }
 }
 
-function lineEndsIn(cells: readonly string[]): number {
-  let ends = 0;
-  for (const cell of cells) {
-    for (let at = cell.indexOf("\n"); at >= 0; at = cell.indexOf("\n", at + 1)) ends++;
+/**
+ * Where rows begin, and which lines are none: found in the bytes before the library reads them, because it takes thousands
+ * of times as long for a blank line, and counts a CRLF inside of quotes twice. Right up to the first fault of a file.
+ */
+class RowLines {
+  /** Line in which the next byte stands. */
+  #line = 1;
+  #quoted = false;
+  /** Whether the next byte is the first of a line that is no part of a row yet. */
+  #fresh = true;
+  /** Whether a CR at such a place waits for what follows. */
+  #heldBack = false;
+  #inHeader = true;
+  /** Whether the header has several columns: a blank line is a row of one cell else. */
+  #severalColumns = false;
+  /** Lines of the rows that have begun; those before `#taken` have been taken. */
+  #begun: number[] = [];
+  #taken = 0;
+
+  /** Line of the row that the library gives next. */
+  get current(): number {
+    return this.#begun[this.#taken] ?? this.#line;
   }
-  return ends;
+
+  /** Goes on to the row behind the current one. */
+  next(): void {
+    this.#taken++;
+  }
+
+  /** The bytes without blank lines. A CR in the end may come with the next bytes. */
+  withoutBlank(bytes: Uint8Array): Uint8Array {
+    this.#begun = this.#begun.slice(this.#taken);
+    this.#taken = 0;
+    const kept = new Uint8Array(bytes.length + 1);
+    let length = 0;
+    for (const byte of bytes) {
+      if (this.#fresh && this.#severalColumns) {
+        if (byte === LF) {
+          this.#heldBack = false;
+          this.#line++;
+          continue;
+        }
+        if (byte === CR && !this.#heldBack) {
+          this.#heldBack = true;
+          continue;
+        }
+      }
+      if (this.#fresh) this.#begin();
+      if (this.#heldBack) {
+        this.#heldBack = false;
+        kept[length++] = CR;
+      }
+      kept[length++] = byte;
+      this.#follow(byte);
+    }
+    return kept.subarray(0, length);
+  }
+
+  /** What was held back at the end of the file. */
+  heldBack(): Uint8Array {
+    return new Uint8Array(this.#heldBack ? [CR] : []);
+  }
+
+  #begin(): void {
+    this.#begun.push(this.#line);
+    this.#fresh = false;
+  }
+
+  #follow(byte: number): void {
+    switch (byte) {
+      case QUOTE:
+        // A doubled one ends the quotes and opens them again.
+        this.#quoted = !this.#quoted;
+        return;
+      case COMMA:
+        if (this.#inHeader && !this.#quoted) this.#severalColumns = true;
+        return;
+      case LF:
+        this.#line++;
+        if (this.#quoted) return;
+        this.#fresh = true;
+        this.#inHeader = false;
+    }
+  }
 }
 
 function reasonOf(error: Error): string {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
 import fc from "fast-check";
 import { CsvError, type CsvRow, csvRows, csvText } from "../../mod/kit/csv.ts";
 import { opsLimits } from "../../mod/limits.ts";
@@ -61,6 +62,42 @@ Deno.test("a byte order mark, both line ends, a last row without one and blank l
 Deno.test("each row has the line in which it begins, whatever line ends stand in cells", async () => {
   const { rows } = await read('a,b\r\n"1\r\n\r\n2",x\r\n"\r","\n"\n3,y\n');
   assert.deepEqual(rows.map((row) => row.line), [1, 2, 5, 7]);
+});
+
+Deno.test("blank lines are told from line ends inside of quotes, and count as lines", async () => {
+  const file = 'a,b\r\n\r\n\n"x\n\n\r\n""",y\r\n\n\r\n1,"\n"\n\r\n\n2,3';
+  for (const size of [1, 2, 3, 1000]) {
+    const { rows, error } = await read(file, size);
+    assert.equal(error, null);
+    assert.deepEqual(rows, [
+      { line: 1, cells: ["a", "b"] },
+      { line: 4, cells: ['x\n\n\r\n"', "y"] },
+      { line: 10, cells: ["1", "\n"] },
+      { line: 14, cells: ["2", "3"] },
+    ]);
+    assert.match(String((await read("a,b\n1,2\n\n\r\n3\n", size)).error), /Line 5: the row has 1 cells/);
+    assert.match(String((await read("a,b\n\r", size)).error), /Line 2: the row has 1 cells/);
+    assert.match(String((await read('a,b\n""\n', size)).error), /Line 2: the row has 1 cells/);
+  }
+});
+
+Deno.test("a file of blank lines is passed over, with turns for other work", async () => {
+  const blank = encoder.encode(`a,b\n${"\n".repeat(1_000_000)}1,2\n`);
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const started = performance.now();
+  const { rows } = await read(blank, blank.length);
+  counting = false;
+  assert.deepEqual(rows.at(-1), { line: 1_000_002, cells: ["1", "2"] });
+  assert.ok(turns > 50, String(turns));
+  // The library alone takes above 20 s for them.
+  assert.ok(performance.now() - started < 10_000);
+  await new Promise((resolve) => setImmediate(resolve));
 });
 
 for (

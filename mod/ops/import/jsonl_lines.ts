@@ -1,4 +1,5 @@
 /** The lines of a JSONL file, as its bytes come. */
+import { pause } from "../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
 
@@ -11,6 +12,8 @@ export interface JsonLine {
 
 const LF = 0x0a;
 const BLANK = /^\s*$/;
+/** Blank lines after which the process does its other work: nobody waits for what is not given out. */
+const BLANK_LINES_AT_ONCE = 4_096;
 
 /**
  * The lines of a file that have something in them. Lines end in LF or CRLF; a byte order mark at the beginning of the file
@@ -23,6 +26,7 @@ export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenera
   let pieces: Uint8Array[] = [];
   let bytes = 0;
   let line = 1;
+  let blank = 0;
 
   function take(last: Uint8Array): JsonLine | null {
     const whole = pieces.length === 0 ? last : joined([...pieces, last]);
@@ -44,6 +48,7 @@ export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenera
       checkLength(bytes + end - from, line);
       const found = take(piece.subarray(from, end));
       if (found !== null) yield found;
+      else if (++blank % BLANK_LINES_AT_ONCE === 0) await pause();
       from = end + 1;
     }
     if (from === piece.length) continue;

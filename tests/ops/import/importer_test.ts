@@ -1,5 +1,6 @@
 /** Imports: what is written in each mode, what is refused and how it is told. */
 import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
 import { z } from "zod";
 import { newId } from "../../../mod/engine/ids.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
@@ -147,6 +148,22 @@ Deno.test("[IM4] a file that is not UTF-8, or has a line without end, is refused
   );
   assert.match(await world.refusal(source("notes", endless)), /line 2: the line is longer than/);
   assert.deepEqual(await world.rows("notes"), []);
+});
+
+Deno.test("[IM5] other work goes on while blank lines are passed over", async () => {
+  await using world = new ImportWorld(tables());
+  let turns = 0;
+  let counting = true;
+  const count = () => {
+    turns++;
+    if (counting) setImmediate(count);
+  };
+  setImmediate(count);
+  const text = `${"\n".repeat(1_000_000)}{"text":"a"}\n`;
+  await world.import(source("notes", text, { pieceBytes: text.length }));
+  counting = false;
+  assert.ok(turns > 200, String(turns));
+  await new Promise((resolve) => setImmediate(resolve));
 });
 
 Deno.test("[IM5] JSONL may have a byte order mark, CRLF, blank lines and pieces cut anywhere", async () => {
