@@ -75,6 +75,7 @@ Deno.test("[BK16] what cannot be done is told as when it is done at home", async
   });
   await assert.rejects(maintenance.stage({ archive: folder.at("a.tar.zst"), source: "a" }), (error) => {
     assert.ok(error instanceof RestoreError);
+    assert.equal(error.fault, "archive");
     assert.match(error.message, /no archive of the server/);
     return true;
   });

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { ArchiveError } from "../../mod/ops/archive/mod.ts";
+import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
 import { RestoreError, type StagedRestore } from "../../mod/ops/restore/mod.ts";
 import { spoolBody } from "../../mod/ops/spooled_body.ts";
 import { opsLimits } from "../../mod/limits.ts";
+import { petabyteArchive } from "./archive/archives.ts";
 import { errorOf, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
+import { DataFolder } from "./support/data_folders.ts";
 
 const staged: StagedRestore = {
   createdAt: "2030-01-01T00:00:00.000Z",
@@ -98,8 +100,12 @@ Deno.test("[AD9] two archives are not received at once", async () => {
 Deno.test("[AD10] a bad archive is refused with the reason; other failures are not blamed on it", async () => {
   for (
     const [error, expected] of [
-      [new RestoreError("The table x is damaged"), [400, "invalid_backup", "The table x is damaged"]],
-      [new ArchiveError("This is no backup archive"), [400, "invalid_backup", "This is no backup archive"]],
+      [new RestoreError("The table x is damaged", { fault: "archive" }), [
+        400,
+        "invalid_backup",
+        "The table x is damaged",
+      ]],
+      [new RestoreError("No room", { fault: "room" }), [507, "disk_full", "No room"]],
       [new Error("I/O error"), [500, "restore_failed", "The restore could not be staged: I/O error"]],
     ] as const
   ) {
@@ -116,6 +122,30 @@ Deno.test("[AD10] a bad archive is refused with the reason; other failures are n
     }
     assert.ok(await isEmpty(app.incomingDir));
   }
+});
+
+Deno.test("[AD10] whose trouble it is comes through the process that stages", async () => {
+  await using folder = await DataFolder.make();
+  await using maintenance = new Maintenance({ dataDir: folder.path, log: () => {} });
+  await using app = await startAdminApp({
+    dataDir: folder.path,
+    restores: { stage: (options) => maintenance.stage(options) },
+  });
+  const refusal = async (body: BodyInit) => {
+    const { status, code, message } = await errorOf(
+      await app.request("/restore?name=a", { method: "POST", body }),
+    );
+    return `${status} ${code} ${message}`;
+  };
+  assert.match(await refusal(new Uint8Array(10)), /^400 invalid_backup /);
+  assert.match(
+    await refusal(await petabyteArchive()),
+    /^507 disk_full There is no room on the disk to unpack/,
+  );
+  await Deno.mkdir(folder.at("restore-staged"));
+  using staging = await Deno.open(folder.at("restore-staged"));
+  assert.ok(await staging.tryLock(true));
+  assert.match(await refusal(new Uint8Array(10)), /^500 restore_failed .*Another restore is being staged/);
 });
 
 Deno.test("[AD11] what is staged is shown and can be cancelled", async () => {
@@ -195,6 +225,19 @@ Deno.test("[AD9] a body that is too large, breaks off, stands still or fills the
     start: (controller) => controller.enqueue(chunk()),
   });
   assert.equal(await spoolFails(still, { stallMs: 1 }), "bad_request");
+});
+
+Deno.test("[AD9] a body that drips is given up, however long it would go on", async () => {
+  let cancelled = 0;
+  const drip = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      controller.enqueue(new Uint8Array(1));
+    },
+    cancel: () => void cancelled++,
+  });
+  assert.equal(await spoolFails(drip, { slowest: { ms: 20, bytes: 1_000 } }), "upload_failed");
+  assert.equal(cancelled, 1, "the body was read on");
 });
 
 Deno.test("[AD9] a body that announces more than is allowed is not read", async () => {

@@ -6,7 +6,6 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
-import { ArchiveError } from "../archive/mod.ts";
 import type { BackupFolder } from "../backups/backup_folder.ts";
 import { noSuchBackup } from "../backups/routes.ts";
 import { RestoreError, type StagedRestore } from "../restore/mod.ts";
@@ -105,13 +104,16 @@ function explain(error: unknown): never {
   throw new ServiceError("restore_failed", error.message, { cause: error });
 }
 
-/** What an administrator is told of an archive that could not be staged. */
+/** What an administrator is told when an archive could not be staged: the archive is blamed for its own faults only. */
 function stagingError(error: unknown, log: Log): ServiceError {
   if (error instanceof ServiceError) return error;
   const reason = error instanceof Error ? error.message : String(error);
-  if (error instanceof ArchiveError || error instanceof RestoreError) {
+  if (error instanceof RestoreError && error.fault === "archive") {
     return new ServiceError("invalid_backup", reason, { cause: error });
   }
   log("error", "A restore could not be staged", { error });
+  if (error instanceof RestoreError && error.fault === "room") {
+    return new ServiceError("disk_full", reason, { cause: error });
+  }
   return new ServiceError("restore_failed", `The restore could not be staged: ${reason}`, { cause: error });
 }

@@ -2,7 +2,7 @@
 import { dirname, join } from "node:path";
 import { isDiskFull, removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { hasRoom } from "../disk_room.ts";
-import { ArchiveError } from "./archive_error.ts";
+import { ArchiveError, UnpackRoomError } from "./archive_error.ts";
 import { Checksums, compareSums } from "./checksums.ts";
 import { archiveNames, partOf } from "./entry_names.ts";
 import type { ArchiveManifest } from "./manifest.ts";
@@ -13,7 +13,7 @@ import { type TarFile, TarReader, wholeEntry } from "./tar_reader.ts";
  * Unpacks an archive into a folder that is made by this call and must not be there before. When it returns, the folder
  * holds `data.db` and what else the manifest names, everything as its checksum says and on disk (files with mode 0600,
  * folders 0700; neither manifest nor checksums). When it throws, the folder is gone: an `ArchiveError` for an archive that
- * cannot be used or that does not fit on the disk, anything else for trouble with reading or writing.
+ * cannot be used, an `UnpackRoomError` when it does not fit on the disk, anything else for trouble with reading or writing.
  */
 export async function extractArchive(
   source: ReadableStream<Uint8Array>,
@@ -123,8 +123,8 @@ async function creating<T>(name: string, create: () => Promise<T>): Promise<T> {
   }
 }
 
-function noRoom(name: string, cause?: unknown): ArchiveError {
-  return new ArchiveError(
+function noRoom(name: string, cause?: unknown): UnpackRoomError {
+  return new UnpackRoomError(
     `There is no room on the disk to unpack "${name}" of the archive: free some, and try again`,
     { cause },
   );

@@ -8,7 +8,7 @@ import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backup.ts";
 import { BackupError } from "../backup_error.ts";
-import { RestoreError, type StagedRestore } from "../restore/mod.ts";
+import { RestoreError, type RestoreFault, type StagedRestore } from "../restore/mod.ts";
 import { WorkFolder } from "../snapshot/work_folder.ts";
 import { MaintenanceProcess, ProcessEndedError } from "./maintenance_process.ts";
 import type { Answer, Job, Kind, Work } from "./messages.ts";
@@ -19,14 +19,6 @@ export interface MaintenanceOptions {
   readonly log: Log;
   /** After how long without a job the process ends. */
   readonly idleMs?: number;
-}
-
-/** Backups made by one {@linkcode Maintenance}. */
-export interface BackupCounts {
-  readonly made: number;
-  readonly failed: number;
-  /** When the state of the newest one was taken, and how long making it took, waiting included; `null` without. */
-  readonly last: { readonly createdAt: string; readonly ms: number } | null;
 }
 
 export class Maintenance implements AsyncDisposable {
@@ -40,8 +32,6 @@ export class Maintenance implements AsyncDisposable {
   /** Ends when everything asked for so far is done; never rejects. Set by each job, and when the process is let go. */
   #last: Promise<unknown>;
   #closed = false;
-  /** Replaced at the end of each backup. */
-  #backups: BackupCounts = { made: 0, failed: 0, last: null };
 
   constructor({ dataDir, log, idleMs = opsLimits.maintenanceIdleMs }: MaintenanceOptions) {
     this.#dataDir = dataDir;
@@ -55,26 +45,12 @@ export class Maintenance implements AsyncDisposable {
    * wait, `unavailable` when the server stops, and an `Error` for a bug or trouble with the machine.
    */
   async backup(options: Omit<BackupOptions, "dataDir">): Promise<BackupSummary> {
-    const since = performance.now();
-    try {
-      const summary = await this.#run("backup", { ...options, dataDir: this.#dataDir });
-      const last = { createdAt: summary.createdAt, ms: performance.now() - since };
-      this.#backups = { ...this.#backups, made: this.#backups.made + 1, last };
-      return summary;
-    } catch (error) {
-      this.#backups = { ...this.#backups, failed: this.#backups.failed + 1 };
-      throw error;
-    }
-  }
-
-  /** Backups asked for so far that have ended. */
-  get backups(): BackupCounts {
-    return this.#backups;
+    return await this.#run("backup", { ...options, dataDir: this.#dataDir });
   }
 
   /**
    * Checks an archive in the data folder completely and stages it, without its secret key. Throws a `RestoreError` with the
-   * reason, and all else as `backup` does.
+   * reason and whose trouble it is, and all else as `backup` does.
    */
   async stage(options: { readonly archive: string; readonly source: string }): Promise<StagedRestore> {
     return await this.#run("stage", { ...options, dataDir: this.#dataDir });
@@ -113,11 +89,13 @@ export class Maintenance implements AsyncDisposable {
       await this.#tidy();
       if (this.#closed) throw new ServiceError("unavailable", undefined, { cause: error });
       if (!(error instanceof ProcessEndedError)) throw error;
-      throw failureOf(job.kind, `The process that did the work ended before it was done. ${error.message}`);
+      const message = `The process that did the work ended before it was done. ${error.message}`;
+      throw failureOf(job.kind, { fault: "server", message });
     }
     if (answer.ok) return answer.result;
     // Not for the archive or the operator to blame: who asked tells it as trouble of the server's own.
-    throw answer.told ? failureOf(job.kind, answer.message) : new Error(answer.message);
+    const { fault, message } = answer;
+    throw fault === null ? new Error(message) : failureOf(job.kind, { fault, message });
   }
 
   #ended(): void {
@@ -140,12 +118,15 @@ export class Maintenance implements AsyncDisposable {
   }
 }
 
-function failureOf(kind: Kind, message: string): Error {
+function failureOf(
+  kind: Kind,
+  { fault, message }: { readonly fault: RestoreFault; readonly message: string },
+): Error {
   switch (kind) {
     case "backup":
       return new BackupError(message);
     case "stage":
-      return new RestoreError(message);
+      return new RestoreError(message, { fault });
     default:
       return kind satisfies never;
   }

@@ -1,7 +1,7 @@
 /** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
 import { opsLimits } from "../../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backup.ts";
-import type { StagedRestore } from "../restore/mod.ts";
+import type { RestoreFault, StagedRestore } from "../restore/mod.ts";
 
 /** Each kind of work: what it is given, and what comes of it. */
 export interface Work {
@@ -18,8 +18,8 @@ export type Job = { readonly [K in Kind]: { readonly kind: K; readonly options: 
 
 export type Answer =
   | { readonly ok: true; readonly result: Work[Kind]["result"] }
-  /** `told`: the message is for whoever asked; anything else is a bug, or trouble with the machine. */
-  | { readonly ok: false; readonly told: boolean; readonly message: string };
+  /** With a `fault` the message is for whoever asked; anything else is a bug, or trouble with the machine. */
+  | { readonly ok: false; readonly fault: RestoreFault | null; readonly message: string };
 
 export function encodeLine(message: Job | Answer): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${JSON.stringify(message)}\n`);

@@ -1,2 +1,2 @@
 /** The server's heavy work, in a process of its own: backups, and checking archives that are to be restored. */
-export { type BackupCounts, Maintenance, type MaintenanceOptions } from "./maintenance.ts";
+export { Maintenance, type MaintenanceOptions } from "./maintenance.ts";

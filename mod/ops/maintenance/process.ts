@@ -7,19 +7,23 @@ import { writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../archive/mod.ts";
 import { createBackup } from "../backup.ts";
 import { BackupError } from "../backup_error.ts";
-import { RestoreError, stageRestore } from "../restore/mod.ts";
+import { RestoreError, type RestoreFault, stageRestore } from "../restore/mod.ts";
 import { type Answer, encodeLine, type Job, readMessages, type Work } from "./messages.ts";
 
-/** Errors whose messages are written for people. */
-const TOLD = [BackupError, RestoreError, ArchiveError, UnusableDatabaseError];
+/** Errors of backups whose messages are written for people. */
+const TOLD = [BackupError, ArchiveError, UnusableDatabaseError];
+
+function faultOf(error: unknown): RestoreFault | null {
+  if (error instanceof RestoreError) return error.fault;
+  return TOLD.some((kind) => error instanceof kind) ? "server" : null;
+}
 
 async function answer(job: Job): Promise<Answer> {
   try {
     return { ok: true, result: await work(job) };
   } catch (error) {
-    const told = TOLD.some((kind) => error instanceof kind);
     const message = error instanceof Error ? error.message : String(error);
-    return { ok: false, told, message };
+    return { ok: false, fault: faultOf(error), message };
   }
 }
 

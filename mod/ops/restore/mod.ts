@@ -2,5 +2,5 @@
 export { type AppliedRestore, applyStagedRestore, finishInterruptedRestore } from "./apply.ts";
 export { cancelRestore } from "./cancel.ts";
 export type { StagedRestore } from "./marker.ts";
-export { RestoreError } from "./restore_error.ts";
+export { RestoreError, type RestoreFault } from "./restore_error.ts";
 export { stagedRestore, type StageOptions, stageRestore } from "./stage.ts";

@@ -1,9 +1,9 @@
 /** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { checkDatabase, UnusableDatabaseError } from "../../engine/mod.ts";
-import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
-import { ArchiveError, type ArchiveManifest, extractArchive } from "../archive/mod.ts";
+import { checkDatabase, checkSqliteFile, UnusableDatabaseError } from "../../engine/mod.ts";
+import { isDiskFull, removeIfThere, syncFolder } from "../../kit/durable_files.ts";
+import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
 import {
   besideDatabase,
@@ -30,7 +30,7 @@ export interface StageOptions {
 
 /**
  * Checks an archive completely and stages it for the next start, in the place of one that was staged before. May run
- * beside a server. Throws a `RestoreError` with the reason when the archive cannot be restored; what was staged before
+ * beside a server. Throws a `RestoreError` with the reason and whose trouble it is when that is known; what was staged before
  * stays staged then.
  */
 export async function stageRestore(options: StageOptions): Promise<StagedRestore> {
@@ -54,8 +54,7 @@ export async function stageRestore(options: StageOptions): Promise<StagedRestore
     return restoreOf(marker);
   } catch (error) {
     await bytes.cancel().catch(() => {});
-    if (error instanceof ArchiveError) throw new RestoreError(error.message, { cause: error });
-    throw error;
+    throw explained(error);
   } finally {
     await removeStagedFolderIfEmpty(dataDir);
     staging?.[Symbol.dispose]();
@@ -80,7 +79,22 @@ async function openArchive(path: string): Promise<ReadableStream<Uint8Array>> {
   }
   if ((await file.stat()).isFile) return file.readable;
   file.close();
-  throw new RestoreError(`"${path}" is not a file: name a backup archive (.tar.zst)`);
+  throw new RestoreError(`"${path}" is not a file: name a backup archive (.tar.zst)`, { fault: "archive" });
+}
+
+/** Whose trouble it was, for whoever asked. */
+function explained(error: unknown): unknown {
+  if (error instanceof ArchiveError) {
+    return new RestoreError(error.message, { fault: "archive", cause: error });
+  }
+  if (error instanceof UnpackRoomError) {
+    return new RestoreError(error.message, { fault: "room", cause: error });
+  }
+  if (!isDiskFull(error)) return error;
+  return new RestoreError("There is no room on the disk to stage the restore: free some, and try again", {
+    fault: "room",
+    cause: error,
+  });
 }
 
 /** Leaves a complete, checked folder with a marker that names it, or nothing. */
@@ -93,7 +107,13 @@ async function unpack(
   const path = join(stagedFolder(dataDir), folder);
   try {
     const manifest = await extractArchive(archive, path);
-    const { ts, tables, documents } = checkedDatabase(path);
+    const { ts, tables, documents } = checked(
+      "database",
+      () => checkDatabase(join(path, nameOfPart.database)),
+    );
+    if (manifest.parts.includes("log")) {
+      checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log)));
+    }
     const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
     await checkSwappable(dataDir, { folder, parts });
     await tidy(path, parts);
@@ -112,18 +132,23 @@ async function unpack(
   }
 }
 
-function checkedDatabase(folder: string): ReturnType<typeof checkDatabase> {
+function checked<T>(what: string, check: () => T): T {
   try {
-    return checkDatabase(join(folder, nameOfPart.database));
+    return check();
   } catch (error) {
     if (!(error instanceof UnusableDatabaseError)) throw error;
-    throw new RestoreError(`The archive's database cannot be restored: ${error.reason}`, { cause: error });
+    throw new RestoreError(`The archive's ${what} cannot be restored: ${error.reason}`, {
+      fault: "archive",
+      cause: error,
+    });
   }
 }
 
 /** Brings the folder to what is swapped in: the parts and nothing else. */
 async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<void> {
-  for (const name of besideDatabase(nameOfPart.database)) await removeIfThere(join(folder, name));
+  for (const part of ["database", "log"] as const) {
+    for (const name of besideDatabase(nameOfPart[part])) await removeIfThere(join(folder, name));
+  }
   if (!parts.includes("secret")) await removeIfThere(join(folder, nameOfPart.secret));
   // A backup of no files at all takes the place of those there are.
   if (parts.includes("files")) {

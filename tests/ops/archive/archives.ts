@@ -1,6 +1,6 @@
 /** Archives for tests: made of bytes in memory, with one byte or one rule wrong where a test asks for it. */
 import { createHash } from "node:crypto";
-import { constants, zstdCompressSync } from "node:zlib";
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { packTar, type TarHeader } from "modern-tar";
 import { packFrames } from "../../../mod/ops/archive/frames.ts";
 import { type ArchiveEntry, type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
@@ -66,6 +66,18 @@ export async function foreignArchive(
 export async function packed(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
   const parts = await Array.fromAsync(packFrames(streamOf(bytes, 1 << 20)));
   return await new Blob(parts as Uint8Array<ArrayBuffer>[]).bytes();
+}
+
+/** The beginning of an archive whose database is a petabyte large, as its tar says. */
+export async function petabyteArchive(): Promise<Uint8Array<ArrayBuffer>> {
+  const tar = new Uint8Array(zstdDecompressSync(await archiveOf({ "data.db": bytesOf("small") })));
+  const header = tar.subarray(new TextDecoder("latin1").decode(tar).indexOf("data.db\0"));
+  // In the binary form of large sizes.
+  header.set([0x80, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0], 124);
+  header.fill(0x20, 148, 156);
+  const sum = header.subarray(0, 512).reduce((sum, byte) => sum + byte);
+  header.set(bytesOf(`${sum.toString(8).padStart(6, "0")}\0 `), 148);
+  return await packed(await new Blob([tar, new Uint8Array(8 << 20)]).bytes());
 }
 
 /** One frame, however many bytes. */

@@ -26,6 +26,8 @@ export interface AdminApp extends AsyncDisposable {
 }
 
 export interface AdminAppOptions {
+  /** Removed by the test; otherwise one of its own. */
+  readonly dataDir?: string;
   readonly restart?: () => void;
   readonly tables?: readonly Hono[];
   readonly make?: MakeBackup;
@@ -36,9 +38,10 @@ export interface AdminAppOptions {
 const unexpected = (name: string) => () => Promise.reject(new Error(`${name} was not expected`));
 
 export async function startAdminApp(
-  { restart, make = unexpected("a backup"), restores = {}, tables = [] }: AdminAppOptions = {},
+  { dataDir: given, restart, make = unexpected("a backup"), restores = {}, tables = [] }: AdminAppOptions =
+    {},
 ): Promise<AdminApp> {
-  const dataDir = await Deno.makeTempDir();
+  const dataDir = given ?? await Deno.makeTempDir();
   const [backupsDir, incomingDir] = [join(dataDir, "backups"), join(dataDir, "incoming")];
   await emptyFolder(incomingDir);
   const accounts = await startTestAccounts();
@@ -84,7 +87,7 @@ export async function startAdminApp(
     },
     async [Symbol.asyncDispose]() {
       await accounts[Symbol.asyncDispose]();
-      await Deno.remove(dataDir, { recursive: true });
+      if (given === undefined) await Deno.remove(dataDir, { recursive: true });
     },
   };
 }
