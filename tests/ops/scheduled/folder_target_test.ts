@@ -1,6 +1,8 @@
 /** A folder as the place of scheduled backups: on the same disk, on another one, and gone. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
+import { writeTestArchive } from "../support/archives.ts";
 import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/scheduled/folder_target.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
@@ -91,4 +93,14 @@ Deno.test("[SB5] links and folders that are called like scheduled backups are no
     await Deno.symlink("elsewhere", join(folder, NAME.replace("0123", "4567")));
     await Deno.writeTextFile(join(folder, "backup-20300102T030405Z-0123abcd.tar.zst"), "");
     assert.deepEqual(await target.list(), []);
+  }));
+
+Deno.test("[SB5] in the folder of the admin endpoints both kinds are listed, and only the schedule's own are its", () =>
+  withFolder(async (folder) => {
+    const byHand = "backup-20300102T030405Z-0123abcd.tar.zst";
+    for (const name of [NAME, byHand]) await writeTestArchive(join(folder, name));
+    const listed = await (await BackupFolder.open(folder)).list();
+    assert.deepEqual(listed.map(({ name }) => name).sort(), [byHand, NAME]);
+    await using target = await FolderTarget.open(folder);
+    assert.deepEqual(await target.list(), [NAME]);
   }));
