@@ -2,6 +2,7 @@
  * The complete check of a database that comes from elsewhere, before it takes the place of another: the file, the catalog,
  * and every document against every index of its table. Slow, and bounded in memory whatever the size of the data.
  */
+import { DatabaseSync } from "node:sqlite";
 import { type CatalogIndex, type CatalogTable, readCatalog } from "./catalog.ts";
 import { Connection } from "./connection.ts";
 import { walkDocuments } from "./document_walk.ts";
@@ -31,10 +32,25 @@ export function checkDatabase(path: string): CheckedDatabase {
     using connection = Connection.openReader(path);
     return check(connection);
   } catch (error) {
-    if (error instanceof UnusableDatabaseError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new UnusableDatabaseError(path, { reason, cause: error });
+    throw unusable(path, error);
   }
+}
+
+/** SQLite's own check of a file that is not the service's database, whatever its tables are. Throws as above. */
+export function checkSqliteFile(path: string): void {
+  try {
+    using db = new DatabaseSync(path, { readOnly: true });
+    const fault = Object.values(db.prepare("PRAGMA integrity_check(1)").get() ?? {})[0];
+    if (fault !== "ok") throw damage(String(fault));
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+function unusable(path: string, error: unknown): UnusableDatabaseError {
+  if (error instanceof UnusableDatabaseError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  return new UnusableDatabaseError(path, { reason, cause: error });
 }
 
 function check(connection: Connection): CheckedDatabase {

@@ -13,6 +13,7 @@ import {
   type ArchiveContents,
   filesOf,
   fillDataFolder,
+  logBytes,
   makeArchive,
   notesOf,
   TemporaryFolder,
@@ -25,7 +26,7 @@ const KEPT = "pre-restore-2026-03-04T05-06-07Z";
 const everything: ArchiveContents = {
   parts: ["database", "log", "files", "secret"],
   files: {
-    "logs.db": "new log",
+    "logs.db": await logBytes(),
     "auth_secret.key": "new key",
     "storage/cd/cdef": "new file",
     "storage/ab/abff": "another",

@@ -14,6 +14,7 @@ import {
   databaseBytes,
   filesOf,
   fillDataFolder,
+  logBytes,
   makeArchive,
   notesOf,
   TemporaryFolder,
@@ -102,6 +103,19 @@ Deno.test("[RS3] nothing is staged in a folder that was never restored to", asyn
   assert.equal(await cancelRestore(s.dataDir), false);
 });
 
+Deno.test("[RS3] a sound execution log is staged, with nothing beside it", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const { parts } = await s.stage({
+    parts: ["database", "log"],
+    files: { "logs.db": await logBytes() },
+  });
+  assert.deepEqual([parts, await s.staged()], [
+    ["database", "log"],
+    ["*/data.db", "*/logs.db", "pending-restore.json"],
+  ]);
+});
+
 Deno.test("[RS9] the secret key is staged only when that was asked for", async () => {
   await using s = new Setup();
   await s.fill();
@@ -146,6 +160,19 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
       [cut.subarray(0, cut.length - 4096), /cannot be restored: .*(malformed|damaged)/],
     ] as const
   ) assert.match(await attempt(await makeArchive(folder, { database })), message);
+  const log = await logBytes();
+  for (
+    const [bytes, message] of [
+      [new TextEncoder().encode("no log\n".repeat(900)), /^The archive's execution log cannot be restored: /],
+      [
+        log.subarray(0, log.length - 4096),
+        /^The archive's execution log cannot be restored: .*(malformed|damaged)/,
+      ],
+    ] as const
+  ) {
+    const archive = await makeArchive(folder, { parts: ["database", "log"], files: { "logs.db": bytes } });
+    assert.match(await attempt(archive), message);
+  }
   assert.deepEqual(await filesOf(s.dataDir), before);
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });

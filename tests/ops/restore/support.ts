@@ -1,6 +1,7 @@
 /** What the tests of restores share: data folders with files in every place, archives of others, and what is where. */
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { openReaderDatabase, openWriterDatabase, type Value } from "../../../mod/engine/mod.ts";
 import { type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
 
@@ -124,6 +125,19 @@ export async function databaseBytes(notes: readonly string[]): Promise<Uint8Arra
   await using made = new TemporaryFolder();
   const path = join(made.path, "data.db");
   makeDatabase(path, notes)[Symbol.dispose]();
+  return await Deno.readFile(path);
+}
+
+/** An execution log that holds something. */
+export async function logBytes(): Promise<Uint8Array> {
+  await using made = new TemporaryFolder();
+  const path = join(made.path, "logs.db");
+  {
+    using log = new DatabaseSync(path);
+    log.exec("CREATE TABLE lines (text TEXT); CREATE INDEX by_text ON lines (text)");
+    const insert = log.prepare("INSERT INTO lines VALUES (?)");
+    for (let line = 0; line < 300; line++) insert.run(`line ${line} of the new log`);
+  }
   return await Deno.readFile(path);
 }
 
