@@ -555,6 +555,13 @@ export const opsLimits = {
   exportStallMs: 60_000,
   /** An export over HTTP that takes longer is ended. */
   exportMsMax: 6 * 3_600_000,
+  /**
+   * Bytes of the write-ahead log above which exports over HTTP are ended when it has grown since they began: a slow client
+   * keeps the log from being used again, and a busy server would fill the disk with it.
+   */
+  exportLogBytesMax: 1024 * MiB,
+  /** Time between two looks at it. */
+  exportLogCheckMs: 1_000,
   /** Characters of an export made at once; the server does its other work in between. */
   exportPieceChars: 64 * KiB,
   /** Columns of a CSV file; tables whose documents have more fields are exported as JSONL. */
@@ -578,6 +585,10 @@ export const opsLimits = {
    * larger buffers, which stay half empty, take milliseconds each with the chunked encoding.
    */
   receivedChunkBytes: 64 * KiB,
+  /** While so long is spent waiting for such a body, at least `receivedWindowBytesMin` bytes of it have to come. */
+  receivedWindowMs: 60_000,
+  /** About 17 KB/s: whoever sends more slowly keeps all others out. */
+  receivedWindowBytesMin: 1 * MiB,
   /** Characters of the name under which an uploaded archive is shown. */
   archiveSourceCharsMax: 255,
   /** Bytes that one frame of a backup archive holds, compressed on its own. */

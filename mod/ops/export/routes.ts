@@ -11,7 +11,12 @@ import { TableDownload } from "./table_download.ts";
 export interface ExportRoutesOptions {
   readonly databasePath: string;
   readonly log: Log;
-  readonly limits?: Readonly<Record<"exportsAtOnceMax" | "exportStallMs" | "exportMsMax", number>>;
+  readonly limits?: Readonly<
+    Record<
+      "exportsAtOnceMax" | "exportStallMs" | "exportMsMax" | "exportLogBytesMax" | "exportLogCheckMs",
+      number
+    >
+  >;
 }
 
 /**
@@ -41,6 +46,8 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
         format,
         stallMs: limits.exportStallMs,
         msMax: limits.exportMsMax,
+        logBytesMax: limits.exportLogBytesMax,
+        logCheckMs: limits.exportLogCheckMs,
         onEnd(error) {
           running--;
           if (error !== null) log("error", "An export broke off", { table, error });

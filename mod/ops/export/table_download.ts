@@ -1,7 +1,8 @@
 /**
  * One table on its way to a client: a stream that reads from a snapshot of its own as fast as the client takes it, and
- * lets the process do other work before each piece. The snapshot ends with the stream, when the client goes away, and when
- * it takes nothing for too long, because writers pay for an old snapshot with a log that grows.
+ * lets the process do other work before each piece. The snapshot ends with the stream, when the client goes away, when it
+ * takes nothing for too long, and when the write-ahead log has become too large: writers pay for an old snapshot with a log
+ * that grows.
  */
 import { type ExportSnapshot, openExport } from "../../engine/mod.ts";
 import { pause } from "../../kit/pause.ts";
@@ -16,6 +17,9 @@ export interface TableDownloadOptions {
   /** The client may take nothing for this long, and may take this long for all. */
   readonly stallMs: number;
   readonly msMax: number;
+  /** How large the write-ahead log may become meanwhile, and the time between two looks at it. */
+  readonly logBytesMax: number;
+  readonly logCheckMs: number;
   /** Called once when the snapshot has ended, with the reason when something went wrong. */
   readonly onEnd: (error: unknown) => void;
 }
@@ -27,14 +31,17 @@ export class TableDownload implements UnderlyingByteSource {
   readonly #pieces: Generator<ExportPiece, void, void>;
   readonly #encoder = new TextEncoder();
   readonly #lastMoment: number;
+  readonly #logBytesBefore: number;
   #first: IteratorResult<ExportPiece, void> | null = null;
   #stall: ReturnType<typeof setTimeout> | undefined;
+  #watch: ReturnType<typeof setInterval> | undefined;
   #open = true;
 
   /** Opens the snapshot. Throws an `ExportError` for an unknown table, without a call of `onEnd`. */
   constructor(options: TableDownloadOptions) {
     this.#options = options;
     this.#lastMoment = performance.now() + options.msMax;
+    this.#logBytesBefore = logBytes(options.databasePath);
     this.#snapshot = openExport(options.databasePath);
     try {
       namedTables(this.#snapshot, [options.table]);
@@ -59,8 +66,19 @@ export class TableDownload implements UnderlyingByteSource {
     }
   }
 
-  /** Arms the clock for a client that never begins to read. */
+  /** Arms the clock for a client that never begins to read, and the look at the log. */
   start(controller: ReadableByteStreamController): void {
+    // A log that was large before may be used again from its beginning: only when it grows it is the snapshot's doing.
+    const bytesMax = Math.max(this.#options.logBytesMax, this.#logBytesBefore);
+    this.#watch = setInterval(() => {
+      if (logBytes(this.#options.databasePath) <= bytesMax) return;
+      this.#break(
+        controller,
+        new Error(
+          "The write-ahead log grew too large while the client took the export; take it faster, or use the command",
+        ),
+      );
+    }, this.#options.logCheckMs);
     this.#awaitClient(controller);
   }
 
@@ -92,19 +110,34 @@ export class TableDownload implements UnderlyingByteSource {
   }
 
   #awaitClient(controller: ReadableByteStreamController): void {
-    this.#stall = setTimeout(() => {
-      const error = new Error("The client took nothing of the export for too long");
-      this.#end(error);
-      controller.error(error);
-    }, this.#options.stallMs);
+    this.#stall = setTimeout(
+      () => this.#break(controller, new Error("The client took nothing of the export for too long")),
+      this.#options.stallMs,
+    );
+  }
+
+  #break(controller: ReadableByteStreamController, error: Error): void {
+    this.#end(error);
+    controller.error(error);
   }
 
   #end(error: unknown): void {
     if (!this.#open) return;
     this.#open = false;
     clearTimeout(this.#stall);
+    clearInterval(this.#watch);
     this.#pieces.return();
     this.#snapshot[Symbol.dispose]();
     this.#options.onEnd(error);
+  }
+}
+
+/** Size of a database's write-ahead log. */
+function logBytes(databasePath: string): number {
+  try {
+    return Deno.statSync(`${databasePath}-wal`).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
   }
 }

@@ -69,7 +69,7 @@ function openSqlite(path: string): Disposable & { prepare: DatabaseSync["prepare
   return { prepare: (sql) => file.prepare(sql), [Symbol.dispose]: () => file.close() };
 }
 
-const FEW = { exportsAtOnceMax: 2, exportStallMs: 60_000, exportMsMax: 60_000 };
+const FEW = { ...opsLimits, exportsAtOnceMax: 2 };
 
 Deno.test("[EX10] a table is downloaded as JSONL or CSV, under its name and never cached", async () => {
   using served = serve(3);
@@ -181,6 +181,22 @@ Deno.test("[EX12] a client that takes nothing for too long loses its snapshot", 
   assert.deepEqual(served.logged, [
     "An export broke off Error: The client took nothing of the export for too long",
   ]);
+});
+
+Deno.test("[EX12] an export ends when the write-ahead log grows too large behind its snapshot", async () => {
+  using served = serve(2_000, { ...FEW, exportLogBytesMax: 0, exportLogCheckMs: 1 });
+  const slow = await served.get("items");
+  const reader = slow.body!.getReader();
+  assert.equal((await reader.read()).done, false);
+  for (let n = 0; n < 20; n++) {
+    served.database.commit((tx) => tx.insert("odd", { body: "x".repeat(500_000) }));
+  }
+  await served.told;
+  await assert.rejects(async () => {
+    while (!(await reader.read()).done);
+  }, /write-ahead log grew too large/);
+  assert.equal(hasReaders(served.database), false);
+  assert.match(served.logged.join(), /^An export broke off Error: The write-ahead log/);
 });
 
 Deno.test("[EX12] an export that takes too long in all loses its snapshot", async () => {
