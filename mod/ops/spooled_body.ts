@@ -4,6 +4,13 @@ import { ServiceError } from "../errors.ts";
 import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
 import { opsLimits } from "../limits.ts";
 
+const SLOWEST: SlowestBody = { ms: opsLimits.receivedWindowMs, bytes: opsLimits.receivedWindowBytesMin };
+
+export interface SlowestBody {
+  readonly ms: number;
+  readonly bytes: number;
+}
+
 export interface SpoolOptions {
   /** The file that is written. It must not be there. */
   readonly path: string;
@@ -11,6 +18,8 @@ export interface SpoolOptions {
   readonly bytesMax: number;
   /** A body that brings nothing for this long has broken off. */
   readonly stallMs: number;
+  /** Slowest body: while so long is spent waiting for it, so many bytes have to come. */
+  readonly slowest?: SlowestBody;
   /** Free bytes of the disk on which a file is. */
   readonly room?: (path: string) => Promise<number>;
 }
@@ -29,11 +38,11 @@ export interface SpooledBody extends AsyncDisposable {
 
 /**
  * Writes a body to a file (mode 0600). Throws `body_too_large` for more bytes than are allowed, `bad_request` when it breaks
- * off or stands still, and `disk_full` when the disk has no room for it and for the running server; the file is gone then.
+ * off or stands still, `upload_failed` when it comes too slowly, and `disk_full` when the disk has no room for it and for the running server; the file is gone then.
  */
 export async function spoolBody(
   request: Request,
-  { path, bytesMax, stallMs, room = roomOf }: SpoolOptions,
+  { path, bytesMax, stallMs, slowest = SLOWEST, room = roomOf }: SpoolOptions,
 ): Promise<SpooledBody> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new ServiceError("body_too_large");
@@ -45,7 +54,7 @@ export async function spoolBody(
     await checkRoom(announced);
     let size = 0;
     let checkedAt = 0;
-    for await (const chunk of chunksOf(request.body, stallMs)) {
+    for await (const chunk of chunksOf(request.body, { stallMs, slowest })) {
       size += chunk.length;
       if (size > bytesMax) throw new ServiceError("body_too_large");
       await writeAll(file, chunk);
@@ -64,7 +73,7 @@ export async function spoolBody(
 /** The chunks of a body, each the caller's until it asks for the next. Leaving the loop early cancels the body. */
 async function* chunksOf(
   body: ReadableStream<Uint8Array<ArrayBuffer>> | null,
-  stallMs: number,
+  { stallMs, slowest }: { readonly stallMs: number; readonly slowest: SlowestBody },
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
   if (body === null) return;
   const { read, cancel } = readerOf(body);
@@ -73,15 +82,26 @@ async function* chunksOf(
     stalled = true;
     cancel().catch(() => {});
   };
+  let windowMs = 0;
+  let windowBytes = 0;
   try {
     for (;;) {
       // Only what the other side takes counts, not the time of the disk.
       const timer = setTimeout(stall, stallMs);
+      const asked = performance.now();
       const chunk = await read().catch((error) => {
         throw new ServiceError("bad_request", "The request body broke off", { cause: error });
       }).finally(() => clearTimeout(timer));
       if (stalled) throw new ServiceError("bad_request", "The request body stood still for too long");
       if (chunk === null) return;
+      windowMs += performance.now() - asked;
+      windowBytes += chunk.length;
+      if (windowMs >= slowest.ms) {
+        if (windowBytes < slowest.bytes) {
+          throw new ServiceError("upload_failed", "The request body came too slowly");
+        }
+        windowMs = windowBytes = 0;
+      }
       yield chunk;
     }
   } finally {
