@@ -1,5 +1,7 @@
 /** The maintenance process: what it does, what it may not, and what is left when it ends. */
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { openExport } from "../../mod/engine/mod.ts";
 import type { Log } from "../../mod/kit/log.ts";
 import { opsLimits } from "../../mod/limits.ts";
@@ -97,26 +99,73 @@ Deno.test("[BK17] the process may use nothing outside of the data folder", async
   );
 });
 
+/** A data folder whose backup, with files, takes a while. */
+async function slowFolder(): Promise<DataFolder> {
+  const folder = await DataFolder.make();
+  using writer = folder.openWriter();
+  const blob = "ab".repeat(16);
+  const size = 64_000_000;
+  await folder.putBlob(blob, randomBytes(size));
+  commit(writer, (tx) => tx.insert("_storage", { blob, size }));
+  return folder;
+}
+
+/** Resolves when there is a file in one of the folders of a folder, at any depth. */
+async function fileIn(folder: string): Promise<void> {
+  const hasFile = async (path: string): Promise<boolean> => {
+    try {
+      for await (const { name, isFile } of Deno.readDir(path)) {
+        if (isFile || await hasFile(join(path, name))) return true;
+      }
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+    return false;
+  };
+  while (!await hasFile(folder)) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
 Deno.test({
   name: "[BK18] a job whose process is killed fails, leaves nothing half behind, and the next one is done",
   ignore: Deno.build.os !== "linux",
   fn: async () => {
-    await using folder = await filledFolder();
+    await using folder = await slowFolder();
     const names = await folder.names();
     await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
-    await maintenance.backup({ out: folder.at("first.tar.zst"), ...everything });
-    const [pid = 0] = await maintenanceProcesses();
-    // Stopped, so that the job is under way when it is killed.
-    Deno.kill(pid, "SIGSTOP");
-    const doomed = assert.rejects(
-      maintenance.backup({ out: folder.at("doomed.tar.zst"), ...everything }),
-      /ended before it was done. It was ended by SIGKILL/,
-    );
-    const next = maintenance.backup({ out: folder.at("next.tar.zst"), ...everything });
-    Deno.kill(pid, "SIGKILL");
-    await doomed;
+    const backup = (name: string) => maintenance.backup({ out: folder.at(name), ...everything });
+    const kill = async () => {
+      const [pid = 0] = await maintenanceProcesses();
+      Deno.kill(pid, "SIGKILL");
+    };
+    const isKilled = /ended before it was done. It was ended by SIGKILL/;
+
+    const doomedBackup = assert.rejects(backup("doomed.tar.zst"), isKilled);
+    const next = backup("next.tar.zst");
+    await fileIn(folder.at("backup-work"));
+    await kill();
+    await doomedBackup;
     await next;
-    assert.deepEqual(await folder.names(), [...names, "first.tar.zst", "next.tar.zst"].sort());
+    const after = [...names, "next.tar.zst"].sort();
+    assert.deepEqual(await folder.names(), after);
+
+    const archive = folder.at("next.tar.zst");
+    const doomedStage = maintenance.stage({ archive, source: "doomed" }).then(() => null, (error) => error);
+    await fileIn(folder.at("restore-staged"));
+    await kill();
+    const error = await doomedStage;
+    assert.ok(error instanceof RestoreError && isKilled.test(error.message), String(error));
+    assert.equal(error.fault, "server");
+    assert.deepEqual(await folder.names(), after);
+
+    const staged = await maintenance.stage({ archive, source: "next" });
+    const again = maintenance.stage({ archive, source: "again" }).then(() => null, (error) => error);
+    while ((await Array.fromAsync(Deno.readDir(folder.at("restore-staged")))).length < 3) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+    await kill();
+    assert.match(String(await again), isKilled);
+    assert.deepEqual(await stagedRestore(folder.path), staged);
+    assert.equal((await Array.fromAsync(Deno.readDir(folder.at("restore-staged")))).length, 2);
   },
 });
 

@@ -8,7 +8,12 @@ import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backup.ts";
 import { BackupError } from "../backup_error.ts";
-import { RestoreError, type RestoreFault, type StagedRestore } from "../restore/mod.ts";
+import {
+  removeAbandonedStaging,
+  RestoreError,
+  type RestoreFault,
+  type StagedRestore,
+} from "../restore/mod.ts";
 import { WorkFolder } from "../snapshot/work_folder.ts";
 import { MaintenanceProcess, ProcessEndedError } from "./maintenance_process.ts";
 import type { Answer, Job, Kind, Work } from "./messages.ts";
@@ -108,12 +113,14 @@ export class Maintenance implements AsyncDisposable {
     }, this.#idleMs);
   }
 
-  /** Removes what a backup left behind that was killed. */
+  /** Removes what a job left behind that was killed. */
   async #tidy(): Promise<void> {
-    try {
-      await WorkFolder.removeAbandoned(this.#dataDir);
-    } catch (error) {
-      this.#log("warn", "What an unfinished backup left behind could not be removed", { error });
+    for (const remove of [WorkFolder.removeAbandoned, removeAbandonedStaging]) {
+      try {
+        await remove(this.#dataDir);
+      } catch (error) {
+        this.#log("warn", "What an unfinished backup or restore left behind could not be removed", { error });
+      }
     }
   }
 }

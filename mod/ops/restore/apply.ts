@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { cancelRestore } from "./cancel.ts";
 import { readMarker, removeMarker, type RestoreMarker, restoreOf, type StagedRestore } from "./marker.ts";
-import { removeLeftovers, removeStagedFolderIfEmpty, stagedFolder, takeStaging } from "./places.ts";
+import { removeStagedFolderIfEmpty, stagedFolder } from "./places.ts";
 import { type BeforeStep, beginSwap, keepsSomething, swapIn } from "./swap.ts";
+import { removeAbandonedStaging } from "./tidy.ts";
 
 /** A restore that has been applied. */
 export interface AppliedRestore extends StagedRestore {
@@ -24,7 +25,7 @@ export async function applyStagedRestore(
 ): Promise<AppliedRestore | null> {
   const marker = await readMarker(dataDir);
   if (marker === null) {
-    await tidy(dataDir);
+    await removeAbandonedStaging(dataDir);
     return null;
   }
   if (marker.swap?.direction === "back") {
@@ -50,13 +51,5 @@ async function finish(dataDir: string, { folder }: RestoreMarker, beforeStep: Be
   beforeStep("remove staged");
   await removeIfThere(join(stagedFolder(dataDir), folder));
   beforeStep("remove folder");
-  await removeStagedFolderIfEmpty(dataDir);
-}
-
-/** Removes what a crash left of a restore that was never staged, unless one is being staged right now. */
-async function tidy(dataDir: string): Promise<void> {
-  using staging = await takeStaging(dataDir);
-  if (staging === null) return;
-  await removeLeftovers(dataDir, { keep: null });
   await removeStagedFolderIfEmpty(dataDir);
 }

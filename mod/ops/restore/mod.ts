@@ -4,3 +4,4 @@ export { cancelRestore } from "./cancel.ts";
 export type { StagedRestore } from "./marker.ts";
 export { RestoreError, type RestoreFault } from "./restore_error.ts";
 export { stagedRestore, type StageOptions, stageRestore } from "./stage.ts";
+export { removeAbandonedStaging } from "./tidy.ts";
