@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { AccountService } from "../auth/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { archiveNames } from "../ops/archive/mod.ts";
+import { BackupCounts } from "../ops/backups/backup_counts.ts";
 import { BackupFolder } from "../ops/backups/backup_folder.ts";
 import { Backups, type MakeBackup } from "../ops/backups/backups.ts";
 import { exportRoutes } from "../ops/export/mod.ts";
@@ -30,18 +31,10 @@ export interface Admin extends AsyncDisposable {
   readonly routes: Hono;
   /** Makes a backup in the data folder, outside of this process. */
   readonly makeBackup: MakeBackup;
-  /** What is known of backups now. */
-  backupFigures(): Promise<BackupFigures>;
-}
-
-export interface BackupFigures {
-  /** Since the start. */
-  readonly made: number;
-  readonly failed: number;
-  /** When the newest one was made, milliseconds since the epoch; `null` when none is known. */
-  readonly lastAt: number | null;
-  /** How long the last one since the start took; `null` without. */
-  readonly lastMs: number | null;
+  /** Backups that were made or failed. */
+  readonly backupCounts: BackupCounts;
+  /** Looks for backups of earlier lives of the server, once, and gives what is known of backups. */
+  knownBackups(): Promise<BackupCounts>;
 }
 
 export async function startAdmin(
@@ -52,7 +45,8 @@ export async function startAdmin(
   const incomingDir = join(dataDir, INCOMING_DIR);
   await emptyFolder(incomingDir);
   const maintenance = new Maintenance({ dataDir, log });
-  let earlier: Promise<{ readonly createdAt: string } | undefined> | undefined;
+  const counts = new BackupCounts();
+  let looked: Promise<void> | null = null;
   const makeBackup: MakeBackup = (options) => maintenance.backup(options);
   const routes = adminRoutes({
     async verify(token) {
@@ -60,7 +54,7 @@ export async function startAdmin(
       return verification.ok ? verification.identity : null;
     },
     impersonate: (call) => sessions.impersonate(call),
-    backups: new Backups({ folder, make: makeBackup, log }),
+    backups: new Backups({ folder, make: (options) => counts.count(() => makeBackup(options)), log }),
     restores: {
       stage: (options) => maintenance.stage(options),
       staged: () => stagedRestore(dataDir),
@@ -77,18 +71,27 @@ export async function startAdmin(
   return {
     routes: new Hono().route("/", routes),
     makeBackup,
-    async backupFigures() {
-      const { made, failed, last } = maintenance.backups;
-      // Looked for once: from then on the last one is known, also when its file is deleted.
-      earlier ??= folder.list().then((backups) => backups.find((backup) => !("error" in backup)))
-        .catch((error) => {
-          log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", { error });
-          return undefined;
-        });
-      const newest = last ?? await earlier;
-      const lastAt = newest === undefined ? null : Date.parse(newest.createdAt);
-      return { made, failed, lastAt, lastMs: last?.ms ?? null };
+    backupCounts: counts,
+    async knownBackups() {
+      await (looked ??= noteEarlier({ folder, counts, log }));
+      return counts;
     },
     [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
   };
+}
+
+async function noteEarlier(
+  { folder, counts, log }: {
+    readonly folder: BackupFolder;
+    readonly counts: BackupCounts;
+    readonly log: Log;
+  },
+): Promise<void> {
+  try {
+    for (const backup of await folder.list()) {
+      if (!("error" in backup)) counts.found(Date.parse(backup.createdAt));
+    }
+  } catch (error) {
+    log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", { error });
+  }
 }

@@ -127,7 +127,13 @@ async function connect(
     act: (call) => callable.act(call),
   };
   const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
-  const backups = await startBackups({ config, place: backupPlace, make: admin.makeBackup, log });
+  const backups = await startBackups({
+    config,
+    place: backupPlace,
+    make: admin.makeBackup,
+    counts: admin.backupCounts,
+    log,
+  });
   const actions = new Map([
     ...accounts.actions,
     ...cleaningActions({ port: schedulerPort }),

@@ -4,6 +4,7 @@ import type { MainAction } from "../functions/main_actions.ts";
 import { removeIfThere } from "../kit/durable_files.ts";
 import type { Log } from "../kit/log.ts";
 import { BackupError } from "../ops/backup_error.ts";
+import type { BackupCounts } from "../ops/backups/backup_counts.ts";
 import type { MakeBackup } from "../ops/backups/backups.ts";
 import { BACKUP_PATH, backupActions } from "../ops/scheduled/backup_action.ts";
 import type { BackupTarget } from "../ops/scheduled/backup_target.ts";
@@ -52,10 +53,11 @@ export async function openBackupPlace(
 
 /** The schedule of backups; `null` without one. */
 export async function startBackups(
-  { config: { dataDir, backups: config, storage }, place, make, log }: {
+  { config: { dataDir, backups: config, storage }, place, make, counts, log }: {
     readonly config: Pick<ServeConfig, "dataDir" | "backups" | "storage">;
     readonly place: BackupPlace | null;
     readonly make: MakeBackup;
+    readonly counts: BackupCounts;
     readonly log: Log;
   },
 ): Promise<StartedBackups | null> {
@@ -76,6 +78,7 @@ export async function startBackups(
     // Files in a bucket do not go when the disk of the data folder does.
     withFiles: storage.s3 === null,
     clock: systemClock,
+    counts,
     log,
   });
   return {

@@ -25,7 +25,7 @@ export interface MeteredParts {
   readonly host: IsolateHost;
   readonly hub: Hub;
   readonly traffic: StorageService["traffic"];
-  readonly admin: Pick<Admin, "backupFigures">;
+  readonly admin: Pick<Admin, "knownBackups">;
 }
 
 /** From now on the metrics can be read. */
@@ -49,7 +49,10 @@ export function wireMetrics(metrics: Metrics, { dataDir, host, hub, traffic, adm
     transitions: () => hub.transitionCount,
     isolates: () => host.isolates.roles,
     files: () => traffic,
-    backups: () => admin.backupFigures(),
+    async backups() {
+      const { made, failed, last } = await admin.knownBackups();
+      return { made, failed, lastAt: last?.at ?? null, lastMs: last?.ms ?? null };
+    },
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

@@ -246,7 +246,7 @@ function defineFiles(to: Exposition, { figures }: CountedFigures): void {
 function defineBackups(to: Exposition, { figures }: CountedFigures): void {
   to.counter({
     name: "syncline_backups_total",
-    help: "Backups that the running server made, by how they ended",
+    help: "Backups that the running server made, by how they ended; a scheduled one when it is in its place",
     labels: ["outcome"],
     read: async () => {
       const { made, failed } = await figures.backups();

@@ -14,6 +14,7 @@ import { ServiceError } from "../../errors.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
+import type { BackupCounts } from "../backups/backup_counts.ts";
 import type { MakeBackup } from "../backups/backups.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import { newestScheduled, scheduledName, superfluous } from "./names.ts";
@@ -38,6 +39,8 @@ export interface ScheduledBackupsOptions {
   /** Whether uploaded files lie in the data folder, and so go with it. */
   readonly withFiles: boolean;
   readonly clock: BackupClock;
+  /** Told of each backup, which counts once it is in the target; nobody has to be. */
+  readonly counts?: BackupCounts;
   readonly log: Log;
 }
 
@@ -87,12 +90,12 @@ export class ScheduledBackups implements AsyncDisposable {
   }
 
   async #run(): Promise<BackupEnd> {
-    const { clock, log, target } = this.#options;
+    const { clock, counts, log, target } = this.#options;
     if (this.#closed) return { kind: "stopped" };
     if (this.#isFresh()) return { kind: "made" };
     this.#cancelWait();
     try {
-      const name = await this.#make();
+      const name = await (counts === undefined ? this.#make() : counts.count(() => this.#make()));
       this.#madeAt = clock.now();
       this.#failures = 0;
       await this.#removeOld(name);
@@ -165,10 +168,11 @@ export class ScheduledBackups implements AsyncDisposable {
   }
 
   async #lookNow(): Promise<void> {
-    const { target, clock, everyMs, log } = this.#options;
+    const { target, clock, everyMs, counts, log } = this.#options;
     if (!this.#isUntried) return;
     try {
       const newest = newestScheduled(await target.list());
+      if (newest !== null) counts?.found(newest);
       const dueAt = newest === null ? -Infinity : newest + everyMs;
       if (!this.#isUntried) return;
       if (dueAt <= clock.now()) await this.run();
