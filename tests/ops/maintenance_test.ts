@@ -7,6 +7,8 @@ import type { Log } from "../../mod/kit/log.ts";
 import { opsLimits } from "../../mod/limits.ts";
 import { readManifest } from "../../mod/ops/archive/mod.ts";
 import { BackupError } from "../../mod/ops/backup_error.ts";
+import { MaintenanceProcess } from "../../mod/ops/maintenance/maintenance_process.ts";
+import type { Job } from "../../mod/ops/maintenance/messages.ts";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
 import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/restore/mod.ts";
 import { commit, DataFolder } from "./support/data_folders.ts";
@@ -167,6 +169,30 @@ Deno.test({
     assert.deepEqual(await stagedRestore(folder.path), staged);
     assert.equal((await Array.fromAsync(Deno.readDir(folder.at("restore-staged")))).length, 2);
   },
+});
+
+Deno.test("[BK18] without its owner the process gives the job up and tidies up before it ends", async () => {
+  await using folder = await slowFolder();
+  const archive = folder.at("a.tar.zst");
+  {
+    await using maintenance = new Maintenance({ dataDir: folder.path, log: quiet });
+    await maintenance.backup({ out: archive, ...everything });
+  }
+  const names = await folder.names();
+  const dataDir = folder.path;
+  const jobs: readonly [Job, string][] = [
+    [{ kind: "backup", options: { dataDir, out: folder.at("b.tar.zst"), ...everything } }, "backup-work"],
+    [{ kind: "stage", options: { dataDir, archive, source: "a" } }, "restore-staged"],
+  ];
+  for (const [job, workFolder] of jobs) {
+    const process = await MaintenanceProcess.start(dataDir);
+    const answer = process.run(job);
+    await fileIn(folder.at(workFolder));
+    await process.close();
+    const said = await answer.catch(() => null);
+    assert.ok(said?.ok !== true, "it was done before its owner ended");
+    assert.deepEqual(await folder.names(), names);
+  }
 });
 
 Deno.test({

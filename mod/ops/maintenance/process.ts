@@ -18,6 +18,9 @@ function faultOf(error: unknown): RestoreFault | null {
   return TOLD.some((kind) => error instanceof kind) ? "server" : null;
 }
 
+/** Aborted when there is nobody any more who wants the answer. */
+const stopping = new AbortController();
+
 async function answer(job: Job): Promise<Answer> {
   try {
     return { ok: true, result: await work(job) };
@@ -30,21 +33,24 @@ async function answer(job: Job): Promise<Answer> {
 async function work(job: Job): Promise<Work[Job["kind"]]["result"]> {
   switch (job.kind) {
     case "backup":
-      return await createBackup(job.options);
+      return await createBackup(job.options, stopping);
     case "stage":
       // Never the secret key: only an offline restore brings that back.
-      return await stageRestore({ ...job.options, withSecret: false });
+      return await stageRestore({ ...job.options, withSecret: false }, stopping);
     default:
       return job satisfies never;
   }
 }
 
-/** Answers until standard input ends, also while a job is under way. */
+/** Answers until standard input ends. A job that is under way then is given up, and what it made so far is removed. */
 async function serveJobs(): Promise<void> {
+  let underWay: Promise<void> | undefined;
   for await (const job of readMessages<Job>(Deno.stdin.readable)) {
     // One at a time: main sends the next when it has the answer.
-    answer(job).then((said) => writeAll(Deno.stdout, encodeLine(said))).catch(() => Deno.exit(1));
+    underWay = answer(job).then((said) => writeAll(Deno.stdout, encodeLine(said))).catch(() => Deno.exit(1));
   }
+  stopping.abort(new Error("The server that wanted this has ended"));
+  await underWay;
 }
 
 await serveJobs();

@@ -31,9 +31,12 @@ export interface StageOptions {
 /**
  * Checks an archive completely and stages it for the next start, in the place of one that was staged before. May run
  * beside a server. Throws a `RestoreError` with the reason and whose trouble it is when that is known; what was staged before
- * stays staged then.
+ * stays staged then. Once `signal` is aborted nothing is staged any more: what it was aborted with is thrown.
  */
-export async function stageRestore(options: StageOptions): Promise<StagedRestore> {
+export async function stageRestore(
+  options: StageOptions,
+  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+): Promise<StagedRestore> {
   const { dataDir, archive, source, withSecret } = options;
   const bytes = await openArchive(archive);
   let staging: Disposable | null = null;
@@ -49,7 +52,9 @@ export async function stageRestore(options: StageOptions): Promise<StagedRestore
       );
     }
     await removeLeftovers(dataDir, { keep: before?.folder ?? null });
-    const marker = await unpack(bytes, { dataDir, source, withSecret });
+    const marker = await unpack(bytes.pipeThrough(new TransformStream(), { signal }), {
+      ...{ dataDir, source, withSecret, signal },
+    });
     await removeLeftovers(dataDir, { keep: marker.folder });
     return restoreOf(marker);
   } catch (error) {
@@ -100,9 +105,9 @@ function explained(error: unknown): unknown {
 /** Leaves a complete, checked folder with a marker that names it, or nothing. */
 async function unpack(
   archive: ReadableStream<Uint8Array>,
-  options: Pick<StageOptions, "dataDir" | "source" | "withSecret">,
+  options: Pick<StageOptions, "dataDir" | "source" | "withSecret"> & { readonly signal: AbortSignal },
 ): Promise<RestoreMarker> {
-  const { dataDir, source, withSecret } = options;
+  const { dataDir, source, withSecret, signal } = options;
   const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
   const path = join(stagedFolder(dataDir), folder);
   try {
@@ -117,6 +122,7 @@ async function unpack(
     const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
     await checkSwappable(dataDir, { folder, parts });
     await tidy(path, parts);
+    signal.throwIfAborted();
     const marker: RestoreMarker = {
       format: 1,
       createdAt: manifest.createdAt,
