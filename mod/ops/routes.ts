@@ -4,7 +4,7 @@ import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
-import { type RestorePort, restoreRoutes, stagedFor } from "./admin/restore_routes.ts";
+import { type RestorePort, restoreRoutes, stagedOrFault } from "./admin/restore_routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
 
@@ -33,7 +33,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   // Before all others, unknown paths included: strangers do not learn what there is.
   app.use("*", adminGuard(verify));
   app.route("/", impersonationRoutes({ impersonate, log }));
-  const state = async () => ({ restore: await stagedFor(restores), replication });
+  const state = async () => ({ restore: await stagedOrFault(restores), replication });
   app.route("/", backupRoutes({ backups, state, log }));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);

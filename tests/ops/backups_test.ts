@@ -131,6 +131,37 @@ Deno.test("[AD5] the list has the facts of every backup, newest first, and what 
   );
 });
 
+Deno.test("[AD5] a file that may not be read is told in the list, which has the others, and is read when it may be", async () => {
+  await using app = await startAdminApp();
+  const path = (name: string) => join(app.backupsDir, name);
+  await writeTestArchive(path("good.tar.zst"), { createdAt: "2030-01-02T00:00:00.000Z" });
+  await writeTestArchive(path("closed.tar.zst"), { ts: 5 });
+  await Deno.utime(path("closed.tar.zst"), 0, new Date("2030-01-01T00:00:00Z"));
+  const list = async () => (await (await app.request("/backups")).json()).backups;
+  {
+    using _closed = closed(path("closed.tar.zst"));
+    const [good, bad] = await list();
+    assert.equal(good.name, "good.tar.zst");
+    assert.deepEqual([bad.name, bad.createdAt, bad.ts], [
+      "closed.tar.zst",
+      "2030-01-01T00:00:00.000Z",
+      undefined,
+    ]);
+    assert.match(bad.error, /Permission denied/);
+  }
+  assert.deepEqual((await list()).map(({ ts }: { ts: number }) => ts), [7, 5]);
+});
+
+/** Until it is disposed of, a file seems to be another user's, also to a process that may read everything. */
+function closed(path: string): Disposable {
+  const { open } = Deno;
+  Deno.open = (at, options) =>
+    at === path
+      ? Promise.reject(new Deno.errors.PermissionDenied("Permission denied (os error 13)"))
+      : open(at, options);
+  return { [Symbol.dispose]: () => void (Deno.open = open) };
+}
+
 Deno.test("[AD5] what a killed server left unfinished is gone with the next start, by the names that backups are made under", async () => {
   const folder = await Deno.makeTempDir();
   try {

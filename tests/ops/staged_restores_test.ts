@@ -177,6 +177,12 @@ Deno.test("[AD11] a marker that nobody understands is told to the administrator"
     const { status, code, message } = await errorOf(await app.request("/restore", { method }));
     assert.deepEqual([status, code, message], [500, "restore_failed", "Cannot understand the marker"]);
   }
+  const list = await app.request("/backups");
+  assert.deepEqual([list.status, await list.json()], [200, {
+    backups: [],
+    restore: { error: "Cannot understand the marker" },
+    replication: { enabled: false },
+  }]);
 });
 
 /** A request whose body is this stream. */

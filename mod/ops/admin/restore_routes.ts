@@ -81,7 +81,7 @@ export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRou
       receiving = false;
     }
   });
-  app.get("/restore", async (c) => c.json({ restore: await stagedFor(restores) }));
+  app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
   app.delete("/restore", async (c) => {
     // Whoever asks meanwhile gets the same answer.
     cancelling ??= restores.cancel().finally(() => cancelling = null);
@@ -94,11 +94,18 @@ export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRou
   return app;
 }
 
-/** The staged restore for an administrator, who is also told why it cannot be read. */
-export async function stagedFor(restores: Pick<RestorePort, "staged">): Promise<StagedRestore | null> {
-  return await restores.staged().catch(explain);
+/** The staged restore, or why it cannot be read, where that is one fact beside others. */
+export async function stagedOrFault(
+  restores: Pick<RestorePort, "staged">,
+): Promise<StagedRestore | { readonly error: string } | null> {
+  try {
+    return await restores.staged();
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
 }
 
+/** An administrator is told why what is staged cannot be read. */
 function explain(error: unknown): never {
   if (!(error instanceof RestoreError)) throw error;
   throw new ServiceError("restore_failed", error.message, { cause: error });

@@ -28,8 +28,8 @@ export interface DamagedBackup {
 
 /** A file whose beginning was read. */
 interface KnownFile {
-  /** Another one when the file has changed. */
-  readonly version: string;
+  /** Another one when the file has changed; `null` when it has to be read again in any case. */
+  readonly version: string | null;
   readonly backup: StoredBackup | DamagedBackup;
 }
 
@@ -109,16 +109,21 @@ export class BackupFolder {
     const version = `${info.mtime?.getTime()} ${info.size}`;
     const known = this.#known.get(name);
     if (known?.version === version) return known;
-    const file = await openIfThere(path);
-    if (file === null) return null;
     const common = { name, size: info.size };
     try {
+      const file = await openIfThere(path);
+      if (file === null) return null;
       const { createdAt, ts, parts } = await readManifest(file.readable);
       return { version, backup: { ...common, createdAt, ts, parts } };
     } catch (error) {
-      if (!(error instanceof ArchiveError)) throw error;
+      // One bad file is told in its place: the others are there all the same.
       const createdAt = (info.mtime ?? new Date(0)).toISOString();
-      return { version, backup: { ...common, createdAt, error: error.message } };
+      const reason = error instanceof Error ? error.message : String(error);
+      return {
+        // What a disk or the rights to a file say now need not be so later, when the file is as it was.
+        version: error instanceof ArchiveError ? version : null,
+        backup: { ...common, createdAt, error: reason },
+      };
     }
   }
 }
