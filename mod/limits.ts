@@ -336,6 +336,14 @@ export const stopLimits = {
   sameSignalMs: 500,
 } as const;
 
+/** Limits of taking a data folder. */
+export const dataLockLimits = {
+  /** For so long a server that starts waits for a data folder: commands that run beside servers hold it for an instant. */
+  serveWaitMs: 1_000,
+  /** Time between two attempts. */
+  retryMs: 25,
+} as const;
+
 /** Limits of HTTP requests outside storage. */
 export const httpLimits = {
   /** Body of a function call. */
@@ -601,6 +609,10 @@ export const opsLimits = {
   archiveManifestBytesMax: 64 * KiB,
   /** Bytes of a backup archive that belong to no file, above what the format needs: padding at its end. */
   archiveSlackBytes: 16 * MiB,
+  /** Time between two tries to take what another process holds, as the right to make a backup or to stage a restore. */
+  heldLookMs: 100,
+  /** Who cancels a restore while another is being staged waits for so long. */
+  stagingWaitMs: 10_000,
   /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
   snapshotAttemptsMax: 3,
   /** Bytes of a backup written between two looks at the room on the disk; less than `diskReserveBytes`. */

@@ -40,6 +40,14 @@ export interface BackupSummary {
   missingFiles: number;
 }
 
+/** What a backup has to do with whoever makes it. */
+export interface BackupControl {
+  /** Ends it. */
+  readonly signal?: AbortSignal;
+  /** Called when another backup of the data folder has to be waited for. */
+  readonly onWait?: () => void;
+}
+
 /** What an archive is made of. */
 interface Snapshot {
   readonly createdAt: Date;
@@ -57,14 +65,14 @@ interface Snapshot {
  */
 export async function createBackup(
   options: BackupOptions,
-  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+  { signal = new AbortController().signal, onWait }: BackupControl = {},
 ): Promise<BackupSummary> {
   const { dataDir } = options;
   const out = resolve(options.out);
   await checkSource(options);
   try {
     await using file = await NewFile.create(out);
-    await using work = await WorkFolder.take(dataDir);
+    await using work = await WorkFolder.take(dataDir, { signal, ...(onWait && { onWait }) });
     if (!await hasRoom(dataDir, await databaseBytes(dataDir))) throw new NoRoomError(options);
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const { createdAt, ts, database, missingFiles } = await takeSnapshot({ dataDir, work, files });

@@ -31,7 +31,12 @@ async function run(options: BackupCommandOptions): Promise<number> {
   try {
     await finishRestore(dataDir);
     const { signal } = stopping;
-    const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, { signal });
+    const onWait = () =>
+      log("info", `Another backup of "${dataDir}" is being made: this one begins when that is done`);
+    const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
+      signal,
+      onWait,
+    });
     await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));
     return exitCodes.ok;
   } catch (error) {
@@ -44,7 +49,9 @@ async function run(options: BackupCommandOptions): Promise<number> {
 
 /** A restore that was interrupted leaves the folder in two halves: whoever takes its lock finishes it. */
 async function finishRestore(dataDir: string): Promise<void> {
-  if (await statIfThere(dataDir) !== null) (await DataLock.acquireIfFree(dataDir))?.[Symbol.dispose]();
+  if (await statIfThere(dataDir) !== null) {
+    (await DataLock.acquireIfFree(dataDir, { by: "backup" }))?.[Symbol.dispose]();
+  }
 }
 
 const NAMES: Readonly<Record<ArchiveManifest["parts"][number], string>> = {

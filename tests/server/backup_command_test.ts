@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { projectDir } from "../bench/support/child.ts";
 import { extractArchive, readManifest } from "../../mod/ops/archive/mod.ts";
+import { WorkFolder } from "../../mod/ops/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
 
 const SUFFIX = ".syncline-partial";
@@ -101,6 +102,19 @@ Deno.test("[BK19] a server's process may write meanwhile: the backup is of one s
   assert.equal(code, 0, err);
   const { ts } = await readManifest((await Deno.open(folder.at("a.tar.zst"))).readable);
   assert.ok(ts > 1 && out.includes(`as of ts ${ts}, `));
+});
+
+Deno.test("[BK14] it says that it waits for another backup, and can be ended meanwhile", async () => {
+  await using folder = await filledFolder({ bytes: 0 });
+  await using _other = await WorkFolder.take(folder.at("data"));
+  const child = start(folder, ["--out", "a.tar.zst"]);
+  const lines = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
+  assert.match((await lines.read()).value ?? "", /Another backup of "\.\/data" is being made/);
+  child.kill("SIGINT");
+  assert.match((await lines.read()).value ?? "", /Stopped by SIGINT: there is no backup/);
+  assert.equal((await child.status).code, 1);
+  await child.stdout.cancel();
+  assert.deepEqual(await folder.names(), ["data"]);
 });
 
 for (const signal of ["SIGKILL", "SIGTERM"] as const) {

@@ -4,7 +4,9 @@
  * next one begins, or a server starts.
  */
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import { opsLimits } from "../../limits.ts";
 
 const LOCK = "backup.lock";
 
@@ -26,11 +28,21 @@ export class WorkFolder implements AsyncDisposable {
     this.#lock = lock;
   }
 
-  /** Waits for a backup under way. */
-  static async take(dataDir: string): Promise<WorkFolder> {
+  /** Waits for a backup under way, of which it tells by `onWait`. Throws what `signal` is aborted with meanwhile. */
+  static async take(
+    dataDir: string,
+    { signal = new AbortController().signal, onWait = () => {} }: {
+      readonly signal?: AbortSignal;
+      readonly onWait?: () => void;
+    } = {},
+  ): Promise<WorkFolder> {
     const lock = await openLock(dataDir);
     try {
-      await lock.lock(true);
+      for (let looks = 0; !await lock.tryLock(true); looks++) {
+        if (looks === 0) onWait();
+        await wait(opsLimits.heldLookMs, undefined, { signal }).catch(() => {});
+        signal.throwIfAborted();
+      }
       const folder = new WorkFolder(dataDir, lock);
       await folder.#clear();
       await Deno.mkdir(folder.databases, { mode: 0o700 });
