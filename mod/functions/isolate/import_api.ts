@@ -3,13 +3,20 @@
  * the `ctx` of their mutations as `importer`; functions of the app have none.
  */
 import type { z } from "zod";
-import type { Savepoint } from "../../engine/transaction.ts";
+import type { Savepoint, ScanOptions } from "../../engine/transaction.ts";
 import { tableSchema } from "../api/schema.ts";
 import type { Frame } from "./call.ts";
 import type { Tables } from "./tables.ts";
 
 /** A document as it was written elsewhere: the fields of the table, and `_id` and `_creationTime` if it brings them. */
 export type ForeignDocument = Readonly<Record<string, unknown>>;
+
+/** What one of several calls deleted. */
+export interface DeletedSome {
+  readonly deleted: number;
+  /** What the next call takes as its `until`; `null` when nothing is left. */
+  readonly rest: string | null;
+}
 
 /** Stores documents of tables of the app inside the mutation's transaction, checked like any other. */
 export class ImportApi {
@@ -51,20 +58,32 @@ export class ImportApi {
     return this.#frame.writes.savepoint();
   }
 
-  /** Deletes up to `rowsMax` documents of a table, fewer when they are long. Gives how many; 0 when the table is empty. */
+  /**
+   * Deletes up to `rowsMax` documents of a table, the oldest first, fewer when they are long. Without `until` all that are
+   * there now are meant; with the `rest` of the last call those that it left, and not what came since.
+   */
   deleteSome(
     table: string,
-    { rowsMax, charsMax }: { readonly rowsMax: number; readonly charsMax: number },
-  ): number {
+    { rowsMax, charsMax, until }: {
+      readonly rowsMax: number;
+      readonly charsMax: number;
+      readonly until: string | null;
+    },
+  ): DeletedSome {
     this.#tables.checkWritable(this.#frame, table);
     const { writes } = this.#frame;
+    const scan = (options: ScanOptions) => writes.scan(table, "by_creation_time", { eq: [] }, options);
+    const last = until ?? scan({ order: "desc", expected: 1 }).next().value?.key ?? null;
+    if (last === null) return { deleted: 0, rest: null };
     const ids: string[] = [];
-    for (const { doc } of writes.scan(table, "by_id", { eq: [] }, { order: "asc", expected: rowsMax })) {
+    let full = false;
+    for (const { doc } of scan({ order: "asc", until: last, expected: rowsMax })) {
       ids.push(doc._id);
-      if (ids.length >= rowsMax || writes.usage.charsRead >= charsMax) break;
+      full = ids.length >= rowsMax || writes.usage.charsRead >= charsMax;
+      if (full) break;
     }
     for (const id of ids) writes.delete(id);
-    return ids.length;
+    return { deleted: ids.length, rest: full ? last : null };
   }
 
   #creationTimeOf(id: unknown): number | undefined {

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { EngineError } from "../../engine/errors.ts";
 import { UserError } from "../../errors.ts";
-import type { ImportApi } from "../../functions/isolate/import_api.ts";
+import type { DeletedSome, ImportApi } from "../../functions/isolate/import_api.ts";
 import { internalMutation } from "../../functions/server_api.ts";
 import { opsLimits } from "../../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
@@ -85,15 +85,19 @@ export const write = internalMutation({
   },
 });
 
-/** Deletes some documents of a table. Gives how many; none when it is empty. Throws `unknown_table`. */
+/**
+ * Deletes some documents of a table, of those that were there when the first call was made: it has `until: null`, each
+ * further one the `rest` of the one before. Throws `unknown_table`.
+ */
 export const empty = internalMutation({
-  args: { table: z.string() },
-  handler: (ctx, { table }): number => {
+  args: { table: z.string(), until: z.string().nullable() },
+  handler: (ctx, { table, until }): DeletedSome => {
     const importer = importerOf(ctx);
     tableSchema(importer, table);
     return importer.deleteSome(table, {
       rowsMax: opsLimits.importDeletedRowsMax,
       charsMax: opsLimits.importDeletedCharsMax,
+      until,
     });
   },
 });

@@ -5,6 +5,7 @@
 import { UserError } from "../../errors.ts";
 import type { MutationAnswer, MutationCall } from "../../functions/host_port.ts";
 import { anonymous } from "../../functions/identity.ts";
+import type { DeletedSome } from "../../functions/isolate/import_api.ts";
 import { SystemCallError } from "../../functions/system_calls.ts";
 import { opsLimits } from "../../limits.ts";
 import { createApi } from "../../protocol/api_reference.ts";
@@ -40,7 +41,7 @@ export interface ImportSummary {
   readonly ts: number;
 }
 
-/** Told of after each batch. */
+/** Told of after each batch. What a listener throws stops the import there. */
 export interface ImportProgress {
   readonly source: ImportSource;
   readonly step: "checked" | "deleted" | "written";
@@ -109,12 +110,13 @@ export class Importer {
     let lines: readonly number[] = [];
     try {
       if (mode === "replace") {
-        for (;;) {
-          const emptied = await this.#call(system.empty, { table });
-          if (emptied.result === 0) break;
-          done.deleted += emptied.result;
-          onProgress?.({ source, step: "deleted", rows: done.deleted });
-        }
+        let until: string | null = null;
+        do {
+          const { deleted, rest }: DeletedSome = (await this.#call(system.empty, { table, until })).result;
+          done.deleted += deleted;
+          until = rest;
+          if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });
+        } while (until !== null);
       }
       for await (const next of rowBatches(source.open(), source.format)) {
         lines = next.lines;

@@ -2,5 +2,5 @@
 
 export const importModes = ["insert", "upsert", "replace"] as const;
 
-/** `insert` refuses rows with their ids, `upsert` replaces those, and `replace` empties the table first. */
+/** `insert` refuses rows with their ids, `upsert` replaces those, and `replace` first deletes them all. */
 export type ImportMode = (typeof importModes)[number];

@@ -77,6 +77,27 @@ Deno.test("[IM3] insert refuses documents that are there, upsert replaces them, 
   assert.deepEqual(await world.rows("notes"), []);
 });
 
+Deno.test("[IM3] replace deletes what was there when it began, not what clients insert meanwhile", async () => {
+  await using world = new ImportWorld(tables());
+  const documents = opsLimits.importDeletedRowsMax + 100;
+  await world.import(source("notes", jsonl(Array.from({ length: documents }, () => ({ text: "old" })))));
+  const inserted: Promise<string>[] = [];
+  const file = source("notes", jsonl([{ text: "new" }]));
+  const { deleted } = await world.import(file, "replace", ({ step }) => {
+    if (step !== "deleted" || inserted.length >= 5) return;
+    world.clock.now++;
+    inserted.push(world.insert("notes", { text: "meanwhile" }));
+  });
+  await Promise.all(inserted);
+  assert.equal(inserted.length, 2);
+  assert.equal(deleted, documents);
+  assert.deepEqual((await world.fields("notes")).map(({ text }) => text).sort(), [
+    "meanwhile",
+    "meanwhile",
+    "new",
+  ]);
+});
+
 Deno.test("[IM4] bad rows are told with file, line and field, and nothing is written", async () => {
   await using world = new ImportWorld(tables());
   const user = await world.insert("users", { name: "Ann" });

@@ -136,6 +136,24 @@ Deno.test("[IM13] nothing is written for a client that left while its rows were 
   assert.deepEqual(await world.rows("notes"), []);
 });
 
+Deno.test("[IM13] a table is not emptied on, nor written, for a client that left; the log says how far it came", async () => {
+  const gone = new AbortController();
+  const world: RoutesWorld = new RoutesWorld((call) => {
+    if (call.udfPath === "_system/import:empty") gone.abort();
+    return world.host.mutate(call);
+  });
+  await using _ = world;
+  await world.post("notes", row.repeat(600));
+  const answer = await world.post("notes?mode=replace", row, gone.signal);
+  assert.equal(answer.body.errorData?.code, "import_stopped");
+  assert.match(
+    answer.body.errorMessage ?? "",
+    /The client went away\n.* 512 documents deleted before, 0 rows written/,
+  );
+  assert.equal((await world.rows("notes")).length, 88);
+  assert.equal(world.logged.at(-1), "An import stopped halfway");
+});
+
 Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could not begin says that", async () => {
   let calls = 0;
   let failsAt = 0;
