@@ -7,6 +7,8 @@ import { join } from "node:path";
 import type { ExportSnapshot } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { pause } from "../../kit/pause.ts";
+import { opsLimits } from "../../limits.ts";
+import { hasRoom as hasRoomFor } from "../disk_room.ts";
 import { ExportError } from "./export_error.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../table_formats.ts";
@@ -19,6 +21,8 @@ export interface ExportFilesOptions {
   readonly format: TableFormat;
   /** A folder that is empty or not there yet. */
   readonly folder: string;
+  /** Whether so many bytes fit on the disk of a folder, with some left for a server beside the export. */
+  readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
   /** Stops the export, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
@@ -116,20 +120,41 @@ async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<
 /** Writes one file and brings it to disk. Gives the number of documents. */
 async function writeTable(
   snapshot: ExportSnapshot,
-  { table, path, format, signal, written }: Writing & { readonly table: string; readonly path: string },
+  { table, path, format, signal, written, folder, hasRoom = hasRoomFor }: Writing & {
+    readonly table: string;
+    readonly path: string;
+  },
 ): Promise<number> {
   const encoder = new TextEncoder();
   let documents = 0;
   using file = await onDisk(path, Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
   written.push(path);
+  let unchecked: number = opsLimits.roomCheckBytes;
   for (const piece of exportPieces(snapshot, { table, format })) {
     documents += piece.documents;
-    if (piece.text === "") await pause();
-    else await onDisk(path, writeAll(file, encoder.encode(piece.text)));
+    if (piece.text === "") {
+      await pause();
+    } else {
+      const bytes = encoder.encode(piece.text);
+      unchecked += bytes.length;
+      if (unchecked > opsLimits.roomCheckBytes) {
+        if (!await hasRoom(folder, bytes.length)) throw noRoom(path);
+        unchecked = 0;
+      }
+      await onDisk(path, writeAll(file, bytes));
+    }
     signal?.throwIfAborted();
   }
   await onDisk(path, file.sync());
   return documents;
+}
+
+function noRoom(path: string): ExportError {
+  return new ExportError(
+    "failed",
+    `Cannot write "${path}": there is no room on the disk for it and for a server beside it; free some, or export to ` +
+      "another disk",
+  );
 }
 
 /** What the operating system refuses, in words that name the file. */

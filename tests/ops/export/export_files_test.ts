@@ -168,3 +168,18 @@ Deno.test("[EX7] a damaged database is told from a failed export, and leaves not
   await assert.rejects(place.export({ databasePath: copy }), /copy\.db": the database is damaged/);
   assert.deepEqual(place.left().filter((name) => !name.startsWith("copy.db")), []);
 });
+
+Deno.test("[EX7] an export leaves the disk the room that a server needs, and nothing of itself when there is none", async () => {
+  using place = new Place();
+  for (let n = 0; n < 50; n++) {
+    place.database.commit((tx) => tx.insert("notes", { body: "x".repeat(500_000) }));
+  }
+  let asked = 0;
+  const hasRoom = () => Promise.resolve(++asked < 2);
+  await assert.rejects(place.export({ tables: ["notes"], hasRoom }), /there is no room on the disk/);
+  assert.equal(asked, 2);
+  assert.deepEqual(place.left(), []);
+  const full = () => Promise.resolve(false);
+  await assert.rejects(place.export({ tables: ["notes"], hasRoom: full }), ExportError);
+  await place.export({ tables: ["notes"] });
+});
