@@ -73,7 +73,9 @@ export async function createBackup(
   try {
     await using file = await NewFile.create(out);
     await using work = await WorkFolder.take(dataDir, { signal, ...(onWait && { onWait }) });
-    if (!await hasRoom(dataDir, await databaseBytes(dataDir))) throw new NoRoomError(options);
+    if (!await hasRoom(dataDir, await databaseBytes(dataDir, archiveNames.database))) {
+      throw new NoRoomError(options);
+    }
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const { createdAt, ts, database, missingFiles } = await takeSnapshot({ dataDir, work, files });
     const log = await copyLog(options, work);
@@ -97,9 +99,9 @@ export async function createBackup(
   }
 }
 
-/** What a copy of the database takes at most. */
-async function databaseBytes(dataDir: string): Promise<number> {
-  const files = ["", "-wal"].map((end) => statIfThere(join(dataDir, `${archiveNames.database}${end}`)));
+/** What a copy of a database in the data folder takes at most. */
+async function databaseBytes(dataDir: string, name: string): Promise<number> {
+  const files = ["", "-wal"].map((end) => statIfThere(join(dataDir, `${name}${end}`)));
   return (await Promise.all(files)).reduce((bytes, info) => bytes + (info?.size ?? 0), 0);
 }
 
@@ -163,9 +165,11 @@ function someGone(missing: ReadonlySet<string>, database: string): boolean {
 }
 
 /** `null` without a log. */
-async function copyLog({ dataDir, withAux }: BackupOptions, work: WorkFolder): Promise<string | null> {
+async function copyLog(options: BackupOptions, work: WorkFolder): Promise<string | null> {
+  const { dataDir, withAux } = options;
   const source = join(dataDir, archiveNames.log);
   if (!withAux || await statIfThere(source) === null) return null;
+  if (!await hasRoom(dataDir, await databaseBytes(dataDir, archiveNames.log))) throw new NoRoomError(options);
   const target = join(work.databases, archiveNames.log);
   await copySqliteFile(source, target);
   return target;

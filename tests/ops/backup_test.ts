@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { checkDatabase, openExport, UnusableDatabaseError } from "../../mod/engine/mod.ts";
 import { extractArchive } from "../../mod/ops/archive/mod.ts";
 import { type BackupOptions, createBackup } from "../../mod/ops/backup.ts";
-import { BackupError } from "../../mod/ops/backup_error.ts";
+import { BackupError, NoRoomError } from "../../mod/ops/backup_error.ts";
 import { storedFiles } from "../../mod/ops/snapshot/stored_files.ts";
 import { WorkFolder } from "../../mod/ops/snapshot/work_folder.ts";
 import { newFileShape, tables } from "../../mod/storage/tables.ts";
@@ -186,4 +186,15 @@ Deno.test("[BK15] what a killed backup left behind goes with the next one, or wh
   await using work = await WorkFolder.take(folder.path);
   await WorkFolder.removeAbandoned(folder.path);
   assert.ok((await Deno.stat(work.databases)).isDirectory);
+});
+
+Deno.test("[BK13] a log that the disk has no room for is not copied", async () => {
+  await using folder = await filledFolder();
+  await Deno.remove(folder.at("logs.db"));
+  await Deno.writeFile(folder.at("logs.db"), new Uint8Array());
+  // Without contents it takes no room itself.
+  await Deno.truncate(folder.at("logs.db"), 2 ** 42);
+  const before = await folder.names();
+  await assert.rejects(createBackup(optionsFor(folder, { withAux: true })), NoRoomError);
+  assert.deepEqual(await folder.names(), before);
 });
