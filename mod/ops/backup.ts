@@ -46,6 +46,11 @@ export interface BackupControl {
   readonly signal?: AbortSignal;
   /** Called when another backup of the data folder has to be waited for. */
   readonly onWait?: () => void;
+  /**
+   * Takes the data folder, so that no restore begins while its parts are being opened; it is given up when they are, and
+   * before anything is copied. `null` while a server has it, beside which no restore is applied.
+   */
+  readonly takeData?: () => Promise<Disposable | null>;
 }
 
 /** What an archive is made of. */
@@ -65,7 +70,8 @@ interface Snapshot {
  */
 export async function createBackup(
   options: BackupOptions,
-  { signal = new AbortController().signal, onWait }: BackupControl = {},
+  { signal = new AbortController().signal, onWait, takeData = () => Promise.resolve(null) }: BackupControl =
+    {},
 ): Promise<BackupSummary> {
   const { dataDir } = options;
   const out = resolve(options.out);
@@ -73,11 +79,17 @@ export async function createBackup(
   try {
     await using file = await NewFile.create(out);
     await using work = await WorkFolder.take(dataDir, { signal, ...(onWait && { onWait }) });
+    using data = new DisposableStack();
+    data.use(await takeData());
     if (!await hasRoom(dataDir, await databaseBytes(dataDir, archiveNames.database))) {
       throw new NoRoomError(options);
     }
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
-    const { createdAt, ts, database, missingFiles } = await takeSnapshot({ dataDir, work, files });
+    const secret = await copySecret(options, work);
+    const { createdAt, ts, database, missingFiles } = await takeSnapshot({
+      ...{ dataDir, work, files },
+      whenHeld: () => data.dispose(),
+    });
     const log = await copyLog(options, work);
     signal.throwIfAborted();
     const parts: ArchiveManifest["parts"] = ["database"];
@@ -85,7 +97,6 @@ export async function createBackup(
     if (options.includeSecret) parts.push("secret");
     if (files !== null) parts.push("files");
     const said = { createdAt: createdAt.toISOString(), ts, parts };
-    const secret = options.includeSecret ? join(dataDir, archiveNames.secret) : null;
     const { bytes } = await writeArchive(
       file.writable({ whenFull: () => new NoRoomError(options) }),
       { format: 1, ...said, syncline: project.version },
@@ -121,10 +132,11 @@ async function checkSource({ dataDir, includeSecret }: BackupOptions): Promise<v
 
 /** Copies the database, and links the files that it names. */
 async function takeSnapshot(
-  { dataDir, work, files }: {
+  { dataDir, work, files, whenHeld }: {
     readonly dataDir: string;
     readonly work: WorkFolder;
     readonly files: StoredFiles | null;
+    readonly whenHeld: () => void;
   },
 ): Promise<Snapshot> {
   const source = join(dataDir, archiveNames.database);
@@ -132,7 +144,7 @@ async function takeSnapshot(
     const database = join(work.databases, `${attempt}.db`);
     await files?.link();
     const createdAt = new Date();
-    const ts = await copyHeld(source, { database, files });
+    const ts = await copyHeld(source, { database, files, whenHeld });
     const missing = await files?.select(database) ?? new Set<string>();
     // Files named still are lost, or in a bucket; the others went while this state was taken.
     if (attempt >= opsLimits.snapshotAttemptsMax || !someGone(missing, source)) {
@@ -145,10 +157,16 @@ async function takeSnapshot(
 /** Gives back the ts of the copy. */
 async function copyHeld(
   source: string,
-  { database, files }: { readonly database: string; readonly files: StoredFiles | null },
+  { database, files, whenHeld }: {
+    readonly database: string;
+    readonly files: StoredFiles | null;
+    /** Called when the state is held and its files are linked. */
+    readonly whenHeld: () => void;
+  },
 ): Promise<number> {
   using held = holdDatabase(source);
   await files?.link();
+  whenHeld();
   await held.copyTo(database);
   return held.ts;
 }
@@ -162,6 +180,17 @@ function someGone(missing: ReadonlySet<string>, database: string): boolean {
     if (gone.size === 0) return false;
   }
   return true;
+}
+
+/** Copied at once: it belongs to the database that is held next. `null` when it is not asked for. */
+async function copySecret(
+  { dataDir, includeSecret }: BackupOptions,
+  work: WorkFolder,
+): Promise<string | null> {
+  if (!includeSecret) return null;
+  const target = join(work.databases, archiveNames.secret);
+  await Deno.copyFile(join(dataDir, archiveNames.secret), target);
+  return target;
 }
 
 /** `null` without a log. */

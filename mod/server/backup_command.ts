@@ -34,8 +34,8 @@ async function run(options: BackupCommandOptions): Promise<number> {
     const onWait = () =>
       log("info", `Another backup of "${dataDir}" is being made: this one begins when that is done`);
     const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
-      signal,
-      onWait,
+      ...{ signal, onWait },
+      takeData: () => DataLock.acquireIfFree(dataDir, { by: "backup" }),
     });
     await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));
     return exitCodes.ok;

@@ -157,6 +157,29 @@ Deno.test("[BK13] a backup never takes the place of a file, and says what is mis
   assert.deepEqual(await folder.names(), before.filter((name) => name !== "auth_secret.key"));
 });
 
+Deno.test("[BK11] the data folder is held until the state is: a restore that comes then changes nothing", async () => {
+  await using folder = await filledFolder();
+  await using restored = await DataFolder.make();
+  restored.openWriter()[Symbol.dispose]();
+  await Deno.writeTextFile(restored.at("auth_secret.key"), "another secret");
+  let given = 0;
+  const takeData = () =>
+    Promise.resolve({
+      [Symbol.dispose]() {
+        given++;
+        for (const name of ["data.db", "auth_secret.key"]) {
+          Deno.renameSync(folder.at(name), restored.at(`old-${name}`));
+          Deno.renameSync(restored.at(name), folder.at(name));
+        }
+      },
+    });
+  const { ts } = await createBackup(optionsFor(folder, { includeSecret: true }), { takeData });
+  assert.deepEqual([given, ts], [1, 4]);
+  await unpack(folder.at("out.tar.zst"), folder.at("unpacked"));
+  assert.equal(documents(folder.at("unpacked/data.db"), "notes").length, 2);
+  assert.equal(await Deno.readTextFile(folder.at("unpacked/auth_secret.key")), "secret");
+});
+
 Deno.test("[BK14] two backups of one folder at once are made one after the other", async () => {
   await using folder = await filledFolder();
   const outs = ["a", "b", "c"].map((name) => folder.at(`${name}.tar.zst`));
