@@ -247,6 +247,23 @@ Deno.test("[RS5] a cancelled restore leaves the data folder as it was", async ()
   assert.equal(await cancelRestore(s.dataDir), false);
 });
 
+Deno.test("[RS5] cancelling waits for a restore that is being staged, and never drops another than was staged", async () => {
+  await using s = new Setup();
+  await s.fill();
+  await s.stage();
+  const staging = await Deno.open(join(s.dataDir, "restore-staged"));
+  assert.ok(await staging.tryLock(true));
+  assert.match(await refused(cancelRestore(s.dataDir, { waitMs: 0 })), /Another restore is being staged/);
+  const waits = Promise.withResolvers<void>();
+  const cancelled = refused(cancelRestore(s.dataDir, { beforeStep: () => waits.resolve() }));
+  await waits.promise;
+  const marker = { ...await s.marker(), folder: "00112233445566aa", source: "another.tar.zst" };
+  await Deno.writeTextFile(join(s.dataDir, "restore-staged/pending-restore.json"), JSON.stringify(marker));
+  staging.close();
+  assert.match(await cancelled, /"another\.tar\.zst" was staged in the place of that of "backup\.tar\.zst"/);
+  assert.equal((await stagedRestore(s.dataDir))?.source, "another.tar.zst");
+});
+
 Deno.test("[RS12] a marker that cannot be understood is told, and nothing is done", async () => {
   await using s = new Setup();
   await s.fill();
