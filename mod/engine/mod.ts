@@ -1,5 +1,6 @@
 /** The engine's door: databases, ids, keys, read sets and errors. */
 export { checkDatabase, type CheckedDatabase, checkSqliteFile } from "./check_database.ts";
+export { headerFault } from "./database_header.ts";
 export { copySqliteFile, type HeldDatabase, holdDatabase } from "./database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportSnapshot, openExport } from "./export.ts";

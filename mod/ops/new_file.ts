@@ -5,6 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
+import { reasonOf } from "../kit/file_reason.ts";
 import { opsLimits } from "../limits.ts";
 import { BackupError } from "./backup_error.ts";
 import { hasRoom } from "./disk_room.ts";
@@ -28,9 +29,9 @@ export class NewFile implements AsyncDisposable {
 
   /** Begins a file (mode 0600). Throws a `BackupError` when there is one already, or no folder to put it in. */
   static async create(path: string): Promise<NewFile> {
-    await refuseExisting(path);
     const folder = dirname(path);
     try {
+      await refuseExisting(path);
       await removeAbandonedFiles(folder);
       for (;;) {
         const partial = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}.syncline-partial`);
@@ -41,8 +42,8 @@ export class NewFile implements AsyncDisposable {
         file.close();
       }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new BackupError(`Cannot write "${path}": ${reason}`, { cause: error });
+      if (error instanceof BackupError) throw error;
+      throw new BackupError(`Cannot write "${path}": ${reasonOf(error)}`, { cause: error });
     }
   }
 

@@ -13,6 +13,7 @@ import {
 import { type Log, stderrLog } from "../kit/log.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { DataLock, DataLockedError } from "./data_lock.ts";
+import { refuseStaged } from "./data_restore.ts";
 import { openAccountsOffline } from "./offline_accounts.ts";
 import type { OptionValues } from "./options.ts";
 import { StartError } from "./start_error.ts";
@@ -91,6 +92,7 @@ async function answerTo(
     throw error;
   }
   using _lock = lock;
+  if (command.command !== "list") await refuseStaged(dataDir, "what this changes");
   await using accounts = await openAccountsOffline(dataDir, log);
   return await runAdminCommand(accounts.admins, command);
 }

@@ -5,6 +5,7 @@ import {
   applyStagedRestore,
   finishInterruptedRestore,
   RestoreError,
+  stagedRestore,
 } from "../ops/restore/mod.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
@@ -35,6 +36,19 @@ export async function applyRestore(dataDir: string, step: RestoreStep): Promise<
       { cause: error },
     );
   }
+}
+
+/**
+ * For whoever is about to write `lost`, which would go with the next start, because that applies the restore. Throws a
+ * `StartError` when one is staged.
+ */
+export async function refuseStaged(dataDir: string, lost: string): Promise<void> {
+  const staged = await stagedRestore(dataDir);
+  if (staged === null) return;
+  throw new StartError(
+    `A restore of "${staged.source}" is staged in "${dataDir}", and the next start would put it in the place of ${lost}: ` +
+      `start the server once, or cancel it with: restore --cancel --data "${dataDir}"`,
+  );
 }
 
 /** Tells in the log what a start has restored, and where the files are that it replaced. */

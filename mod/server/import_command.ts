@@ -12,11 +12,11 @@ import {
   type ImportSummary,
   tableNumbersOf,
 } from "../ops/import/mod.ts";
-import { stagedRestore } from "../ops/restore/mod.ts";
 import { type TableFormat, tableFormats } from "../ops/table_formats.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveFunctions } from "./config.ts";
 import { DataLock } from "./data_lock.ts";
+import { refuseStaged } from "./data_restore.ts";
 import { startOfflineHost } from "./offline_host.ts";
 import type { OptionValues } from "./options.ts";
 import { type StopSignal, StopSignals } from "./signals.ts";
@@ -70,7 +70,7 @@ async function importAll(
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir);
-  await refuseStaged(dataDir);
+  await refuseStaged(dataDir, "what is imported");
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   await using host = await startOfflineHost({
     dataDir,
@@ -91,16 +91,6 @@ async function importAll(
     }
   }
   return summaries;
-}
-
-/** What is imported would go with the next start, which applies the restore. */
-async function refuseStaged(dataDir: string): Promise<void> {
-  const staged = await stagedRestore(dataDir);
-  if (staged === null) return;
-  throw new StartError(
-    `A restore of "${staged.source}" is staged in "${dataDir}", and the next start would put it in the place of what is ` +
-      `imported: start the server once, or cancel it with: restore --cancel --data "${dataDir}"`,
-  );
 }
 
 /** The files at a path: one, or those in a folder, by name. */

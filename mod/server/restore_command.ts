@@ -4,6 +4,7 @@ import { removeIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
 import {
   type AppliedRestore,
+  BrokenMarkerError,
   cancelRestore,
   RestoreError,
   stagedRestore,
@@ -64,6 +65,13 @@ async function run(options: OptionValues, archive: string): Promise<number> {
 }
 
 async function restore(dataDir: string, archive: string): Promise<string> {
+  // Before the data folder is made, when it is a new one.
+  try {
+    await Deno.stat(archive);
+  } catch (error) {
+    const reason = error instanceof Deno.errors.NotFound ? "There is no such file" : reasonOf(error);
+    throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, { cause: error });
+  }
   using lock = await DataLock.acquire(dataDir);
   return await restoreFile({ dataDir, lock, archive, shown: archive, source: basename(archive) });
 }
@@ -117,10 +125,21 @@ async function cancelStaged(dataDir: string): Promise<string> {
   }
   using _lock = await DataLock.acquire(dataDir, { restore: "leave" });
   return await told((reason) => `Cannot cancel the restore: ${reason}`, async () => {
-    const pending = await stagedRestore(dataDir);
-    if (pending === null || !await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;
-    return `Cancelled the restore of "${pending.source}": the data stays as it is.`;
+    const source = await sourceOf(dataDir);
+    if (!await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;
+    const of = source === null ? "" : ` of "${source}"`;
+    return `Cancelled the restore${of}: the data stays as it is.`;
   });
+}
+
+/** What the staged restore is of; `null` when there is none, or its marker is broken. */
+async function sourceOf(dataDir: string): Promise<string | null> {
+  try {
+    return (await stagedRestore(dataDir))?.source ?? null;
+  } catch (error) {
+    if (error instanceof BrokenMarkerError) return null;
+    throw error;
+  }
 }
 
 /** Errors an operator can do something about become a `StartError`: what the archive is, and what the disk says. */

@@ -47,6 +47,23 @@ Deno.test("[AD8] a backup of this server is staged by its name", async () => {
   ]);
 });
 
+Deno.test("[AD8] a backup that is deleted while it waits to be staged is one that is not there", async () => {
+  await using app = await startAdminApp({
+    restores: {
+      async stage({ archive }) {
+        await Deno.remove(archive);
+        throw new RestoreError(`There is no file "${archive}"`, { fault: "archive" });
+      },
+    },
+  });
+  await writeTestArchive(join(app.backupsDir, "a.tar.zst"));
+  const { status, code, message } = await errorOf(
+    await app.request("/backups/a.tar.zst/restore", { method: "POST" }),
+  );
+  assert.deepEqual([status, code], [404, "not_found"]);
+  assert.ok(!message.includes(app.backupsDir), message);
+});
+
 Deno.test("[AD9] an archive in the body is received whole, staged under its name and not kept", async () => {
   const sent = crypto.getRandomValues(new Uint8Array(50_000));
   const asked: unknown[] = [];

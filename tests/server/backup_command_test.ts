@@ -85,6 +85,8 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
       [["--data", "nowhere"], /There is no data folder "nowhere"/],
       [["--data", "."], /There is no database/],
       [["--out", "no/where"], /Cannot write/],
+      [["--out", "/dev/full"], /Cannot write "\/dev\/full": it is in a folder of the system/],
+      [["--out", "/proc/x.tar.zst"], /Cannot write "\/proc\/x\.tar\.zst": it is in a folder of the system/],
     ] as const
   ) {
     const { code, out, err } = await ended(start(folder, args));

@@ -56,7 +56,10 @@ export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRou
     const name = c.req.param("name");
     const archive = folder.pathOf(name);
     if (archive === null || await folder.find(name) === null) throw noSuchBackup();
-    const restore = await stage(archive, { source: name, adminId: c.get("adminId") });
+    const restore = await stage(archive, { source: name, adminId: c.get("adminId") }).catch(async (error) => {
+      // It may have been deleted while it waited for its turn.
+      throw await folder.find(name) === null ? noSuchBackup() : error;
+    });
     return c.json({ restore });
   });
   app.post("/restore", async (c) => {

@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { reasonOf } from "../../kit/file_reason.ts";
 import { pause } from "../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../disk_room.ts";
@@ -163,7 +164,6 @@ async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Resu
     return await work;
   } catch (cause) {
     if (cause instanceof ExportError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ExportError("failed", `Cannot write "${path}": ${reason}`, { cause });
+    throw new ExportError("failed", `Cannot write "${path}": ${reasonOf(cause)}`, { cause });
   }
 }

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
-import { readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
+import { cancelBroken } from "./broken_marker.ts";
+import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
 import { removeStagedFolderIfEmpty, stagedFolder, takeStaging } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 import { type BeforeStep, swapBack } from "./swap.ts";
@@ -23,7 +24,14 @@ export async function cancelRestore(
   dataDir: string,
   { beforeStep = () => {}, waitMs = opsLimits.stagingWaitMs }: CancelOptions = {},
 ): Promise<boolean> {
-  const asked = await readMarker(dataDir);
+  let asked: RestoreMarker | null;
+  try {
+    asked = await readMarker(dataDir);
+  } catch (error) {
+    if (!(error instanceof BrokenMarkerError)) throw error;
+    await cancelBroken(dataDir, error);
+    return true;
+  }
   if (asked === null) return false;
   const givesUpAt = performance.now() + waitMs;
   for (;;) {

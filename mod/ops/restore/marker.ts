@@ -28,8 +28,10 @@ export interface StagedRestore {
 const part = z.enum(["database", "log", "files", "secret"] satisfies ArchivePart[]);
 const moveShape = z.strictObject({ from: z.string(), to: z.string() });
 
+const FORMAT = 1;
+
 const markerShape = z.strictObject({
-  format: z.literal(1),
+  format: z.literal(FORMAT),
   createdAt: z.iso.datetime(),
   stagedAt: z.iso.datetime(),
   ts: z.int().min(0),
@@ -39,6 +41,8 @@ const markerShape = z.strictObject({
   source: z.string(),
   /** Folder of the unpacked archive, beside the marker. */
   folder: z.string().regex(/^[0-9a-f]+$/),
+  /** Bytes of each file that is a part by itself, by its name in that folder. */
+  sizes: z.record(z.string(), z.int().min(0)),
   /** `null` until it is applied. */
   swap: z.strictObject({
     /** Folder for what is replaced, in the data folder. */
@@ -64,15 +68,29 @@ export async function readMarker(dataDir: string): Promise<RestoreMarker | null>
     if (error instanceof Deno.errors.NotFound) return null;
     throw error;
   }
+  let value: unknown;
   try {
-    return markerShape.parse(JSON.parse(text));
+    value = JSON.parse(text);
+    return markerShape.parse(value);
   } catch (cause) {
+    if ([undefined, FORMAT].includes(formatOf(value))) throw new BrokenMarkerError(path, { cause });
     throw new RestoreError(
-      `Cannot understand "${path}": another version of the server wrote it, or it was edited. Use that version. ` +
-        `If data.db is in its place, the folder ${stagedFolder(dataDir)} can be removed`,
+      `Cannot understand "${path}": another version of the server wrote it. Use that version`,
       { cause },
     );
   }
+}
+
+/** The marker is no marker of any version: it was damaged or edited. */
+export class BrokenMarkerError extends RestoreError {
+  constructor(path: string, { cause }: { readonly cause: unknown }) {
+    super(`Cannot understand "${path}": it was damaged or edited`, { cause });
+  }
+}
+
+function formatOf(value: unknown): number | undefined {
+  const format = typeof value === "object" && value !== null && "format" in value ? value.format : undefined;
+  return typeof format === "number" ? format : undefined;
 }
 
 /** Brings a marker to disk in the place of the one before. */

@@ -1,7 +1,7 @@
 /** Restores: an archive is checked and staged, and takes the place of the data while nothing is open. */
 export { type AppliedRestore, applyStagedRestore, finishInterruptedRestore } from "./apply.ts";
 export { cancelRestore } from "./cancel.ts";
-export type { StagedRestore } from "./marker.ts";
+export { BrokenMarkerError, type StagedRestore } from "./marker.ts";
 export { RestoreError, type RestoreFault } from "./restore_error.ts";
 export { stagedRestore, type StageOptions, stageRestore } from "./stage.ts";
 export { removeAbandonedStaging } from "./tidy.ts";

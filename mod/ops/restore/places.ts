@@ -11,13 +11,18 @@ export const MARKER_FILE = "pending-restore.json";
 /** Followed by the time at which the restore was applied. */
 export const KEPT_PREFIX = "pre-restore-";
 
-/** The file or folder that is each part of an archive. */
+/** The file or folder that is each part of an archive, in the order in which they are swapped. */
 export const nameOfPart: Readonly<Record<ArchivePart, string>> = {
   database: archiveNames.database,
   log: archiveNames.log,
   files: archiveNames.files.replace(/\/$/, ""),
   secret: archiveNames.secret,
 };
+
+/** The database first: while it has not moved, nothing has. */
+export function partsInOrder(parts: readonly ArchivePart[]): readonly ArchivePart[] {
+  return (Object.keys(nameOfPart) as ArchivePart[]).filter((part) => parts.includes(part));
+}
 
 /** SQLite's files beside a database. They belong to it: beside another they would destroy it. */
 export function besideDatabase(name: string): readonly string[] {

@@ -128,6 +128,7 @@ async function unpack(
       createdAt: manifest.createdAt,
       stagedAt: new Date().toISOString(),
       ...{ ts, tables, documents, parts, source, folder },
+      sizes: await sizesOf(path),
       swap: null,
     };
     await writeMarker(dataDir, marker);
@@ -148,6 +149,15 @@ function checked<T>(what: string, check: () => T): T {
       cause: error,
     });
   }
+}
+
+/** The sizes of the files in a folder; those below its folders are left out, there may be millions. */
+async function sizesOf(folder: string): Promise<RestoreMarker["sizes"]> {
+  const sizes: RestoreMarker["sizes"] = {};
+  for await (const { name, isFile } of Deno.readDir(folder)) {
+    if (isFile) sizes[name] = (await Deno.stat(join(folder, name))).size;
+  }
+  return sizes;
 }
 
 /** Brings the folder to what is swapped in: the parts and nothing else. */

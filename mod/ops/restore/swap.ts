@@ -4,10 +4,11 @@
  * that is killed anywhere is continued, in either direction, and ends as if it had not been.
  */
 import { dirname, join } from "node:path";
+import { headerFault } from "../../engine/mod.ts";
 import { statIfThere, syncFolder } from "../../kit/durable_files.ts";
 import type { Move, RestoreMarker, Swap } from "./marker.ts";
 import { writeMarker } from "./marker.ts";
-import { besideDatabase, KEPT_PREFIX, nameOfPart, STAGED_FOLDER } from "./places.ts";
+import { besideDatabase, KEPT_PREFIX, nameOfPart, partsInOrder, STAGED_FOLDER } from "./places.ts";
 import { RestoreError } from "./restore_error.ts";
 
 /** Called with a word for each step before it is made; tests end the process there. */
@@ -21,12 +22,13 @@ export async function beginSwap(
 ): Promise<Swap> {
   const keptIn = await freeName(dataDir, now);
   const staged = join(STAGED_FOLDER, marker.folder);
-  const names = marker.parts.map((part) => nameOfPart[part]);
+  const names = partsInOrder(marker.parts).map((part) => nameOfPart[part]);
   for (const name of names) {
     if (!await isThere(dataDir, join(staged, name))) {
       throw new RestoreError(`"${join(staged, name)}" is gone from the data folder`);
     }
   }
+  await checkStaged(dataDir, marker);
   const old = await checkSwappable(dataDir, marker);
   const keep = old.map((name) => ({ from: name, to: join(keptIn, name) }));
   const moves = [...keep, ...names.map((name) => ({ from: join(staged, name), to: name }))];
@@ -34,6 +36,21 @@ export async function beginSwap(
   beforeStep("plan");
   await writeMarker(dataDir, { ...marker, swap });
   return swap;
+}
+
+/** A quick look for what happened to the staged files since they were checked. Throws a `RestoreError` that names the file. */
+async function checkStaged(dataDir: string, { folder, sizes }: RestoreMarker): Promise<void> {
+  const staged = join(STAGED_FOLDER, folder);
+  for (const [name, size] of Object.entries(sizes)) {
+    const found = (await statIfThere(join(dataDir, staged, name)))?.size;
+    if (found === size) continue;
+    throw new RestoreError(
+      `"${join(staged, name)}" is damaged: it has ${found ?? 0} bytes, and had ${size} when it was staged`,
+    );
+  }
+  const database = join(staged, nameOfPart.database);
+  const fault = await headerFault(join(dataDir, database));
+  if (fault !== null) throw new RestoreError(`"${database}" is damaged: it ${fault}`);
 }
 
 /** Moves everything to its place. What was moved already stays. */
@@ -119,7 +136,7 @@ export async function checkSwappable(
   { folder, parts }: Pick<RestoreMarker, "folder" | "parts">,
 ): Promise<readonly string[]> {
   const old: string[] = [];
-  for (const name of parts.map((part) => nameOfPart[part])) {
+  for (const name of partsInOrder(parts).map((part) => nameOfPart[part])) {
     for (const own of [name, ...besideDatabase(name)]) if (await isThere(dataDir, own)) old.push(own);
   }
   const { dev } = await Deno.stat(dataDir);

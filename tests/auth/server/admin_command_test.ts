@@ -1,6 +1,8 @@
 /** The commands `admin ...` as an operator types them, beside a server and without one. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { createBackup } from "../../../mod/ops/backup.ts";
+import { stageRestore } from "../../../mod/ops/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
 
 interface Ran {
@@ -76,6 +78,28 @@ Deno.test("administrators are looked after while the server runs and while it do
   assert.equal((await signIn("a new password")).status, 200);
   const { body } = await server.post("/api/query", { path: "notes:find", args: {} });
   assert.equal(body.value[0].text, "kept");
+});
+
+Deno.test("beside a staged restore, which would replace them, no accounts are changed", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const dataDir = join(folder, "data");
+    await Deno.mkdir(dataDir);
+    assert.equal((await admin(dataDir, ["create", email])).code, 0);
+    const archive = join(folder, "one.tar.zst");
+    await createBackup({ dataDir, out: archive, withAux: false, withFiles: false, includeSecret: false });
+    await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
+    for (
+      const args of [["create", "b@example.com"], ["reset-password", email], ["revoke-sessions", email]]
+    ) {
+      const { code, out, err } = await admin(dataDir, args);
+      assert.deepEqual([code, out], [1, ""]);
+      assert.match(err, /A restore of "one\.tar\.zst" is staged in .*restore --cancel --data "/);
+    }
+    assert.match((await admin(dataDir, ["list"])).out, /^admin@example\.com .*\n$/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("what a command cannot do it says, with exit code 1", async () => {

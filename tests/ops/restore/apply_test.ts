@@ -303,3 +303,67 @@ Deno.test("[RS12] staged files that are gone are told before anything is moved, 
   assert.equal(await cancelRestore(s.dataDir), true);
   assert.deepEqual(await filesOf(s.dataDir), s.before);
 });
+
+Deno.test("[RS12] staged files that were damaged meanwhile are told before anything is moved", async () => {
+  await using s = await staged(everything);
+  const { folder } = JSON.parse(
+    await Deno.readTextFile(join(s.dataDir, "restore-staged/pending-restore.json")),
+  ) as { folder: string };
+  const at = (name: string) => join(s.dataDir, "restore-staged", folder, name);
+  const sound = new Map<string, Uint8Array>();
+  for (const name of ["data.db", "logs.db"]) sound.set(name, await Deno.readFile(at(name)));
+  const zeroes = new Uint8Array(sound.get("data.db")?.length ?? 0);
+  for (
+    const [name, damage, reason] of [
+      [
+        "data.db",
+        () => Deno.truncate(at("data.db"), 5000),
+        /data\.db" is damaged: it has 5000 bytes, and had/,
+      ],
+      ["logs.db", () => Deno.truncate(at("logs.db"), 0), /logs\.db" is damaged: it has 0 bytes/],
+      ["data.db", () => Deno.writeFile(at("data.db"), zeroes), /data\.db" is damaged: it is no database/],
+    ] as const
+  ) {
+    await damage();
+    const before = await filesOf(s.dataDir);
+    await assert.rejects(applyStagedRestore(s.dataDir, NOW), (error) => {
+      assert.ok(error instanceof RestoreError);
+      assert.match(error.message, reason);
+      return true;
+    });
+    assert.deepEqual(await filesOf(s.dataDir), before);
+    await Deno.writeFile(at(name), sound.get(name) ?? zeroes);
+  }
+  assert.equal(await cancelRestore(s.dataDir), true);
+  assert.deepEqual(await filesOf(s.dataDir), s.before);
+});
+
+Deno.test("[RS12] a restore whose marker is broken can be cancelled while nothing has moved, and only then", async () => {
+  const marker = "restore-staged/pending-restore.json";
+  for (const text of ["{", "", '{"format":1}']) {
+    await using s = await staged(everything);
+    await Deno.writeTextFile(join(s.dataDir, marker), text);
+    await assert.rejects(applyStagedRestore(s.dataDir, NOW), /it was damaged or edited/);
+    assert.equal(await cancelRestore(s.dataDir), true);
+    assert.deepEqual(await filesOf(s.dataDir), s.before);
+  }
+  let refused = 0;
+  for (let nth = 1;; nth++) {
+    await using s = await staged(everything);
+    if (!await killed(nth, (options) => applyStagedRestore(s.dataDir, NOW, options))) break;
+    if (await stagedRestore(s.dataDir) === null) break;
+    await Deno.writeTextFile(join(s.dataDir, marker), "{");
+    const before = await filesOf(s.dataDir);
+    try {
+      await cancelRestore(s.dataDir);
+      const { [`${KEPT}/`]: _, ...after } = await filesOf(s.dataDir);
+      assert.deepEqual(after, s.before, `ended before step ${nth}`);
+    } catch (error) {
+      if (!(error instanceof RestoreError)) throw error;
+      assert.match(error.message, /it cannot be told whether files were moved/);
+      assert.deepEqual(await filesOf(s.dataDir), before);
+      refused++;
+    }
+  }
+  assert.ok(refused > 5, `${refused} refused`);
+});

@@ -171,8 +171,9 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
   await Deno.writeFile(cut, bytes.subarray(0, bytes.length >> 1));
   const before = await filesOf(place.dataDir);
   const cases: readonly [args: readonly string[], code: number, message: RegExp][] = [
-    [[join(place.path, "none")], 1, /There is no file .*Nothing has changed/],
+    [[join(place.path, "none")], 1, /There is no such file.*Nothing has changed/],
     [[place.path], 1, /is not a file/],
+    [["/proc/1/environ"], 1, /it is in a folder of the system.*Nothing has changed/],
     [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
     [[], 2, /Name the archive to restore/],
     [[archive, "--cancel"], 2, /not both/],
@@ -228,6 +229,8 @@ Deno.test("[RS6] a restore staged beside a running server is applied by the next
 Deno.test("[RS11] a staged restore is cancelled while no server runs", async () => {
   await using place = new Place();
   assert.match((await place.restore("--cancel")).err, /Cannot use the data folder/);
+  assert.match((await place.restore("none.tar.zst")).err, /There is no such file\. Nothing has changed/);
+  await assert.rejects(Deno.stat(place.dataDir), Deno.errors.NotFound);
   const { server: first, archive } = await place.withBackup();
   await using _first = first;
   await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
@@ -236,6 +239,9 @@ Deno.test("[RS11] a staged restore is cancelled while no server runs", async () 
   const { code, out } = await place.restore("--cancel");
   assert.deepEqual([code, out], [0, 'Cancelled the restore of "one.tar.zst": the data stays as it is.\n']);
   assert.match((await place.restore("--cancel")).out, /^No restore is staged/);
+  await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
+  await Deno.writeTextFile(join(place.dataDir, "restore-staged/pending-restore.json"), "");
+  assert.match((await place.restore("--cancel")).out, /^Cancelled the restore: the data stays as it is/);
   await using second = await place.serve();
   assert.deepEqual(await second.notes(), [...BOTH]);
   assert.deepEqual(await place.kept(), []);
