@@ -81,9 +81,9 @@ async function answerTo(
   let lock: DataLock;
   try {
     await Deno.stat(dataDir);
-    lock = await DataLock.acquire(dataDir);
+    lock = await DataLock.acquire(dataDir, { by: "admin" });
   } catch (error) {
-    if (error instanceof DataLockedError) return await askServer(dataDir, command);
+    if (error instanceof DataLockedError && error.byServer) return await askServer(dataDir, command);
     if (error instanceof Deno.errors.NotFound) {
       throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`, {
         cause: error,

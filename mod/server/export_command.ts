@@ -55,7 +55,7 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
   if (await statIfThere(dataDir) === null) {
     throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`);
   }
-  using _lock = await DataLock.acquireIfFree(dataDir);
+  using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
   if (await statIfThere(path) === null) {
     throw new StartError(`There is no database in "${dataDir}": name the server's data folder with --data`);
   }

@@ -69,7 +69,7 @@ async function importAll(
   const { functionsDir, example } = await resolveFunctions(functions);
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
   const dataDir = resolve(data);
-  using _lock = await DataLock.acquire(dataDir);
+  using _lock = await DataLock.acquire(dataDir, { by: "import" });
   await refuseStaged(dataDir, "what is imported");
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   await using host = await startOfflineHost({

@@ -72,7 +72,7 @@ async function restore(dataDir: string, archive: string): Promise<string> {
     const reason = error instanceof Deno.errors.NotFound ? "There is no such file" : reasonOf(error);
     throw new StartError(`Cannot restore "${archive}": ${reason}. Nothing has changed`, { cause: error });
   }
-  using lock = await DataLock.acquire(dataDir);
+  using lock = await DataLock.acquire(dataDir, { by: "restore" });
   return await restoreFile({ dataDir, lock, archive, shown: archive, source: basename(archive) });
 }
 
@@ -82,7 +82,7 @@ async function restoreRemote(
   { archive, remote }: { readonly archive: string; readonly remote: RemoteArchive },
 ): Promise<string> {
   const place = s3Config(options, remote, "Backups");
-  using lock = await DataLock.acquire(options.data);
+  using lock = await DataLock.acquire(options.data, { by: "restore" });
   const folder = join(options.data, INCOMING_DIR);
   await emptyFolder(folder);
   try {
@@ -123,7 +123,7 @@ async function cancelStaged(dataDir: string): Promise<string> {
   } catch (error) {
     throw new StartError(`Cannot use the data folder "${dataDir}": ${reasonOf(error)}`, { cause: error });
   }
-  using _lock = await DataLock.acquire(dataDir, { restore: "leave" });
+  using _lock = await DataLock.acquire(dataDir, { by: "restore", restore: "leave" });
   return await told((reason) => `Cannot cancel the restore: ${reason}`, async () => {
     const source = await sourceOf(dataDir);
     if (!await cancelRestore(dataDir)) return `No restore is staged in "${dataDir}".`;

@@ -3,7 +3,7 @@ import type { Hono } from "hono";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
-import { httpLimits } from "../limits.ts";
+import { dataLockLimits, httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./client_modules.ts";
 import type { ServeConfig } from "./config.ts";
@@ -69,7 +69,11 @@ export class Server implements AsyncDisposable {
     const frontend = config.staticDir === null
       ? null
       : await StaticFiles.open(config.staticDir, { clientRoutes: true });
-    const lock = await DataLock.acquire(config.dataDir, { restore: "apply" });
+    const lock = await DataLock.acquire(config.dataDir, {
+      by: "serve",
+      restore: "apply",
+      waitMs: dataLockLimits.serveWaitMs,
+    });
     let server: Server | undefined;
     try {
       if (lock.restored !== null) logRestore(parts.log, lock.restored);

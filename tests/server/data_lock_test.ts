@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { DataLock } from "../../mod/server/data_lock.ts";
+import { DataLock, DataLockedError } from "../../mod/server/data_lock.ts";
 import { StartError } from "../../mod/server/start_error.ts";
 
 async function temporary(): Promise<AsyncDisposable & { readonly path: string }> {
@@ -11,28 +11,28 @@ async function temporary(): Promise<AsyncDisposable & { readonly path: string }>
 Deno.test("the data folder is created for its owner alone, with folders above it", async () => {
   await using dir = await temporary();
   const data = join(dir.path, "a", "b");
-  using _lock = await DataLock.acquire(data);
+  using _lock = await DataLock.acquire(data, { by: "serve" });
   assert.equal(((await Deno.stat(data)).mode ?? 0) & 0o777, 0o700);
   assert.equal(((await Deno.stat(join(data, "lock"))).mode ?? 0) & 0o777, 0o600);
 });
 
 Deno.test("a folder that is held is refused, naming the process", async () => {
   await using dir = await temporary();
-  const first = await DataLock.acquire(dir.path);
-  await assert.rejects(DataLock.acquire(dir.path), (error) => {
+  const first = await DataLock.acquire(dir.path, { by: "serve" });
+  await assert.rejects(DataLock.acquire(dir.path, { by: "serve" }), (error) => {
     assert.ok(error instanceof StartError);
     assert.match(error.message, new RegExp(`process ${Deno.pid}\\)`));
     return true;
   });
   first[Symbol.dispose]();
-  using _second = await DataLock.acquire(dir.path);
+  using _second = await DataLock.acquire(dir.path, { by: "serve" });
 });
 
 Deno.test("what a longer process id left in the file is overwritten", async () => {
   await using dir = await temporary();
   await Deno.writeTextFile(join(dir.path, "lock"), "99999999999999\n");
-  using _lock = await DataLock.acquire(dir.path);
-  assert.equal(await Deno.readTextFile(join(dir.path, "lock")), `${Deno.pid}\n`);
+  using _lock = await DataLock.acquire(dir.path, { by: "serve" });
+  assert.equal(await Deno.readTextFile(join(dir.path, "lock")), `${Deno.pid} serve\n`);
 });
 
 Deno.test("the lock of a killed process is free at once", async () => {
@@ -43,7 +43,7 @@ Deno.test("the lock of a killed process is free at once", async () => {
       `import { DataLock } from ${
         JSON.stringify(new URL("../../mod/server/data_lock.ts", import.meta.url).href)
       };
-       globalThis.lock = await DataLock.acquire(${JSON.stringify(dir.path)});
+       globalThis.lock = await DataLock.acquire(${JSON.stringify(dir.path)}, { by: "serve" });
        console.log("held");
        setInterval(() => {}, 1000);`,
     ],
@@ -51,28 +51,28 @@ Deno.test("the lock of a killed process is free at once", async () => {
   }).spawn();
   const reader = holder.stdout.getReader();
   await reader.read();
-  await assert.rejects(DataLock.acquire(dir.path), new RegExp(`process ${holder.pid}\\)`));
+  await assert.rejects(DataLock.acquire(dir.path, { by: "serve" }), new RegExp(`process ${holder.pid}\\)`));
   holder.kill("SIGKILL");
   await holder.status;
   await reader.cancel();
-  using _lock = await DataLock.acquire(dir.path);
+  using _lock = await DataLock.acquire(dir.path, { by: "serve" });
 });
 
 Deno.test("a folder that cannot be made or used is a StartError that names it", async () => {
   await using dir = await temporary();
   const file = join(dir.path, "file");
   await Deno.writeTextFile(file, "");
-  await assert.rejects(DataLock.acquire(file), StartError);
-  await assert.rejects(DataLock.acquire(join(file, "below")), StartError);
+  await assert.rejects(DataLock.acquire(file, { by: "serve" }), StartError);
+  await assert.rejects(DataLock.acquire(join(file, "below"), { by: "serve" }), StartError);
   await Deno.mkdir(join(dir.path, "lock"));
-  await assert.rejects(DataLock.acquire(dir.path), StartError);
+  await assert.rejects(DataLock.acquire(dir.path, { by: "serve" }), StartError);
 });
 
 Deno.test({
   name: "a data folder where the system lets no program write is refused without advice on flags",
   ignore: Deno.build.os !== "linux",
   async fn() {
-    const error = await DataLock.acquire("/proc/nope").then(
+    const error = await DataLock.acquire("/proc/nope", { by: "serve" }).then(
       () => assert.fail("it was taken"),
       (error) => error,
     );
@@ -82,4 +82,32 @@ Deno.test({
       'Cannot create the data folder "/proc/nope": it is in a folder of the system that programs may not use',
     );
   },
+});
+
+Deno.test("whoever holds a folder is named, and only a server is called one", async () => {
+  await using dir = await temporary();
+  for (
+    const [by, said, byServer] of [
+      ["import", `The command import (process ${Deno.pid}) is using`, false],
+      ["serve", `Another server (process ${Deno.pid}) is using`, true],
+    ] as const
+  ) {
+    using _held = await DataLock.acquire(dir.path, { by });
+    await assert.rejects(DataLock.acquire(dir.path, { by: "backup" }), (error) => {
+      assert(error instanceof DataLockedError);
+      assert.ok(error.message.startsWith(said), error.message);
+      assert.equal(error.byServer, byServer);
+      return true;
+    });
+  }
+});
+
+Deno.test("a folder that is held for an instant is waited for when that is asked for", async () => {
+  await using dir = await temporary();
+  const first = await DataLock.acquire(dir.path, { by: "backup" });
+  const second = DataLock.acquire(dir.path, { by: "serve", waitMs: 60_000 });
+  await assert.rejects(DataLock.acquire(dir.path, { by: "admin" }), DataLockedError);
+  first[Symbol.dispose]();
+  using _second = await second;
+  assert.equal(await Deno.readTextFile(join(dir.path, "lock")), `${Deno.pid} serve\n`);
 });

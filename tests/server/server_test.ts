@@ -95,7 +95,7 @@ Deno.test("a port in use is a StartError that names it, and the data folder is f
     assert.match(error.message, new RegExp(`Port ${port} .*--port`));
     return true;
   });
-  (await DataLock.acquire(other))[Symbol.dispose]();
+  (await DataLock.acquire(other, { by: "backup" }))[Symbol.dispose]();
   await Deno.remove(other, { recursive: true });
 });
 
@@ -148,7 +148,7 @@ Deno.test("stop lets a running call finish, refuses new ones, then gives everyth
   assert.deepEqual([response.status, (await response.json()).value], [200, 1]);
   await stopped;
   assert.equal(s.backend.events.at(-1), "dispose");
-  (await DataLock.acquire(s.dataDir))[Symbol.dispose]();
+  (await DataLock.acquire(s.dataDir, { by: "backup" }))[Symbol.dispose]();
 });
 
 Deno.test("a call that does not finish in time does not keep the server from stopping", async () => {
