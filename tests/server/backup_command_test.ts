@@ -85,8 +85,11 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
       [["--data", "nowhere"], /There is no data folder "nowhere"/],
       [["--data", "."], /There is no database/],
       [["--out", "no/where"], /Cannot write/],
-      [["--out", "/dev/full"], /Cannot write "\/dev\/full": it is in a folder of the system/],
-      [["--out", "/proc/x.tar.zst"], /Cannot write "\/proc\/x\.tar\.zst": it is in a folder of the system/],
+      [["--out", "/dev/full"], /Cannot write "\/dev\/full": this process has no permission to use it/],
+      [
+        ["--out", "/proc/x.tar.zst"],
+        /Cannot write "\/proc\/x\.tar\.zst": this process has no permission to use it/,
+      ],
     ] as const
   ) {
     const { code, out, err } = await ended(start(folder, args));

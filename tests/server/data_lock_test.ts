@@ -79,7 +79,7 @@ Deno.test({
     assert(error instanceof StartError);
     assert.equal(
       error.message,
-      'Cannot create the data folder "/proc/nope": it is in a folder of the system that programs may not use',
+      'Cannot create the data folder "/proc/nope": this process has no permission to use it',
     );
   },
 });

@@ -173,7 +173,7 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
   const cases: readonly [args: readonly string[], code: number, message: RegExp][] = [
     [[join(place.path, "none")], 1, /There is no such file.*Nothing has changed/],
     [[place.path], 1, /is not a file/],
-    [["/proc/1/environ"], 1, /it is in a folder of the system.*Nothing has changed/],
+    [["/proc/1/environ"], 1, /this process has no permission to use it.*Nothing has changed/],
     [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
     [[], 2, /Name the archive to restore/],
     [[archive, "--cancel"], 2, /not both/],
