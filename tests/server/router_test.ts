@@ -41,7 +41,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
 
 const html = { accept: "text/html" };
 
-Deno.test("paths of the service are never answered with static files", async () => {
+Deno.test("SF3 paths of the service are never answered with static files", async () => {
   await using r = await router();
   const paths = [
     "/api",

@@ -51,7 +51,7 @@ function ask(files: StaticFiles, path: string, init: Ask = {}): Promise<Response
   return files.respond(new Request("http://localhost/", init), path);
 }
 
-Deno.test("a file is answered with its type, validators and length", async () => {
+Deno.test("SF1 a file is answered with its type, validators and length", async () => {
   await using s = await site();
   const response = await ask(s.files, "/app.js");
   assert.equal(response.status, 200);
@@ -132,7 +132,7 @@ Deno.test("no path leads out of the folder or to a hidden file", async () => {
   }
 });
 
-Deno.test("a page the browser navigates to gets index.html, a missing script 404", async () => {
+Deno.test("SF2 a page the browser navigates to gets index.html, a missing script 404", async () => {
   await using s = await site();
   for (
     const [path, accept, status] of [
