@@ -19,8 +19,8 @@ interface Rulebook {
 /** A rule: its id in bold, then the mark when nothing stands behind it yet, then what it says. */
 const RULE = /^- \*\*([A-Z]{2}\d+)\*\* ([*_]\(not built yet\)[*_] )?/gm;
 
-/** Names of tests: the first argument of `Deno.test`, or the `name` of a scenario in a table. */
-const TEST_NAME = /(?:Deno\.test\(\s*|\.step\(\s*|\bname:\s*)(["'`])((?:\\.|(?!\1)[^\\])*)\1/g;
+/** Names of tests: the first argument of `Deno.test`, or the `name` or `rule` of a scenario in a table. */
+const TEST_NAME = /(?:Deno\.test\(\s*|\.step\(\s*|\b(?:name|rule):\s*)(["'`])((?:\\.|(?!\1)[^\\])*)\1/g;
 
 function rulebook(text: string): Rulebook {
   const prefixes = [...text.matchAll(/^## ([A-Z]{2}): /gm)].map(([, prefix]) => prefix ?? "");
@@ -46,7 +46,7 @@ function misfits({ prefixes, rules }: Rulebook, tested: ReadonlyMap<string, stri
 async function* testFiles(dir: URL): AsyncGenerator<URL> {
   for await (const entry of Deno.readDir(dir)) {
     if (entry.isDirectory) yield* testFiles(new URL(`${entry.name}/`, dir));
-    else if (/[._]test\.tsx?$/.test(entry.name)) yield new URL(entry.name, dir);
+    else if (/[._](test|scenarios)\.tsx?$/.test(entry.name)) yield new URL(entry.name, dir);
   }
 }
 

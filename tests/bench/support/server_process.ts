@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly flags?: readonly string[];
   /** Flags for `deno run`, for profiling. */
   readonly runtimeFlags?: readonly string[];
+  /** Called with each line of its output. */
+  readonly onLine?: (line: string) => void;
 }
 
 const START_MS = 60_000;
@@ -59,6 +61,7 @@ export class ServerProcess implements AsyncDisposable {
       ],
       // As `deno task serve` sets it.
       env: { ...runtimeEnvironment },
+      ...(options.onLine && { onLine: options.onLine }),
     });
     try {
       const [, port] = await child.line(/https?:\/\/[\w.[\]:-]*?:(\d+)/, START_MS);

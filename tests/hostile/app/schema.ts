@@ -1,0 +1,7 @@
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+
+export default defineSchema({
+  /** One row for each user of the ordinary kind. */
+  counters: defineTable({ user: z.string(), n: z.number() }).index("by_user", ["user"]),
+});

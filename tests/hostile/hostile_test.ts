@@ -1,0 +1,29 @@
+/**
+ * Attacks on a real server, each beside a bystander: one ordinary user whose longest waits every row reports. The rows
+ * stand in `scenarios/`. `SYNCLINE_HOSTILE=full` runs the long ones too; `SYNCLINE_HOSTILE_ROWS` picks those whose rule or
+ * name contains it.
+ */
+import assert from "node:assert/strict";
+import { callScenarios } from "./scenarios/calls_scenarios.ts";
+import type { Scenario } from "./support/scenario.ts";
+import { Suite, tableOf } from "./support/suite.ts";
+
+const scenarios: readonly Scenario[] = [...callScenarios];
+
+const full = Deno.env.get("SYNCLINE_HOSTILE") === "full";
+const picked = Deno.env.get("SYNCLINE_HOSTILE_ROWS");
+
+function chosen({ rule, name, long = false }: Scenario): boolean {
+  return picked === undefined ? full || !long : `${rule} ${name}`.includes(picked);
+}
+
+Deno.test("nobody takes from anybody", async (t) => {
+  await using suite = new Suite();
+  const rows = scenarios.filter(chosen);
+  assert(rows.length > 0, `no row has ${picked} in its name`);
+  for (const scenario of rows) {
+    await t.step(`${scenario.rule} ${scenario.name}`, () => suite.run(scenario));
+  }
+  // deno-lint-ignore no-console -- the figures
+  console.log(tableOf(suite.results));
+});

@@ -1,0 +1,56 @@
+/** One ordinary user of the server, whose longest waits every row reports. He lives in a thread of his own. */
+import type { FromBystander, ToBystander } from "./bystander_worker.ts";
+
+/** His longest waits in milliseconds, and how often he was served. */
+export interface Waits {
+  readonly queryMs: number;
+  readonly mutationMs: number;
+  /** From sending a mutation to the Transition that shows it. */
+  readonly shownMs: number;
+  readonly served: number;
+  /** What went wrong with calls of his, the first few. */
+  readonly failures: readonly string[];
+}
+
+export class Bystander implements Disposable {
+  readonly #worker: Worker;
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+  }
+
+  /** Signs in a user, shows him a query and lets him go about his business. */
+  static async start(options: { readonly port: number; readonly token: string }): Promise<Bystander> {
+    const url = new URL("./bystander_worker.ts", import.meta.url);
+    const bystander = new Bystander(new Worker(url, { type: "module" }));
+    await bystander.#ask({ type: "start", ...options }, "started");
+    return bystander;
+  }
+
+  /** Ends his business; what he still waits for counts as waited until now. */
+  async stop(): Promise<Waits> {
+    const { waits } = await this.#ask({ type: "stop" }, "stopped");
+    return waits;
+  }
+
+  [Symbol.dispose](): void {
+    this.#worker.terminate();
+  }
+
+  #ask<Type extends FromBystander["type"]>(
+    message: ToBystander,
+    answer: Type,
+  ): Promise<Extract<FromBystander, { type: Type }>> {
+    return new Promise((resolve, reject) => {
+      this.#worker.onmessage = ({ data }: MessageEvent<FromBystander>) => {
+        if (data.type === answer) resolve(data as Extract<FromBystander, { type: Type }>);
+        else reject(new Error(data.type === "failed" ? data.message : `The bystander said ${data.type}`));
+      };
+      this.#worker.onerror = (event) => {
+        event.preventDefault();
+        reject(new Error(`The bystander broke down: ${event.message}`));
+      };
+      this.#worker.postMessage(message);
+    });
+  }
+}

@@ -1,0 +1,169 @@
+/** The bystander's thread: a query and a mutation at a time, each followed by a short pause. */
+/// <reference lib="deno.worker" />
+import { RawHttp } from "../../bench/support/raw_http.ts";
+import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
+import type { ServerMessage } from "../../../mod/protocol/server_messages.ts";
+import type { Waits } from "./bystander.ts";
+
+export type ToBystander =
+  | { readonly type: "start"; readonly port: number; readonly token: string }
+  | { readonly type: "stop" };
+export type FromBystander =
+  | { readonly type: "started" }
+  | { readonly type: "stopped"; readonly waits: Waits }
+  | { readonly type: "failed"; readonly message: string };
+
+/** Between the answer to one call and the next of its kind. */
+const PAUSE_MS = 15;
+const FAILURES_TOLD_MAX = 5;
+/** Mutations before his waits count: what runs for the first time takes longer. */
+const WARM_MUTATIONS = 10;
+
+/** A kind of wait: the longest that ended, and the one under way. */
+class Stopwatch {
+  longestMs = 0;
+  ended = 0;
+  #since: number | null = null;
+
+  begin(): void {
+    this.#since = performance.now();
+  }
+
+  end(): void {
+    this.look();
+    this.#since = null;
+    this.ended++;
+  }
+
+  reset(): void {
+    this.longestMs = this.ended = 0;
+  }
+
+  look(): void {
+    if (this.#since !== null) this.longestMs = Math.max(this.longestMs, performance.now() - this.#since);
+  }
+}
+
+const query = new Stopwatch();
+const mutation = new Stopwatch();
+const shown = new Stopwatch();
+const failures: string[] = [];
+let stopped = false;
+/** The mutation under way: its count, and what is called with its answer and with the Transition that shows it. */
+let awaited: { readonly n: number; answered: () => void; shown: () => void } | null = null;
+
+function failed(what: string): void {
+  if (!stopped && failures.length < FAILURES_TOLD_MAX) failures.push(what);
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+
+async function askQueries(port: number, token: string): Promise<void> {
+  for (let nonce = 0; !stopped; nonce++) {
+    try {
+      using connection = await RawHttp.connect(port);
+      for (; !stopped; nonce++) {
+        query.begin();
+        const body = JSON.stringify({ path: "bystander:look", args: { nonce: String(nonce) } });
+        const headers = { Authorization: `Bearer ${token}` };
+        const answer = await connection.post("/api/query", body, { headers });
+        query.end();
+        if (answer.status !== 200) failed(`query: ${answer.status} ${answer.body.slice(0, 200)}`);
+        await pause();
+      }
+    } catch (error) {
+      query.end();
+      failed(`query: ${error}`);
+      await pause();
+    }
+  }
+}
+
+function onMessage(message: ServerMessage): void {
+  switch (message.type) {
+    case "MutationResponse":
+      if (!message.success) failed(`mutation: ${message.errorMessage}`);
+      awaited?.answered();
+      if (!message.success) awaited?.shown();
+      return;
+    case "Transition":
+      for (const modification of message.modifications) {
+        if (modification.type === "QueryUpdated" && Number(modification.value) >= (awaited?.n ?? Infinity)) {
+          awaited?.shown();
+        } else if (modification.type === "QueryFailed") failed(`shown: ${modification.errorMessage}`);
+      }
+      return;
+    case "FatalError":
+    case "AuthError":
+      return failed(`${message.type}: ${message.error}`);
+    default:
+      return;
+  }
+}
+
+async function write(port: number, token: string, onReady: () => void): Promise<void> {
+  const gone = Promise.withResolvers<void>();
+  await using socket = await RawWebSocket.connect({
+    port,
+    path: "/api/sync",
+    onText: (text) => {
+      if (text.startsWith('{"type":"Ping"')) return socket.send('{"type":"Pong"}');
+      onMessage(JSON.parse(text));
+    },
+    onClose: (code) => {
+      failed(`socket: closed with ${code}`);
+      gone.resolve();
+    },
+  });
+  const send = (message: Record<string, unknown>) => socket.send(JSON.stringify(message));
+  const sessionId = crypto.randomUUID();
+  send({ type: "Connect", sessionId, connectionCount: 0, lastCloseReason: null, clientVersion: "bystander" });
+  send({ type: "Authenticate", baseVersion: 0, token });
+  const modifications = [{ type: "Add", queryId: 1, udfPath: "bystander:mine", args: {} }];
+  send({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications });
+  for (let n = 1; !stopped; n++) {
+    const answered = Promise.withResolvers<void>();
+    const seen = Promise.withResolvers<void>();
+    awaited = {
+      n,
+      answered: () => (mutation.end(), answered.resolve()),
+      shown: () => (shown.end(), seen.resolve()),
+    };
+    mutation.begin();
+    shown.begin();
+    send({ type: "Mutation", requestId: n, udfPath: "bystander:write", args: { n } });
+    await Promise.race([Promise.all([answered.promise, seen.promise]), gone.promise]);
+    awaited = null;
+    if (n === WARM_MUTATIONS) onReady();
+    await pause();
+  }
+}
+
+function stop(): void {
+  stopped = true;
+  for (const watch of [query, mutation, shown]) watch.look();
+  const waits: Waits = {
+    queryMs: query.longestMs,
+    mutationMs: mutation.longestMs,
+    shownMs: shown.longestMs,
+    served: query.ended + mutation.ended,
+    failures,
+  };
+  self.postMessage({ type: "stopped", waits } satisfies FromBystander);
+}
+
+self.onmessage = ({ data }: MessageEvent<ToBystander>) => {
+  if (data.type === "stop") return stop();
+  const { port, token } = data;
+  let told = false;
+  const ready = () => {
+    told = true;
+    for (const watch of [query, mutation, shown]) watch.reset();
+    self.postMessage({ type: "started" } satisfies FromBystander);
+  };
+  const owned = Promise.all([askQueries(port, token), write(port, token, ready)]);
+  owned.catch((error) => {
+    if (told) failed(String(error));
+    else self.postMessage({ type: "failed", message: String(error) } satisfies FromBystander);
+  });
+};

@@ -1,0 +1,54 @@
+/** What one row of the hostile suite is: an attack, and what it may cost one ordinary user. */
+import type { ServerProcess } from "../../bench/support/server_process.ts";
+import type { Waits } from "./bystander.ts";
+
+/** Waits of the bystander in milliseconds. */
+export interface MayWait {
+  /** For the answer to a query nobody has asked before. */
+  readonly queryMs: number;
+  /** For the answer to a mutation. */
+  readonly mutationMs: number;
+  /** For the Transition that shows the mutation, from its sending; as `mutationMs` plus `queryMs` when left out. */
+  readonly shownMs?: number;
+}
+
+export interface World {
+  readonly server: ServerProcess;
+  /** Lines the server printed since the scenario began. */
+  readonly log: readonly string[];
+  /** Folder of the server's data. */
+  readonly dataDir: string;
+  /** A new account's access token. */
+  signUp(): Promise<string>;
+  /** Resolves when a line of the log matches, also one printed since the scenario began. Throws after a minute. */
+  logged(pattern: RegExp): Promise<string>;
+}
+
+export interface Scenario {
+  /** The rule of the list that it proves. */
+  readonly rule: string;
+  readonly name: string;
+  /**
+   * Does the harm and looks at what became of it, asserting what the rule says. Gives the row's figure in a few words. The
+   * bystander goes about his business from before its first line to after its last.
+   */
+  readonly attack: (world: World) => Promise<string>;
+  /** What the bystander may wait at most; `null` for a row that is not about waiting: then he must only be served. */
+  readonly mayWait: MayWait | null;
+  /** Whether the server may refuse or lose some of his calls, which is not so unless said here. */
+  readonly mayFail?: boolean;
+  /** Flags of `serve` that the row needs. Rows with equal flags share a server, one after another. */
+  readonly flags?: readonly string[];
+  /** Whether it gets a server and a data folder of its own. */
+  readonly alone?: boolean;
+  /** Too long for every run of the tests: only with `deno task test:hostile`. */
+  readonly long?: boolean;
+}
+
+/** A row of the table. */
+export interface Result {
+  readonly scenario: Scenario;
+  readonly waits: Waits | null;
+  readonly figure: string;
+  readonly ms: number;
+}

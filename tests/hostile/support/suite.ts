@@ -1,0 +1,162 @@
+/** Runs scenarios, each beside the bystander, and prints their table. */
+import assert from "node:assert/strict";
+import { ServerProcess } from "../../bench/support/server_process.ts";
+import { Bystander, type Waits } from "./bystander.ts";
+import type { Result, Scenario, World } from "./scenario.ts";
+
+const LOG_WAIT_MS = 60_000;
+const LOG_LINES_MAX = 10_000;
+
+/** A running server and what scenarios need of it. */
+class Place implements AsyncDisposable, World {
+  readonly dataDir: string;
+  readonly log: string[] = [];
+  #server: ServerProcess | null = null;
+  #listeners = new Set<(line: string) => void>();
+  /** Whether the process has ended by itself. */
+  gone = false;
+  #users = 0;
+
+  private constructor(dataDir: string) {
+    this.dataDir = dataDir;
+  }
+
+  static async open(flags: readonly string[]): Promise<Place> {
+    const place = new Place(await Deno.makeTempDir({ prefix: "syncline-hostile-" }));
+    try {
+      const server = await ServerProcess.start({
+        dataDir: place.dataDir,
+        functions: "tests/hostile/app",
+        flags,
+        onLine: (line) => place.#onLine(line),
+      });
+      place.#server = server;
+      server.exited.then(() => {
+        place.gone = true;
+      });
+      return place;
+    } catch (error) {
+      await Deno.remove(place.dataDir, { recursive: true });
+      throw error;
+    }
+  }
+
+  get server(): ServerProcess {
+    if (this.#server === null) throw new Error("The server has not started");
+    return this.#server;
+  }
+
+  async signUp(): Promise<string> {
+    const email = `user${this.#users++}-${crypto.randomUUID()}@example.com`;
+    const response = await fetch(`http://127.0.0.1:${this.server.port}/api/auth/signup`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ email, password: "correct horse battery" }),
+    });
+    const answer = await response.json();
+    assert.equal(response.status, 200, JSON.stringify(answer));
+    return answer.accessToken;
+  }
+
+  logged(pattern: RegExp): Promise<string> {
+    const said = this.log.find((line) => pattern.test(line));
+    if (said !== undefined) return Promise.resolve(said);
+    return new Promise((resolve, reject) => {
+      const listener = (line: string) => {
+        if (!pattern.test(line)) return;
+        clearTimeout(timer);
+        this.#listeners.delete(listener);
+        resolve(line);
+      };
+      this.#listeners.add(listener);
+      const timer = setTimeout(() => {
+        this.#listeners.delete(listener);
+        reject(new Error(`The log does not say ${pattern}; last lines:\n${this.server.lastOutput}`));
+      }, LOG_WAIT_MS);
+    });
+  }
+
+  #onLine(line: string): void {
+    if (this.log.length < LOG_LINES_MAX) this.log.push(line);
+    for (const listener of this.#listeners) listener(line);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server?.[Symbol.asyncDispose]();
+    await Deno.remove(this.dataDir, { recursive: true });
+  }
+}
+
+/** Servers of a run of the suite: rows with equal flags share one. */
+export class Suite implements AsyncDisposable {
+  readonly results: Result[] = [];
+  readonly #places = new Map<string, Place>();
+
+  /** Runs a row. Throws when its rule does not hold; the row then has no place in the table. */
+  async run(scenario: Scenario): Promise<void> {
+    if (!scenario.alone) return await this.#runAt(await this.#place(scenario.flags ?? []), scenario);
+    await using place = await Place.open(scenario.flags ?? []);
+    await this.#runAt(place, scenario);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#places.values()].map((place) => place[Symbol.asyncDispose]()));
+    this.#places.clear();
+  }
+
+  async #place(flags: readonly string[]): Promise<Place> {
+    const key = JSON.stringify(flags);
+    const known = this.#places.get(key);
+    if (known !== undefined && !known.gone) return known;
+    await known?.[Symbol.asyncDispose]();
+    const place = await Place.open(flags);
+    this.#places.set(key, place);
+    return place;
+  }
+
+  async #runAt(place: Place, scenario: Scenario): Promise<void> {
+    place.log.length = 0;
+    using bystander = await Bystander.start({ port: place.server.port, token: await place.signUp() });
+    const startedAt = performance.now();
+    const figure = await scenario.attack(place);
+    const ms = performance.now() - startedAt;
+    const waits = await bystander.stop();
+    this.results.push({ scenario, waits, figure, ms });
+    assert(!place.gone, `The server has ended; last lines:\n${place.server.lastOutput}`);
+    check(scenario, waits);
+  }
+}
+
+function check({ mayWait, mayFail = false }: Scenario, waits: Waits): void {
+  assert(waits.served > 0, "the bystander was never served");
+  if (!mayFail) assert.deepEqual(waits.failures, [], "calls of the bystander failed");
+  if (mayWait === null) return;
+  const { queryMs, mutationMs, shownMs = queryMs + mutationMs } = mayWait;
+  const bounds = { queryMs, mutationMs, shownMs };
+  for (const [kind, bound] of Object.entries(bounds)) {
+    const waited = waits[kind as keyof typeof bounds];
+    assert(
+      waited <= bound,
+      `the bystander waited ${waited.toFixed(0)} ms, at most ${bound} were right: ${kind}`,
+    );
+  }
+}
+
+/** The table of results as text. */
+export function tableOf(results: readonly Result[]): string {
+  const ms = (value: number | undefined) => value === undefined ? "" : value.toFixed(0);
+  const rows = results.map(({ scenario, waits, figure, ms: took }) => [
+    scenario.rule,
+    scenario.name,
+    ms(waits?.queryMs),
+    ms(waits?.mutationMs),
+    ms(waits?.shownMs),
+    (took / 1000).toFixed(1),
+    figure,
+  ]);
+  const head = ["rule", "attack", "query ms", "mutation ms", "shown ms", "took s", "figure"];
+  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n");
+}
