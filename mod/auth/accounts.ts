@@ -2,16 +2,16 @@
 import { ServiceError } from "../errors.ts";
 import { authLimits } from "../limits.ts";
 import type { AuthLimits } from "./auth_limits.ts";
-import type { CodeMail } from "./code_mail.ts";
+import type { CodeMail } from "./mail/code_mail.ts";
 import { normalizedEmail } from "./email_address.ts";
-import type { PasswordHasher } from "./password.ts";
-import { checkedPassword, normalizedPassword } from "./password_rules.ts";
+import type { PasswordHasher } from "./passwords/password.ts";
+import { checkedPassword, normalizedPassword } from "./passwords/password_rules.ts";
 import type { Redirects } from "./redirects.ts";
-import type { RefreshTokens } from "./refresh_token.ts";
+import type { RefreshTokens } from "./tokens/refresh_token.ts";
 import type { Requester } from "./requester.ts";
-import type { SessionTokens, Tokens } from "./session_tokens.ts";
+import type { SessionTokens, Tokens } from "./tokens/session_tokens.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
-import type { TokenHasher } from "./token_hash.ts";
+import type { TokenHasher } from "./tokens/token_hash.ts";
 
 /** What the operator decided about accounts. */
 export interface AccountPolicy {

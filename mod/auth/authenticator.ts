@@ -5,8 +5,8 @@
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
 import { authLimits } from "../limits.ts";
-import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./access_token.ts";
-import type { OpenedSession } from "./functions/session_rows.ts";
+import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
+import type { OpenedSession } from "./isolate_functions/session_rows.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 
 /** Why a token is refused: the contract's AuthError texts for own tokens, and for tokens of nobody known. */

@@ -4,9 +4,9 @@ import { ServiceError } from "../errors.ts";
 import { requestText } from "../kit/request_text.ts";
 import { authLimits } from "../limits.ts";
 import type { Accounts } from "./accounts.ts";
-import type { AdminAccounts } from "./admin_accounts.ts";
+import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { TokenVerification } from "./authenticator.ts";
-import type { GivenProof, MailAccounts } from "./mail_accounts.ts";
+import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";
 import { bodies, readBody } from "./request_body.ts";
 import type { Requester } from "./requester.ts";
 

@@ -1,6 +1,6 @@
 /** References to the system functions of accounts, and what calls them. */
 import { createApi } from "../protocol/api_reference.ts";
-import type { systemFunctions } from "./functions.ts";
+import type { systemFunctions } from "./isolate_functions/mod.ts";
 
 export { type CallOptions, type CallPort, SystemCalls } from "../functions/system_calls.ts";
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { VERSION as version } from "../server/version.ts";
+import { VERSION as version } from "../config/version.ts";
 import { neededPackages } from "./needed_packages.ts";
 import { productionConfig } from "./production_config.ts";
 import { type PayloadName, registryFolder } from "./self_extractor.ts";

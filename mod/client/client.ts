@@ -6,20 +6,20 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
-import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts.ts";
-import { syncAddress } from "./addresses.ts";
-import type { AuthState, FetchToken, OnAuthChange } from "./auth.ts";
+import { type AccountOptions, Accounts, type TokenHolder, type TokenPlace } from "./accounts/accounts.ts";
+import { syncAddress } from "./connection/addresses.ts";
+import type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import type { ConnectionPhase } from "./connection.ts";
+import type { ConnectionPhase } from "./connection/connection.ts";
 import { ClientClosedError, type FunctionError, reportUnhandled } from "./errors.ts";
 import { jsonArgs, type JsonObject } from "./json_args.ts";
-import type { OptimisticStore } from "./optimistic.ts";
-import { queryKey, type QueryResult } from "./query_set.ts";
+import type { OptimisticStore } from "./queries/optimistic.ts";
+import { queryKey, type QueryResult } from "./queries/query_set.ts";
 import { randomUuid } from "./random_uuid.ts";
-import type { WebSocketFactory } from "./socket_driver.ts";
+import type { WebSocketFactory } from "./connection/socket_driver.ts";
 import { SyncCore } from "./sync_core.ts";
-import { onWake } from "./wake_events.ts";
-import { Watches } from "./watches.ts";
+import { onWake } from "./connection/wake_events.ts";
+import { Watches } from "./queries/watches.ts";
 
 export interface SynclineClientOptions {
   /** Makes the sockets; the platform's `WebSocket` unless given. */

@@ -11,8 +11,8 @@ export {
   SynclineClient,
   type SynclineClientOptions,
 } from "./client.ts";
-export { SynclineHttpClient, type SynclineHttpClientOptions } from "./http_client.ts";
-export { AccountError } from "./account_calls.ts";
+export { SynclineHttpClient, type SynclineHttpClientOptions } from "./http/http_client.ts";
+export { AccountError } from "./accounts/account_calls.ts";
 export type {
   AccountOptions,
   Accounts,
@@ -20,15 +20,15 @@ export type {
   EmailRequest,
   RedirectResult,
   SignInWays,
-} from "./accounts.ts";
-export { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./own_account.ts";
-export type { TokenStorage } from "./account_session.ts";
+} from "./accounts/accounts.ts";
+export { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./accounts/own_account.ts";
+export type { TokenStorage } from "./accounts/account_session.ts";
 export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
 export type { Clock } from "./clock.ts";
-export type { ConnectionPhase } from "./connection.ts";
-export type { AuthState, FetchToken, OnAuthChange } from "./auth.ts";
-export type { OptimisticStore } from "./optimistic.ts";
-export type { WebSocketFactory, WebSocketLike } from "./socket_driver.ts";
+export type { ConnectionPhase } from "./connection/connection.ts";
+export type { AuthState, FetchToken, OnAuthChange } from "./accounts/auth.ts";
+export type { OptimisticStore } from "./queries/optimistic.ts";
+export type { WebSocketFactory, WebSocketLike } from "./connection/socket_driver.ts";
 export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";
 export {
   type ArgsOf,

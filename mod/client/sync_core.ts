@@ -4,19 +4,19 @@
  */
 import type { ClientMessage } from "../protocol/client_messages.ts";
 import type { AuthError, MutationResponse, ServerMessage, Transition } from "../protocol/server_messages.ts";
-import { TokenKeeper, type TokenOwner } from "./auth.ts";
-import { CatchUp } from "./catch_up.ts";
+import { TokenKeeper, type TokenOwner } from "./accounts/auth.ts";
+import { CatchUp } from "./connection/catch_up.ts";
 import { ClientClosedError } from "./errors.ts";
-import type { HttpServer } from "./http_call.ts";
+import type { HttpServer } from "./http/http_call.ts";
 import type { JsonObject } from "./json_args.ts";
 import * as clientLimits from "./limits.ts";
-import { OptimisticResults, type OptimisticUpdate } from "./optimistic.ts";
-import { type PolledResults, Polling } from "./polling.ts";
-import { QuerySet, type StagedResults } from "./query_set.ts";
+import { OptimisticResults, type OptimisticUpdate } from "./queries/optimistic.ts";
+import { type PolledResults, Polling } from "./connection/polling.ts";
+import { QuerySet, type StagedResults } from "./queries/query_set.ts";
 import { type Call, Requests, type VisibleMutation } from "./requests.ts";
-import { SocketDriver, type SocketEnvironment, type SocketOwner } from "./socket_driver.ts";
+import { SocketDriver, type SocketEnvironment, type SocketOwner } from "./connection/socket_driver.ts";
 import { CLIENT_VERSION } from "./version.ts";
-import { WireSession } from "./wire_session.ts";
+import { WireSession } from "./connection/wire_session.ts";
 
 /** Who is told of what changes. */
 export interface CoreObserver {

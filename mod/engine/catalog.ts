@@ -1,12 +1,12 @@
 /** The catalog: which table and which index has which number in this database. Numbers are never used again. */
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
-import { tableNumberOf } from "./ids.ts";
-import { indexSet } from "./index_set.ts";
-import type { SearchIndex } from "./search_index.ts";
+import { tableNumberOf } from "./documents/ids.ts";
+import { indexSet } from "./indexes/index_set.ts";
+import type { SearchIndex } from "./search/search_index.ts";
 import { BY_CREATION_TIME, BY_ID, documentsTable, type ScanIndex, type Table, table } from "./table.ts";
 import type { SchemaDefinition, TableDefinition, Value } from "./types.ts";
-import type { VectorIndex } from "./vector_index.ts";
+import type { VectorIndex } from "./vectors/vector_index.ts";
 
 /** SQL that makes the catalog of a new database. */
 export const CREATE_CATALOG_SQL = `

@@ -1,11 +1,11 @@
 /** The engine's door: databases, ids, keys, read sets and errors. */
-export { checkDatabase, type CheckedDatabase, checkSqliteFile } from "./check_database.ts";
-export { headerFault } from "./database_header.ts";
-export { copySqliteFile, type HeldDatabase, holdDatabase } from "./database_copy.ts";
+export { checkDatabase, type CheckedDatabase, checkSqliteFile } from "./whole/check_database.ts";
+export { headerFault } from "./whole/database_header.ts";
+export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
-export { type ExportSnapshot, openExport } from "./export.ts";
-export { decodeId, newId } from "./ids.ts";
-export { compareValues, encodeKey, keyAfter } from "./keys.ts";
+export { type ExportSnapshot, openExport } from "./whole/export.ts";
+export { decodeId, newId } from "./documents/ids.ts";
+export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
 export { openWriterDatabase, type WriterOptions } from "./writer_database.ts";

@@ -2,16 +2,21 @@
 import { documentLimits } from "../limits.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { DocumentChanges, type DocumentWrite } from "./document_changes.ts";
-import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
+import { DocumentChanges, type DocumentWrite } from "./documents/document_changes.ts";
+import type { DocumentWriter, StoredDocument } from "./documents/document_writer.ts";
 import { EngineError, UnfitFieldsError } from "./errors.ts";
-import { newId } from "./ids.ts";
-import { type IndexEntries, indexEntries, sameIndexed } from "./index_set.ts";
+import { newId } from "./documents/ids.ts";
+import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
-import type { Scan, StoredRow } from "./scan.ts";
-import type { SearchOwner } from "./search.ts";
-import { fieldsOf, type StoredFields } from "./stored_fields.ts";
-import { checkNewFields, documentOfEntry, importedDocument, withoutSystemFields } from "./system_fields.ts";
+import type { Scan, StoredRow } from "./indexes/scan.ts";
+import type { SearchOwner } from "./search/search.ts";
+import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
+import {
+  checkNewFields,
+  documentOfEntry,
+  importedDocument,
+  withoutSystemFields,
+} from "./documents/system_fields.ts";
 import type { Table } from "./table.ts";
 import type {
   IndexBounds,
@@ -24,8 +29,8 @@ import type {
 } from "./transaction.ts";
 import type { Doc, DocumentChange, ReadSet, Value } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
-import { storableFields } from "./values.ts";
-import type { VectorSearcher } from "./vector_search.ts";
+import { storableFields } from "./documents/values.ts";
+import type { VectorSearcher } from "./vectors/vector_search.ts";
 import type { WriteGroup } from "./write_group.ts";
 
 const { parse, stringify } = JSON;

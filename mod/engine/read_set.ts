@@ -1,6 +1,6 @@
 /** Read sets: what a run read, as few exact intervals, and the plain reference of when a commit touches them. */
 import { functionLimits } from "../limits.ts";
-import { keyAfter } from "./keys.ts";
+import { keyAfter } from "./indexes/keys.ts";
 import type { CommitEntry, Interval, KeySpace, ReadSet } from "./types.ts";
 
 /** Keys from `lo` (included) to `hi` (excluded). */

@@ -4,7 +4,7 @@ import { Connection } from "./connection.ts";
 import { QueryTransaction, type Snapshot } from "./reads.ts";
 import type { ReaderDatabase, ReadTransaction } from "./transaction.ts";
 import type { SchemaDefinition } from "./types.ts";
-import { VectorSearcher } from "./vector_search.ts";
+import { VectorSearcher } from "./vectors/vector_search.ts";
 
 /** Opens an existing database for reading. Throws an `EngineError` when the file is damaged, foreign or newer. */
 export function openReaderDatabase(path: string): ReaderDatabase {

@@ -1,11 +1,11 @@
 /** The reading half of every run: documents by id, scans and searches, with what they read recorded and counted. */
-import { checkComparable, rangeOfScan } from "./bounds.ts";
+import { checkComparable, rangeOfScan } from "./indexes/bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
 import { ReadSetRecorder } from "./read_set.ts";
-import { Scan, type ScanOwner, type StoredRow } from "./scan.ts";
-import { searchDocuments, type SearchOwner } from "./search.ts";
+import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
+import { searchDocuments, type SearchOwner } from "./search/search.ts";
 import type { Table } from "./table.ts";
 import type {
   IndexBounds,
@@ -17,7 +17,7 @@ import type {
 } from "./transaction.ts";
 import type { Doc, ReadSet } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
-import type { VectorSearcher } from "./vector_search.ts";
+import type { VectorSearcher } from "./vectors/vector_search.ts";
 
 const { parse } = JSON;
 

@@ -8,9 +8,9 @@ import {
   wantedIndexes,
 } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
-import { walkDocuments } from "./document_walk.ts";
+import { walkDocuments } from "./documents/document_walk.ts";
 import { EngineError, SchemaError } from "./errors.ts";
-import { TABLE_NUMBER_MAX } from "./ids.ts";
+import { TABLE_NUMBER_MAX } from "./documents/ids.ts";
 import {
   createIndexSql,
   dropIndexSql,
@@ -18,12 +18,12 @@ import {
   indexEntries,
   type IndexSet,
   indexSet,
-} from "./index_set.ts";
-import { fieldsOf, type StoredFields } from "./stored_fields.ts";
+} from "./indexes/index_set.ts";
+import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
 import { BY_CREATION_TIME, BY_ID, createDocumentsSql, documentsTable } from "./table.ts";
 import type { SchemaReport } from "./transaction.ts";
 import type { SchemaDefinition, TableDefinition } from "./types.ts";
-import { checkVectorDefinition } from "./vector_index.ts";
+import { checkVectorDefinition } from "./vectors/vector_index.ts";
 
 /**
  * Makes the database fit the schema, inside the open transaction; `tableNumbers` are for tables yet to be made. Documents are checked where the definition of their

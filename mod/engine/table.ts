@@ -1,5 +1,5 @@
 /** Tables as the engine works with them: numbers, key spaces, SQL and indexes of every kind. */
-import type { IndexSet } from "./index_set.ts";
+import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
 
 /** Every table has these two indexes; the first has no SQLite table of its own. */

@@ -2,14 +2,14 @@
 import { CREATE_CATALOG_SQL, loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
-import { DocumentWriter } from "./document_writer.ts";
+import { DocumentWriter } from "./documents/document_writer.ts";
 import { EngineError } from "./errors.ts";
 import { MutationTransaction } from "./mutation.ts";
 import { CREATE_RECORDS_SQL, Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
 import type { RecordKey, SchemaOptions, SchemaReport, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "./types.ts";
-import { VectorSearcher } from "./vector_search.ts";
+import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
 
 const CREATE_STATE_SQL = `

@@ -4,7 +4,7 @@ import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
-import { type RestorePort, restoreRoutes, stagedOrFault } from "./admin/restore_routes.ts";
+import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
 

@@ -3,7 +3,7 @@ import type { Log } from "../kit/log.ts";
 import { Backoff } from "./backoff.ts";
 import type { SchedulerClock } from "./clock.ts";
 import { type CronSchedule, firstRun, nextRun } from "./cron_schedule.ts";
-import type { CronTime } from "./functions/crons.ts";
+import type { CronTime } from "./isolate_functions/crons.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
 import { system } from "./system.ts";
 import type { JobKind } from "./tables.ts";

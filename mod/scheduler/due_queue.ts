@@ -1,5 +1,5 @@
 /** The waiting jobs that main knows, in the order in which they are due, in bounded memory. */
-import type { PendingJob } from "./functions/jobs.ts";
+import type { PendingJob } from "./isolate_functions/jobs.ts";
 
 export type { PendingJob };
 

@@ -2,7 +2,7 @@
 export { type SchedulerClock, systemClock } from "./clock.ts";
 export type { CronSchedule } from "./cron_schedule.ts";
 export type { Cron } from "./crons.ts";
-export { schedulerModules } from "./functions.ts";
+export { schedulerModules } from "./isolate_functions/mod.ts";
 export { cleaningActions, cleaningCron } from "./cleaning.ts";
 export { Scheduler, type SchedulerOptions } from "./scheduler.ts";
 export type { SchedulerPort } from "./system.ts";

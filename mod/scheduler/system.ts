@@ -3,7 +3,7 @@ import { createApi } from "../protocol/api_reference.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallPort } from "../functions/system_calls.ts";
-import type { cronFunctions, jobFunctions } from "./functions.ts";
+import type { cronFunctions, jobFunctions } from "./isolate_functions/mod.ts";
 
 /** What the scheduler calls through. */
 export interface SchedulerPort extends CallPort {

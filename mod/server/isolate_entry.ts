@@ -1,8 +1,8 @@
 /** The isolate of a server: with the functions of every part of the service that has some. */
-import { authModules } from "../auth/functions.ts";
+import { authModules } from "../auth/isolate_functions/mod.ts";
 import { runIsolate } from "../functions/isolate/main.ts";
-import { opsModules } from "../ops/functions.ts";
-import { schedulerModules } from "../scheduler/functions.ts";
-import { storageModules } from "../storage/functions.ts";
+import { opsModules } from "../ops/isolate_functions/mod.ts";
+import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
+import { storageModules } from "../storage/isolate_functions/mod.ts";
 
 runIsolate(Deno.args.at(-1) ?? "", [...authModules, ...schedulerModules, ...storageModules, ...opsModules]);

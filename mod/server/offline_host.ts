@@ -1,7 +1,7 @@
 /** The isolates on a data folder while no server runs, for commands that work with its documents. */
 import { IsolateHost } from "../functions/host/host.ts";
 import type { Log } from "../kit/log.ts";
-import { StartError } from "./start_error.ts";
+import { StartError } from "../config/start_error.ts";
 
 export interface OfflineHostOptions {
   /** Its lock is the caller's. */

@@ -5,14 +5,14 @@ import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
 import { dataLockLimits, httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
-import { ClientModules } from "./client_modules.ts";
-import type { ServeConfig } from "./config.ts";
-import { DataLock } from "./data_lock.ts";
-import { logRestore } from "./data_restore.ts";
+import { ClientModules } from "./http/client_modules.ts";
+import type { ServeConfig } from "../config/config.ts";
+import { DataLock } from "./data/data_lock.ts";
+import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
-import { type HttpServer, listen, localUrl } from "./listen.ts";
-import { createRouter } from "./router.ts";
-import { StaticFiles } from "./static_files.ts";
+import { type HttpServer, listen, localUrl } from "./http/listen.ts";
+import { createRouter } from "./http/router.ts";
+import { StaticFiles } from "./http/static_files.ts";
 
 const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard", import.meta.url));
 

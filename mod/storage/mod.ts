@@ -5,30 +5,30 @@ import type { MainAction } from "../functions/main_actions.ts";
 import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import { ActionFiles } from "./action_files.ts";
-import { BlobIntakes } from "./blob_intake.ts";
-import type { BlobStore } from "./blob_store.ts";
+import { BlobIntakes } from "./uploads/blob_intake.ts";
+import type { BlobStore } from "./blobs/blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
 import { FileTraffic } from "./file_traffic.ts";
-import { QuickReads } from "./quick_reads.ts";
-import { Reads } from "./reads.ts";
-import { Removals } from "./removals.ts";
+import { QuickReads } from "./reads/quick_reads.ts";
+import { Reads } from "./reads/reads.ts";
+import { Removals } from "./blobs/removals.ts";
 import { resumableRoutes } from "./resumable/routes.ts";
 import { ResumableUploads } from "./resumable/uploads.ts";
 import { readRoutes, uploadRoutes } from "./routes.ts";
-import { SmallBlobs } from "./small_blobs.ts";
+import { SmallBlobs } from "./blobs/small_blobs.ts";
 import { createSweeper } from "./sweeper.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "./thumbnails/maker.ts";
 import { Thumbnails } from "./thumbnails/thumbnails.ts";
-import { UploadUrls } from "./upload_urls.ts";
-import { Uploads } from "./uploads.ts";
+import { UploadUrls } from "./uploads/upload_urls.ts";
+import { Uploads } from "./uploads/uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
-export type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
-export { storageFeature, storageModules } from "./functions.ts";
-export type { StorageSettings } from "./functions/settings.ts";
+export type { BlobStore, BlobWriter, ListedBlob } from "./blobs/blob_store.ts";
+export { storageFeature, storageModules } from "./isolate_functions/mod.ts";
+export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";
-export { LocalBlobs } from "./local_blobs.ts";
+export { LocalBlobs } from "./blobs/local_blobs.ts";
 
 export interface StorageOptions {
   /** Key of URL signatures. */

@@ -1,9 +1,9 @@
 /** The storage endpoints over HTTP (contract: File storage endpoints). */
 import { type Context, Hono } from "hono";
 import type { FileTraffic } from "./file_traffic.ts";
-import { readRequest, type Reads } from "./reads.ts";
-import { contentSecurityPolicy } from "./security_policy.ts";
-import type { Uploads } from "./uploads.ts";
+import { readRequest, type Reads } from "./reads/reads.ts";
+import { contentSecurityPolicy } from "./reads/security_policy.ts";
+import type { Uploads } from "./uploads/uploads.ts";
 
 export interface UploadRoutesOptions {
   readonly uploads: Uploads;

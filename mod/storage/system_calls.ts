@@ -1,5 +1,5 @@
 /** References to the system functions of files. */
 import { createApi } from "../protocol/api_reference.ts";
-import type { systemFunctions } from "./functions.ts";
+import type { systemFunctions } from "./isolate_functions/mod.ts";
 
 export const system = createApi<{ "_system/storage": typeof systemFunctions }>().internal._system.storage;

@@ -13,7 +13,7 @@ import { argsObjectSchema } from "../protocol/client_messages.ts";
 import type { Authenticator } from "./authenticator.ts";
 import type { Hub } from "./hub.ts";
 import { refuseCall } from "./refuse_call.ts";
-import { logLinesText } from "./transition_frame.ts";
+import { logLinesText } from "./sockets/transition_frame.ts";
 
 export interface HttpCallsOptions {
   readonly hub: Hub;

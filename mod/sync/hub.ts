@@ -9,16 +9,16 @@ import type { Outcome } from "../functions/outcome.ts";
 import { httpLimits, sharedQueryLimits, socketLimits } from "../limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import type { Authenticator, SessionEnd } from "./authenticator.ts";
-import type { Channel } from "./channel.ts";
+import type { Channel } from "./sockets/channel.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { closeCodes } from "./close_codes.ts";
-import { Connection, type ConnectionPort } from "./connection.ts";
-import { DeadlineWheel } from "./deadline_wheel.ts";
-import { DiffCache } from "./diff_cache.ts";
-import { FrameMemo } from "./frame_memo.ts";
+import { closeCodes } from "./sockets/close_codes.ts";
+import { Connection, type ConnectionPort } from "./sockets/connection.ts";
+import { DeadlineWheel } from "./sockets/deadline_wheel.ts";
+import { DiffCache } from "./sockets/diff_cache.ts";
+import { FrameMemo } from "./sockets/frame_memo.ts";
 import { refuseCall } from "./refuse_call.ts";
-import { SharedQueries } from "./shared_queries.ts";
-import { acceptSocket } from "./socket.ts";
+import { SharedQueries } from "./queries/shared_queries.ts";
+import { acceptSocket } from "./sockets/socket.ts";
 
 export interface HubOptions {
   readonly host: FunctionHost;

@@ -6,7 +6,7 @@ export {
   type SessionEnd,
   type Verification,
 } from "./authenticator.ts";
-export type { Channel } from "./channel.ts";
+export type { Channel } from "./sockets/channel.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
 export { Hub, type HubOptions, type SocketHandle } from "./hub.ts";

@@ -14,23 +14,23 @@ import type {
   QueryAnswer,
   Wave,
 } from "../functions/host_port.ts";
-import { currentCall } from "../functions/isolate/call.ts";
-import { setFunctionsUrl } from "../functions/isolate/call_errors.ts";
+import { currentCall } from "../functions/isolate/runs/call.ts";
+import { setFunctionsUrl } from "../functions/isolate/runs/call_errors.ts";
 import type { Identity } from "../functions/identity.ts";
-import type { Ending } from "../functions/isolate/ending.ts";
-import { giveUpWaiting } from "../functions/isolate/idle.ts";
-import type { LoadedApp } from "../functions/isolate/loader.ts";
+import type { Ending } from "../functions/isolate/runs/ending.ts";
+import { giveUpWaiting } from "../functions/isolate/process/idle.ts";
+import type { LoadedApp } from "../functions/isolate/app/loader.ts";
 import {
   type ActionSurroundings,
   runAction,
   type SubCaller,
   withActionCtx,
-} from "../functions/isolate/run_action.ts";
-import { runMutation } from "../functions/isolate/run_mutation.ts";
-import { runQuery } from "../functions/isolate/run_query.ts";
+} from "../functions/isolate/runs/run_action.ts";
+import { runMutation } from "../functions/isolate/runs/run_mutation.ts";
+import { runQuery } from "../functions/isolate/runs/run_query.ts";
 import type { MainAction } from "../functions/main_actions.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
-import { RouteTable } from "../functions/host/route_table.ts";
+import { RouteTable } from "../functions/host/runners/route_table.ts";
 import { functionLimits } from "../limits.ts";
 import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
 import { inTurn } from "./turns.ts";

@@ -1,15 +1,15 @@
 /** The app under test: from a folder as the server loads it, or of modules the test has imported. */
-import { authModules } from "../auth/functions.ts";
+import { authModules } from "../auth/isolate_functions/mod.ts";
 import {
   type AppModule,
   assembleApp,
   fileUrl,
   loadApp,
   type LoadedApp,
-} from "../functions/isolate/loader.ts";
-import { schedulerModules } from "../scheduler/functions.ts";
-import { storageFeature, storageModules } from "../storage/functions.ts";
-import type { StorageSettings } from "../storage/functions/settings.ts";
+} from "../functions/isolate/app/loader.ts";
+import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
+import { storageFeature, storageModules } from "../storage/isolate_functions/mod.ts";
+import type { StorageSettings } from "../storage/isolate_functions/settings.ts";
 import type { TestServerOptions } from "./test_server.ts";
 import { testFunctions } from "./test_system.ts";
 

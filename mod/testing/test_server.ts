@@ -7,7 +7,7 @@ import type { DataModelOf, Schema } from "../functions/api/schema.ts";
 import type { AnyDataModel, DataModel, Id } from "../functions/api/values.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import type { LoadedApp } from "../functions/isolate/loader.ts";
+import type { LoadedApp } from "../functions/isolate/app/loader.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallArgs, FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
 import { Hub } from "../sync/hub.ts";

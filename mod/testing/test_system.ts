@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { internalMutation as accountMutation } from "../auth/tables.ts";
 import { functionSpec, internalMutation } from "../functions/api/registration.ts";
-import type { LoadedFunction } from "../functions/isolate/app.ts";
+import type { LoadedFunction } from "../functions/isolate/app/app.ts";
 
 /** Paths of these functions. */
 export const testPaths = {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { createHmac, randomBytes } from "node:crypto";
-import { type AccessClaims, AccessTokens, tokenAlgorithm } from "../../mod/auth/access_token.ts";
+import { type AccessClaims, AccessTokens, tokenAlgorithm } from "../../mod/auth/tokens/access_token.ts";
 
 const key = randomBytes(32);
 const tokens = new AccessTokens(key);

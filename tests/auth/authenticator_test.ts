@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
-import { AccessTokens } from "../../mod/auth/access_token.ts";
+import { AccessTokens } from "../../mod/auth/tokens/access_token.ts";
 import { AccountAuthenticator, type EndedSession } from "../../mod/auth/authenticator.ts";
 import { SystemCalls } from "../../mod/auth/system_calls.ts";
 import { deriveKeys } from "../../mod/auth/secret_key.ts";

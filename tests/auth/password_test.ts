@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { argon2id } from "hash-wasm";
-import { currentCost, PasswordHasher } from "../../mod/auth/password.ts";
-import { checkedPassword, normalizedPassword } from "../../mod/auth/password_rules.ts";
+import { currentCost, PasswordHasher } from "../../mod/auth/passwords/password.ts";
+import { checkedPassword, normalizedPassword } from "../../mod/auth/passwords/password_rules.ts";
 import { ServiceError } from "../../mod/errors.ts";
 
 const cheap = { memoryKiB: 64, passes: 1, lanes: 1 };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
-import { RefreshTokens } from "../../mod/auth/refresh_token.ts";
+import { RefreshTokens } from "../../mod/auth/tokens/refresh_token.ts";
 
 const tokens = new RefreshTokens(randomBytes(32));
 

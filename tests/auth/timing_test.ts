@@ -3,7 +3,7 @@
  * the figures printed are worth reading.
  */
 import assert from "node:assert/strict";
-import { PasswordHasher } from "../../mod/auth/password.ts";
+import { PasswordHasher } from "../../mod/auth/passwords/password.ts";
 import { startTestAccounts } from "./support/test_accounts.ts";
 
 const tries = Number(Deno.env.get("SYNCLINE_TIMING_TRIES") ?? 40);

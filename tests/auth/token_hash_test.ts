@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { blake3 } from "hash-wasm";
-import { codeHash, issueCode, linkTokenHash } from "../../mod/auth/codes.ts";
-import { sameSecret, TokenHasher } from "../../mod/auth/token_hash.ts";
+import { codeHash, issueCode, linkTokenHash } from "../../mod/auth/tokens/codes.ts";
+import { sameSecret, TokenHasher } from "../../mod/auth/tokens/token_hash.ts";
 
 const key = new Uint8Array(32).fill(7);
 const hasher = await TokenHasher.create(key);

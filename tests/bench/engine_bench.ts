@@ -7,8 +7,8 @@
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { openReaderDatabase, openWriterDatabase } from "../../mod/engine/mod.ts";
 import type { SchemaDefinition, TableDefinition } from "../../mod/engine/mod.ts";
-import { vectorIndex } from "../../mod/engine/vector_index.ts";
-import { encodeQuery, VectorStore } from "../../mod/engine/vector_store.ts";
+import { vectorIndex } from "../../mod/engine/vectors/vector_index.ts";
+import { encodeQuery, VectorStore } from "../../mod/engine/vectors/vector_store.ts";
 import { markdown, type Row } from "./table.ts";
 
 const ACCOUNTS = 100_000;

@@ -1,6 +1,6 @@
 /** Tokens: sign-in over the socket, renewal, refusal, and getters that misbehave (contract: Authentication 9). */
 import assert from "node:assert/strict";
-import { tokenLife } from "../../mod/client/access_token.ts";
+import { tokenLife } from "../../mod/client/accounts/access_token.ts";
 import type { FetchToken } from "../../mod/client/mod.ts";
 import type { ClientMessage } from "../../mod/protocol/client_messages.ts";
 import { type FakeClock, settle } from "./support/fake_clock.ts";

@@ -1,6 +1,6 @@
 /** The connection machine: every arrow of its drawing, and the waits before reconnections. */
 import assert from "node:assert/strict";
-import { type ConnectionEffect, ConnectionMachine } from "../../mod/client/connection.ts";
+import { type ConnectionEffect, ConnectionMachine } from "../../mod/client/connection/connection.ts";
 import * as clientLimits from "../../mod/client/limits.ts";
 
 const halfway = () => 0.5;

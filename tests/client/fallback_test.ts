@@ -1,6 +1,6 @@
 /** When the client polls: the machine beside the connection, by hand. */
 import assert from "node:assert/strict";
-import { Fallback } from "../../mod/client/fallback.ts";
+import { Fallback } from "../../mod/client/connection/fallback.ts";
 import { FakeClock, settle } from "./support/fake_clock.ts";
 
 function makeFallback() {

@@ -1,9 +1,9 @@
 /** Arguments as copies, results that keep what did not change, and frozen results. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { freezeDeep } from "../../mod/client/freeze_deep.ts";
+import { freezeDeep } from "../../mod/client/queries/freeze_deep.ts";
 import { jsonArgs } from "../../mod/client/json_args.ts";
-import { shareStructure } from "../../mod/client/share_structure.ts";
+import { shareStructure } from "../../mod/client/queries/share_structure.ts";
 
 const json = fc.jsonValue({ maxDepth: 4 });
 const row = fc.record({

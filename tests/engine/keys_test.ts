@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import fc from "fast-check";
 import { compareValues, encodeKey, keyAfter } from "../../mod/engine/mod.ts";
-import { rangeOfBounds } from "../../mod/engine/keys.ts";
+import { rangeOfBounds } from "../../mod/engine/indexes/keys.ts";
 import type { Value } from "../../mod/engine/mod.ts";
 import { anyValue, hostileNumber, hostileText } from "./support.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { documentLimits } from "../../mod/limits.ts";
 import { EngineError } from "../../mod/engine/mod.ts";
-import { storableFields } from "../../mod/engine/values.ts";
+import { storableFields } from "../../mod/engine/documents/values.ts";
 import { anyValue } from "./support.ts";
 
 function store(fields: Record<string, unknown>, reservedNames = true): unknown {

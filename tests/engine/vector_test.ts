@@ -6,9 +6,9 @@ import { EngineError, openWriterDatabase, readSetTouches } from "../../mod/engin
 import type { Doc, ReadTransaction, Value, WriteTransaction } from "../../mod/engine/mod.ts";
 import { loadTables } from "../../mod/engine/catalog.ts";
 import { Connection } from "../../mod/engine/connection.ts";
-import { VectorSearcher } from "../../mod/engine/vector_search.ts";
-import { encodeQuery, VectorStore } from "../../mod/engine/vector_store.ts";
-import { unitVector, vectorIndex } from "../../mod/engine/vector_index.ts";
+import { VectorSearcher } from "../../mod/engine/vectors/vector_search.ts";
+import { encodeQuery, VectorStore } from "../../mod/engine/vectors/vector_store.ts";
+import { unitVector, vectorIndex } from "../../mod/engine/vectors/vector_index.ts";
 import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
 
 const DIMENSIONS = 5;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { CommitEntry, DocumentChange, KeyChange } from "../../mod/engine/types.ts";
-import { EntryPacker, unpackEntries, type WireEntries } from "../../mod/functions/wire_entry.ts";
+import { EntryPacker, unpackEntries, type WireEntries } from "../../mod/functions/wire/packed_entry.ts";
 
 const ID = "0001aaaaaaaaaaaaaaaaaaaa00";
 const CREATED = "3wxyz ";

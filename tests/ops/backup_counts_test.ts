@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { ServiceError } from "../../mod/errors.ts";
 import { BackupCounts } from "../../mod/ops/backups/backup_counts.ts";
-import { scheduledName } from "../../mod/ops/scheduled/names.ts";
-import { ScheduledBackups } from "../../mod/ops/scheduled/scheduled_backups.ts";
+import { scheduledName } from "../../mod/ops/backups/scheduled/names.ts";
+import { ScheduledBackups } from "../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { DAY, HOUR, MemoryTarget, summary } from "./scheduled/support.ts";
 
 Deno.test("[ME8] backups count when they are there, and those the end of the server cut off do not count", async () => {

@@ -3,11 +3,11 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkDatabase, openExport, UnusableDatabaseError } from "../../mod/engine/mod.ts";
-import { extractArchive } from "../../mod/ops/archive/mod.ts";
-import { type BackupOptions, createBackup } from "../../mod/ops/backup.ts";
-import { BackupError, NoRoomError } from "../../mod/ops/backup_error.ts";
-import { storedFiles } from "../../mod/ops/snapshot/stored_files.ts";
-import { WorkFolder } from "../../mod/ops/snapshot/work_folder.ts";
+import { extractArchive } from "../../mod/ops/backups/archive/mod.ts";
+import { type BackupOptions, createBackup } from "../../mod/ops/backups/backup.ts";
+import { BackupError, NoRoomError } from "../../mod/ops/backups/backup_error.ts";
+import { storedFiles } from "../../mod/ops/backups/snapshot/stored_files.ts";
+import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { newFileShape, tables } from "../../mod/storage/tables.ts";
 import { commit, ConstantWriter, DataFolder } from "./support/data_folders.ts";
 

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { openExport } from "../../mod/engine/mod.ts";
 import type { Log } from "../../mod/kit/log.ts";
 import { opsLimits } from "../../mod/limits.ts";
-import { readManifest } from "../../mod/ops/archive/mod.ts";
-import { BackupError } from "../../mod/ops/backup_error.ts";
+import { readManifest } from "../../mod/ops/backups/archive/mod.ts";
+import { BackupError } from "../../mod/ops/backups/backup_error.ts";
 import { MaintenanceProcess } from "../../mod/ops/maintenance/maintenance_process.ts";
 import type { Job } from "../../mod/ops/maintenance/messages.ts";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
-import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/restore/mod.ts";
+import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { commit, DataFolder } from "./support/data_folders.ts";
 
 const quiet: Log = () => {};

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
-import { RestoreError, type StagedRestore } from "../../mod/ops/restore/mod.ts";
+import { RestoreError, type StagedRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { spoolBody } from "../../mod/ops/spooled_body.ts";
 import { opsLimits } from "../../mod/limits.ts";
 import { petabyteArchive } from "./archive/archives.ts";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { projectDir } from "../bench/support/child.ts";
-import { extractArchive, readManifest } from "../../mod/ops/archive/mod.ts";
-import { WorkFolder } from "../../mod/ops/snapshot/work_folder.ts";
+import { extractArchive, readManifest } from "../../mod/ops/backups/archive/mod.ts";
+import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
 
 const SUFFIX = ".syncline-partial";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { banner } from "../../mod/server/banner.ts";
-import { localUrl } from "../../mod/server/listen.ts";
+import { banner } from "../../mod/cli/banner.ts";
+import { localUrl } from "../../mod/server/http/listen.ts";
 import { testConfig } from "./support/fake_backend.ts";
 
 Deno.test("the banner names address, functions and data, paths below the working folder in short", () => {

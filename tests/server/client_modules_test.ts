@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ClientModules } from "../../mod/server/client_modules.ts";
+import { ClientModules } from "../../mod/server/http/client_modules.ts";
 
 interface Modules extends AsyncDisposable {
   readonly modules: ClientModules;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { runCommandLine } from "../../mod/server/command_line.ts";
-import { optionsOf, type ServeOptions } from "../../mod/server/options.ts";
+import { runCommandLine } from "../../mod/cli/command_line.ts";
+import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
 
 /** Runs the command line with a `serve` that only takes down what it was given. */
 async function run(args: readonly string[], env: Record<string, string> = {}) {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { resolveConfig } from "../../mod/server/config.ts";
-import { options, type ServeOptions } from "../../mod/server/options.ts";
-import { StartError } from "../../mod/server/start_error.ts";
+import { resolveConfig } from "../../mod/config/config.ts";
+import { options, type ServeOptions } from "../../mod/config/options.ts";
+import { StartError } from "../../mod/config/start_error.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { DataLock, DataLockedError } from "../../mod/server/data_lock.ts";
-import { StartError } from "../../mod/server/start_error.ts";
+import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
+import { StartError } from "../../mod/config/start_error.ts";
 
 async function temporary(): Promise<AsyncDisposable & { readonly path: string }> {
   const path = await Deno.makeTempDir();
@@ -41,7 +41,7 @@ Deno.test("the lock of a killed process is free at once", async () => {
     args: [
       "eval",
       `import { DataLock } from ${
-        JSON.stringify(new URL("../../mod/server/data_lock.ts", import.meta.url).href)
+        JSON.stringify(new URL("../../mod/server/data/data_lock.ts", import.meta.url).href)
       };
        globalThis.lock = await DataLock.acquire(${JSON.stringify(dir.path)}, { by: "serve" });
        console.log("held");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { optionsOf } from "../../mod/server/options.ts";
+import { optionsOf } from "../../mod/config/options.ts";
 
 const read = (path: string) => Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
 

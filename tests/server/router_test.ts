@@ -3,10 +3,10 @@ import type { Hono } from "hono";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../../mod/errors.ts";
-import { ClientModules } from "../../mod/server/client_modules.ts";
+import { ClientModules } from "../../mod/server/http/client_modules.ts";
 import { errorResponse } from "../../mod/kit/error_response.ts";
-import { createRouter } from "../../mod/server/router.ts";
-import { StaticFiles } from "../../mod/server/static_files.ts";
+import { createRouter } from "../../mod/server/http/router.ts";
+import { StaticFiles } from "../../mod/server/http/static_files.ts";
 import { FakeBackend } from "./support/fake_backend.ts";
 
 interface Routed extends AsyncDisposable {

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { DataLock } from "../../mod/server/data_lock.ts";
-import type { ServeConfig } from "../../mod/server/config.ts";
-import { listen } from "../../mod/server/listen.ts";
+import { DataLock } from "../../mod/server/data/data_lock.ts";
+import type { ServeConfig } from "../../mod/config/config.ts";
+import { listen } from "../../mod/server/http/listen.ts";
 import { Server, type StartBackend } from "../../mod/server/server.ts";
-import { StartError } from "../../mod/server/start_error.ts";
+import { StartError } from "../../mod/config/start_error.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
 
 interface Setup extends AsyncDisposable {

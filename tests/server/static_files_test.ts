@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { StartError } from "../../mod/server/start_error.ts";
-import { StaticFiles } from "../../mod/server/static_files.ts";
+import { StartError } from "../../mod/config/start_error.ts";
+import { StaticFiles } from "../../mod/server/http/static_files.ts";
 
 interface Site extends AsyncDisposable {
   readonly files: StaticFiles;

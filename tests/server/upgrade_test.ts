@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
-import { upgradeSocket } from "../../mod/server/upgrade.ts";
+import { upgradeSocket } from "../../mod/server/http/upgrade.ts";
 import { RawWebSocket } from "../bench/support/raw_websocket.ts";
 
 /** A server whose sockets say nothing, with the ends of its sockets as they come. */

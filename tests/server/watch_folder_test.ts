@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { watchFolder } from "../../mod/server/watch_folder.ts";
+import { watchFolder } from "../../mod/server/dev/watch_folder.ts";
 
 interface Watched extends AsyncDisposable {
   readonly folder: string;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { CreateBucketCommand, ListMultipartUploadsCommand, S3Client } from "@aws-sdk/client-s3";
 import { join } from "node:path";
 import { type BlobStore, LocalBlobs } from "../../mod/storage/mod.ts";
-import { S3Blobs } from "../../mod/storage/s3_blobs.ts";
+import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
 import { storageLimits } from "../../mod/limits.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { TusClient } from "./support/tus.ts";

@@ -1,7 +1,7 @@
 /** Ranges: the contract's cases one by one, then random headers against an oracle that marks bytes. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { parseRanges } from "../../mod/storage/ranges.ts";
+import { parseRanges } from "../../mod/storage/reads/ranges.ts";
 import { startTestStorage, type TestStorage } from "./support/test_storage.ts";
 
 const CONTENTS = Array.from({ length: 1_000 }, (_, at) => String.fromCharCode(32 + (at * 7) % 90)).join("");

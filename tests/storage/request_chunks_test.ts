@@ -1,6 +1,6 @@
 /** Bodies of uploads as their readers see them. */
 import assert from "node:assert/strict";
-import { requestChunks } from "../../mod/storage/request_chunks.ts";
+import { requestChunks } from "../../mod/storage/uploads/request_chunks.ts";
 
 Deno.test("time the disk takes is not the client's: a slow writer is no upload that stands still", async () => {
   const chunks = ["a", "b", "c"].map((text) => new TextEncoder().encode(text));

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Interval } from "../../mod/engine/types.ts";
-import { CommitMemory } from "../../mod/sync/commit_memory.ts";
-import { IntervalIndex } from "../../mod/sync/interval_index.ts";
+import { CommitMemory } from "../../mod/sync/queries/commit_memory.ts";
+import { IntervalIndex } from "../../mod/sync/queries/interval_index.ts";
 
 const key = fc.string({ unit: fc.constantFrom("a", "b", "c"), maxLength: 3 });
 const interval: fc.Arbitrary<Interval> = fc.oneof(

@@ -1,6 +1,6 @@
 /** What mails say: built-in texts, each of which a file can replace. */
 import { join } from "node:path";
-import type { CodeKind } from "../codes.ts";
+import type { CodeKind } from "../tokens/codes.ts";
 import type { Mail } from "./mailer.ts";
 import { builtInTemplates } from "./built_in_templates.ts";
 

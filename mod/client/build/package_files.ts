@@ -5,7 +5,7 @@ import project from "../../../deno.json" with { type: "json" };
 export const ENTRIES = {
   client: "../mod.ts",
   react: "../react/mod.ts",
-  server: "../../functions/server_api.ts",
+  server: "../../functions/api/mod.ts",
 } as const;
 
 /** Packages the app brings along; the oldest versions that will do. */

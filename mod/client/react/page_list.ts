@@ -10,7 +10,7 @@
  */
 import type { SynclineClient } from "../client.ts";
 import type { FunctionError } from "../errors.ts";
-import { shareStructure } from "../share_structure.ts";
+import { shareStructure } from "../queries/share_structure.ts";
 import { reactLimits } from "./limits.ts";
 import {
   balanced,

@@ -6,8 +6,8 @@ import {
   functionPath,
   type ResultOf,
 } from "../../protocol/function_reference.ts";
-import type { SynclineHttpClient } from "../http_client.ts";
-import { shareStructure } from "../share_structure.ts";
+import type { SynclineHttpClient } from "../http/http_client.ts";
+import { shareStructure } from "../queries/share_structure.ts";
 import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
 
 /** A query and its result: plain JSON, to be handed from the server to the page. */

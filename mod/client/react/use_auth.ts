@@ -7,8 +7,8 @@ import {
   useMemo,
   useSyncExternalStore,
 } from "react";
-import type { Accounts } from "../accounts.ts";
-import type { AuthState } from "../auth.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import type { AuthState } from "../accounts/auth.ts";
 import { present, useClient } from "./provider.ts";
 
 /** Who is signed in, and the calls that change it. */

@@ -8,7 +8,7 @@ import {
   type ResultOf,
 } from "../../protocol/function_reference.ts";
 import type { SynclineClient } from "../client.ts";
-import type { OptimisticStore } from "../optimistic.ts";
+import type { OptimisticStore } from "../queries/optimistic.ts";
 import { present, useClient } from "./provider.ts";
 
 /** Calls a mutation; see `SynclineClient.mutation` for what the promise says. */

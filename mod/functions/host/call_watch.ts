@@ -1,5 +1,5 @@
 /** How long the call an isolate is running has been running, by the host's own clock: the wall clock may jump. */
-import type { Progress } from "../isolate/progress.ts";
+import type { Progress } from "../wire/progress_file.ts";
 
 export interface Running {
   /** `null` while no call runs. */

@@ -14,22 +14,22 @@ import type {
 } from "../host_port.ts";
 import type { MainAction } from "../main_actions.ts";
 import { failed, type Outcome } from "../outcome.ts";
-import type { WireCron } from "../wire.ts";
+import type { WireCron } from "../wire/messages.ts";
 import { type HostClock, machineClock } from "./clock.ts";
-import { isolateCommand } from "./command.ts";
+import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
-import { IsolateCensus } from "./isolate_census.ts";
-import { Gate } from "./gate.ts";
-import type { IsolateStarter, Ready } from "./isolate.ts";
+import { IsolateCensus } from "./process/isolate_census.ts";
+import { Gate } from "./writer/gate.ts";
+import type { IsolateStarter, Ready } from "./process/isolate.ts";
 import { ranTooLong } from "./outcomes.ts";
-import { ProcessStarter } from "./process.ts";
-import { ReaderPool } from "./reader_pool.ts";
-import type { RouteAnswer, RouteRequest } from "./route_exchange.ts";
-import { RouteRequests } from "./route_requests.ts";
-import { RouteTable } from "./route_table.ts";
+import { ProcessStarter } from "./process/isolate_process.ts";
+import { ReaderPool } from "./readers/reader_pool.ts";
+import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
+import { RouteRequests } from "./runners/route_requests.ts";
+import { RouteTable } from "./runners/route_table.ts";
 import type { RunEnd, RunObserver } from "./run_observer.ts";
-import { RunnerPool } from "./runner_pool.ts";
-import { type ReplaceResult, Writer } from "./writer.ts";
+import { RunnerPool } from "./runners/runner_pool.ts";
+import { type ReplaceResult, Writer } from "./writer/writer.ts";
 
 export interface IsolateHostOptions {
   /** Folder of `data.db`; it must exist. */

@@ -2,7 +2,7 @@
 import { functionLimits } from "../../limits.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
 import { type CallError, failed, type Outcome } from "../outcome.ts";
-import type { WireAnswer, WireMutation, WireOutcome } from "../wire.ts";
+import type { WireAnswer, WireMutation, WireOutcome } from "../wire/messages.ts";
 
 /** The outcome a frame carries. Throws when it has none: the isolate that sent it is not to be trusted any more. */
 export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {

@@ -2,7 +2,7 @@
 import type { MapEntries, PackageGraph } from "./package_graph.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type AppPlace, packageRoots } from "./package_roots.ts";
-import type { PackageTable } from "./package_table.ts";
+import type { PackageTable } from "../wire/package_table.ts";
 
 /** What isolates need for the packages of an app. */
 export interface UsablePackages {

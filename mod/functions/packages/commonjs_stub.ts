@@ -1,5 +1,5 @@
 /** Modules that stand in for CommonJS files, as addresses for the import map. */
-import { commonJsKey } from "./package_table.ts";
+import { commonJsKey } from "../wire/package_table.ts";
 
 /** A module that runs a CommonJS file and exports what it exports, by these names and as a whole. */
 export function commonJsStub(path: string, names: readonly string[]): string {

@@ -4,12 +4,12 @@
  */
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { findModules } from "../isolate/module_files.ts";
+import { findModules } from "../isolate/app/module_files.ts";
 import { commonJsStub } from "./commonjs_stub.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type ImportKind, PackageResolver, type Resolution } from "./package_resolver.ts";
 import { type AppPlace, isInside } from "./package_roots.ts";
-import type { CommonJsFile, PackageTable, PackageTarget } from "./package_table.ts";
+import type { CommonJsFile, PackageTable, PackageTarget } from "../wire/package_table.ts";
 
 /** Entries of an import map, by the URL of the folder they are for; `""`: for every folder. */
 export type MapEntries = Map<string, Map<string, string>>;

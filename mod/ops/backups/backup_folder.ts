@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
-import { ArchiveError, type ArchiveManifest, readManifest } from "../archive/mod.ts";
+import { ArchiveError, type ArchiveManifest, readManifest } from "./archive/mod.ts";
 import { removeAbandonedFiles } from "../new_file.ts";
 
 /** What a backup's manifest says of it. */

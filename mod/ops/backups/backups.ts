@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
-import type { BackupOptions, BackupSummary } from "../backup.ts";
+import type { BackupOptions, BackupSummary } from "./backup.ts";
 import type { BackupFolder, StoredBackup } from "./backup_folder.ts";
 
 /** Makes a backup of the data folder into a file. */

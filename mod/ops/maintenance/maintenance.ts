@@ -6,15 +6,15 @@
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
-import type { BackupOptions, BackupSummary } from "../backup.ts";
-import { BackupError } from "../backup_error.ts";
+import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
+import { BackupError } from "../backups/backup_error.ts";
 import {
   removeAbandonedStaging,
   RestoreError,
   type RestoreFault,
   type StagedRestore,
-} from "../restore/mod.ts";
-import { WorkFolder } from "../snapshot/work_folder.ts";
+} from "../backups/restore/mod.ts";
+import { WorkFolder } from "../backups/snapshot/work_folder.ts";
 import { MaintenanceProcess, ProcessEndedError } from "./maintenance_process.ts";
 import type { Answer, Job, Kind, Work } from "./messages.ts";
 

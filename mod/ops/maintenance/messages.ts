@@ -1,7 +1,7 @@
 /** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
 import { opsLimits } from "../../limits.ts";
-import type { BackupOptions, BackupSummary } from "../backup.ts";
-import type { RestoreFault, StagedRestore } from "../restore/mod.ts";
+import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
+import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";
 
 /** Each kind of work: what it is given, and what comes of it. */
 export interface Work {

@@ -4,10 +4,10 @@
  */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
 import { writeAll } from "../../kit/durable_files.ts";
-import { ArchiveError } from "../archive/mod.ts";
-import { createBackup } from "../backup.ts";
-import { BackupError } from "../backup_error.ts";
-import { RestoreError, type RestoreFault, stageRestore } from "../restore/mod.ts";
+import { ArchiveError } from "../backups/archive/mod.ts";
+import { createBackup } from "../backups/backup.ts";
+import { BackupError } from "../backups/backup_error.ts";
+import { RestoreError, type RestoreFault, stageRestore } from "../backups/restore/mod.ts";
 import { type Answer, encodeLine, type Job, readMessages, type Work } from "./messages.ts";
 
 /** Errors of backups whose messages are written for people. */

@@ -1,7 +1,7 @@
 /** The tus protocol over HTTP: below the path this is mounted at, `/<token of the upload URL>` is an upload. */
 import { type Context, Hono } from "hono";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
-import { contentSecurityPolicy } from "../security_policy.ts";
+import { contentSecurityPolicy } from "../reads/security_policy.ts";
 import { checksumAlgorithms, tusVersion } from "./headers.ts";
 import type { ResumableUploads, TusRequest, UploadState } from "./uploads.ts";
 

@@ -1,7 +1,7 @@
 /** Thumbnails of stored images: made once, kept beside the image, gone with it. */
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../../limits.ts";
-import type { BlobStore } from "../blob_store.ts";
+import type { BlobStore } from "../blobs/blob_store.ts";
 import { essenceOf } from "../content_type.ts";
 import type { FileFacts } from "../file_facts.ts";
 import type { StoredFile } from "../stored_file.ts";

@@ -1,8 +1,8 @@
 /** The commands `admin ...` as an operator types them, beside a server and without one. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { createBackup } from "../../../mod/ops/backup.ts";
-import { stageRestore } from "../../../mod/ops/restore/mod.ts";
+import { createBackup } from "../../../mod/ops/backups/backup.ts";
+import { stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
 
 interface Ran {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startBackend } from "../../../mod/server/backend.ts";
-import type { ServeConfig } from "../../../mod/server/config.ts";
+import type { ServeConfig } from "../../../mod/config/config.ts";
 import { Server } from "../../../mod/server/server.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 

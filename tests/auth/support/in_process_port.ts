@@ -3,16 +3,16 @@ import { join } from "node:path";
 import { openReaderDatabase, openWriterDatabase } from "../../../mod/engine/mod.ts";
 import type { ReadTransaction } from "../../../mod/engine/transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "../../../mod/engine/types.ts";
-import { authModules } from "../../../mod/auth/functions.ts";
+import { authModules } from "../../../mod/auth/isolate_functions/mod.ts";
 import type { CallPort } from "../../../mod/auth/system_calls.ts";
 import { functionSpec } from "../../../mod/functions/api/registration.ts";
 import { setTableResolver, TableBuilder } from "../../../mod/functions/api/schema.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
-import type { App, LoadedFunction } from "../../../mod/functions/isolate/app.ts";
-import type { Ending } from "../../../mod/functions/isolate/ending.ts";
-import { runMutation } from "../../../mod/functions/isolate/run_mutation.ts";
-import { runQuery } from "../../../mod/functions/isolate/run_query.ts";
-import { Tables } from "../../../mod/functions/isolate/tables.ts";
+import type { App, LoadedFunction } from "../../../mod/functions/isolate/app/app.ts";
+import type { Ending } from "../../../mod/functions/isolate/runs/ending.ts";
+import { runMutation } from "../../../mod/functions/isolate/runs/run_mutation.ts";
+import { runQuery } from "../../../mod/functions/isolate/runs/run_query.ts";
+import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 
 export interface InProcessPort extends CallPort, AsyncDisposable {

@@ -1,7 +1,7 @@
 /** WebSockets in memory: the test plays the server. */
 import type { ClientMessage } from "../../../mod/protocol/client_messages.ts";
 import type { ServerMessage } from "../../../mod/protocol/server_messages.ts";
-import type { WebSocketFactory, WebSocketLike } from "../../../mod/client/socket_driver.ts";
+import type { WebSocketFactory, WebSocketLike } from "../../../mod/client/connection/socket_driver.ts";
 
 export class FakeSocket implements WebSocketLike {
   onopen: ((event: never) => void) | null = null;

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
-import { defineSchema, defineTable, id } from "../../../mod/functions/server_api.ts";
+import { defineSchema, defineTable, id } from "../../../mod/functions/api/mod.ts";
 import type { TableShape } from "../../../mod/functions/api/schema.ts";
 
 function definition(shape: TableShape) {

@@ -2,12 +2,12 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { machineClock } from "../../../mod/functions/host/clock.ts";
-import { isolateCommand } from "../../../mod/functions/host/command.ts";
-import { heapFlags } from "../../../mod/functions/isolate/start_flags.ts";
-import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/isolate.ts";
-import { type MemoryReader, residentBytes } from "../../../mod/functions/host/memory_watch.ts";
-import { ProcessStarter } from "../../../mod/functions/host/process.ts";
-import type { RunAction } from "../../../mod/functions/wire.ts";
+import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
+import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
+import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
+import { type MemoryReader, residentBytes } from "../../../mod/functions/host/process/memory_watch.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
+import type { RunAction } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
 import { call } from "./support/writer_world.ts";
 

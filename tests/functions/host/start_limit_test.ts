@@ -1,9 +1,9 @@
 /** How long a writer may take: to load the app a bounded time, to make the database fit its schema as long as it takes. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { isolateCommand } from "../../../mod/functions/host/command.ts";
-import { ProcessStarter } from "../../../mod/functions/host/process.ts";
-import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
+import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
+import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
 import { FakeClock } from "./support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";

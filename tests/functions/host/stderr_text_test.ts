@@ -1,6 +1,6 @@
 /** What is kept of an isolate's last words: why it ended, and nothing of how it was started. */
 import assert from "node:assert/strict";
-import { StderrText } from "../../../mod/functions/host/stderr_text.ts";
+import { StderrText } from "../../../mod/functions/host/process/stderr_text.ts";
 
 async function read(...pieces: string[]) {
   const told: string[] = [];

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
-import { frameText } from "../../../mod/functions/frames.ts";
+import { frameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import type { Group } from "../../../mod/functions/wire.ts";
+import type { Group } from "../../../mod/functions/wire/messages.ts";
 import { settled } from "./support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 

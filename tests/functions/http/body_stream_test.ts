@@ -1,8 +1,13 @@
 /** Bodies in chunks: they arrive whole and in order, and no more of one is on its way than there is room for. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { BodyReceiver, BodySender } from "../../../mod/functions/body_stream.ts";
-import { encodeBytes, type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
+import { BodyReceiver, BodySender } from "../../../mod/functions/wire/body_stream.ts";
+import {
+  encodeBytes,
+  type Frame,
+  FrameSender,
+  readFrames,
+} from "../../../mod/functions/wire/segment_frames.ts";
 import { routeLimits } from "../../../mod/limits.ts";
 
 const { chunkBytesMax, windowBytes } = routeLimits;

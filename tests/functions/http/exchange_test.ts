@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
-import { RouteExchange } from "../../../mod/functions/host/route_exchange.ts";
-import { RouteRequests } from "../../../mod/functions/host/route_requests.ts";
-import type { ResponseHead } from "../../../mod/functions/wire.ts";
+import { RouteExchange } from "../../../mod/functions/host/runners/route_exchange.ts";
+import { RouteRequests } from "../../../mod/functions/host/runners/route_requests.ts";
+import type { ResponseHead } from "../../../mod/functions/wire/messages.ts";
 import { routeLimits } from "../../../mod/limits.ts";
 import { FakeIsolate } from "../host/support/fake_isolate.ts";
 

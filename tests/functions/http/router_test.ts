@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { httpAction, httpRouter } from "syncline/server";
 import { routeDefinitions } from "../../../mod/functions/api/http_router.ts";
-import { RouteTable } from "../../../mod/functions/host/route_table.ts";
-import { appRoutes } from "../../../mod/functions/isolate/app_routes.ts";
+import { RouteTable } from "../../../mod/functions/host/runners/route_table.ts";
+import { appRoutes } from "../../../mod/functions/isolate/app/app_routes.ts";
 
 const handler = httpAction(() => new Response());
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
-import { type ServeConfig } from "../../../mod/server/config.ts";
+import { type ServeConfig } from "../../../mod/config/config.ts";
 import { httpLimits } from "../../../mod/limits.ts";
 import { startBackend } from "../../../mod/server/backend.ts";
 import { Server } from "../../../mod/server/server.ts";

@@ -1,6 +1,6 @@
 /** Actions: their calls through main, logs, environment, and many at once. */
 import assert from "node:assert/strict";
-import type { FromIsolate, SubCall } from "../../../mod/functions/wire.ts";
+import type { FromIsolate, SubCall } from "../../../mod/functions/wire/messages.ts";
 import { call, errorOf, user, Workspace } from "./support.ts";
 
 const app = {

@@ -10,9 +10,9 @@ import type { DatabaseReader, DatabaseWriter } from "../../../mod/functions/api/
 import { type Schema, schemaDefinition, setTableResolver } from "../../../mod/functions/api/schema.ts";
 import type { AnyDataModel, DataModel } from "../../../mod/functions/api/values.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import { asCall, Call, currentCall, Frame } from "../../../mod/functions/isolate/call.ts";
-import { DatabaseApi } from "../../../mod/functions/isolate/database_api.ts";
-import { Tables } from "../../../mod/functions/isolate/tables.ts";
+import { asCall, Call, currentCall, Frame } from "../../../mod/functions/isolate/runs/call.ts";
+import { DatabaseApi } from "../../../mod/functions/isolate/ctx/database_api.ts";
+import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
 import type { ReadSet } from "../../../mod/engine/types.ts";
 
 /** A database with a schema, and transactions on it as handlers see them. */

@@ -3,13 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
 import { readSetTouches } from "../../../mod/engine/mod.ts";
-import {
-  type DataModelOf,
-  defineSchema,
-  defineTable,
-  type Id,
-  id,
-} from "../../../mod/functions/server_api.ts";
+import { type DataModelOf, defineSchema, defineTable, type Id, id } from "../../../mod/functions/api/mod.ts";
 import type { Unchecked } from "../../../mod/functions/api/values.ts";
 import { TestDatabase } from "./database_support.ts";
 

@@ -1,6 +1,6 @@
 /** What app code must not reach, tried from inside: at the top of a module and in a handler, in every role. */
 import assert from "node:assert/strict";
-import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, type TestIsolate, Workspace } from "./support.ts";
 
 interface Attempt {

@@ -1,11 +1,11 @@
 /** The import maps of isolates fit this runtime. */
 import assert from "node:assert/strict";
 import { builtinModules } from "node:module";
-import { importMap } from "../../../mod/functions/isolate/make_import_maps.ts";
-import { isOpenModule } from "../../../mod/functions/isolate/refused_modules.ts";
+import { importMap } from "../../../mod/functions/isolate/process/make_import_maps.ts";
+import { isOpenModule } from "../../../mod/functions/isolate/process/refused_modules.ts";
 
 for (const [file, role] of [["import_map.json", "reader"], ["import_map_runner.json", "runner"]] as const) {
-  const url = new URL(`../../../mod/functions/isolate/${file}`, import.meta.url);
+  const url = new URL(`../../../mod/functions/isolate/process/${file}`, import.meta.url);
   const stored = JSON.parse(Deno.readTextFileSync(url)) as { imports: Record<string, string> };
 
   Deno.test(`${file} is what make_import_maps.ts makes for this runtime`, async () => {

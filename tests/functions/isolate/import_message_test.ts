@@ -1,6 +1,6 @@
 /** What authors are told of imports that fail in a call. */
 import assert from "node:assert/strict";
-import { lateImportMessage } from "../../../mod/functions/isolate/import_message.ts";
+import { lateImportMessage } from "../../../mod/functions/isolate/app/import_message.ts";
 import { RealHost } from "../host/support/real_host.ts";
 
 const lockfile = `The lockfile is out of date. Run \`deno install --frozen=false\`, or rerun with ...
@@ -29,7 +29,7 @@ export const inQuery = query({ args, handler });
 export const inAction = action({ args, handler });
 `,
   });
-  const ours = import.meta.resolve("../../../mod/functions/isolate/loader.ts");
+  const ours = import.meta.resolve("../../../mod/functions/isolate/app/loader.ts");
   for (
     const [what, message] of [[ours, /^cannot import a file of the server/], [
       "https://example.com/x.js",

@@ -1,7 +1,7 @@
 /** What is JSON, and how the errors for the rest read. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { jsonText, NotJsonError } from "../../../mod/functions/isolate/json_text.ts";
+import { jsonText, NotJsonError } from "../../../mod/functions/isolate/runs/json_text.ts";
 
 const cycle: Record<string, unknown> = {};
 cycle["self"] = cycle;

@@ -1,6 +1,6 @@
 /** Log lines: their format and their bounds. */
 import assert from "node:assert/strict";
-import { LogLines } from "../../../mod/functions/isolate/log_lines.ts";
+import { LogLines } from "../../../mod/functions/isolate/ctx/log_lines.ts";
 import { functionLimits } from "../../../mod/limits.ts";
 
 Deno.test("a line is [LEVEL] message key=value, quoted where a bare value could be misread", () => {

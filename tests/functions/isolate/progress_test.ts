@@ -1,6 +1,6 @@
 /** The progress file says which call runs. */
 import assert from "node:assert/strict";
-import { parseProgress, ProgressFile } from "../../../mod/functions/isolate/progress.ts";
+import { parseProgress, ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
 
 Deno.test("the file names the call that has begun, and none when idle", () => {
   const path = Deno.makeTempFileSync();

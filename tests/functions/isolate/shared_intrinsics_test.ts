@@ -1,6 +1,6 @@
 /** A call that changes the language for everybody costs at most that call; packages that add to it still load. */
 import assert from "node:assert/strict";
-import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, errorOf, type TestIsolate, Workspace } from "./support.ts";
 
 /** Each tries to break what our own code does after the call. */

@@ -1,8 +1,8 @@
 /** Static imports of the runtime's modules: the runtime has ways of its own to find them, which must lead to our stand-ins. */
 import assert from "node:assert/strict";
 import { builtinModules } from "node:module";
-import { importMapPath } from "../../../mod/functions/isolate/start_flags.ts";
-import type { IsolateRole } from "../../../mod/functions/wire.ts";
+import { importMapPath } from "../../../mod/functions/host/process/start_flags.ts";
+import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { type Answer, type AppFiles, type TestIsolate, Workspace } from "./support.ts";
 
 /** Modules that are not refused as a whole: app code gets our own. */

@@ -1,10 +1,10 @@
 /** Starts real isolates for tests: a small parent that speaks frames, and functions folders outside the repository. */
-import { type Frame, FrameSender, readFrames } from "../../../mod/functions/frames.ts";
+import { type Frame, FrameSender, readFrames } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
-import { isolateImportMap } from "../../../mod/functions/packages/isolate_import_map.ts";
-import { isolateCommand, plainEntry } from "../../../mod/functions/host/command.ts";
+import { isolateImportMap } from "../../../mod/functions/host/process/isolate_import_map.ts";
+import { isolateCommand, plainEntry } from "../../../mod/functions/host/process/command.ts";
 import { answerFromWire, fromWire } from "../../../mod/functions/host/outcomes.ts";
 import type {
   Batch,
@@ -21,7 +21,7 @@ import type {
   WireCall,
   WireMutation,
   WireOutcome,
-} from "../../../mod/functions/wire.ts";
+} from "../../../mod/functions/wire/messages.ts";
 
 /** Files of an app by name, such as `messages.ts`. */
 export type AppFiles = Readonly<Record<string, string>>;

@@ -1,9 +1,9 @@
 /** Batches, groups, replay records and nesting in the writer; waves in readers. */
-import { unpackEntries } from "../../../mod/functions/wire_entry.ts";
+import { unpackEntries } from "../../../mod/functions/wire/packed_entry.ts";
 import assert from "node:assert/strict";
 import { END_OF_KEYS } from "../../../mod/engine/mod.ts";
-import { parseFrameText } from "../../../mod/functions/frames.ts";
-import type { Group } from "../../../mod/functions/wire.ts";
+import { parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
+import type { Group } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
 import { call, errorOf, user, Workspace } from "./support.ts";
 

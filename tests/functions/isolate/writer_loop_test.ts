@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
 import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
-import { FrameSender, parseFrameText } from "../../../mod/functions/frames.ts";
-import { ProgressFile } from "../../../mod/functions/isolate/progress.ts";
-import { Tables } from "../../../mod/functions/isolate/tables.ts";
-import { runBatch } from "../../../mod/functions/isolate/writer_loop.ts";
-import { defineSchema, defineTable } from "../../../mod/functions/server_api.ts";
-import type { Committing, Group } from "../../../mod/functions/wire.ts";
+import { FrameSender, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
+import { ProgressFile } from "../../../mod/functions/wire/progress_file.ts";
+import { Tables } from "../../../mod/functions/isolate/app/tables.ts";
+import { runBatch } from "../../../mod/functions/isolate/runs/writer_loop.ts";
+import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
+import type { Committing, Group } from "../../../mod/functions/wire/messages.ts";
 import { z } from "zod";
 import { call } from "./support.ts";
 

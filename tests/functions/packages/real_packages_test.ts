@@ -1,7 +1,7 @@
 /** Packages of the npm registry, installed by npm beside an app's functions, in a query, a mutation and an action. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { checkTypes } from "../../../mod/server/type_check.ts";
+import { checkTypes } from "../../../mod/server/dev/type_check.ts";
 import { RealHost } from "../host/support/real_host.ts";
 
 /** ES modules alone, CommonJS alone, and one of many CommonJS packages that look at `process` and `crypto`. */
@@ -68,7 +68,7 @@ Deno.test("real packages, with dependencies and CommonJS parts", async (t) => {
       JSON.stringify({
         nodeModulesDir: "none",
         imports: {
-          "syncline/server": module("functions/server_api.ts"),
+          "syncline/server": module("functions/api/mod.ts"),
           "syncline/test": module("testing/mod.ts"),
           "zod": "npm:zod@4.6.7",
           "croner": "npm:croner@11.0.1",

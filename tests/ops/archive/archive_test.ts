@@ -10,7 +10,7 @@ import {
   readManifest,
   UnpackRoomError,
   writeArchive,
-} from "../../../mod/ops/archive/mod.ts";
+} from "../../../mod/ops/backups/archive/mod.ts";
 import {
   archiveOf,
   bytesOf,

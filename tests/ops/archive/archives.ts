@@ -2,8 +2,12 @@
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { packTar, type TarHeader } from "modern-tar";
-import { packFrames } from "../../../mod/ops/archive/frames.ts";
-import { type ArchiveEntry, type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
+import { packFrames } from "../../../mod/ops/backups/archive/frames.ts";
+import {
+  type ArchiveEntry,
+  type ArchiveManifest,
+  writeArchive,
+} from "../../../mod/ops/backups/archive/mod.ts";
 
 export const manifest: ArchiveManifest = {
   format: 1,

@@ -6,7 +6,7 @@ import {
   exportFiles,
   type ExportFilesOptions,
   type ExportSummary,
-} from "../../../mod/ops/export/mod.ts";
+} from "../../../mod/ops/tables/export/mod.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 /** A folder for exports beside a database with tables of the app and of the service; removed at the end of the block. */

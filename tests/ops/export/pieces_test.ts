@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { openExport } from "../../../mod/engine/mod.ts";
 import { csvRows } from "../../../mod/kit/csv.ts";
 import { opsLimits } from "../../../mod/limits.ts";
-import { ExportError } from "../../../mod/ops/export/mod.ts";
-import { exportPieces } from "../../../mod/ops/export/pieces.ts";
+import { ExportError } from "../../../mod/ops/tables/export/mod.ts";
+import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 import { databaseOf, textOf } from "./support.ts";
 

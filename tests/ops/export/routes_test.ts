@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers";
 import { DatabaseSync } from "node:sqlite";
 import { Hono } from "hono";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
-import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/export/mod.ts";
+import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/tables/export/mod.ts";
 import { opsLimits } from "../../../mod/limits.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 

@@ -1,7 +1,7 @@
 /** What the tests of exports share. */
 import { openExport } from "../../../mod/engine/mod.ts";
-import type { TableFormat } from "../../../mod/ops/table_formats.ts";
-import { exportPieces } from "../../../mod/ops/export/pieces.ts";
+import type { TableFormat } from "../../../mod/ops/tables/formats.ts";
+import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 /** A database with one table `items` of any fields, and documents in it, one commit each. */

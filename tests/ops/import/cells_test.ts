@@ -1,7 +1,7 @@
 /** What the cells of a CSV file become, by the schema of the table. */
 import assert from "node:assert/strict";
 import { z } from "zod";
-import { defineTable, id } from "../../../mod/functions/server_api.ts";
+import { defineTable, id } from "../../../mod/functions/api/mod.ts";
 import { ImportWorld, source } from "./support/import_world.ts";
 
 /** What a cell of a field becomes in a document: `{}` where it is left out. */

@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { z } from "zod";
-import { newId } from "../../../mod/engine/ids.ts";
+import { newId } from "../../../mod/engine/documents/ids.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import { action, defineTable, id, mutation, query } from "../../../mod/functions/server_api.ts";
+import { action, defineTable, id, mutation, query } from "../../../mod/functions/api/mod.ts";
 import { opsLimits } from "../../../mod/limits.ts";
-import { ImportError, type ImportSource } from "../../../mod/ops/import/mod.ts";
+import { ImportError, type ImportSource } from "../../../mod/ops/tables/import/mod.ts";
 import { ImportWorld, jsonl, source } from "./support/import_world.ts";
 
 const tables = () => ({

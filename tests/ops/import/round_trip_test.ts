@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { z } from "zod";
-import { defineTable, id } from "../../../mod/functions/server_api.ts";
+import { defineTable, id } from "../../../mod/functions/api/mod.ts";
 import { textOf } from "../export/support.ts";
 import { ImportWorld, source } from "./support/import_world.ts";
 

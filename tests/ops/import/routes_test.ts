@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { z } from "zod";
 import type { FunctionHost } from "../../../mod/functions/host_port.ts";
-import { defineTable } from "../../../mod/functions/server_api.ts";
+import { defineTable } from "../../../mod/functions/api/mod.ts";
 import { failed } from "../../../mod/functions/outcome.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
-import { importRoutes } from "../../../mod/ops/import/mod.ts";
+import { importRoutes } from "../../../mod/ops/tables/import/mod.ts";
 import { ImportWorld, jsonl } from "./support/import_world.ts";
 
 interface Answer {

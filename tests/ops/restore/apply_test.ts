@@ -8,7 +8,7 @@ import {
   RestoreError,
   stagedRestore,
   stageRestore,
-} from "../../../mod/ops/restore/mod.ts";
+} from "../../../mod/ops/backups/restore/mod.ts";
 import {
   type ArchiveContents,
   filesOf,

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createBackup } from "../../../mod/ops/backup.ts";
-import { stagedRestore, stageRestore } from "../../../mod/ops/restore/mod.ts";
+import { createBackup } from "../../../mod/ops/backups/backup.ts";
+import { stagedRestore, stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { Child, projectDir } from "../../bench/support/child.ts";
 import { filesOf, TemporaryFolder } from "./support.ts";
 

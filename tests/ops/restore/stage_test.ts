@@ -7,7 +7,7 @@ import {
   stagedRestore,
   type StageOptions,
   stageRestore,
-} from "../../../mod/ops/restore/mod.ts";
+} from "../../../mod/ops/backups/restore/mod.ts";
 import {
   type ArchiveContents,
   CREATED_AT,

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openReaderDatabase, openWriterDatabase, type Value } from "../../../mod/engine/mod.ts";
-import { type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
+import { type ArchiveManifest, writeArchive } from "../../../mod/ops/backups/archive/mod.ts";
 
 const schema = new Map([["notes", {
   indexes: [{ name: "by_text", fields: ["text"] }],

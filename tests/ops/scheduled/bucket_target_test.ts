@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Bucket } from "../../../mod/kit/bucket.ts";
-import { downloadArchive, newestArchives } from "../../../mod/ops/bucket_archives.ts";
-import { BucketTarget } from "../../../mod/ops/scheduled/bucket_target.ts";
+import { downloadArchive, newestArchives } from "../../../mod/ops/backups/bucket_archives.ts";
+import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { FakeBucket } from "./fake_bucket.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";

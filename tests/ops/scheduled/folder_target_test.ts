@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { writeTestArchive } from "../support/archives.ts";
-import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/scheduled/folder_target.ts";
+import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/backups/scheduled/folder_target.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
 

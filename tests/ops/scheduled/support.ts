@@ -1,10 +1,10 @@
 /** Scheduled backups on the real scheduler and engine, with a clock in the test's hands and a target in memory. */
 import type { MainAction } from "../../../mod/functions/main_actions.ts";
-import type { BackupSummary } from "../../../mod/ops/backup.ts";
+import type { BackupSummary } from "../../../mod/ops/backups/backup.ts";
 import type { MakeBackup } from "../../../mod/ops/backups/backups.ts";
-import { BACKUP_PATH, backupActions } from "../../../mod/ops/scheduled/backup_action.ts";
-import type { BackupTarget } from "../../../mod/ops/scheduled/backup_target.ts";
-import { type BackupClock, ScheduledBackups } from "../../../mod/ops/scheduled/scheduled_backups.ts";
+import { BACKUP_PATH, backupActions } from "../../../mod/ops/backups/scheduled/backup_action.ts";
+import type { BackupTarget } from "../../../mod/ops/backups/scheduled/backup_target.ts";
+import { type BackupClock, ScheduledBackups } from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { serviceCron } from "../../../mod/scheduler/mod.ts";
 import { World } from "../../scheduler/support/world.ts";
 

@@ -1,9 +1,9 @@
 /** Scheduled backups of whole servers, with the real process that makes them. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { extractArchive } from "../../../mod/ops/archive/mod.ts";
-import { scheduledAt } from "../../../mod/ops/scheduled/names.ts";
-import { StartError } from "../../../mod/server/start_error.ts";
+import { extractArchive } from "../../../mod/ops/backups/archive/mod.ts";
+import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
+import { StartError } from "../../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 

@@ -3,7 +3,7 @@ import { Hono } from "hono";
 import { join } from "node:path";
 import { ServiceError } from "../../../mod/errors.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
-import { type RestorePort } from "../../../mod/ops/admin/restore_routes.ts";
+import { type RestorePort } from "../../../mod/ops/backups/restore/routes.ts";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { Backups, type MakeBackup } from "../../../mod/ops/backups/backups.ts";
 import { adminRoutes, type AdminRoutesOptions } from "../../../mod/ops/routes.ts";

@@ -1,5 +1,5 @@
 /** Archives with contents that mean nothing, for tests of what stands around them. */
-import { type ArchiveManifest, writeArchive } from "../../../mod/ops/archive/mod.ts";
+import { type ArchiveManifest, writeArchive } from "../../../mod/ops/backups/archive/mod.ts";
 
 export interface TestArchive extends Partial<Pick<ArchiveManifest, "createdAt" | "ts">> {
   readonly bytes?: number;

@@ -3,7 +3,7 @@ import { action, internalAction, internalMutation, mutation, query } from "syncl
 import { defineSchema, defineTable } from "syncline/server";
 import { z } from "zod";
 import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
-import type { AppModule } from "../../../mod/functions/isolate/loader.ts";
+import type { AppModule } from "../../../mod/functions/isolate/app/loader.ts";
 
 /** Actions that wait until the test lets them go. */
 export class Holds {

@@ -6,7 +6,7 @@ import type { CommitEntry } from "../../../mod/engine/types.ts";
 import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
-import { assembleApp } from "../../../mod/functions/isolate/loader.ts";
+import { assembleApp } from "../../../mod/functions/isolate/app/loader.ts";
 import { HostWithMainActions, type MainAction } from "../../../mod/functions/main_actions.ts";
 import type { CallError, Outcome } from "../../../mod/functions/outcome.ts";
 import { type Cron, Scheduler, schedulerModules, type SchedulerPort } from "../../../mod/scheduler/mod.ts";

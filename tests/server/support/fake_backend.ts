@@ -1,7 +1,7 @@
 /** A backend without isolates, for tests of what stands in front of it. */
 import { Hono } from "hono";
 import type { Backend, ReloadResult } from "../../../mod/server/backend.ts";
-import type { ServeConfig } from "../../../mod/server/config.ts";
+import type { ServeConfig } from "../../../mod/config/config.ts";
 
 /** What a {@linkcode FakeBackend} was asked, in order. */
 export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "dispose";

@@ -2,12 +2,12 @@
  * Bugs put into the hub on purpose, one at a time: what shows that the simulation would find them. Each is a change of one
  * method for as long as the disposable lives.
  */
-import { FrameMemo, type SingleUpdate } from "../../../mod/sync/frame_memo.ts";
-import { Invalidation } from "../../../mod/sync/invalidation.ts";
-import { QueryTable } from "../../../mod/sync/query_table.ts";
-import { SharedQueries } from "../../../mod/sync/shared_queries.ts";
-import { type Subscriber, type Version } from "../../../mod/sync/shared_query.ts";
-import { Connection } from "../../../mod/sync/connection.ts";
+import { FrameMemo, type SingleUpdate } from "../../../mod/sync/sockets/frame_memo.ts";
+import { Invalidation } from "../../../mod/sync/queries/invalidation.ts";
+import { QueryTable } from "../../../mod/sync/queries/query_table.ts";
+import { SharedQueries } from "../../../mod/sync/queries/shared_queries.ts";
+import { type Subscriber, type Version } from "../../../mod/sync/queries/shared_query.ts";
+import { Connection } from "../../../mod/sync/sockets/connection.ts";
 
 /** Puts another method in the place of one, until disposed of. */
 function replaced<Owner extends object, Name extends keyof Owner>(

@@ -1,5 +1,5 @@
 /** One connection of a model client: two queues of frames moved on by the simulation, bytes that leave when it says so. */
-import type { Channel } from "../../../mod/sync/channel.ts";
+import type { Channel } from "../../../mod/sync/sockets/channel.ts";
 import type { Hub, SocketHandle } from "../../../mod/sync/hub.ts";
 
 /** Each character counts as this many bytes, so that short frames fill a buffer. */

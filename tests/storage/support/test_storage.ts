@@ -5,11 +5,11 @@ import { Hono } from "hono";
 import { ServiceError } from "../../../mod/errors.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
-import { assembleApp } from "../../../mod/functions/isolate/loader.ts";
+import { assembleApp } from "../../../mod/functions/isolate/app/loader.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
-import { action, mutation, query } from "../../../mod/functions/server_api.ts";
+import { action, mutation, query } from "../../../mod/functions/api/mod.ts";
 import { errorResponse } from "../../../mod/kit/error_response.ts";
-import { configureStorage } from "../../../mod/storage/functions/settings.ts";
+import { configureStorage } from "../../../mod/storage/isolate_functions/settings.ts";
 import {
   type BlobStore,
   createStorage,

@@ -15,7 +15,7 @@ import {
   transitionSchema,
 } from "../../../mod/protocol/server_messages.ts";
 import { initialVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
-import type { Channel } from "../../../mod/sync/channel.ts";
+import type { Channel } from "../../../mod/sync/sockets/channel.ts";
 import type { Hub, SocketHandle } from "../../../mod/sync/hub.ts";
 
 type Of<Type extends ServerMessage["type"]> = Extract<ServerMessage, { type: Type }>;

@@ -7,10 +7,10 @@ import type {
   IsolateStarter,
   Ready,
   StartResult,
-} from "../../../../mod/functions/host/isolate.ts";
-import { frameText, parseFrameText } from "../../../../mod/functions/frames.ts";
-import type { Progress } from "../../../../mod/functions/isolate/progress.ts";
-import type { FromIsolate, IsolateRole, ToIsolate } from "../../../../mod/functions/wire.ts";
+} from "../../../../mod/functions/host/process/isolate.ts";
+import { frameText, parseFrameText } from "../../../../mod/functions/wire/segment_frames.ts";
+import type { Progress } from "../../../../mod/functions/wire/progress_file.ts";
+import type { FromIsolate, IsolateRole, ToIsolate } from "../../../../mod/functions/wire/messages.ts";
 
 export class FakeIsolate implements Isolate {
   readonly role: IsolateRole;

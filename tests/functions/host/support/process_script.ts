@@ -1,6 +1,6 @@
 /** A process in an isolate's place that behaves as its first argument says; the second is main's socket. */
-import { FrameSender, readFrames } from "../../../../mod/functions/frames.ts";
-import type { Boot, BootAnswer } from "../../../../mod/functions/wire.ts";
+import { FrameSender, readFrames } from "../../../../mod/functions/wire/segment_frames.ts";
+import type { Boot, BootAnswer } from "../../../../mod/functions/wire/messages.ts";
 
 const print = (text: string) => Deno.stderr.writeSync(new TextEncoder().encode(text));
 

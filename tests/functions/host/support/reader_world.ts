@@ -1,8 +1,8 @@
 /** A reader pool over fake isolates, with what it answers. */
-import { Gate } from "../../../../mod/functions/host/gate.ts";
-import { ReaderPool } from "../../../../mod/functions/host/reader_pool.ts";
+import { Gate } from "../../../../mod/functions/host/writer/gate.ts";
+import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
 import type { QueryAnswer, Wave } from "../../../../mod/functions/host_port.ts";
-import type { WaveAnswers } from "../../../../mod/functions/wire.ts";
+import type { WaveAnswers } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";

@@ -1,8 +1,8 @@
 /** A host over real isolates and a real database, in a temporary folder. */
 import { machineClock } from "../../../../mod/functions/host/clock.ts";
-import { isolateCommand } from "../../../../mod/functions/host/command.ts";
+import { isolateCommand } from "../../../../mod/functions/host/process/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
-import { ProcessStarter } from "../../../../mod/functions/host/process.ts";
+import { ProcessStarter } from "../../../../mod/functions/host/process/isolate_process.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
 import type { CommitEntry } from "../../../../mod/engine/types.ts";

@@ -1,10 +1,10 @@
 /** A writer over fake isolates, with everything it tells. */
-import { frameText } from "../../../../mod/functions/frames.ts";
-import { Gate } from "../../../../mod/functions/host/gate.ts";
-import { Writer } from "../../../../mod/functions/host/writer.ts";
+import { frameText } from "../../../../mod/functions/wire/segment_frames.ts";
+import { Gate } from "../../../../mod/functions/host/writer/gate.ts";
+import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../../mod/functions/identity.ts";
-import type { Group } from "../../../../mod/functions/wire.ts";
+import type { Group } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 

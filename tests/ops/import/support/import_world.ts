@@ -1,18 +1,18 @@
 /** Imports on the real engine in this process, with an app of the test's choice. */
 import { join } from "node:path";
 import { anonymous } from "../../../../mod/functions/identity.ts";
-import { assembleApp } from "../../../../mod/functions/isolate/loader.ts";
+import { assembleApp } from "../../../../mod/functions/isolate/app/loader.ts";
 import type { Outcome } from "../../../../mod/functions/outcome.ts";
-import { defineSchema, mutation, query } from "../../../../mod/functions/server_api.ts";
-import { opsModules } from "../../../../mod/ops/functions.ts";
+import { defineSchema, mutation, query } from "../../../../mod/functions/api/mod.ts";
+import { opsModules } from "../../../../mod/ops/isolate_functions/mod.ts";
 import {
   Importer,
   type ImportMode,
   type ImportProgress,
   type ImportSource,
   type ImportSummary,
-} from "../../../../mod/ops/import/mod.ts";
-import type { TableFormat } from "../../../../mod/ops/table_formats.ts";
+} from "../../../../mod/ops/tables/import/mod.ts";
+import type { TableFormat } from "../../../../mod/ops/tables/formats.ts";
 import { InProcessHost } from "../../../../mod/testing/in_process_host.ts";
 
 type Tables = Parameters<typeof defineSchema>[0];

@@ -1,5 +1,5 @@
 /** Applies a staged restore and is killed by its own hand before the nth step. Arguments: data folder, n. */
-import { applyStagedRestore } from "../../../../mod/ops/restore/mod.ts";
+import { applyStagedRestore } from "../../../../mod/ops/backups/restore/mod.ts";
 
 const [dataDir = "", nth = ""] = Deno.args;
 let step = 0;

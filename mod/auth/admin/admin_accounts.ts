@@ -1,0 +1,99 @@
+/** Administrators: the first one's setup, and what the command line does for them. */
+import { randomBytes } from "node:crypto";
+import { ServiceError } from "../../errors.ts";
+import type { AccountParts } from "../accounts.ts";
+import { normalizedEmail } from "../email_address.ts";
+import type { AdminSummary } from "../isolate_functions/admins.ts";
+import { checkedPassword } from "../passwords/password_rules.ts";
+import type { Requester } from "../requester.ts";
+import type { Tokens } from "../tokens/session_tokens.ts";
+import { system } from "../system_calls.ts";
+import { sameSecret } from "../tokens/token_hash.ts";
+
+export interface SetupRequest {
+  readonly token: string;
+  readonly email: string;
+  readonly password: string;
+}
+
+export class AdminAccounts {
+  readonly #parts: AccountParts;
+  /** Hash of the setup token, from the start of a server without administrators until it was used. */
+  #setupTokenHash: string | null = null;
+
+  constructor(parts: AccountParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether there is no administrator yet. */
+  needsSetup(): Promise<boolean> {
+    return this.#parts.calls.query(system.needsSetup, {});
+  }
+
+  /** The token with which the first administrator is created, or `null` when there is one. It lives until the server stops. */
+  async issueSetupToken(): Promise<string | null> {
+    if (!await this.needsSetup()) return null;
+    const token = randomBytes(32).toString("base64url");
+    this.#setupTokenHash = this.#parts.hasher.hash("setup", token);
+    return token;
+  }
+
+  /** Creates the first administrator. Throws `setup_done`, `invalid_setup_token` and what is wrong with the account. */
+  async setUp({ token, ...account }: SetupRequest, requester: Requester): Promise<Tokens> {
+    const { calls, hasher, limits, passwords, sessions } = this.#parts;
+    limits.tryCredential(requester.client);
+    if (!await this.needsSetup()) throw new ServiceError("setup_done");
+    if (this.#setupTokenHash === null || !sameSecret(hasher.hash("setup", token), this.#setupTokenHash)) {
+      throw new ServiceError("invalid_setup_token");
+    }
+    const { email, password } = checkedAccount(account);
+    const prepared = sessions.prepare(requester);
+    const session = await calls.mutate(system.setUpFirstAdmin, {
+      email,
+      passwordHash: await passwords.hash(password),
+      session: prepared.row,
+    });
+    if (session === null) throw new ServiceError("setup_done");
+    this.#setupTokenHash = null;
+    return sessions.issue(session, { refreshToken: prepared.refreshToken, at: prepared.row.now });
+  }
+
+  /** Creates an administrator. Throws `email_in_use` and what is wrong with the account. */
+  async create(account: { readonly email: string; readonly password: string }): Promise<void> {
+    const { calls, passwords } = this.#parts;
+    const { email, password } = checkedAccount(account);
+    const passwordHash = await passwords.hash(password);
+    if (await calls.mutate(system.createAdmin, { email, passwordHash }) === null) {
+      throw new ServiceError("email_in_use");
+    }
+  }
+
+  /** Sets an administrator's password and ends their sessions. Resolves to how many, or `null` when there is no such one. */
+  async resetPassword(
+    account: { readonly email: string; readonly password: string },
+  ): Promise<number | null> {
+    const { calls, passwords } = this.#parts;
+    const { email, password } = checkedAccount(account);
+    return await calls.mutate(system.setAdminPassword, {
+      email,
+      passwordHash: await passwords.hash(password),
+    });
+  }
+
+  list(): Promise<AdminSummary[]> {
+    return this.#parts.calls.query(system.listAdmins, {});
+  }
+
+  /** Ends all sessions of an administrator's or user's address. Resolves to how many, or `null` when nobody has it. */
+  async revokeSessions(email: string): Promise<number | null> {
+    const normalized = normalizedEmail(email);
+    if (normalized === null) throw new ServiceError("invalid_email");
+    return await this.#parts.calls.mutate(system.revokeSessions, { email: normalized });
+  }
+}
+
+function checkedAccount({ email, password }: { readonly email: string; readonly password: string }) {
+  const normalized = normalizedEmail(email);
+  if (normalized === null) throw new ServiceError("invalid_email");
+  return { email: normalized, password: checkedPassword(password) };
+}

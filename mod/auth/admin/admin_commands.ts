@@ -1,0 +1,46 @@
+/** What an operator does about administrators from the command line, as one request and one answer. */
+import { z } from "zod";
+import { ServiceError } from "../../errors.ts";
+import type { AdminAccounts } from "./admin_accounts.ts";
+import type { AdminSummary } from "../isolate_functions/admins.ts";
+
+const email = z.string();
+const password = z.string();
+
+export const adminCommandSchema = z.discriminatedUnion("command", [
+  z.object({ command: z.literal("create"), email, password }),
+  z.object({ command: z.literal("reset-password"), email, password }),
+  z.object({ command: z.literal("list") }),
+  z.object({ command: z.literal("revoke-sessions"), email }),
+]);
+
+export type AdminCommand = z.infer<typeof adminCommandSchema>;
+
+/** The answer to a command; `ended` counts sessions, and is `null` when there is no such account. */
+export type AdminAnswer =
+  | { readonly kind: "created" }
+  | { readonly kind: "list"; readonly admins: readonly AdminSummary[] }
+  | { readonly kind: "ended"; readonly ended: number | null }
+  | { readonly kind: "refused"; readonly message: string };
+
+/** Runs a command. What is wrong with it is an answer; anything else is thrown. */
+export async function runAdminCommand(admins: AdminAccounts, command: AdminCommand): Promise<AdminAnswer> {
+  try {
+    switch (command.command) {
+      case "create":
+        await admins.create(command);
+        return { kind: "created" };
+      case "reset-password":
+        return { kind: "ended", ended: await admins.resetPassword(command) };
+      case "list":
+        return { kind: "list", admins: await admins.list() };
+      case "revoke-sessions":
+        return { kind: "ended", ended: await admins.revokeSessions(command.email) };
+      default:
+        return command satisfies never;
+    }
+  } catch (error) {
+    if (error instanceof ServiceError) return { kind: "refused", message: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,146 @@
+/** Password hashes: argon2id as PHC strings, computed outside the main thread, a few at a time. */
+import { Buffer } from "node:buffer";
+import { randomBytes, timingSafeEqual } from "node:crypto";
+import { authLimits } from "../../limits.ts";
+import { ServiceError } from "../../errors.ts";
+
+/** Cost of an argon2id hash. */
+export interface Argon2Cost {
+  readonly memoryKiB: number;
+  readonly passes: number;
+  readonly lanes: number;
+}
+
+/** OWASP's advice for argon2id with the least memory that is still recommended. */
+export const currentCost: Argon2Cost = { memoryKiB: 19_456, passes: 2, lanes: 1 };
+
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+/** What a stored hash may cost at most: a hash brought in by an import must not be able to stop the server. */
+const COST_MAX: Argon2Cost = { memoryKiB: 262_144, passes: 16, lanes: 16 };
+const PHC =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{16,86})$/;
+
+export interface PasswordHasherOptions {
+  readonly cost?: Argon2Cost;
+  readonly atOnceMax?: number;
+  readonly queuedMax?: number;
+}
+
+interface ParsedHash {
+  readonly cost: Argon2Cost;
+  readonly salt: Uint8Array<ArrayBuffer>;
+  readonly hash: Uint8Array<ArrayBuffer>;
+}
+
+/** Hashes and checks passwords. What it cannot do now waits in a bounded queue; beyond it `overloaded` is thrown. */
+export class PasswordHasher {
+  readonly #cost: Argon2Cost;
+  readonly #atOnceMax: number;
+  readonly #queuedMax: number;
+  /** Hash of a password nobody knows, checked where there is no account, so that it takes as long as where there is one. */
+  readonly #dummy: string;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(
+    {
+      cost = currentCost,
+      atOnceMax = authLimits.hashesAtOnceMax,
+      queuedMax = authLimits.hashesQueuedMax,
+    }: PasswordHasherOptions = {},
+  ) {
+    this.#cost = cost;
+    this.#atOnceMax = atOnceMax;
+    this.#queuedMax = queuedMax;
+    this.#dummy = phcText({ cost, salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) });
+  }
+
+  /** The PHC string to store for a password. */
+  async hash(password: string): Promise<string> {
+    const salt = new Uint8Array(randomBytes(SALT_BYTES));
+    const hash = await this.#derive(password, { cost: this.#cost, salt, bytes: HASH_BYTES });
+    return phcText({ cost: this.#cost, salt, hash });
+  }
+
+  /**
+   * Whether a password has this hash. With `stored` null it never has, and the answer takes as long.
+   * `password` null, a password that cannot be anybody's, is treated alike.
+   */
+  async verify(password: string | null, stored: string | null): Promise<boolean> {
+    const parsed = stored === null ? null : parsePhc(stored);
+    const { cost, salt, hash } = parsed ?? mustParse(this.#dummy);
+    const derived = await this.#derive(password ?? "", { cost, salt, bytes: hash.length });
+    const same = timingSafeEqual(derived, hash);
+    return same && parsed !== null && password !== null;
+  }
+
+  /** Whether a stored hash costs less than today's, and is to be replaced while the password is at hand. */
+  needsRehash(stored: string): boolean {
+    const parsed = parsePhc(stored);
+    if (parsed === null) return true;
+    const { memoryKiB, passes, lanes } = parsed.cost;
+    return memoryKiB < this.#cost.memoryKiB || passes < this.#cost.passes || lanes < this.#cost.lanes;
+  }
+
+  async #derive(
+    password: string,
+    { cost, salt, bytes }: { cost: Argon2Cost; salt: Uint8Array<ArrayBuffer>; bytes: number },
+  ): Promise<Uint8Array> {
+    await this.#enter();
+    try {
+      const key = await crypto.subtle.importKey(
+        // The type library does not know the argon2 forms of WebCrypto yet.
+        "raw-secret" as "raw",
+        new TextEncoder().encode(password),
+        { name: "Argon2id" },
+        false,
+        ["deriveBits"],
+      );
+      const { memoryKiB: memory, passes, lanes: parallelism } = cost;
+      const algorithm = { name: "Argon2id", nonce: salt, memory, passes, parallelism };
+      return new Uint8Array(await crypto.subtle.deriveBits(algorithm, key, bytes * 8));
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #enter(): Promise<void> | void {
+    if (this.#running < this.#atOnceMax) {
+      this.#running++;
+      return;
+    }
+    if (this.#waiting.length >= this.#queuedMax) throw new ServiceError("overloaded");
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #leave(): void {
+    const next = this.#waiting.shift();
+    // The place goes over to whoever waited longest.
+    if (next) next();
+    else this.#running--;
+  }
+}
+
+function phcText({ cost, salt, hash }: { cost: Argon2Cost; salt: Uint8Array; hash: Uint8Array }): string {
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64").replaceAll("=", "");
+  return `$argon2id$v=19$m=${cost.memoryKiB},t=${cost.passes},p=${cost.lanes}$${text(salt)}$${text(hash)}`;
+}
+
+function parsePhc(text: string): ParsedHash | null {
+  const match = PHC.exec(text);
+  if (!match) return null;
+  const [, memory, passes, lanes, salt = "", hash = ""] = match;
+  const cost = { memoryKiB: Number(memory), passes: Number(passes), lanes: Number(lanes) };
+  const { memoryKiB, passes: passesMax, lanes: lanesMax } = COST_MAX;
+  if (cost.memoryKiB > memoryKiB || cost.passes > passesMax || cost.lanes > lanesMax) return null;
+  if (cost.passes < 1 || cost.lanes < 1 || cost.memoryKiB < 8 * cost.lanes) return null;
+  const bytes = (part: string) => new Uint8Array(Buffer.from(part, "base64"));
+  return { cost, salt: bytes(salt), hash: bytes(hash) };
+}
+
+function mustParse(text: string): ParsedHash {
+  const parsed = parsePhc(text);
+  if (parsed === null) throw new TypeError("Cannot parse the hash just made");
+  return parsed;
+}

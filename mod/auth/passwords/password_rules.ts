@@ -1,0 +1,27 @@
+/** What may be a password (contract: Limits). */
+import { authLimits } from "../../limits.ts";
+import { ServiceError } from "../../errors.ts";
+
+/**
+ * The form of a password that is hashed: the same characters typed on two systems give the same bytes.
+ * Throws `weak_password` under 8 characters and `invalid_password` over 256, counted in code points.
+ */
+export function checkedPassword(password: string): string {
+  const normalized = normalizedPassword(password);
+  if (normalized === null) throw new ServiceError("invalid_password");
+  if (charCount(normalized) < authLimits.passwordCharsMin) throw new ServiceError("weak_password");
+  return normalized;
+}
+
+/** Like {@linkcode checkedPassword} for a password somebody signs in with: `null` when it cannot be anybody's. */
+export function normalizedPassword(password: string): string | null {
+  if (!password.isWellFormed()) return null;
+  const normalized = password.normalize("NFC");
+  return charCount(normalized) > authLimits.passwordCharsMax ? null : normalized;
+}
+
+function charCount(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}

@@ -1,0 +1,152 @@
+/**
+ * The commands `admin ...`: administrators are looked after while the server runs, through its local socket, and while it
+ * does not, with the database in hand. So nobody is locked out for ever.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  type AdminAnswer,
+  type AdminCommand,
+  adminSocketFile,
+  runAdminCommand,
+  sendAdminCommand,
+} from "../auth/mod.ts";
+import { type Log, stderrLog } from "../kit/log.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { DataLock, DataLockedError } from "../server/data/data_lock.ts";
+import { refuseStaged } from "../server/data/data_restore.ts";
+import { openAccountsOffline } from "./offline_accounts.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StartError } from "../config/start_error.ts";
+
+const EMAIL = { name: "email", description: "Email address of the account" };
+const GENERATED_PASSWORD_BYTES = 15;
+const PASSWORD_BYTES_MAX = 4096;
+
+export const adminCommands: readonly CommandSpec[] = [
+  {
+    name: "admin create",
+    description: "Create an administrator; prints a generated password unless one is given",
+    argument: EMAIL,
+    run: (options, email) => withPassword(options, (password) => ({ command: "create", email, password })),
+  },
+  {
+    name: "admin list",
+    description: "List the administrators",
+    run: (options) => run(options, { command: "list" }, null),
+  },
+  {
+    name: "admin reset-password",
+    description: "Give an administrator a new password and end their sessions",
+    argument: EMAIL,
+    run: (options, email) =>
+      withPassword(options, (password) => ({ command: "reset-password", email, password })),
+  },
+  {
+    name: "admin revoke-sessions",
+    description: "End all sessions of an administrator or user",
+    argument: EMAIL,
+    run: (options, email) => run(options, { command: "revoke-sessions", email }, null),
+  },
+];
+
+async function withPassword(
+  options: OptionValues,
+  make: (password: string) => AdminCommand,
+): Promise<number> {
+  if (options.passwordStdin) return await run(options, make(await readPassword()), null);
+  const generated = randomBytes(GENERATED_PASSWORD_BYTES).toString("base64url");
+  return await run(options, make(generated), generated);
+}
+
+/** Runs a command and prints its answer. `generated`: the password to show when it was set. */
+async function run({ data }: OptionValues, command: AdminCommand, generated: string | null): Promise<number> {
+  const log = stderrLog({ debug: false });
+  try {
+    const answer = await answerTo(command, { dataDir: data, log });
+    const { text, ok } = describe(answer, { command, generated });
+    await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));
+    return ok ? exitCodes.ok : exitCodes.failed;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+/** The folder's lock tells whether a server runs: whoever gets it may open the database. */
+async function answerTo(
+  command: AdminCommand,
+  { dataDir, log }: { readonly dataDir: string; readonly log: Log },
+): Promise<AdminAnswer> {
+  let lock: DataLock;
+  try {
+    await Deno.stat(dataDir);
+    lock = await DataLock.acquire(dataDir, { by: "admin" });
+  } catch (error) {
+    if (error instanceof DataLockedError && error.byServer) return await askServer(dataDir, command);
+    if (error instanceof Deno.errors.NotFound) {
+      throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`, {
+        cause: error,
+      });
+    }
+    throw error;
+  }
+  using _lock = lock;
+  if (command.command !== "list") await refuseStaged(dataDir, "what this changes");
+  await using accounts = await openAccountsOffline(dataDir, log);
+  return await runAdminCommand(accounts.admins, command);
+}
+
+async function askServer(dataDir: string, command: AdminCommand): Promise<AdminAnswer> {
+  try {
+    return await sendAdminCommand(dataDir, command);
+  } catch (error) {
+    throw new StartError(
+      `A server is using "${dataDir}" but does not answer at ${adminSocketFile}: is it starting or stopping? Try again`,
+      { cause: error },
+    );
+  }
+}
+
+function describe(
+  answer: AdminAnswer,
+  { command, generated }: { readonly command: AdminCommand; readonly generated: string | null },
+): { readonly text: string; readonly ok: boolean } {
+  const password = generated === null ? "" : `\nPassword: ${generated}`;
+  const email = "email" in command ? command.email : "";
+  switch (answer.kind) {
+    case "created":
+      return { text: `Created the administrator ${email}.${password}`, ok: true };
+    case "ended":
+      if (answer.ended === null) return { text: `There is no account of ${email}.`, ok: false };
+      return {
+        text:
+          `${command.command === "reset-password" ? "Set the password, ended" : "Ended"} ${answer.ended} ` +
+          `session${answer.ended === 1 ? "" : "s"} of ${email}.${password}`,
+        ok: true,
+      };
+    case "list":
+      if (answer.admins.length === 0) return { text: "There is no administrator.", ok: true };
+      return {
+        text: answer.admins.map(({ email, createdAt, sessions }) =>
+          `${email}  created ${new Date(createdAt).toISOString()}  sessions ${sessions}`
+        ).join("\n"),
+        ok: true,
+      };
+    case "refused":
+      return { text: answer.message, ok: false };
+    default:
+      return answer satisfies never;
+  }
+}
+
+/** The first line of standard input. */
+async function readPassword(): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const chunk of Deno.stdin.readable) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.includes("\n") || text.length > PASSWORD_BYTES_MAX) break;
+  }
+  return text.replace(/\r?\n[^]*$/, "");
+}

@@ -1,0 +1,85 @@
+/** The command `backup`: one state of a data folder as an archive, while a server uses it or not. */
+import { EngineError } from "../engine/mod.ts";
+import { statIfThere } from "../kit/durable_files.ts";
+import { stderrLog } from "../kit/log.ts";
+import { ArchiveError, type ArchiveManifest } from "../ops/backups/archive/mod.ts";
+import { type BackupSummary, createBackup } from "../ops/backups/backup.ts";
+import { BackupError } from "../ops/backups/backup_error.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { DataLock } from "../server/data/data_lock.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StopSignals } from "../server/signals.ts";
+import { StartError } from "../config/start_error.ts";
+
+export const backupCommand: CommandSpec = {
+  name: "backup",
+  description: "Back up the data into one archive, while the server runs or not",
+  run,
+};
+
+type BackupCommandOptions = Pick<OptionValues, "data" | "out" | "withAux" | "withFiles" | "includeSecret">;
+
+async function run(options: BackupCommandOptions): Promise<number> {
+  const { data: dataDir, withAux, withFiles, includeSecret } = options;
+  const log = stderrLog({ debug: false });
+  const out = options.out ?? `./backup-${new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "")}.tar.zst`;
+  const stopping = new AbortController();
+  using signals = new StopSignals();
+  void signals.first.then((signal) =>
+    stopping.abort(new StartError(`Stopped by ${signal}: there is no backup`))
+  );
+  try {
+    await finishRestore(dataDir);
+    const { signal } = stopping;
+    const onWait = () =>
+      log("info", `Another backup of "${dataDir}" is being made: this one begins when that is done`);
+    const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
+      ...{ signal, onWait },
+      takeData: () => DataLock.acquireIfFree(dataDir, { by: "backup" }),
+    });
+    await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));
+    return exitCodes.ok;
+  } catch (error) {
+    const isTold = [StartError, BackupError, ArchiveError, EngineError].some((kind) => error instanceof kind);
+    if (!isTold || !(error instanceof Error)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+/** A restore that was interrupted leaves the folder in two halves: whoever takes its lock finishes it. */
+async function finishRestore(dataDir: string): Promise<void> {
+  if (await statIfThere(dataDir) !== null) {
+    (await DataLock.acquireIfFree(dataDir, { by: "backup" }))?.[Symbol.dispose]();
+  }
+}
+
+const NAMES: Readonly<Record<ArchiveManifest["parts"][number], string>> = {
+  database: "the database",
+  log: "the execution log",
+  files: "the uploaded files",
+  secret: "the secret key",
+};
+
+function report(summary: BackupSummary, { withAux, includeSecret }: BackupCommandOptions): string {
+  const { path, bytes, ts, createdAt, parts, missingFiles } = summary;
+  const lines = [
+    `Backed up ${parts.map((part) => NAMES[part]).join(", ")} as of ts ${ts}, ${createdAt}`,
+    `${path}, ${bytes} bytes`,
+  ];
+  if (withAux && !parts.includes("log")) lines.push("There is no execution log in this data folder.");
+  if (missingFiles > 0) {
+    lines.push(
+      `Not in it: ${missingFiles} uploaded file${
+        missingFiles === 1 ? "" : "s"
+      } whose contents are not in the data ` +
+        "folder. Files in a bucket stay there, and need a backup of their own.",
+    );
+  }
+  if (includeSecret) {
+    lines.push(
+      "It holds the secret key: whoever gets this file can sign in as anybody. Keep it where only you can read it.",
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}

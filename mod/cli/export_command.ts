@@ -1,0 +1,70 @@
+/** The command `export`: tables of a data folder as files, all of one moment, while a server uses it or not. */
+import { join, resolve } from "node:path";
+import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
+import { statIfThere } from "../kit/durable_files.ts";
+import { stderrLog } from "../kit/log.ts";
+import { archiveNames } from "../ops/backups/archive/mod.ts";
+import { ExportError, exportFiles, type ExportSummary } from "../ops/tables/export/mod.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { DataLock } from "../server/data/data_lock.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StopSignals } from "../server/signals.ts";
+import { StartError } from "../config/start_error.ts";
+
+export const exportCommand: CommandSpec = {
+  name: "export",
+  description: "Export tables to files, all of one moment, while the server runs or not",
+  run,
+};
+
+type ExportCommandOptions = Pick<OptionValues, "data" | "tables" | "format" | "out">;
+
+async function run({ data, tables, format, out }: ExportCommandOptions): Promise<number> {
+  const log = stderrLog({ debug: false });
+  const folder = out ?? `./export-${new Date().toISOString().replaceAll(":", "-").replace(/\..*/, "Z")}`;
+  const stopping = new AbortController();
+  using signals = new StopSignals();
+  void signals.first.then((signal) =>
+    stopping.abort(new ExportError("failed", `Stopped by ${signal}: nothing was exported`))
+  );
+  try {
+    using snapshot = await openData(data);
+    const summary = await exportFiles(snapshot, {
+      tables,
+      format: format ?? "jsonl",
+      folder,
+      signal: stopping.signal,
+    });
+    await Deno.stdout.write(new TextEncoder().encode(report(summary, folder)));
+    return exitCodes.ok;
+  } catch (error) {
+    const isTold = error instanceof StartError || error instanceof ExportError ||
+      error instanceof EngineError;
+    if (!isTold) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+/**
+ * A snapshot of the folder's database. While no server runs the folder is taken until the files are open, so that a restore
+ * neither is half done nor begins in between; a server that starts after that is not kept waiting for the export.
+ */
+async function openData(dataDir: string): Promise<ExportSnapshot> {
+  const path = join(dataDir, archiveNames.database);
+  if (await statIfThere(dataDir) === null) {
+    throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`);
+  }
+  using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
+  if (await statIfThere(path) === null) {
+    throw new StartError(`There is no database in "${dataDir}": name the server's data folder with --data`);
+  }
+  return openExport(path);
+}
+
+function report({ ts, tables }: ExportSummary, folder: string): string {
+  const lines = tables.map(({ name, documents, file }) =>
+    `${name}: ${documents} document${documents === 1 ? "" : "s"} in ${file}`
+  );
+  return `${lines.join("\n")}\nExported to "${resolve(folder)}", as of ts ${ts}\n`;
+}

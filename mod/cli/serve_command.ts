@@ -1,0 +1,100 @@
+/** The command `serve`: from options to a server, until a signal or an administrator's restart ends it. */
+import { type Log, stderrLog } from "../kit/log.ts";
+import { startBackend } from "../server/backend.ts";
+import { banner } from "./banner.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { resolveConfig, type ServeConfig } from "../config/config.ts";
+import { runDevMode } from "../server/dev/dev_mode.ts";
+import type { ServeOptions } from "../config/options.ts";
+import { Server } from "../server/server.ts";
+import { StopSignals } from "../server/signals.ts";
+import { AppError, StartError } from "../config/start_error.ts";
+import { checkTypes } from "../server/dev/type_check.ts";
+import { watchFolder } from "../server/dev/watch_folder.ts";
+
+export const serveCommand: CommandSpec = {
+  name: "serve",
+  description: "Serve an app: its functions, its data and its frontend",
+  run: serve,
+};
+
+async function serve(options: ServeOptions): Promise<number> {
+  using signals = new StopSignals();
+  const log = stderrLog({ debug: options.dev });
+  const restart = Promise.withResolvers<"restart">();
+  const onRestart = () => restart.resolve("restart");
+  try {
+    const config = await resolveConfig(options);
+    const started = await Promise.race([startServer(config, { log, onRestart }), signals.first]);
+    // Nothing is served yet, and the isolates end with this process.
+    if (typeof started === "string") return exitCodes.ok;
+    await using server = started;
+    const { url, setupLink } = server;
+    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
+    const stop = Promise.race([signals.first, restart.promise]);
+    await serveUntil(stop, { server, log, watched: config.dev ? config.functionsDir : null });
+    return await stop === "restart" ? config.restartExitCode ?? exitCodes.ok : exitCodes.ok;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+function startServer(
+  config: ServeConfig,
+  { log, onRestart }: { readonly log: Log; readonly onRestart: () => void },
+): Promise<Server> {
+  const start = () => Server.start({ config, log, startBackend, onRestart });
+  return config.dev ? startOnceLoadable(start, { config, log }) : start();
+}
+
+/** With `--dev` an app that is broken from the beginning is tried again after each edit. */
+async function startOnceLoadable(
+  start: () => Promise<Server>,
+  { config, log }: { readonly config: ServeConfig; readonly log: Log },
+): Promise<Server> {
+  for (;;) {
+    // Watched from before the attempt on, so that an edit made during it counts.
+    const edited = new AbortController();
+    const watch = watchFolder(config.functionsDir, {
+      signal: edited.signal,
+      onEdit: () => Promise.resolve(edited.abort()),
+    });
+    try {
+      const server = await start();
+      edited.abort();
+      await watch;
+      return server;
+    } catch (error) {
+      if (!(error instanceof AppError)) {
+        edited.abort();
+        throw error;
+      }
+      log("error", `${error.message}\nIt is tried again after the next edit.`);
+    }
+    await watch;
+  }
+}
+
+interface Running {
+  readonly server: Server;
+  readonly log: Log;
+  /** Folder whose edits are loaded; `null` outside `--dev`. */
+  readonly watched: string | null;
+}
+
+async function serveUntil(stop: Promise<unknown>, { server, log, watched }: Running): Promise<void> {
+  const ended = new AbortController();
+  const devMode = watched === null ? null : runDevMode({
+    functionsDir: watched,
+    log,
+    signal: ended.signal,
+    reload: () => server.reload(),
+    checkTypes,
+  }).catch((error) => log("error", "Edits are no longer noticed", { error }));
+  await stop;
+  log("info", "Stopping: sockets are closed and running calls finish. A second signal stops at once");
+  ended.abort();
+  await devMode;
+}

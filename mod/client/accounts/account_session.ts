@@ -1,0 +1,169 @@
+/**
+ * The tokens of the signed-in account: kept in a storage all tabs share, renewed by one tab at a time. A refresh token
+ * works once, so two tabs that renew at the same moment would sign each other out.
+ */
+import { tokenLife } from "./access_token.ts";
+import type { Tokens } from "./account_calls.ts";
+import { AccountError, type CallAccounts } from "./account_calls.ts";
+import { Alarm, type Clock } from "../clock.ts";
+import * as clientLimits from "../limits.ts";
+import { randomUuid } from "../random_uuid.ts";
+import type { Tabs } from "./tabs.ts";
+
+/** Where tokens are kept; `localStorage` fits, and so does a storage that answers later. */
+export interface TokenStorage {
+  getItem(key: string): string | null | Promise<string | null>;
+  setItem(key: string, value: string): void | Promise<void>;
+  removeItem(key: string): void | Promise<void>;
+}
+
+/** What the session needs from outside. */
+export interface AccountSessionParts {
+  readonly call: CallAccounts;
+  readonly storage: TokenStorage;
+  readonly tabs: Tabs;
+  /** Key of the tokens in the storage. */
+  readonly key: string;
+  readonly clock: Clock;
+}
+
+const ATTEMPT_ID = /^[\da-f-]{36}$/;
+
+export class AccountSession {
+  readonly #parts: AccountSessionParts;
+  /** The access token given to the connection last: when a forced renewal finds another one stored, that will do. */
+  #given: string | null = null;
+
+  constructor(parts: AccountSessionParts) {
+    this.#parts = parts;
+  }
+
+  async load(): Promise<Tokens | null> {
+    const text = await this.#parts.storage.getItem(this.#parts.key);
+    return text === null ? null : parseTokens(text);
+  }
+
+  async save(tokens: Tokens): Promise<void> {
+    const { accessToken, refreshToken, userId } = tokens;
+    await this.#parts.storage.setItem(this.#parts.key, JSON.stringify({ accessToken, refreshToken, userId }));
+    await this.#parts.storage.removeItem(this.#attemptKey);
+    this.#parts.tabs.announce();
+  }
+
+  async clear(): Promise<void> {
+    await this.#parts.storage.removeItem(this.#parts.key);
+    await this.#parts.storage.removeItem(this.#attemptKey);
+    this.#parts.tabs.announce();
+  }
+
+  /** The getter for `setAuth`. Rejects when the server cannot be reached, so that it is asked again later. */
+  readonly fetchToken = async (
+    { forceRefresh }: { readonly forceRefresh: boolean },
+  ): Promise<string | null> => {
+    const seen = await this.load();
+    const token = seen === null
+      ? null
+      : this.#willDo(seen, { forceRefresh })
+      ? seen.accessToken
+      : await this.#parts.tabs.alone(() => this.#renew(seen));
+    this.#given = token;
+    return token;
+  };
+
+  #willDo({ accessToken }: Tokens, { forceRefresh }: { readonly forceRefresh: boolean }): boolean {
+    if (forceRefresh && (this.#given === null || accessToken === this.#given)) return false;
+    return !this.#isEnding(accessToken);
+  }
+
+  #isEnding(accessToken: string): boolean {
+    const life = tokenLife(accessToken, this.#parts.clock.now());
+    return life !== null && life.leftMs <= Math.min(clientLimits.tokenRefreshLeadMs, life.fullMs / 2);
+  }
+
+  /** Renews the tokens unless another tab did while this one waited for its turn. */
+  async #renew(seen: Tokens): Promise<string | null> {
+    const stored = await this.load();
+    if (stored === null) return null;
+    if (stored.refreshToken !== seen.refreshToken) return stored.accessToken;
+    let renewed: Tokens;
+    try {
+      renewed = await this.#refresh({
+        refreshToken: stored.refreshToken,
+        attemptId: await this.#attemptId(),
+      }) as Tokens;
+    } catch (error) {
+      return await this.#afterRefusal(stored, error);
+    }
+    const now = await this.load();
+    // Signed out, or in as somebody else, while the server answered: what is stored now counts.
+    if (now?.refreshToken !== stored.refreshToken) return now?.accessToken ?? null;
+    await this.save(renewed);
+    return renewed.accessToken;
+  }
+
+  /**
+   * Asks for new tokens, and once more while no answer comes. A slow answer to the first request still counts: both
+   * requests are one attempt, which the server answers alike.
+   */
+  async #refresh(body: { readonly refreshToken: string; readonly attemptId: string }): Promise<unknown> {
+    const { call, clock } = this.#parts;
+    const over = new AbortController();
+    const [again, end] = [new Alarm(clock), new Alarm(clock)];
+    try {
+      return await new Promise((resolve, reject) => {
+        const ask = () => void call("refresh", body, { signal: over.signal }).then(resolve, reject);
+        again.set(clientLimits.refreshAgainMs, ask);
+        end.set(
+          clientLimits.refreshMs,
+          () => reject(new Error("The server did not answer a refresh in time")),
+        );
+        ask();
+      });
+    } finally {
+      again.clear();
+      end.clear();
+      over.abort();
+    }
+  }
+
+  /**
+   * The name under which the next tokens are asked for. It is stored until they are: when the answer is lost, even with
+   * the whole page, who asks next gets the same tokens and no one is taken for a thief.
+   */
+  async #attemptId(): Promise<string> {
+    const { storage } = this.#parts;
+    const known = await storage.getItem(this.#attemptKey);
+    if (known !== null && ATTEMPT_ID.test(known)) return known;
+    const attemptId = randomUuid();
+    await storage.setItem(this.#attemptKey, attemptId);
+    return attemptId;
+  }
+
+  get #attemptKey(): string {
+    return `${this.#parts.key} attempt`;
+  }
+
+  async #afterRefusal(used: Tokens, error: unknown): Promise<string | null> {
+    const stored = await this.load();
+    if (stored?.refreshToken !== used.refreshToken) return stored?.accessToken ?? null;
+    // Anything but a plain no may pass: an unreachable or busy server, a token another tab has renewed just now.
+    const isFinal = error instanceof AccountError && error.status === 401 &&
+      error.code !== "stale_refresh_token";
+    if (!isFinal) throw error;
+    await this.clear();
+    return null;
+  }
+}
+
+function parseTokens(text: string): Tokens | null {
+  try {
+    const tokens: unknown = JSON.parse(text);
+    if (typeof tokens !== "object" || tokens === null) return null;
+    const { accessToken, refreshToken, userId } = tokens as Partial<Tokens>;
+    if (typeof accessToken !== "string" || typeof refreshToken !== "string") return null;
+    return { accessToken, refreshToken, ...typeof userId === "string" && { userId } };
+  } catch {
+    // Somebody else's text under this key is no session.
+    return null;
+  }
+}

@@ -1,0 +1,311 @@
+/** Accounts as an app uses them: `client.auth` signs in and out and keeps the connection's token fresh. */
+import type { FunctionReference } from "../../protocol/function_reference.ts";
+import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts";
+import { AccountSession, type TokenStorage } from "./account_session.ts";
+import { httpAddress } from "../connection/addresses.ts";
+import type { AuthState, FetchToken } from "./auth.ts";
+import type { Clock } from "../clock.ts";
+import { reportUnhandled } from "../errors.ts";
+import { SynclineHttpClient } from "../http/http_client.ts";
+import type { JsonObject } from "../json_args.ts";
+import { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./own_account.ts";
+import { connectTabs, type Tabs } from "./tabs.ts";
+
+export interface AccountOptions {
+  /** Where tokens are kept: the page's `localStorage` unless given, memory where there is none. */
+  readonly storage?: TokenStorage;
+  readonly fetch?: typeof fetch;
+}
+
+/** A link's token, or the email address and the code of the same email. */
+export type EmailProof = { readonly token: string } | { readonly email: string; readonly code: string };
+
+export interface EmailRequest {
+  readonly email: string;
+  /** Page the email's link leads to; it has to be on the server's list. */
+  readonly redirectTo?: string;
+}
+
+/** Ways to sign in the server offers. */
+export interface SignInWays {
+  readonly password: boolean;
+  readonly magicLink: boolean;
+  readonly signups: boolean;
+  /** Names of OAuth providers. */
+  readonly oauth: readonly string[];
+}
+
+/** What the address of the page brought along. */
+export type RedirectResult =
+  | { readonly type: "none" }
+  /** Back from an OAuth provider or a sign-in link. */
+  | { readonly type: "signedIn" }
+  | { readonly type: "emailVerified" }
+  /** From a reset link: ask for a new password and call `resetPassword` with the token. */
+  | { readonly type: "resetPassword"; readonly token: string }
+  /** An OAuth provider refused. */
+  | { readonly type: "failed"; readonly code: string; readonly description: string };
+
+/** The part of the page's history that is used; platforms without pages do not know its type. */
+interface PageHistory {
+  readonly state: unknown;
+  replaceState(state: unknown, unused: string, address: string): void;
+}
+
+/** Whose tokens a connection uses: each who gives some has one of these. */
+export interface TokenHolder {
+  /** The user, when that is known: of the token given last. */
+  userId: string | null;
+}
+
+/** Where the accounts put their tokens; the app may have put its own there. */
+export interface TokenPlace {
+  /** Whose tokens are in use; `null` until somebody has given any. */
+  holder(): TokenHolder | null;
+  use(holder: TokenHolder, fetchToken: FetchToken): void;
+}
+
+/** The connection the accounts sign in. */
+export interface AccountConnection {
+  authState(): AuthState;
+  query<Result>(query: FunctionReference<"query", Record<string, never>, Result>): Promise<Result>;
+  mutation(mutation: string, args: JsonObject): Promise<unknown>;
+  action(action: string, args: JsonObject): Promise<unknown>;
+}
+
+export class Accounts {
+  readonly #server: string | URL;
+  readonly #call: CallAccounts;
+  /** Calls as the stored session, whatever the connection is at. */
+  readonly #asSession: SynclineHttpClient;
+  readonly #session: AccountSession;
+  readonly #connection: AccountConnection;
+  readonly #tabs: Tabs;
+  readonly #place: TokenPlace;
+  readonly #holder: TokenHolder = { userId: null };
+
+  /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
+  constructor(
+    server: string | URL,
+    options: AccountOptions & {
+      readonly fetch: typeof fetch;
+      readonly connection: AccountConnection;
+      readonly place: TokenPlace;
+      readonly clock: Clock;
+    },
+  ) {
+    this.#server = server;
+    this.#connection = options.connection;
+    this.#place = options.place;
+    const key = `syncline-auth ${httpAddress(server, "")}`;
+    this.#call = callAccounts(server, options.fetch);
+    this.#tabs = connectTabs(key, () => void this.#changedElsewhere().catch(reportUnhandled));
+    const storage = options.storage ?? platformStorage();
+    this.#session = new AccountSession({
+      call: this.#call,
+      storage,
+      tabs: this.#tabs,
+      key,
+      clock: options.clock,
+    });
+    this.#asSession = new SynclineHttpClient(server, {
+      token: () => this.#session.fetchToken({ forceRefresh: false }),
+      fetch: options.fetch,
+    });
+    if (this.#place.holder() === null) this.#use();
+  }
+
+  /** All methods below throw `AccountError` with the contract's code when the server refuses. */
+  async signInWays(): Promise<SignInWays> {
+    return await this.#call("providers", null) as SignInWays;
+  }
+
+  /** Creates an account and signs it in, unless its email address has to be verified first. */
+  async signUp(
+    account: { email: string; password: string; name?: string },
+  ): Promise<{ verificationRequired: boolean }> {
+    const answer = await this.#call("signup", account) as Partial<Tokens> & {
+      verificationRequired?: boolean;
+    };
+    if (answer.verificationRequired) return { verificationRequired: true };
+    await this.#signedIn(answer);
+    return { verificationRequired: false };
+  }
+
+  async signIn(credentials: { email: string; password: string }): Promise<void> {
+    await this.#signedIn(await this.#call("signin", credentials));
+  }
+
+  /** Sends a link and a code to sign in with. */
+  async requestMagicLink(request: EmailRequest): Promise<void> {
+    await this.#call("magic/request", request);
+  }
+
+  async signInWithMagic(proof: EmailProof): Promise<void> {
+    await this.#signedIn(await this.#call("magic/verify", proof));
+  }
+
+  async requestEmailVerification(request: EmailRequest): Promise<void> {
+    await this.#call("verify-email/request", request);
+  }
+
+  async verifyEmail(proof: EmailProof): Promise<void> {
+    await this.#call("verify-email/confirm", proof);
+  }
+
+  async requestPasswordReset(request: EmailRequest): Promise<void> {
+    await this.#call("reset/request", request);
+  }
+
+  /** Sets a new password, ends all other sessions and signs in. */
+  async resetPassword(proof: EmailProof & { password: string }): Promise<void> {
+    await this.#signedIn(await this.#call("reset/confirm", proof));
+  }
+
+  /** The address to send the page to for signing in with a provider; it comes back to `redirectTo`. */
+  oauthAddress(provider: string, redirectTo: string): string {
+    const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
+    address.searchParams.set("redirect_to", redirectTo);
+    return address.href;
+  }
+
+  /** Leaves the page for a provider's, which comes back to `redirectTo`: this page unless given. */
+  signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
+    const { location } = globalThis as { location?: Location };
+    if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
+    location.assign(this.oauthAddress(provider, redirectTo ?? location.href.replace(/#.*/, "")));
+  }
+
+  /**
+   * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
+   * Call it once when a page starts.
+   */
+  async completeRedirect(): Promise<RedirectResult> {
+    const { location, history } = globalThis as { location?: Location; history?: PageHistory };
+    if (location === undefined || history === undefined) return { type: "none" };
+    const fields = new URLSearchParams(location.hash.slice(1));
+    if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
+    // Tokens must not stay where they are copied along with the address.
+    history.replaceState(history.state, "", location.pathname + location.search);
+    const failure = fields.get("svc_error");
+    if (failure !== null) {
+      return { type: "failed", code: failure, description: fields.get("svc_error_description") ?? "" };
+    }
+    const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>
+      fields.get(`svc_${name}_token`)
+    );
+    if (reset) return { type: "resetPassword", token: reset };
+    if (verify) {
+      await this.verifyEmail({ token: verify });
+      return { type: "emailVerified" };
+    }
+    if (magic) await this.signInWithMagic({ token: magic });
+    else {
+      await this.#signedIn({
+        accessToken: fields.get("svc_access_token") ?? undefined,
+        refreshToken: fields.get("svc_refresh_token") ?? undefined,
+        userId: fields.get("svc_user_id") ?? undefined,
+      });
+    }
+    return { type: "signedIn" };
+  }
+
+  /** Ends the session: here at once, then on the server. Rejects when that cannot be reached; then it goes on there. */
+  async signOut(): Promise<void> {
+    const tokens = await this.#session.load();
+    await this.#session.clear();
+    this.#use();
+    if (tokens !== null) await this.#call("signout", { refreshToken: tokens.refreshToken });
+  }
+
+  /**
+   * The account that is signed in, `null` for nobody; `ownAccount` is the same as a live query. This and all methods below
+   * throw `FunctionError` with the server's code.
+   */
+  account(): Promise<OwnAccount | null> {
+    return this.#connection.query(ownAccount);
+  }
+
+  /** Changes the display name; an empty one takes it away. */
+  async setName(name: string): Promise<void> {
+    await this.#connection.mutation("_auth:setName", { name });
+  }
+
+  /** Sets a new password and ends all other sessions. `currentPassword` is left out while there is none. */
+  async changePassword(change: { currentPassword?: string; newPassword: string }): Promise<void> {
+    await this.#connection.action("_auth:changePassword", change);
+  }
+
+  /** Sends a code and a link to a new address; it is the account's once `verifyEmail` has used one of them. */
+  async changeEmail(change: EmailRequest & { readonly password?: string }): Promise<void> {
+    await this.#connection.action("_auth:changeEmail", { ...change });
+  }
+
+  /** Where the account is signed in, the newest session first; `ownSessions` is the same as a live query. */
+  sessions(): Promise<OwnSession[]> {
+    return this.#connection.query(ownSessions);
+  }
+
+  /** Ends a session of the account. */
+  async signOutSession(sessionId: string): Promise<void> {
+    // Not over the socket, which a session takes down with it before the answer is there.
+    await this.#asSession.mutation("_auth:signOutSession", { sessionId });
+  }
+
+  /** Ends all sessions of the account, or all but this one. Returns how many. */
+  async signOutEverywhere({ keepCurrent = false }: { readonly keepCurrent?: boolean } = {}): Promise<number> {
+    const ended = await this.#asSession.mutation("_auth:signOutEverywhere", { keepCurrent });
+    if (!keepCurrent) {
+      await this.#session.clear();
+      this.#use();
+    }
+    return ended as number;
+  }
+
+  /** Ends listening to other tabs. */
+  close(): void {
+    this.#tabs.close();
+  }
+
+  async #signedIn(answer: unknown): Promise<void> {
+    const { accessToken, refreshToken, userId } = answer as Partial<Record<keyof Tokens, unknown>>;
+    if (typeof accessToken !== "string" || typeof refreshToken !== "string") {
+      throw new TypeError("Cannot sign in: the answer has no tokens");
+    }
+    await this.#session.save({ accessToken, refreshToken, ...typeof userId === "string" && { userId } });
+    this.#use();
+  }
+
+  /** Lets the connection use what is stored now. */
+  #use(): void {
+    this.#place.use(this.#holder, async (options) => {
+      const token = await this.#session.fetchToken(options);
+      this.#holder.userId = token === null ? null : (await this.#session.load())?.userId ?? null;
+      return token;
+    });
+  }
+
+  /** Another tab has signed in or out; of the same user it changes nothing here. */
+  async #changedElsewhere(): Promise<void> {
+    const stored = await this.#session.load();
+    const same = (stored === null) === (this.#connection.authState().status !== "signedIn") &&
+      (stored?.userId ?? null) === this.#holder.userId;
+    if (!same && this.#place.holder() === this.#holder) this.#use();
+  }
+}
+
+function platformStorage(): TokenStorage {
+  try {
+    const { document, localStorage } = globalThis as { document?: unknown; localStorage?: TokenStorage };
+    // Other platforms have a localStorage too, for all programs at once: tokens do not belong there.
+    if (document !== undefined && localStorage !== undefined) return localStorage;
+  } catch {
+    // A page whose storage is blocked.
+  }
+  const kept = new Map<string, string>();
+  return {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, value) => void kept.set(key, value),
+    removeItem: (key) => void kept.delete(key),
+  };
+}

@@ -1,0 +1,36 @@
+/** What a signed-in user sees of their own account: the service's functions at `_auth`. */
+import { functionReference } from "../../protocol/function_reference.ts";
+
+/** The account that is signed in. */
+export interface OwnAccount {
+  readonly userId: string;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  readonly name: string | null;
+  readonly hasPassword: boolean;
+}
+
+/** A place where the account is signed in; instants are in milliseconds since the epoch. */
+export interface OwnSession {
+  readonly sessionId: string;
+  /** Whether it is the one that asks. */
+  readonly current: boolean;
+  readonly createdAt: number;
+  readonly refreshedAt: number;
+  readonly expiresAt: number;
+  readonly userAgent: string | null;
+  /** Whether an administrator acts as the user in it. */
+  readonly impersonated: boolean;
+}
+
+type NoArgs = Record<string, never>;
+
+/** References for live queries, as in `client.subscribe(ownAccount, {}, show)`; `null` when no user is signed in. */
+export const ownAccount = /* @__PURE__ */ functionReference<"query", NoArgs, OwnAccount | null>(
+  "_auth:account",
+);
+
+/** The account's sessions, newest first; fails with `not_signed_in`. */
+export const ownSessions = /* @__PURE__ */ functionReference<"query", NoArgs, OwnSession[]>(
+  "_auth:listSessions",
+);

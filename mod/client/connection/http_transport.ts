@@ -1,0 +1,124 @@
+/**
+ * Calls over HTTP with the connection's token: bounded in time, and every answer sorted into what it means. The token
+ * rules are those of the socket: a refused token is renewed by force, an accepted one is made known.
+ */
+import type { TokenKeeper } from "../accounts/auth.ts";
+import { httpAddress } from "./addresses.ts";
+import { Alarm, type Clock } from "../clock.ts";
+import { FunctionError } from "../errors.ts";
+import { callOverHttp, type HttpAnswer, type HttpCall, type HttpServer } from "../http/http_call.ts";
+import * as clientLimits from "../limits.ts";
+
+/** What became of a call. */
+export type HttpOutcome =
+  | {
+    readonly type: "value";
+    readonly value: unknown;
+    readonly ts: number;
+    readonly logLines: readonly string[];
+  }
+  | { readonly type: "failed"; readonly error: FunctionError }
+  /** The token was refused; the call did not run. */
+  | { readonly type: "refused" }
+  /** No answer of the server's own: whether the call ran is unknown. */
+  | { readonly type: "lost" };
+
+/** Requests that end together. */
+export type RequestGroup = Set<AbortController>;
+
+export class HttpTransport {
+  readonly #server: HttpServer;
+  readonly #tokens: TokenKeeper;
+  readonly #clock: Clock;
+  /** The token the server accepted last; `undefined` when none was used yet. */
+  #accepted: string | null | undefined = undefined;
+
+  constructor(server: HttpServer, { tokens, clock }: { tokens: TokenKeeper; clock: Clock }) {
+    this.#server = server;
+    this.#tokens = tokens;
+    this.#clock = clock;
+  }
+
+  /** Forgets which token was accepted. */
+  begin(): void {
+    this.#accepted = undefined;
+  }
+
+  /** Calls a function with the token of this moment. Never rejects. */
+  async call(
+    call: Omit<HttpCall, "token">,
+    { timeoutMs, group }: { readonly timeoutMs: number; readonly group: RequestGroup },
+  ): Promise<HttpOutcome> {
+    const { token } = this.#tokens;
+    const response = await this.#within(
+      { timeoutMs, group },
+      (signal) => callOverHttp(this.#server, { call: { ...call, token }, signal }),
+    );
+    if (response === null) return { type: "lost" };
+    const { status, answer } = response;
+    if (status === 401 && token !== null) {
+      // Several calls may hear of it; the keeper has to once.
+      if (this.#tokens.token === token) {
+        this.#tokens.refused(token, { wasConfirmed: this.#accepted === token });
+      }
+      return { type: "refused" };
+    }
+    const outcome = sorted(call.udfPath, { status, answer });
+    if (outcome.type !== "lost" && this.#accepted !== token && this.#tokens.token === token) {
+      this.#accepted = token;
+      this.#tokens.confirmed(token);
+    }
+    return outcome;
+  }
+
+  /** Whether the server answers over HTTP and is ready. Never rejects. */
+  async works(group: RequestGroup): Promise<boolean> {
+    const { server, fetch } = this.#server;
+    const response = await this.#within(
+      { timeoutMs: clientLimits.healthMs, group },
+      (signal) => fetch(httpAddress(server, "api/health"), { cache: "no-store", signal }),
+    );
+    await response?.body?.cancel().catch(() => {});
+    return response?.ok ?? false;
+  }
+
+  /** What a request gives, or `null` when it fails, takes too long, or its group is ended. */
+  async #within<Result>(
+    { timeoutMs, group }: { readonly timeoutMs: number; readonly group: RequestGroup },
+    request: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result | null> {
+    const over = new AbortController();
+    const alarm = new Alarm(this.#clock);
+    group.add(over);
+    try {
+      return await new Promise<Result>((resolve, reject) => {
+        over.signal.addEventListener("abort", () => reject(over.signal.reason));
+        alarm.set(timeoutMs, () => over.abort());
+        request(over.signal).then(resolve, reject);
+      });
+    } catch {
+      // Whatever the reason is, there is no answer.
+      return null;
+    } finally {
+      alarm.clear();
+      group.delete(over);
+    }
+  }
+}
+
+/** Ends the requests of a group. */
+export function endGroup(group: RequestGroup): void {
+  for (const request of [...group]) request.abort();
+}
+
+function sorted(
+  udfPath: string,
+  { status, answer }: { readonly status: number; readonly answer: HttpAnswer | null },
+): HttpOutcome {
+  // A server that is starting or busy, or a proxy that speaks for it, says nothing about the function.
+  if (answer === null || status === 429 || status > 500) return { type: "lost" };
+  const { value, ts, errorMessage, errorData = null, logLines = [] } = answer;
+  if (answer.status === "success") return { type: "value", value, ts: ts ?? 0, logLines };
+  if (errorMessage === undefined) return { type: "lost" };
+  return { type: "failed", error: new FunctionError(errorMessage, { udfPath, errorData, logLines }) };
+}

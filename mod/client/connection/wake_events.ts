@@ -1,0 +1,55 @@
+/** The page's signs that a connection is worth trying now: the network is back, the page is shown again, time has jumped. */
+import { Alarm, type Clock } from "../clock.ts";
+import * as clientLimits from "../limits.ts";
+
+interface EventSource {
+  addEventListener(type: string, listener: () => void): void;
+  removeEventListener(type: string, listener: () => void): void;
+}
+
+/** Calls `wake` at each sign, where the platform gives any. Returns what ends it. */
+export function onWake(clock: Clock, wake: () => void): () => void {
+  const scope = globalThis as unknown as Partial<EventSource> & {
+    document?: EventSource & { visibilityState: string };
+  };
+  const page = scope.document;
+  // Outside a page there is nothing to listen to; servers have global events of other meanings.
+  if (page === undefined || scope.addEventListener === undefined || scope.removeEventListener === undefined) {
+    return () => {};
+  }
+  const window = scope as EventSource;
+  const shown = () => {
+    if (page.visibilityState === "visible") wake();
+  };
+  window.addEventListener("online", wake);
+  window.addEventListener("pageshow", wake);
+  page.addEventListener("visibilitychange", shown);
+  page.addEventListener("resume", wake);
+  const endWatch = watchForSleep(clock, wake);
+  return () => {
+    endWatch();
+    page.removeEventListener("resume", wake);
+    window.removeEventListener("online", wake);
+    window.removeEventListener("pageshow", wake);
+    page.removeEventListener("visibilitychange", shown);
+  };
+}
+
+/** A machine that sleeps with the page in sight gives no sign but that a timer comes much later than it was set for. */
+function watchForSleep(clock: Clock, wake: () => void): () => void {
+  const alarm = new Alarm(clock);
+  const look = () => {
+    const setAt = clock.now();
+    alarm.set(clientLimits.sleepCheckMs, () => {
+      if (clock.now() - setAt > clientLimits.sleepCheckMs + clientLimits.sleptMs) wake();
+      look();
+    });
+  };
+  look();
+  return () => alarm.clear();
+}
+
+/** Whether nobody sees the page; `false` where there is none. */
+export function pageIsHidden(): boolean {
+  return (globalThis as { document?: { visibilityState?: string } }).document?.visibilityState === "hidden";
+}

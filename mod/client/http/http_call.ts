@@ -1,0 +1,54 @@
+/** One function call over HTTP (contract: HTTP function calls). */
+import type { ErrorData } from "../../protocol/server_messages.ts";
+import { httpAddress } from "../connection/addresses.ts";
+
+/** Where calls go and what carries them. */
+export interface HttpServer {
+  readonly server: string | URL;
+  readonly fetch: typeof fetch;
+}
+
+/** The function to call and who calls it. */
+export interface HttpCall {
+  readonly kind: "query" | "mutation" | "action";
+  readonly udfPath: string;
+  readonly args: object;
+  /** Access token; anonymous without one. */
+  readonly token: string | null;
+}
+
+/** What a call over HTTP gives. */
+export interface HttpAnswer {
+  readonly status: "success" | "error";
+  readonly value?: unknown;
+  /** Commit timestamp, of mutations. */
+  readonly ts?: number;
+  readonly errorMessage?: string;
+  readonly errorData?: ErrorData;
+  readonly logLines?: readonly string[];
+}
+
+/** Status and body of the response; an answer that is not the server's own, such as a proxy's page, is `null`. */
+export async function callOverHttp(
+  { server, fetch }: HttpServer,
+  { call, signal }: { readonly call: HttpCall; readonly signal?: AbortSignal },
+): Promise<{ readonly status: number; readonly answer: HttpAnswer | null }> {
+  const { kind, udfPath, args, token } = call;
+  const response = await fetch(httpAddress(server, `api/${kind}`), {
+    method: "POST",
+    cache: "no-store",
+    headers: { "Content-Type": "application/json", ...token && { Authorization: `Bearer ${token}` } },
+    body: JSON.stringify({ path: udfPath, args }),
+    ...signal && { signal },
+  });
+  return { status: response.status, answer: parseAnswer(await response.text()) };
+}
+
+function parseAnswer(text: string): HttpAnswer | null {
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === "object" && answer !== null && "status" in answer ? answer as HttpAnswer : null;
+  } catch {
+    return null;
+  }
+}

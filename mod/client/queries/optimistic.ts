@@ -1,0 +1,135 @@
+/**
+ * Optimistic updates: layers over the server's results, one a mutation, in the order the mutations were called. They
+ * are played again whenever results or layers change, and a layer goes in the moment its mutation is visible or failed.
+ */
+import {
+  type ArgsOf,
+  type FunctionName,
+  functionPath,
+  type ResultOf,
+} from "../../protocol/function_reference.ts";
+import { reportUnhandled } from "../errors.ts";
+import { freezeDeep } from "./freeze_deep.ts";
+import { jsonArgs, type JsonObject } from "../json_args.ts";
+import { type LiveQuery, queryKey, type QueryResult, type QuerySet } from "./query_set.ts";
+import { shareStructure } from "./share_structure.ts";
+
+/** What an optimistic update reads and writes: the results of the live queries. Values read from it are read-only. */
+export interface OptimisticStore {
+  /** Result of a query; `undefined` while there is none. */
+  getQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>): ResultOf<Name> | undefined;
+  /** Shows another result in place of the query's own; while there is none it does nothing, until there is one. */
+  setQuery<Name extends FunctionName<"query">>(name: Name, args: ArgsOf<Name>, value: ResultOf<Name>): void;
+  /** All live queries of a function that have a result. */
+  getAllQueries<Name extends FunctionName<"query">>(
+    name: Name,
+  ): { readonly args: ArgsOf<Name>; readonly value: ResultOf<Name> }[];
+}
+
+/** Changes local results as the mutation is expected to. Runs again for every new result, so it must be pure. */
+export type OptimisticUpdate = (store: OptimisticStore) => void;
+
+type Overlay = Map<LiveQuery, QueryResult>;
+
+export class OptimisticResults {
+  readonly #base: QuerySet;
+  readonly #layers = new Map<number, OptimisticUpdate>();
+  /**
+   * What the layers put in place of the server's results; made anew by each replay. By the query itself, not by its
+   * key: a query that is left and taken up again begins without what was shown before.
+   */
+  #overlay: Overlay = new Map();
+
+  constructor(base: QuerySet) {
+    this.#base = base;
+  }
+
+  /** The result to show. */
+  result(key: string): QueryResult | undefined {
+    const query = this.#base.find(key);
+    return query && (this.#overlay.get(query) ?? this.#base.result(key));
+  }
+
+  /** Adds a layer. Returns the keys of queries whose shown result changed. Throws what the update throws. */
+  add(requestId: number, update: OptimisticUpdate): Set<string> {
+    // Tried on a copy first: an update that throws leaves nothing behind.
+    const overlay = new Map(this.#overlay);
+    update(this.#store(overlay));
+    this.#layers.set(requestId, update);
+    return this.#show(overlay);
+  }
+
+  /**
+   * Takes layers away and plays the rest over the server's newest results. Returns the keys of queries whose layer
+   * result changed; those whose server result changed are known to the caller.
+   */
+  replay(dropped: Iterable<number>): Set<string> {
+    for (const requestId of dropped) this.#layers.delete(requestId);
+    if (this.#layers.size === 0 && this.#overlay.size === 0) return new Set();
+    let overlay: Overlay = new Map();
+    for (const [requestId, update] of this.#layers) {
+      const next = new Map(overlay);
+      try {
+        update(this.#store(next));
+        overlay = next;
+      } catch (error) {
+        this.#layers.delete(requestId);
+        reportUnhandled(error);
+      }
+    }
+    return this.#show(overlay);
+  }
+
+  #show(overlay: Overlay): Set<string> {
+    const before = this.#overlay;
+    this.#overlay = overlay;
+    const changed = new Set<string>();
+    for (const query of new Set([...before.keys(), ...overlay.keys()])) {
+      const old = before.get(query);
+      const shown = overlay.get(query);
+      if (old?.ok && shown?.ok) {
+        const value = shareStructure(old.value, shown.value);
+        freezeDeep(value);
+        if (Object.is(value, old.value)) {
+          overlay.set(query, old);
+          continue;
+        }
+        overlay.set(query, { ok: true, value });
+      }
+      changed.add(query.key);
+    }
+    return changed;
+  }
+
+  #store(overlay: Overlay): OptimisticStore {
+    const base = this.#base;
+    const value = (query: LiveQuery | undefined): unknown => {
+      const result = query && (overlay.get(query) ?? base.result(query.key));
+      return result?.ok ? result.value : undefined;
+    };
+    const find = (name: FunctionName, args: unknown) =>
+      base.find(queryKey(functionPath(name), jsonArgs(args)));
+    return {
+      getQuery: <Name extends FunctionName>(name: Name, args: ArgsOf<Name>) =>
+        value(find(name, args)) as ResultOf<Name> | undefined,
+      setQuery: (name, args, next) => {
+        const query = find(name, args);
+        // What is not live nobody sees; what loads has nothing to be put back in its place when the mutation fails.
+        if (query === undefined || base.result(query.key) === undefined) return;
+        freezeDeep(next);
+        overlay.set(query, { ok: true, value: next });
+      },
+      getAllQueries: <Name extends FunctionName>(name: Name) => {
+        const udfPath = functionPath(name);
+        const queries: { args: ArgsOf<Name>; value: ResultOf<Name> }[] = [];
+        for (const query of base.live()) {
+          const shown = query.udfPath === udfPath ? value(query) : undefined;
+          if (shown !== undefined) {
+            queries.push({ args: query.args as JsonObject & ArgsOf<Name>, value: shown as ResultOf<Name> });
+          }
+        }
+        return queries;
+      },
+    };
+  }
+}

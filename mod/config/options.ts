@@ -1,0 +1,594 @@
+/**
+ * Every option of the command line, once. Flags, environment names, defaults, checks, `--help` and the table in the
+ * README are made from this table; nothing else in the program reads arguments or its own environment variables.
+ */
+import { parseEntry } from "../auth/redirects.ts";
+import { ClientAddresses } from "../kit/client_address.ts";
+import { authLimits, opsLimits, storageLimits } from "../limits.ts";
+import { importModes } from "../ops/tables/import/modes.ts";
+import { tableFormats } from "../ops/tables/formats.ts";
+import { parseSize } from "../storage/thumbnails/spec.ts";
+import {
+  OptionValueError,
+  parseBearerToken,
+  parseBucket,
+  parseBytes,
+  parseCheckedList,
+  parseChoice,
+  parseDuration,
+  parseExitCode,
+  parseHost,
+  parseNetList,
+  parsePath,
+  parsePort,
+  parsePublicUrl,
+  parseServiceUrl,
+  parseSwitch,
+  parseText,
+} from "./option_types.ts";
+
+export type CommandName =
+  | "serve"
+  | "restore"
+  | "import"
+  | "export"
+  | "backup"
+  | "admin create"
+  | "admin list"
+  | "admin reset-password"
+  | "admin revoke-sessions";
+
+/** Commands that look after a data folder. */
+const everywhere = [
+  "serve",
+  "restore",
+  "import",
+  "export",
+  "backup",
+  "admin create",
+  "admin list",
+  "admin reset-password",
+  "admin revoke-sessions",
+] as const;
+
+export interface OptionSpec<Value = unknown, Default = unknown> {
+  /** Long form, with two dashes. */
+  readonly flag: `--${string}`;
+  /** Name of the value in `--help`; `null` for a switch, which has none. */
+  readonly placeholder: string | null;
+  /** Environment variable that gives the value when the flag does not. */
+  readonly env: `SYNCLINE_${string}`;
+  /** Makes the value from text. Throws `OptionValueError`. */
+  readonly parse: (text: string) => Value;
+  readonly default: Default;
+  /** How `--help` tells the default; `null` when there is nothing to tell. */
+  readonly defaultText: string | null;
+  readonly description: string;
+  readonly commands: readonly CommandName[];
+  /** Whether the flag may be given several times: its values are then joined by commas. */
+  readonly repeatable?: true;
+}
+
+function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
+  return spec;
+}
+
+/** Sizes of thumbnails, each as `WxH`. */
+function parseThumbSizes(text: string): readonly string[] {
+  return text.split(",").map((size) => size.trim()).filter((size) => size !== "").map((size) => {
+    const parsed = parseSize(size);
+    if (parsed === null) {
+      const most = storageLimits.thumbnailEdgeMax;
+      throw new OptionValueError(`expected sizes such as 100x100 or 400, up to ${most}, received "${size}"`);
+    }
+    return `${parsed.width}x${parsed.height}`;
+  });
+}
+
+/** Names of tables; which there are is for the database to say. */
+function parseTables(text: string): readonly string[] {
+  const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
+  if (names.length === 0) throw new OptionValueError(`expected names of tables, received "${text}"`);
+  return names;
+}
+
+/** How often a scheduled backup is made, in milliseconds. */
+function parseBackupEvery(text: string): number {
+  const everyMs = parseDuration(text);
+  const { backupEveryMsMin, backupEveryMsMax } = opsLimits;
+  if (everyMs < backupEveryMsMin || everyMs > backupEveryMsMax) {
+    const [least, most] = [backupEveryMsMin / 60_000, backupEveryMsMax / 86_400_000];
+    throw new OptionValueError(`expected a length of time from ${least}m to ${most}d, received "${text}"`);
+  }
+  return everyMs;
+}
+
+/** How many scheduled backups are kept. */
+function parseBackupKeep(text: string): number {
+  const count = /^\d{1,9}$/.test(text.trim()) ? Number(text) : 0;
+  if (count < 1 || count > opsLimits.backupsKeptMax) {
+    throw new OptionValueError(`expected a number from 1 to ${opsLimits.backupsKeptMax}, received "${text}"`);
+  }
+  return count;
+}
+
+/** A place for backups: in a bucket, or a folder. */
+export type BackupPlace =
+  | { readonly kind: "bucket"; readonly bucket: string; readonly prefix: string }
+  | { readonly kind: "folder"; readonly path: string };
+
+function parseBackupPlace(text: string): BackupPlace {
+  if (text.trim().startsWith("s3:")) return { kind: "bucket", ...parseBucket(text) };
+  return { kind: "folder", path: parsePath(text) };
+}
+
+/** The port taken when none is asked for; when it is in use, the next free one above it. */
+export const DEFAULT_PORT = 3210;
+
+export const options = {
+  host: option({
+    flag: "--host",
+    placeholder: "address",
+    env: "SYNCLINE_HOST",
+    parse: parseHost,
+    default: "127.0.0.1",
+    defaultText: "127.0.0.1",
+    description: "Address to listen on; 0.0.0.0 lets other machines connect",
+    commands: ["serve"],
+  }),
+  port: option({
+    flag: "--port",
+    placeholder: "number",
+    env: "SYNCLINE_PORT",
+    parse: parsePort,
+    default: null,
+    defaultText: `${DEFAULT_PORT}, or the next free one`,
+    description: "Port to listen on; 0 takes any free one",
+    commands: ["serve"],
+  }),
+  data: option({
+    flag: "--data",
+    placeholder: "folder",
+    env: "SYNCLINE_DATA",
+    parse: parsePath,
+    default: "./data",
+    defaultText: "./data",
+    description: "Folder of the database and everything else that is kept; created when missing",
+    commands: everywhere,
+  }),
+  functions: option({
+    flag: "--functions",
+    placeholder: "folder",
+    env: "SYNCLINE_FUNCTIONS",
+    parse: parsePath,
+    default: null,
+    defaultText: "./functions, or the bundled chat example",
+    description: "Folder of the app's queries, mutations and actions",
+    commands: ["serve", "import"],
+  }),
+  static: option({
+    flag: "--static",
+    placeholder: "folder",
+    env: "SYNCLINE_STATIC",
+    parse: parsePath,
+    default: null,
+    defaultText: "none; the example brings its own",
+    description: "Folder of the app's static frontend",
+    commands: ["serve"],
+  }),
+  dev: option({
+    flag: "--dev",
+    placeholder: null,
+    env: "SYNCLINE_DEV",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Reload functions when they are edited, show clients real error messages and log lines",
+    commands: ["serve"],
+  }),
+  actionNet: option({
+    flag: "--action-net",
+    placeholder: "hosts",
+    env: "SYNCLINE_ACTION_NET",
+    parse: parseNetList,
+    default: null,
+    defaultText: "any host",
+    description: "Hosts that actions may reach, separated by commas",
+    commands: ["serve"],
+  }),
+  envFile: option({
+    flag: "--env-file",
+    placeholder: "file",
+    env: "SYNCLINE_ENV_FILE",
+    parse: parsePath,
+    default: null,
+    defaultText: "none",
+    description: "File of NAME=value lines that actions see as ctx.env",
+    commands: ["serve"],
+  }),
+  publicUrl: option({
+    flag: "--public-url",
+    placeholder: "url",
+    env: "SYNCLINE_PUBLIC_URL",
+    parse: parsePublicUrl,
+    default: null,
+    defaultText: "none: URLs of files are relative",
+    description: "Address of this server for browsers: links and URLs of files begin with it",
+    commands: ["serve"],
+  }),
+  trustedProxy: option({
+    flag: "--trusted-proxy",
+    placeholder: "ranges",
+    env: "SYNCLINE_TRUSTED_PROXY",
+    parse: parseCheckedList((range) => new ClientAddresses([range])),
+    default: [],
+    defaultText: "none",
+    description: "Addresses or CIDR ranges of proxies whose X-Forwarded-For is believed; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  authRedirectUrl: option({
+    flag: "--auth-redirect-url",
+    placeholder: "url",
+    env: "SYNCLINE_AUTH_REDIRECT_URL",
+    parse: parseCheckedList(parseEntry),
+    default: [],
+    defaultText: "the server's own page",
+    description:
+      "App URL that links in mails may lead to, with everything below it; repeatable, the first is used by default",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  requireVerification: option({
+    flag: "--require-verification",
+    placeholder: null,
+    env: "SYNCLINE_REQUIRE_VERIFICATION",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Users confirm their email address before they can sign in",
+    commands: ["serve"],
+  }),
+  disableSignups: option({
+    flag: "--disable-signups",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_SIGNUPS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Nobody can create an account",
+    commands: ["serve"],
+  }),
+  disableMagicLink: option({
+    flag: "--disable-magic-link",
+    placeholder: null,
+    env: "SYNCLINE_DISABLE_MAGIC_LINK",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Nobody can sign in by mail",
+    commands: ["serve"],
+  }),
+  accessTokenTtl: option({
+    flag: "--access-token-ttl",
+    placeholder: "duration",
+    env: "SYNCLINE_ACCESS_TOKEN_TTL",
+    parse: parseDuration,
+    default: authLimits.accessTokenMs,
+    defaultText: "15m",
+    description: "Lifetime of access tokens",
+    commands: ["serve"],
+  }),
+  smtpUrl: option({
+    flag: "--smtp-url",
+    placeholder: "url",
+    env: "SYNCLINE_SMTP_URL",
+    parse: parseText,
+    default: null,
+    defaultText: "none: no mail, with --dev it is printed",
+    description: "Mail server, as smtp://user:password@host:587 or smtps://…",
+    commands: ["serve"],
+  }),
+  mailFrom: option({
+    flag: "--mail-from",
+    placeholder: "address",
+    env: "SYNCLINE_MAIL_FROM",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "Sender of mails, as App <no-reply@example.com>",
+    commands: ["serve"],
+  }),
+  mailTemplates: option({
+    flag: "--mail-templates",
+    placeholder: "folder",
+    env: "SYNCLINE_MAIL_TEMPLATES",
+    parse: parsePath,
+    default: null,
+    defaultText: "built in",
+    description: "Folder of mail templates: verify, reset, magic and change, each as .txt and .html",
+    commands: ["serve"],
+  }),
+  appName: option({
+    flag: "--app-name",
+    placeholder: "name",
+    env: "SYNCLINE_APP_NAME",
+    parse: parseText,
+    default: null,
+    defaultText: "the host of the public address",
+    description: "Name of the app in mails",
+    commands: ["serve"],
+  }),
+  storage: option({
+    flag: "--storage",
+    placeholder: "place",
+    env: "SYNCLINE_STORAGE",
+    parse: parseBucket,
+    default: null,
+    defaultText: "storage/ in the data folder",
+    description: "Where uploaded files lie, as s3://bucket/prefix",
+    commands: ["serve"],
+  }),
+  s3Endpoint: option({
+    flag: "--s3-endpoint",
+    placeholder: "url",
+    env: "SYNCLINE_S3_ENDPOINT",
+    parse: parseServiceUrl,
+    default: null,
+    defaultText: "AWS",
+    description: "Address of an S3-compatible service",
+    commands: ["serve", "restore"],
+  }),
+  s3Region: option({
+    flag: "--s3-region",
+    placeholder: "name",
+    env: "SYNCLINE_S3_REGION",
+    parse: parseText,
+    default: "us-east-1",
+    defaultText: "us-east-1",
+    description: "Region of the bucket",
+    commands: ["serve", "restore"],
+  }),
+  s3AccessKeyId: option({
+    flag: "--s3-access-key-id",
+    placeholder: "id",
+    env: "SYNCLINE_S3_ACCESS_KEY_ID",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "Access key of the bucket",
+    commands: ["serve", "restore"],
+  }),
+  s3SecretAccessKey: option({
+    flag: "--s3-secret-access-key",
+    placeholder: "key",
+    env: "SYNCLINE_S3_SECRET_ACCESS_KEY",
+    parse: parseText,
+    default: null,
+    defaultText: "none",
+    description: "Its secret; give it by the variable, flags can be seen by other users of the machine",
+    commands: ["serve", "restore"],
+  }),
+  uploadMaxBytes: option({
+    flag: "--upload-max-bytes",
+    placeholder: "size",
+    env: "SYNCLINE_UPLOAD_MAX_BYTES",
+    parse: parseBytes,
+    default: storageLimits.uploadBytesMax,
+    defaultText: "100MiB",
+    description: "Largest file that can be uploaded",
+    commands: ["serve"],
+  }),
+  storagePrivate: option({
+    flag: "--storage-private",
+    placeholder: null,
+    env: "SYNCLINE_STORAGE_PRIVATE",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Files can be read with signed URLs only",
+    commands: ["serve"],
+  }),
+  storageKeepDeleted: option({
+    flag: "--storage-keep-deleted",
+    placeholder: "duration",
+    env: "SYNCLINE_STORAGE_KEEP_DELETED",
+    parse: parseDuration,
+    default: 0,
+    defaultText: "not at all",
+    description: "How long the contents of deleted files are kept, for restores to an earlier time",
+    commands: ["serve"],
+  }),
+  thumbSizes: option({
+    flag: "--thumb-sizes",
+    placeholder: "sizes",
+    env: "SYNCLINE_THUMB_SIZES",
+    parse: parseThumbSizes,
+    default: null,
+    defaultText: "any up to 1024x1024",
+    description: "Sizes that thumbnails may have, as 100x100,400; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
+  backupEvery: option({
+    flag: "--backup-every",
+    placeholder: "duration",
+    env: "SYNCLINE_BACKUP_EVERY",
+    parse: parseBackupEvery,
+    default: null,
+    defaultText: "none are made",
+    description: "Time between two scheduled backups, 15m or more",
+    commands: ["serve"],
+  }),
+  backupKeep: option({
+    flag: "--backup-keep",
+    placeholder: "count",
+    env: "SYNCLINE_BACKUP_KEEP",
+    parse: parseBackupKeep,
+    default: opsLimits.backupsKeptDefault,
+    defaultText: String(opsLimits.backupsKeptDefault),
+    description: "Scheduled backups that are kept; older ones are deleted, those made by hand never",
+    commands: ["serve"],
+  }),
+  backupTo: option({
+    flag: "--backup-to",
+    placeholder: "place",
+    env: "SYNCLINE_BACKUP_TO",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "backups/ in the data folder",
+    description: "Where scheduled backups go: a folder, or s3://bucket/prefix",
+    commands: ["serve"],
+  }),
+  restartExitCode: option({
+    flag: "--restart-exit-code",
+    placeholder: "number",
+    env: "SYNCLINE_RESTART_EXIT_CODE",
+    parse: parseExitCode,
+    default: null,
+    defaultText: "none: administrators cannot restart it",
+    description: "Exit code with which the server ends when an administrator restarts it",
+    commands: ["serve"],
+  }),
+  metrics: option({
+    flag: "--metrics",
+    placeholder: null,
+    env: "SYNCLINE_METRICS",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Answer GET /metrics for Prometheus",
+    commands: ["serve"],
+  }),
+  metricsToken: option({
+    flag: "--metrics-token",
+    placeholder: "token",
+    env: "SYNCLINE_METRICS_TOKEN",
+    parse: parseBearerToken,
+    default: null,
+    defaultText: "none: anyone who reaches the server",
+    description: "Bearer token that readers of /metrics have to show; refused without --metrics",
+    commands: ["serve"],
+  }),
+  format: option({
+    flag: "--format",
+    placeholder: tableFormats.join("|"),
+    env: "SYNCLINE_FORMAT",
+    parse: parseChoice(tableFormats),
+    default: null,
+    defaultText: "by the file's ending; jsonl for exports",
+    description:
+      "Whether files hold one JSON object a line or CSV with a header; of a folder, the files to take",
+    commands: ["import", "export"],
+  }),
+  tables: option({
+    flag: "--tables",
+    placeholder: "names",
+    env: "SYNCLINE_TABLES",
+    parse: parseTables,
+    default: null,
+    defaultText: "all tables of the app",
+    description: "Tables to export, separated by commas; _users and _scheduled_functions only when named",
+    commands: ["export"],
+    repeatable: true,
+  }),
+  mode: option({
+    flag: "--mode",
+    placeholder: importModes.join("|"),
+    env: "SYNCLINE_MODE",
+    parse: parseChoice(importModes),
+    default: "insert" as const,
+    defaultText: "insert",
+    description: "Whether documents that are there are refused, replaced, or all deleted first",
+    commands: ["import"],
+  }),
+  out: option({
+    flag: "--out",
+    placeholder: "path",
+    env: "SYNCLINE_OUT",
+    parse: parsePath,
+    default: null,
+    defaultText: "a new name with the present time",
+    description: "What is made: the folder of an export, which has to be new or empty; the file of a backup",
+    commands: ["export", "backup"],
+  }),
+  withAux: option({
+    flag: "--with-aux",
+    placeholder: null,
+    env: "SYNCLINE_WITH_AUX",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Put the execution log into the backup as well",
+    commands: ["backup"],
+  }),
+  withFiles: option({
+    flag: "--with-files",
+    placeholder: null,
+    env: "SYNCLINE_WITH_FILES",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description:
+      "Put the uploaded files of the data folder into the backup as well; files in a bucket stay there",
+    commands: ["backup"],
+  }),
+  includeSecret: option({
+    flag: "--include-secret",
+    placeholder: null,
+    env: "SYNCLINE_INCLUDE_SECRET",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Put the secret key into the backup as well: whoever has it can sign in as anybody",
+    commands: ["backup"],
+  }),
+  cancel: option({
+    flag: "--cancel",
+    placeholder: null,
+    env: "SYNCLINE_CANCEL",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Cancel a staged restore instead",
+    commands: ["restore"],
+  }),
+  passwordStdin: option({
+    flag: "--password-stdin",
+    placeholder: null,
+    env: "SYNCLINE_PASSWORD_STDIN",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off: one is generated and printed",
+    description: "Read the password from the first line of standard input",
+    commands: ["admin create", "admin reset-password"],
+  }),
+} as const;
+
+export type OptionName = keyof typeof options;
+
+type ValueOf<Spec> = Spec extends OptionSpec<infer Value, infer Default> ? Value | Widened<Default> : never;
+type Widened<Value> = Value extends boolean ? boolean : Value;
+
+/** What a command was asked to do, checked but not yet looked up on the disk. Only the command's own options are there. */
+export type OptionValues = { readonly [Name in OptionName]: ValueOf<(typeof options)[Name]> };
+
+/** The options of `serve`. */
+export type ServeOptions = Omit<
+  OptionValues,
+  | "cancel"
+  | "passwordStdin"
+  | "format"
+  | "mode"
+  | "tables"
+  | "out"
+  | "withAux"
+  | "withFiles"
+  | "includeSecret"
+>;
+
+/** The options of one command, by name, in the order of the table. */
+export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {
+  return (Object.entries(options) as [OptionName, OptionSpec][])
+    .filter(([, spec]) => spec.commands.includes(command));
+}

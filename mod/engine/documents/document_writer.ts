@@ -1,0 +1,127 @@
+/** Brings the SQLite tables of a document table from one state of a document to another, touching only what differs. */
+import { engineLimits } from "../../limits.ts";
+import type { Connection } from "../connection.ts";
+import { EngineError } from "../errors.ts";
+import type { IndexEntries } from "../indexes/index_set.ts";
+import { PendingSearches } from "../search/pending_searches.ts";
+import type { Table } from "../table.ts";
+import { sameVectorEntry, type VectorEntry, type VectorIndex } from "../vectors/vector_index.ts";
+
+/** A document in the database. */
+export interface StoredDocument {
+  readonly table: Table;
+  readonly id: string;
+  /** Row id; 0 until the document is first written. */
+  rid: number;
+  readonly text: string;
+  /** What the table's indexes hold of it, made when it is first needed. */
+  entries: IndexEntries | null;
+}
+
+const { vectorChangesKept } = engineLimits;
+
+export class DocumentWriter {
+  readonly #connection: Connection;
+  /** Changes to search indexes that wait for the end of the group or the next search. */
+  readonly searches: PendingSearches;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.searches = new PendingSearches(connection);
+  }
+
+  /** Both states are of the same document; `null` is none. The entries of both must have been made. */
+  write(before: StoredDocument | null, after: StoredDocument | null): void {
+    if (after === null) {
+      if (before !== null) this.#remove(before);
+    } else if (before === null) {
+      this.#insert(after);
+    } else {
+      this.#update(before, after);
+    }
+  }
+
+  #insert(after: StoredDocument): void {
+    const { table, id, text } = after;
+    if (after.rid === 0) {
+      after.rid = this.#connection.statement(table.sql.insert).run(id, text).lastInsertRowid;
+    } else {
+      this.#connection.statement(table.sql.restore).run(id, text, after.rid);
+    }
+    for (const { writeSql, position } of table.indexes.fields) {
+      this.#connection.statement(writeSql.insert).run(keyOf(after, position), after.rid);
+    }
+    this.#writeDerived(after, { before: null, after: after.entries });
+  }
+
+  #update(before: StoredDocument, after: StoredDocument): void {
+    const { table } = after;
+    this.#one(table, this.#connection.statement(table.sql.update).run(after.text, after.rid).changes);
+    for (const { writeSql, position } of table.indexes.fields) {
+      const from = keyOf(before, position);
+      const to = keyOf(after, position);
+      if (from !== to) this.#one(table, this.#connection.statement(writeSql.move).run(to, from).changes);
+    }
+    this.#writeDerived(after, { before: before.entries, after: after.entries });
+  }
+
+  #remove(before: StoredDocument): void {
+    const { table, rid } = before;
+    this.#one(table, this.#connection.statement(table.sql.remove).run(rid).changes);
+    for (const { writeSql, position } of table.indexes.fields) {
+      this.#one(table, this.#connection.statement(writeSql.remove).run(keyOf(before, position)).changes);
+    }
+    this.#writeDerived(before, { before: before.entries, after: null });
+  }
+
+  /** Search and vector indexes. */
+  #writeDerived(
+    { table, rid }: StoredDocument,
+    states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },
+  ): void {
+    const { before, after } = states;
+    const { searches, vectors } = table.indexes;
+    for (let position = 0; position < searches.length; position++) {
+      const index = searches[position];
+      if (index === undefined) continue;
+      this.searches.note(index, {
+        rid,
+        before: before?.searches[position] ?? null,
+        after: after?.searches[position] ?? null,
+      });
+    }
+    for (let position = 0; position < vectors.length; position++) {
+      const index = vectors[position];
+      if (index === undefined) continue;
+      const from = before?.vectors[position] ?? null;
+      const to = after?.vectors[position] ?? null;
+      if (!sameVectorEntry(from, to)) this.#writeVector(index, { rid, entry: to });
+    }
+  }
+
+  #writeVector(
+    { sql }: VectorIndex,
+    { rid, entry }: { readonly rid: number; readonly entry: VectorEntry | null },
+  ): void {
+    if (entry === null) this.#connection.statement(sql.remove).run(rid);
+    else this.#connection.statement(sql.insert).run(rid, new Uint8Array(entry.vector.buffer), entry.filters);
+    const seq = this.#connection.statement(sql.noteChange).run(rid).lastInsertRowid;
+    // Now and then is enough: some more are kept in between.
+    if (seq % 1024 === 0) this.#connection.statement(sql.forgetChanges).run(seq - vectorChangesKept);
+  }
+
+  /** Each write must meet exactly the row it is meant for: anything else is damage, which must not spread. */
+  #one(table: Table, changes: number): void {
+    if (changes === 1) return;
+    throw new EngineError(
+      "unusable_database",
+      `The database is damaged: table "${table.name}" and its indexes do not agree; restore a backup`,
+    );
+  }
+}
+
+function keyOf({ entries, table }: StoredDocument, position: number): string {
+  const key = entries?.keys[position];
+  if (key === undefined) throw new RangeError(`No key ${position} of a document of table "${table.name}"`);
+  return key;
+}

@@ -1,0 +1,76 @@
+/** The fields of a document that are not the app's to choose, `_id` and `_creationTime`: how writes treat them. */
+import { EngineError } from "../errors.ts";
+import type { StoredFields } from "./stored_fields.ts";
+import type { Doc } from "../types.ts";
+
+const SYSTEM_FIELDS = ["_id", "_creationTime"] as const;
+
+/** Throws unless the fields of a document are an object. */
+export function checkFields(fields: unknown): asserts fields is Record<string, unknown> {
+  if (typeof fields === "object" && fields !== null && !Array.isArray(fields)) return;
+  throw new EngineError("not_storable", "Cannot store this document: its fields must be a plain object");
+}
+
+/** Throws unless the fields are those of a new document, without system fields. */
+export function checkNewFields(fields: unknown): asserts fields is Record<string, unknown> {
+  checkFields(fields);
+  for (const name of SYSTEM_FIELDS) {
+    if (Object.hasOwn(fields, name)) {
+      throw new EngineError("not_storable", `Cannot store field "${name}": the service sets it on insert`);
+    }
+  }
+}
+
+/** The fields without `_id` and `_creationTime`, which may be named only as they are. */
+export function withoutSystemFields(
+  doc: StoredFields,
+  fields: Record<string, unknown>,
+): Record<string, unknown> {
+  checkFields(fields);
+  for (const name of SYSTEM_FIELDS) {
+    if (Object.hasOwn(fields, name) && fields[name] !== doc[name]) {
+      throw new EngineError("not_storable", `Cannot change field "${name}" of a document`);
+    }
+  }
+  const { _id, _creationTime, ...others } = fields;
+  return others;
+}
+
+/** A document that comes with its id and creation time, in parts. */
+export interface ImportedDocument {
+  readonly id: string;
+  readonly creationTime: number;
+  readonly fields: Record<string, unknown>;
+}
+
+/** The parts of a document to be imported. Throws an `EngineError` when id or creation time are missing or wrong. */
+export function importedDocument(document: unknown): ImportedDocument {
+  checkFields(document);
+  const { _id, _creationTime, ...fields } = document;
+  if (typeof _id !== "string") {
+    throw new EngineError("not_storable", "Cannot import this document: its _id must be a text");
+  }
+  if (typeof _creationTime !== "number" || !Number.isFinite(_creationTime)) {
+    throw new EngineError(
+      "not_storable",
+      `Cannot import document "${_id}": its _creationTime must be a number, in milliseconds since the epoch`,
+    );
+  }
+  return { id: _id, creationTime: _creationTime, fields };
+}
+
+/** The document of a commit entry's text. Throws an `EngineError` when the text is not that of a document with this id. */
+export function documentOfEntry(id: string, text: string): Doc & StoredFields {
+  let doc: unknown;
+  try {
+    doc = JSON.parse(text);
+  } catch (cause) {
+    throw new EngineError("bad_entry", `Cannot apply the change of document "${id}": it is not JSON`, {
+      cause,
+    });
+  }
+  if (importedDocument(doc).id !== id) {
+    throw new EngineError("bad_entry", `Cannot apply the change of document "${id}": it is another document`);
+  }
+  return doc as Doc & StoredFields;
+}

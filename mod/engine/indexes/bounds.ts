@@ -1,0 +1,128 @@
+/** From what a caller asks of an index to a range of its keys; every mistake gets an error that says what to do. */
+import { EngineError } from "../errors.ts";
+import { keyAfter, type KeyRange, rangeOfBounds } from "./keys.ts";
+import type { ScanIndex, Table } from "../table.ts";
+import { BY_ID } from "../table.ts";
+import type { Bound, IndexBounds, ScanOptions } from "../transaction.ts";
+import { END_OF_KEYS, type Value } from "../types.ts";
+import { checkStorable } from "../documents/values.ts";
+
+/** The keys a scan goes through. Throws an `EngineError` for bounds that do not fit the index. */
+export function rangeOfScan(
+  table: Table,
+  scan: { readonly index: ScanIndex; readonly bounds: IndexBounds; readonly options: ScanOptions },
+): KeyRange {
+  const { index, bounds, options } = scan;
+  checkBounds(table, { index, bounds });
+  let { lo, hi } = index.name === BY_ID ? rangeOfIds(bounds) : rangeOfBounds(bounds);
+  const { after, until } = options;
+  if (after !== undefined) {
+    checkCursor(after);
+    if (options.order === "asc") lo = larger(lo, keyAfter(after));
+    else hi = smaller(hi, after);
+  }
+  if (until !== undefined) {
+    checkCursor(until);
+    if (options.order === "asc") hi = smaller(hi, keyAfter(until));
+    else lo = larger(lo, until);
+  }
+  return { lo, hi };
+}
+
+function checkBounds(
+  table: Table,
+  { index, bounds }: { readonly index: ScanIndex; readonly bounds: IndexBounds },
+): void {
+  const ranged = bounds.lower !== undefined || bounds.upper !== undefined;
+  const used = bounds.eq.length + (ranged ? 1 : 0);
+  if (used > index.boundFields.length) {
+    throw new EngineError(
+      "bad_bounds",
+      `Too many conditions for index "${index.name}" of table "${table.name}": its fields are ` +
+        `${index.boundFields.join(", ")}, in this order, and ${used} are used`,
+    );
+  }
+  const where = `index "${index.name}"`;
+  for (const value of bounds.eq) checkComparable(value, where);
+  if (bounds.lower !== undefined) checkComparable(bounds.lower.value, where);
+  if (bounds.upper !== undefined) checkComparable(bounds.upper.value, where);
+}
+
+/** Throws an `EngineError` for what has no place in the order of values. */
+export function checkComparable(value: Value | undefined, where: string): void {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+    case "undefined":
+      return;
+    case "number":
+      if (!Number.isNaN(value)) return;
+      break;
+    case "object":
+      if (value !== null) checkStorable(value, `compare with this value in ${where}`);
+      return;
+    default:
+      break;
+  }
+  throw new EngineError(
+    "bad_bounds",
+    `Cannot compare with ${String(value)} in ${where}: use a string, a number, a boolean, null, ` +
+      "undefined for a missing field, an array or a plain object",
+  );
+}
+
+const PRINTABLE = /^[ -~]*$/;
+
+function checkCursor(cursor: string): void {
+  if (typeof cursor !== "string" || !PRINTABLE.test(cursor)) {
+    throw new EngineError("bad_bounds", "This is not a cursor of this query: start again without one");
+  }
+}
+
+function larger(a: string, b: string): string {
+  return a > b ? a : b;
+}
+
+function smaller(a: string, b: string): string {
+  return a < b ? a : b;
+}
+
+/** Ids are their own keys: bounds on them are texts, and values of other types lie below or above all of them. */
+function rangeOfIds({ eq, lower, upper }: IndexBounds): KeyRange {
+  if (eq.length > 0) {
+    const bound = { value: eq[0], inclusive: true };
+    return { lo: lowestId(bound), hi: highestId(bound) };
+  }
+  return {
+    lo: lower === undefined ? "" : lowestId(lower),
+    hi: upper === undefined ? END_OF_KEYS : highestId(upper),
+  };
+}
+
+function lowestId({ value, inclusive }: Bound): string {
+  if (typeof value !== "string") return isAboveStrings(value) ? END_OF_KEYS : "";
+  const ascii = asciiPart(value);
+  if (ascii !== value) return beyond(value, ascii);
+  return inclusive ? value : keyAfter(value);
+}
+
+function highestId({ value, inclusive }: Bound): string {
+  if (typeof value !== "string") return isAboveStrings(value) ? END_OF_KEYS : "";
+  const ascii = asciiPart(value);
+  if (ascii !== value) return beyond(value, ascii);
+  return inclusive ? keyAfter(value) : value;
+}
+
+/** The part of a text before the first character that no id has. */
+function asciiPart(value: string): string {
+  return /^[ -~]*/.exec(value)?.[0] ?? "";
+}
+
+/** Where a text that is no key lies between keys: behind those that begin with its printable part, or before them. */
+function beyond(value: string, ascii: string): string {
+  return value.charCodeAt(ascii.length) > 0x7e ? ascii + END_OF_KEYS : keyAfter(ascii);
+}
+
+function isAboveStrings(value: Value | undefined): boolean {
+  return typeof value === "object" && value !== null;
+}

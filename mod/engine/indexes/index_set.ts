@@ -1,0 +1,154 @@
+/** The indexes of one table, of every kind, and what they hold of a document. */
+import type { CatalogIndex } from "../catalog.ts";
+import {
+  createFieldIndexSql,
+  dropFieldIndexSql,
+  type FieldIndex,
+  fieldIndex,
+  fieldKeys,
+} from "./field_index.ts";
+import {
+  createSearchIndexSql,
+  dropSearchIndexSql,
+  sameSearchEntry,
+  type SearchEntry,
+  searchEntry,
+  type SearchIndex,
+  searchIndex,
+} from "../search/search_index.ts";
+import { type StoredFields, valueAt } from "../documents/stored_fields.ts";
+import type { KeyChange } from "../types.ts";
+import {
+  createVectorIndexSql,
+  dropVectorIndexSql,
+  sameVectorEntry,
+  type VectorEntry,
+  vectorEntry,
+  type VectorIndex,
+  vectorIndex,
+} from "../vectors/vector_index.ts";
+
+export interface IndexSet {
+  readonly fields: readonly FieldIndex[];
+  readonly searches: readonly SearchIndex[];
+  readonly vectors: readonly VectorIndex[];
+}
+
+/** What the indexes of a set hold of one document, each list in the order of its indexes. */
+export interface IndexEntries {
+  readonly keys: readonly string[];
+  readonly searches: readonly (SearchEntry | null)[];
+  readonly vectors: readonly (VectorEntry | null)[];
+}
+
+/** The indexes of a table from the catalog. `documents` is the SQLite table of its documents. */
+export function indexSet(documents: string, catalog: readonly CatalogIndex[]): IndexSet {
+  const fields: FieldIndex[] = [];
+  const searches: SearchIndex[] = [];
+  const vectors: VectorIndex[] = [];
+  for (const { number, name, kind, definition } of catalog) {
+    const parsed: unknown = JSON.parse(definition);
+    switch (kind) {
+      case "fields":
+        fields.push(
+          fieldIndex(documents, { name, number, position: fields.length, fields: parsed as string[] }),
+        );
+        break;
+      case "search": {
+        const [searchField, filterFields] = parsed as [string, string[]];
+        searches.push(searchIndex(number, { name, searchField, filterFields }));
+        break;
+      }
+      case "vector": {
+        const [vectorField, dimensions, filterFields] = parsed as [string, number, string[]];
+        vectors.push(vectorIndex(number, { name, vectorField, dimensions, filterFields }));
+        break;
+      }
+      default:
+        kind satisfies never;
+    }
+  }
+  return { fields, searches, vectors };
+}
+
+/** SQL that makes the SQLite tables of an index. */
+export function createIndexSql({ kind, number }: CatalogIndex): string {
+  switch (kind) {
+    case "fields":
+      return createFieldIndexSql(number);
+    case "search":
+      return createSearchIndexSql(number);
+    case "vector":
+      return createVectorIndexSql(number);
+    default:
+      return kind satisfies never;
+  }
+}
+
+/** SQL that drops the SQLite tables of an index. */
+export function dropIndexSql({ kind, number }: CatalogIndex): string {
+  switch (kind) {
+    case "fields":
+      return dropFieldIndexSql(number);
+    case "search":
+      return dropSearchIndexSql(number);
+    case "vector":
+      return dropVectorIndexSql(number);
+    default:
+      return kind satisfies never;
+  }
+}
+
+const none: readonly never[] = [];
+
+/** What the indexes hold of a document. Throws an `EngineError` for values an index cannot hold. */
+export function indexEntries({ fields, searches, vectors }: IndexSet, doc: StoredFields): IndexEntries {
+  return {
+    keys: fieldKeys(fields, doc),
+    searches: searches.length === 0 ? none : searches.map((index) => searchEntry(index, doc)),
+    vectors: vectors.length === 0 ? none : vectors.map((index) => vectorEntry(index, doc)),
+  };
+}
+
+/** Whether two states of a document are surely the same to the field indexes of a set that has no others. */
+export function sameIndexed(
+  { fields, searches, vectors }: IndexSet,
+  a: StoredFields,
+  b: StoredFields,
+): boolean {
+  if (searches.length > 0 || vectors.length > 0) return false;
+  for (const { paths } of fields) {
+    for (const path of paths) if (valueAt(a, path) !== valueAt(b, path)) return false;
+  }
+  return true;
+}
+
+/**
+ * The key changes of a document between two states, one for each field index, and one for each search or vector index
+ * that holds something else now. `null` stands for the state in which there is no document.
+ */
+export function keyChanges(
+  { fields, searches, vectors }: IndexSet,
+  states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },
+): KeyChange[] {
+  const { before, after } = states;
+  const changes = fields.map(({ space }, position): KeyChange => [
+    space,
+    before?.keys[position] ?? null,
+    after?.keys[position] ?? null,
+  ]);
+  searches.forEach(({ space }, position) => {
+    const [from, to] = [before?.searches[position] ?? null, after?.searches[position] ?? null];
+    if (!sameSearchEntry(from, to)) changes.push(wholeIndex(space, { from, to }));
+  });
+  vectors.forEach(({ space }, position) => {
+    const [from, to] = [before?.vectors[position] ?? null, after?.vectors[position] ?? null];
+    if (!sameVectorEntry(from, to)) changes.push(wholeIndex(space, { from, to }));
+  });
+  return changes;
+}
+
+/** Search and vector indexes are read as a whole: they have one key, the empty one. */
+function wholeIndex(space: string, entry: { readonly from: unknown; readonly to: unknown }): KeyChange {
+  return [space, entry.from === null ? null : "", entry.to === null ? null : ""];
+}

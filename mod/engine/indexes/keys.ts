@@ -1,0 +1,194 @@
+/**
+ * Order-preserving index keys: values as printable ASCII text whose order, byte by byte, is the order of the values.
+ * The order is missing < null < number < boolean < string < array < object; strings go by UTF-16 code units, arrays
+ * element by element, objects entry by entry in the order of their field names, prefixes first.
+ *
+ * Each encoding begins with one tag and tells its own end, so none is a prefix of another, and a sequence of values is
+ * the encodings one after another. Only the characters 0x20 to 0x7e occur; 0x20 ends what has no fixed length.
+ */
+import type { IndexBounds } from "../transaction.ts";
+import { END_OF_KEYS, type Value } from "../types.ts";
+
+const MISSING = "1";
+const NULL = "2";
+const NUMBER = "3";
+const FALSE = "4";
+const TRUE = "5";
+const STRING = "6";
+const ARRAY = "7";
+const OBJECT = "8";
+/** Stands before each entry of an object, above {@linkcode END}. */
+const ENTRY = "1";
+/** Lower than every other character of a key. */
+const END = " ";
+
+/** 64 characters in ASCII order, none of which JSON escapes. */
+const DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
+/** Two characters for each 12 bits. */
+const pairs: string[] = [];
+for (const first of DIGITS) for (const second of DIGITS) pairs.push(first + second);
+
+const float = new Float64Array(1);
+const words = new Uint32Array(float.buffer);
+
+/** Code units that stand for themselves: 0x22 to 0x7d. */
+const PLAIN = /^["-}]*$/;
+const PLAIN_MIN = 0x22;
+const PLAIN_MAX = 0x7d;
+const LOWER = "!";
+const HIGHER = "~";
+
+/**
+ * Order-preserving text of a number, without its tag: the 64 bits from the top, 12 at a time, without the zeros at the
+ * end. `-0` is `0`. The number must not be NaN.
+ */
+export function numberKey(value: number): string {
+  float[0] = value + 0;
+  let low = words[0] ?? 0;
+  let high = words[1] ?? 0;
+  if (high >>> 31 === 1) {
+    high = ~high >>> 0;
+    low = ~low >>> 0;
+  } else {
+    high = (high | 0x80000000) >>> 0;
+  }
+  const head = pair(high >>> 20);
+  const middle = (high >>> 8) & 0xfff;
+  const third = ((high & 0xff) << 4) | (low >>> 28);
+  const rest = low & 0x0fffffff;
+  if (rest === 0) {
+    if (third === 0) return middle === 0 ? head + END : head + pair(middle) + END;
+    return head + pair(middle) + pair(third) + END;
+  }
+  const fourth = pair(rest >>> 16);
+  const fifth = (rest >>> 4) & 0xfff;
+  const last = rest & 15;
+  const start = head + pair(middle) + pair(third) + fourth;
+  if (last !== 0) return start + pair(fifth) + DIGITS.charAt(last) + END;
+  return fifth === 0 ? start + END : start + pair(fifth) + END;
+}
+
+function pair(bits: number): string {
+  return pairs[bits] ?? "";
+}
+
+/** Order-preserving text of a string, without its tag. */
+function stringKey(value: string): string {
+  if (PLAIN.test(value)) return value + END;
+  let key = "";
+  let plainFrom = 0;
+  for (let index = 0; index < value.length; index++) {
+    const code = value.charCodeAt(index);
+    if (code >= PLAIN_MIN && code <= PLAIN_MAX) continue;
+    key += value.slice(plainFrom, index);
+    plainFrom = index + 1;
+    key += code < PLAIN_MIN
+      ? LOWER + DIGITS.charAt(code)
+      : HIGHER + DIGITS.charAt(code >>> 12) + pair(code & 0xfff);
+  }
+  return key + value.slice(plainFrom) + END;
+}
+
+/** The key of one value; `undefined` is a missing field. Throws `TypeError` for what is not a {@linkcode Value}. */
+export function valueKey(value: Value | undefined): string {
+  switch (typeof value) {
+    case "string":
+      return STRING + stringKey(value);
+    case "number":
+      if (value !== value) throw new TypeError("NaN has no place in the order of values");
+      return NUMBER + numberKey(value);
+    case "boolean":
+      return value ? TRUE : FALSE;
+    case "undefined":
+      return MISSING;
+    case "object": {
+      if (value === null) return NULL;
+      if (Array.isArray(value)) {
+        let key = ARRAY;
+        for (const element of value) key += valueKey(element);
+        return key + END;
+      }
+      let key = OBJECT;
+      for (const name of Object.keys(value).sort()) {
+        const field = value[name];
+        if (field !== undefined) key += ENTRY + stringKey(name) + valueKey(field);
+      }
+      return key + END;
+    }
+    default:
+      throw new TypeError(`A ${typeof value} has no place in the order of values`);
+  }
+}
+
+/** The key of a sequence of values. */
+export function encodeKey(values: readonly (Value | undefined)[]): string {
+  let key = "";
+  for (const value of values) key += valueKey(value);
+  return key;
+}
+
+/** The smallest key greater than `key` and than no other: keys are never prefixes of one another. */
+export function keyAfter(key: string): string {
+  return key + END;
+}
+
+/** A range of keys, from `lo` (included) to `hi` (excluded). Empty when `lo >= hi`. */
+export interface KeyRange {
+  readonly lo: string;
+  readonly hi: string;
+}
+
+/** The keys of an index that lie within bounds. */
+export function rangeOfBounds(bounds: IndexBounds): KeyRange {
+  const prefix = encodeKey(bounds.eq);
+  const { lower, upper } = bounds;
+  let lo = prefix;
+  let hi = prefix + END_OF_KEYS;
+  if (lower !== undefined) {
+    lo = prefix + valueKey(lower.value);
+    if (!lower.inclusive) lo += END_OF_KEYS;
+  }
+  if (upper !== undefined) {
+    hi = prefix + valueKey(upper.value);
+    if (upper.inclusive) hi += END_OF_KEYS;
+  }
+  return { lo, hi };
+}
+
+/** The total order of values, in plain words: what keys must agree with. Negative, zero or positive. */
+export function compareValues(a: Value | undefined, b: Value | undefined): number {
+  const rank = rankOf(a) - rankOf(b);
+  if (rank !== 0) return rank;
+  if (typeof a === "number" && typeof b === "number") return a < b ? -1 : a > b ? 1 : 0;
+  if (typeof a === "boolean" && typeof b === "boolean") return Number(a) - Number(b);
+  if (typeof a === "string" && typeof b === "string") return a < b ? -1 : a > b ? 1 : 0;
+  if (Array.isArray(a) && Array.isArray(b)) return compareArrays(a, b);
+  if (isObject(a) && isObject(b)) return compareArrays(entriesInOrder(a), entriesInOrder(b));
+  return 0;
+}
+
+function rankOf(value: Value | undefined): number {
+  if (value === undefined) return 0;
+  if (value === null) return 1;
+  if (typeof value === "number") return 2;
+  if (typeof value === "boolean") return 3;
+  if (typeof value === "string") return 4;
+  return Array.isArray(value) ? 5 : 6;
+}
+
+function isObject(value: Value | undefined): value is { [field: string]: Value } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function compareArrays(a: readonly Value[], b: readonly Value[]): number {
+  for (let index = 0; index < a.length && index < b.length; index++) {
+    const order = compareValues(a[index], b[index]);
+    if (order !== 0) return order;
+  }
+  return a.length - b.length;
+}
+
+/** Names and values of an object in turn, by name. */
+function entriesInOrder(value: { [field: string]: Value }): Value[] {
+  return Object.keys(value).sort().flatMap((name) => [name, value[name] ?? null]);
+}

@@ -1,0 +1,53 @@
+/** A walk through the documents a search finds, by relevance. */
+import { engineLimits, functionLimits } from "../../limits.ts";
+import type { ScanOwner } from "../indexes/scan.ts";
+import { matchingRows, passes, prepareSearch, type SearchIndex } from "./search_index.ts";
+import type { StoredFields } from "../documents/stored_fields.ts";
+import type { Table } from "../table.ts";
+import type { SearchOptions } from "../transaction.ts";
+import type { Doc } from "../types.ts";
+
+const { parse } = JSON;
+const GROWTH = 8;
+
+/** A run that searches: before each look into an index, what waits to be written to it is. */
+export interface SearchOwner extends ScanOwner {
+  beforeSearch(): void;
+}
+
+/** The documents found, each once, also when the run writes meanwhile. Throws an `EngineError` for wrong filters. */
+export function searchDocuments(
+  owner: SearchOwner,
+  asked: { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions },
+): IterableIterator<Doc> {
+  const { table, index, options } = asked;
+  const { match, filters } = prepareSearch(index, options);
+
+  function* found(): Generator<Doc, void> {
+    owner.check();
+    owner.recorder?.point(index.space, "");
+    if (match === null) return;
+    const seen = new Set<number>();
+    for (let limit = engineLimits.searchRowsFirst;; limit *= GROWTH) {
+      owner.beforeSearch();
+      const rids = matchingRows(owner.connection, { index, match, limit });
+      for (const rid of rids) {
+        if (seen.has(rid)) continue;
+        seen.add(rid);
+        owner.check();
+        const row = owner.connection.statement(table.sql.getRow).get(rid);
+        if (row === undefined) continue;
+        const [id, text] = row as [string, string];
+        const doc = parse(text) as Doc & StoredFields;
+        if (!passes(filters, doc)) continue;
+        owner.recorder?.point(table.space, id);
+        owner.delivered(table, { key: id, rid, text });
+        yield doc;
+      }
+      // One call may read no more documents than this, however many there are.
+      if (rids.length < limit || limit > functionLimits.documentsReadMax) return;
+      owner.check();
+    }
+  }
+  return found();
+}

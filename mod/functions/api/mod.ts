@@ -1,0 +1,32 @@
+/** What apps import as `syncline/server`. */
+export { UserError } from "../../errors.ts";
+export type { ArgsOf, CallArgs, FunctionReference, ResultOf } from "../../protocol/function_reference.ts";
+export { functionReference } from "../../protocol/function_reference.ts";
+export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx } from "./context.ts";
+export type {
+  DatabaseReader,
+  DatabaseWriter,
+  OrderedQuery,
+  PaginationOptions,
+  PaginationResult,
+  TableQuery,
+  UnorderedQuery,
+} from "./database.ts";
+export { paginationOpts } from "./pagination.ts";
+export type { ApiFromModules, RegisteredFunction, Visibility } from "../../protocol/api_reference.ts";
+export { anyApi, createApi } from "../../protocol/api_reference.ts";
+export { action, internalAction, internalMutation, internalQuery, mutation, query } from "./registration.ts";
+export type { DataModelOf, Doc, Schema } from "./schema.ts";
+export { type CronJobs, cronJobs } from "./cron_jobs.ts";
+export type { Scheduler } from "./scheduler.ts";
+export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
+export { httpAction, httpRouter } from "./http_router.ts";
+export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";
+export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";
+export type {
+  AnyDataModel,
+  DataModel,
+  Id,
+  ScheduledFunctionFields,
+  ScheduledFunctionState,
+} from "./values.ts";

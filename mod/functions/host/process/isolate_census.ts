@@ -1,0 +1,54 @@
+/** Which isolates run, and how many were started and lost. Written by who starts them, read by who wants to know. */
+import type { IsolateRole } from "../../wire/messages.ts";
+import type { DeathCause } from "./isolate.ts";
+
+/** Isolates of one role. */
+export interface RoleCount {
+  readonly running: number;
+  /** Processes started. */
+  readonly starts: number;
+  /** Those that ended without being told to. */
+  readonly lost: number;
+}
+
+const ROLES = ["writer", "reader", "runner"] as const satisfies readonly IsolateRole[];
+
+export class IsolateCensus {
+  /** By process id. */
+  readonly #running = new Map<number, IsolateRole>();
+  readonly #starts: Record<IsolateRole, number> = { writer: 0, reader: 0, runner: 0 };
+  readonly #lost: Record<IsolateRole, number> = { writer: 0, reader: 0, runner: 0 };
+
+  started(pid: number, role: IsolateRole): void {
+    this.#running.set(pid, role);
+    this.#starts[role]++;
+  }
+
+  ended(pid: number, cause: DeathCause): void {
+    const role = this.#running.get(pid);
+    if (role === undefined) return;
+    this.#running.delete(pid);
+    if (cause !== "asked") this.#lost[role]++;
+  }
+
+  get roles(): Readonly<Record<IsolateRole, RoleCount>> {
+    const running = [...this.#running.values()];
+    const count = (role: IsolateRole): RoleCount => ({
+      running: running.filter((other) => other === role).length,
+      starts: this.#starts[role],
+      lost: this.#lost[role],
+    });
+    return { writer: count("writer"), reader: count("reader"), runner: count("runner") };
+  }
+
+  /** Resident memory in bytes, of all of a role together. `read` gives that of processes, by id. */
+  async memory(
+    read: (pids: readonly number[]) => Promise<ReadonlyMap<number, number>>,
+  ): Promise<ReadonlyMap<IsolateRole, number>> {
+    const running = new Map(this.#running);
+    const sizes = await read([...running.keys()]);
+    const sums = new Map<IsolateRole, number>(ROLES.map((role) => [role, 0]));
+    for (const [pid, role] of running) sums.set(role, (sums.get(role) ?? 0) + (sizes.get(pid) ?? 0));
+    return sums;
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * The import map of an isolate: the one all of its role have, the packages of the app, and what is closed to app code by
+ * its address. Nothing of ours gives way to an entry of the app.
+ */
+import { pathToFileURL } from "node:url";
+import { importMapPath, sources } from "./start_flags.ts";
+import type { IsolateRole } from "../../wire/messages.ts";
+import type { MapEntries } from "../../packages/package_graph.ts";
+
+interface ImportMap {
+  readonly imports: Readonly<Record<string, string>>;
+  readonly scopes: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+export interface ImportMapOptions {
+  readonly role: IsolateRole;
+  /** The module the isolate runs. */
+  readonly entry: URL;
+  /** Entries of the app's packages. */
+  readonly packages?: MapEntries | undefined;
+}
+
+/** JSON of the import map. */
+export function isolateImportMap({ role, entry, packages = new Map() }: ImportMapOptions): string {
+  const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
+  const [ours = {}] = Object.values(scopes);
+  const own = pathToFileURL(sources).href;
+  const added: Record<string, Record<string, string>> = {};
+  for (const [scope, map] of packages) if (scope !== "") added[scope] = Object.fromEntries(map);
+  return JSON.stringify({
+    imports: {
+      ...Object.fromEntries(packages.get("") ?? []),
+      ...imports,
+      ...closed(own),
+      ...closed(npmCache()),
+      // The runtime asks the map for it, too.
+      [entry.href]: entry.href,
+    },
+    scopes: { ...added, [own]: { ...ours, [own]: own } },
+  });
+}
+
+/**
+ * The folder in which the runtime keeps npm packages. It imports from there without asking for a permission, and by a loader
+ * of its own, whose `require` passes by the import map.
+ */
+function npmCache(): string {
+  const known = import.meta.resolve("zod");
+  return /^.*\/npm\/(?=[^/]+\/zod\/)/.exec(known)?.[0] ?? new URL("../..", known).href;
+}
+
+/**
+ * Entries that close a folder, given as a URL, in every spelling: the runtime takes several slashes for one. Those at the
+ * beginning of a path are gone before it looks into the map.
+ */
+function closed(folder: string): Record<string, null> {
+  const entries: Record<string, null> = { [folder]: null };
+  const second = folder.indexOf("/", "file:///".length);
+  for (let at = second; at < folder.length - 1; at = folder.indexOf("/", at + 1)) {
+    entries[`${folder.slice(0, at)}//`] = null;
+  }
+  return entries;
+}

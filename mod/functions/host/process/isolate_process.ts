@@ -1,0 +1,463 @@
+/** Isolates as child processes: start, socket, progress file, end. */
+import { join } from "node:path";
+import type { Log } from "../../../kit/log.ts";
+import { isolateLimits } from "../../../limits.ts";
+import { type Frame, FrameSender, readFrames } from "../../wire/segment_frames.ts";
+import { parseProgress, type Progress } from "../../wire/progress_file.ts";
+import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
+import type { IsolatePaths } from "./start_flags.ts";
+import { AppPackages } from "../../packages/app_packages.ts";
+import { isolateImportMap } from "./isolate_import_map.ts";
+import type { HostClock } from "../clock.ts";
+import { type IsolateCommand, plainEntry } from "./command.ts";
+import { IsolateCensus } from "./isolate_census.ts";
+import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
+import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
+import { StderrText } from "./stderr_text.ts";
+
+/** Time an isolate has to end by itself when its socket is closed, before it is killed. */
+const CLOSE_MS = 2_000;
+/** Longest path of a unix socket that every system takes. */
+const SOCKET_PATH_CHARS_MAX = 100;
+/** Room for `/writer-123456`. */
+const FILE_NAME_CHARS = 16;
+const PROGRESS_BYTES = 16;
+/** V8, and the parts of the runtime below it, which abort. */
+const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
+
+/** The app's npm packages cannot be used as they are. */
+class BrokenPackagesError extends Error {}
+
+export interface ProcessStarterOptions {
+  /** Absolute and real. */
+  readonly dataDir: string;
+  readonly functionsDir: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly actionNet: readonly string[] | null;
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** Numbers that tables get which the database does not have yet. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** The module that isolates run; without functions of the service when absent. */
+  readonly entry?: URL;
+  readonly command: (paths: IsolatePaths) => IsolateCommand;
+  readonly log: Log;
+  readonly clock: HostClock;
+  /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
+  readonly memory?: MemoryReader | null;
+}
+
+/** Starts isolates; disposing of it ends all of them and removes their files. */
+export class ProcessStarter implements IsolateStarter, AsyncDisposable {
+  readonly census = new IsolateCensus();
+  readonly #options: ProcessStarterOptions;
+  /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
+  readonly #runDir: string;
+  readonly #running = new Set<IsolateProcess>();
+  readonly #packages: AppPackages;
+  readonly #memoryWatch: MemoryWatch | null;
+  #started = 0;
+  #disposed = false;
+  /** Where the kernel does not end them with main: one busy with tables and indexes would keep the database until it is done. */
+  readonly #killAll = () => this.#running.forEach((process) => process.kill());
+
+  private constructor(options: ProcessStarterOptions, runDir: string) {
+    this.#options = options;
+    this.#runDir = runDir;
+    globalThis.addEventListener("unload", this.#killAll);
+    this.#packages = new AppPackages(options);
+    const { memory: read = machineMemory, clock } = options;
+    this.#memoryWatch = read === null
+      ? null
+      : new MemoryWatch({ read, clock, isolates: () => this.#running });
+  }
+
+  static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
+    return new ProcessStarter(options, await makeRunDir(options.dataDir));
+  }
+
+  async start(role: IsolateRole): Promise<StartResult> {
+    const name = `${role}-${++this.#started}`;
+    const socketPath = join(this.#runDir, name);
+    const progressPath = `${socketPath}.p`;
+    const importMapPath = `${socketPath}.m`;
+    const { dataDir, functionsDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
+    const { tableNumbers } = this.#options;
+    let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
+    try {
+      const packages = await this.#packages.find().catch((error) => {
+        throw new BrokenPackagesError(error instanceof Error ? error.message : String(error));
+      });
+      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry, packages: packages?.entries }));
+      if (this.#disposed) throw new Error("The server is stopping");
+      const progress = await Deno.open(progressPath, {
+        read: true,
+        write: true,
+        createNew: true,
+        mode: 0o600,
+      });
+      const listener = Deno.listen({ transport: "unix", path: socketPath });
+      resources = { listener, progress };
+      const databasePath = join(dataDir, "data.db");
+      const child = this.#spawn({
+        role,
+        entry,
+        dataDir,
+        databasePath,
+        functionsDir,
+        socketPath,
+        progressPath,
+        actionNet,
+        importMapPath,
+        packageRoots: packages?.roots ?? [],
+      });
+      const boot: Boot = {
+        type: "Boot",
+        role,
+        databasePath,
+        functionsDir,
+        progressPath,
+        env: role === "runner" ? { ...env } : {},
+        settings,
+        ...(packages && { packages: packages.table }),
+        ...(tableNumbers && { tableNumbers }),
+      };
+      const process = new IsolateProcess({
+        child,
+        progress,
+        progressPath,
+        clock,
+        log,
+        tell: (text) => log("warn", "An isolate says", { isolate: name, text }),
+      });
+      resources = { listener };
+      this.#running.add(process);
+      this.census.started(process.pid, role);
+      process.ended.then(({ cause }) => {
+        this.#running.delete(process);
+        this.census.ended(process.pid, cause);
+      });
+      return await process.boot(listener, boot);
+    } catch (error) {
+      const broken = error instanceof BrokenPackagesError;
+      return { ok: false, broken, message: error instanceof Error ? error.message : String(error) };
+    } finally {
+      close(resources.listener);
+      await remove(socketPath);
+      await remove(importMapPath);
+      // Still ours only when there is no process that has it.
+      if (resources.progress !== undefined) {
+        close(resources.progress);
+        await remove(progressPath);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true;
+    this.#memoryWatch?.[Symbol.dispose]();
+    this.#killAll();
+    await Promise.all([...this.#running].map((process) => process.ended));
+    globalThis.removeEventListener("unload", this.#killAll);
+    await remove(this.#runDir);
+  }
+
+  #spawn(paths: IsolatePaths): Deno.ChildProcess {
+    const { executable, args, env } = this.#options.command(paths);
+    return new Deno.Command(executable, {
+      args: [...args],
+      env,
+      clearEnv: true,
+      cwd: this.#runDir,
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+  }
+}
+
+/** One child process from its start to its end. */
+class IsolateProcess implements Isolate {
+  readonly #child: Deno.ChildProcess;
+  readonly #progressFile: Deno.FsFile;
+  readonly #progressPath: string;
+  readonly #clock: HostClock;
+  readonly #log: Log;
+  readonly #stderr: StderrText;
+  readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
+  readonly #ended = Promise.withResolvers<Death>();
+  /** What it noted last; set when the file is closed. */
+  #lastProgress: Progress | null | undefined;
+  #sender: FrameSender | null = null;
+  #conn: Deno.Conn | null = null;
+  /** What happens when it is loaded, at most once; `null` where that is not to be told. */
+  #onLoaded: (() => void) | null = null;
+  #ready: Ready | null = null;
+  #onFrame: ((frame: IsolateFrame) => void) | null = null;
+  /** Whether the host ends the isolate on purpose. */
+  #asked = false;
+  /** What it did that no isolate may, if the host ends it for that. */
+  #nonsense: string | null = null;
+
+  constructor(options: {
+    readonly child: Deno.ChildProcess;
+    readonly progress: Deno.FsFile;
+    readonly progressPath: string;
+    readonly clock: HostClock;
+    readonly log: Log;
+    readonly tell: (text: string) => void;
+  }) {
+    this.#child = options.child;
+    this.#progressFile = options.progress;
+    this.#progressPath = options.progressPath;
+    this.#clock = options.clock;
+    this.#log = options.log;
+    this.#stderr = new StderrText(options.child.stderr, {
+      now: () => options.clock.now(),
+      tell: options.tell,
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get ready(): Ready {
+    if (this.#ready === null) throw new Error("The isolate is not ready");
+    return this.#ready;
+  }
+
+  get ended(): Promise<Death> {
+    return this.#ended.promise;
+  }
+
+  /**
+   * Waits for its connection and its answer, and from then on for its end. The time is bounded until the app is loaded.
+   * Making tables and indexes fit has no bound, not even when a refinement in the app's schema does not end: how long it
+   * takes is up to the data and the disk, and killed for being slow it would begin again at each start.
+   */
+  async boot(listener: Deno.Listener, boot: Boot): Promise<StartResult> {
+    const answer = Promise.withResolvers<StartResult>();
+    const onAnswer = (result: StartResult) => {
+      this.#onLoaded = null;
+      answer.resolve(result);
+    };
+    const slow = this.#clock.after(isolateLimits.startMs, () => {
+      onAnswer({
+        ok: false,
+        broken: true,
+        message: `The app took longer than ${isolateLimits.startMs / 1000} s to load: ` +
+          "at the top of one of its files, or of a package, is an await that does not settle or a loop that does not end",
+      });
+    });
+    let fitted = (_ok: boolean) => {};
+    if (boot.role === "writer") {
+      this.#onLoaded = () => {
+        slow.cancel();
+        fitted = this.#watchFitting();
+      };
+    }
+    this.#live(listener, boot, onAnswer);
+    const result = await answer.promise;
+    slow.cancel();
+    fitted(result.ok);
+    if (!result.ok) {
+      this.kill();
+      await this.ended;
+    }
+    return result;
+  }
+
+  receive(onFrame: (frame: IsolateFrame) => void): void {
+    this.#onFrame = onFrame;
+  }
+
+  send(message: ToIsolate, segments: readonly string[] = []): void {
+    this.#leave(this.#sender?.send(message, segments));
+  }
+
+  sendBytes(call: number, bytes: Uint8Array): void {
+    this.#leave(this.#sender?.sendBytes(call, bytes));
+  }
+
+  sendText(text: string): void {
+    this.#leave(this.#sender?.sendText(text));
+  }
+
+  progress(): Progress | null {
+    if (this.#lastProgress !== undefined) return this.#lastProgress;
+    this.#progressFile.seekSync(0, Deno.SeekMode.Start);
+    const read = this.#progressFile.readSync(this.#progressBytes);
+    return read === PROGRESS_BYTES ? parseProgress(this.#progressBytes) : null;
+  }
+
+  kill(): void {
+    this.#asked = true;
+    kill(this.#child);
+  }
+
+  end(why: string): void {
+    this.#nonsense ??= why;
+    kill(this.#child);
+  }
+
+  async close(): Promise<void> {
+    this.#asked = true;
+    close(this.#conn);
+    const late = this.#clock.after(CLOSE_MS, () => this.kill());
+    await this.ended;
+    late.cancel();
+  }
+
+  /** Tells what it is doing if that takes long. What is returned is called when it has ended. */
+  #watchFitting(): (ok: boolean) => void {
+    const since = this.#clock.now();
+    let told = false;
+    const timer = this.#clock.after(isolateLimits.fittingToldMs, () => {
+      told = true;
+      this.#log(
+        "info",
+        "Tables and indexes are being made to fit the app's schema: with much data this takes a while, " +
+          "and a server stopped before it is done begins again at its next start",
+      );
+    });
+    return (ok) => {
+      timer.cancel();
+      if (!told || !ok) return;
+      const seconds = Math.round((this.#clock.now() - since) / 1000);
+      this.#log("info", "Tables and indexes fit the app's schema", { seconds });
+    };
+  }
+
+  /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
+  async #live(
+    listener: Deno.Listener,
+    boot: Boot,
+    onAnswer: (result: StartResult) => void,
+  ): Promise<void> {
+    const status = this.#child.status;
+    const conn = await Promise.race([listener.accept(), status.then(() => null)]).catch(() => null);
+    // Exactly one connection: nobody else is let in after it.
+    close(listener);
+    this.#conn = conn;
+    if (conn !== null) {
+      this.#sender = new FrameSender(conn);
+      this.send(boot);
+      await this.#readAll(conn, onAnswer);
+      close(conn);
+      // It has nothing to do without its socket. One that lingers is ended.
+      if (!this.#asked) await this.#endSoon(status);
+    }
+    const { code, signal } = await status;
+    await this.#stderr.ended;
+    const death = this.#death(code, signal);
+    this.#lastProgress = death.progress;
+    this.#progressFile.close();
+    await remove(this.#progressPath);
+    onAnswer({ ok: false, broken: false, message: `The isolate ended while it started: ${death.detail}` });
+    this.#ended.resolve(death);
+  }
+
+  async #readAll(conn: Deno.Conn, onAnswer: (result: StartResult) => void): Promise<void> {
+    try {
+      for await (const { message, segments, bytes } of readFrames<FromIsolate>(conn)) {
+        switch (message.type) {
+          case "Loaded": {
+            const onLoaded = this.#onLoaded;
+            if (onLoaded === null) throw new TypeError("Loaded came twice or out of turn");
+            this.#onLoaded = null;
+            onLoaded();
+            break;
+          }
+          case "Ready":
+            if (this.#ready !== null) throw new TypeError("Ready came twice");
+            this.#ready = message;
+            onAnswer({ ok: true, isolate: this });
+            break;
+          case "Broken":
+            onAnswer({ ok: false, broken: true, message: message.message });
+            break;
+          default:
+            if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
+            this.#onFrame({ message, segments, ...(bytes && { bytes }) } satisfies Frame<typeof message>);
+        }
+      }
+    } catch (error) {
+      // Reading from a socket that the host has closed, or whose other end died, is an ordinary end.
+      if (
+        this.#asked || error instanceof Deno.errors.BadResource ||
+        error instanceof Deno.errors.ConnectionReset
+      ) return;
+      if (error instanceof Deno.errors.Interrupted) return;
+      this.#nonsense = error instanceof Error ? error.message : String(error);
+      kill(this.#child);
+    }
+  }
+
+  async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {
+    const late = this.#clock.after(CLOSE_MS / 4, () => {
+      this.#nonsense ??= "it closed its socket";
+      kill(this.#child);
+    });
+    await status;
+    late.cancel();
+  }
+
+  #death(code: number, signal: Deno.Signal | null): Death {
+    const progress = this.progress();
+    if (this.#nonsense !== null) return { cause: "crashed", detail: this.#nonsense, progress };
+    if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
+    if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
+    const summary = this.#stderr.summary;
+    if (OUT_OF_MEMORY.test(this.#stderr.text)) {
+      return { cause: "crashed", detail: "out of memory", progress };
+    }
+    const end = signal ?? `exit code ${code}`;
+    return { cause: "crashed", detail: summary === "" ? end : `${end}: ${summary}`, progress };
+  }
+
+  #leave(sent: Promise<void> | undefined): void {
+    // A socket that no longer takes frames belongs to an isolate that is ending: `ended` tells.
+    sent?.catch(() => {});
+  }
+}
+
+/** Makes the folder of sockets and progress files: in the data folder, or where paths are short if that one is too deep. */
+async function makeRunDir(dataDir: string): Promise<string> {
+  for await (const entry of Deno.readDir(dataDir)) {
+    // Left behind by a server that was killed; the data folder has one server at a time.
+    if (entry.isDirectory && entry.name.startsWith(RUN_DIR_PREFIX)) {
+      await Deno.remove(join(dataDir, entry.name), { recursive: true });
+    }
+  }
+  const deep = dataDir.length + RUN_DIR_PREFIX.length + 2 * FILE_NAME_CHARS > SOCKET_PATH_CHARS_MAX;
+  const runDir = await Deno.makeTempDir({ prefix: RUN_DIR_PREFIX, ...(deep ? {} : { dir: dataDir }) });
+  await Deno.chmod(runDir, 0o700);
+  return await Deno.realPath(runDir);
+}
+
+const RUN_DIR_PREFIX = "run-";
+
+/** Removes what may be gone already. */
+async function remove(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}
+
+function kill(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch {
+    // It has ended already.
+  }
+}
+
+function close(resource: { close(): void } | null | undefined): void {
+  try {
+    resource?.close();
+  } catch {
+    // Closed already, by its other end's death.
+  }
+}

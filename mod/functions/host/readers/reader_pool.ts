@@ -1,0 +1,259 @@
+/** The readers: one from the start, more when they are busy or slow, fewer when they have nothing to do. */
+import type { Log } from "../../../kit/log.ts";
+import { isolateLimits } from "../../../limits.ts";
+import type { FunctionCall, QueryAnswer, Wave } from "../../host_port.ts";
+import { failed, type Outcome } from "../../outcome.ts";
+import { BusyShare } from "../busy_share.ts";
+import type { HostClock, Timer } from "../clock.ts";
+import type { Gate } from "../writer/gate.ts";
+import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
+import { callText, stopping } from "../outcomes.ts";
+import { Reader } from "./reader.ts";
+import { Restarts } from "../process/restarts.ts";
+import { deal, type Part, unansweredOf, WaveRun } from "./wave_run.ts";
+
+/** A wave takes one reader more for each of these many queries: a small one is not worth several snapshots. */
+const QUERIES_PER_READER = 16;
+/** Share of a second without a free reader above which another one is started. */
+const BUSY_SHARE_MAX = 0.75;
+
+export interface ReaderPoolOptions {
+  readonly starter: IsolateStarter;
+  readonly gate: Gate;
+  readonly clock: HostClock;
+  readonly log: Log;
+  /** Processors that readers can keep busy. */
+  readonly cores: number;
+  /** Main's newest ts. */
+  readonly ts: () => number;
+}
+
+export class ReaderPool {
+  readonly #options: ReaderPoolOptions;
+  readonly #readers = new Set<Reader>();
+  readonly #listeners: (() => void)[] = [];
+  readonly #restarts = new Restarts();
+  readonly #busyShare: BusyShare;
+  /** Parts no reader has yet: a wave begun without a free reader, and what lost or slow readers left. */
+  #waiting: Part[] = [];
+  /** Readers being started. */
+  #starting = 0;
+  /** Starts in a row that failed. */
+  #failures = 0;
+  /** While new code is loaded nothing is handed to the readers that have the old. */
+  #held = false;
+  #closing = false;
+  /** Exists while a reader has work. */
+  #watchTimer: Timer | null = null;
+  /** Exists while there are more readers than one. */
+  #idleTimer: Timer | null = null;
+  /** Exists while a failed start waits to be tried again. */
+  #retryTimer: Timer | null = null;
+
+  constructor(options: ReaderPoolOptions) {
+    this.#options = options;
+    this.#busyShare = new BusyShare(options.clock.now());
+  }
+
+  /** Starts the first reader. Throws when that fails. */
+  async start(): Promise<void> {
+    const started = await this.#options.starter.start("reader");
+    if (!started.ok) throw new Error(started.message);
+    this.#add(started.isolate);
+  }
+
+  /** Whether a reader would take a wave at once. */
+  get free(): boolean {
+    return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
+  }
+
+  onFree(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+  ): Wave {
+    const ts = this.#options.ts();
+    if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
+    const startedAt = this.#options.clock.now();
+    const run = new WaveRun({ texts: queries.map(callText), onAnswer, startedAt });
+    const free = this.#closing || this.#held ? [] : [...this.#readers].filter(({ free }) => free);
+    const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
+    run.dealt(parts);
+    this.#waiting.push(...deal(run, parts));
+    this.#dispatch();
+    return run;
+  }
+
+  /**
+   * Starts a reader with new code and ends the others as they become free. Nothing is handed to readers meanwhile. Gives
+   * the reason when it cannot be started; the old ones are gone then too, and new ones are tried.
+   */
+  async replace(): Promise<void> {
+    this.#held = true;
+    const old = [...this.#readers];
+    const started = await this.#options.starter.start("reader");
+    for (const reader of old) this.#retire(reader);
+    this.#held = false;
+    if (started.ok) this.#add(started.isolate);
+    else this.#startFailed(started.message);
+    this.#changed();
+  }
+
+  /** Ends all readers; what they had is answered with an error. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const timer of [this.#watchTimer, this.#idleTimer, this.#retryTimer]) timer?.cancel();
+    await Promise.all([...this.#readers].map((reader) => {
+      reader.kill();
+      return reader.close();
+    }));
+    this.#answerAll(this.#waiting.splice(0), stopping());
+  }
+
+  #add(isolate: Isolate): void {
+    if (this.#closing) {
+      isolate.kill();
+      return;
+    }
+    const { gate, clock } = this.#options;
+    this.#readers.add(
+      new Reader({
+        isolate,
+        gate,
+        clock,
+        onFree: (reader) => this.#onFree(reader),
+        onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
+      }),
+    );
+    this.#idleLater();
+  }
+
+  /** Hands out what waits, and tells the listeners when a reader is free after it. */
+  #changed(): void {
+    this.#dispatch();
+    if (!this.free) return;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #dispatch(): void {
+    if (this.#held) return;
+    if (this.#closing) return this.#answerAll(this.#waiting.splice(0), stopping());
+    for (const reader of this.#readers) {
+      if (this.#waiting.length === 0) break;
+      if (!reader.free) continue;
+      const part = this.#waiting.shift();
+      const left = part === undefined ? null : unansweredOf(part);
+      if (left !== null) reader.assign(left);
+    }
+    this.#noteBusy();
+    if (this.#readers.size === 0) this.#startOne();
+    if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+  }
+
+  #noteBusy(): void {
+    const { clock, cores } = this.#options;
+    const busy = this.#waiting.length > 0 || ![...this.#readers].some(({ free }) => free);
+    const share = this.#busyShare.note(busy, clock.now());
+    if (share !== null && share > BUSY_SHARE_MAX && this.#readers.size < cores) this.#startOne();
+  }
+
+  #onFree(reader: Reader): void {
+    if (reader.retired) this.#end(reader);
+    this.#changed();
+  }
+
+  #onEnded(reader: Reader, death: Death, left: readonly Part[]): void {
+    const known = this.#readers.delete(reader);
+    if (known && death.cause !== "asked") {
+      this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
+    }
+    this.#waiting.unshift(...left);
+    this.#changed();
+  }
+
+  /** One start at a time, after a pause if readers die often or cannot be started. */
+  #startOne(): void {
+    const { clock, starter } = this.#options;
+    if (this.#starting > 0 || this.#closing || this.#retryTimer !== null) return;
+    if (this.#readers.size >= isolateLimits.readersMax) return;
+    const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
+    const start = async () => {
+      this.#retryTimer = null;
+      this.#starting++;
+      const started = await starter.start("reader");
+      this.#starting--;
+      if (started.ok) {
+        this.#failures = 0;
+        this.#add(started.isolate);
+      } else this.#startFailed(started.message);
+      this.#changed();
+    };
+    if (pauseMs === 0) start();
+    else this.#retryTimer = clock.after(pauseMs, start);
+  }
+
+  /** Parts that have waited too long are answered; the rest wait for the next try. */
+  #startFailed(message: string): void {
+    const { clock, log } = this.#options;
+    this.#failures++;
+    log("error", "Cannot start a reader", { message });
+    if (this.#readers.size > 0) return;
+    const since = clock.now() - isolateLimits.startMs;
+    const old = this.#waiting.filter(({ run }) => run.startedAt < since);
+    this.#waiting = this.#waiting.filter(({ run }) => run.startedAt >= since);
+    this.#answerAll(old, failed("internal", `The app cannot be started: ${message}`));
+  }
+
+  #answerAll(parts: readonly Part[], outcome: Outcome): void {
+    for (const { run, indices } of parts) {
+      for (const index of indices) run.cutShort(index, { outcome, ts: this.#options.ts() });
+    }
+  }
+
+  /** Gives the reader no more work; ends it now if it has none. */
+  #retire(reader: Reader): void {
+    const back = reader.takeBack();
+    if (back !== null) this.#waiting.unshift(back);
+    reader.retired = true;
+    if (!reader.busy) this.#end(reader);
+  }
+
+  #end(reader: Reader): void {
+    this.#readers.delete(reader);
+    reader.close();
+  }
+
+  #watchLater(): void {
+    const { clock } = this.#options;
+    const ms = Math.min(isolateLimits.watchIntervalMs, isolateLimits.slowQueryMs);
+    this.#watchTimer ??= clock.after(ms, () => {
+      this.#watchTimer = null;
+      this.#watch();
+    });
+  }
+
+  #watch(): void {
+    for (const reader of this.#readers) {
+      const { slow, behind } = reader.look();
+      if (behind !== null) this.#waiting.unshift(behind);
+      // Others must not wait for it: there is to be a free reader beside a slow one.
+      if (slow && ![...this.#readers].some(({ free }) => free)) this.#startOne();
+    }
+    this.#dispatch();
+  }
+
+  #idleLater(): void {
+    if (this.#readers.size <= 1) return;
+    this.#idleTimer ??= this.#options.clock.after(isolateLimits.readerIdleMs, () => {
+      this.#idleTimer = null;
+      const since = this.#options.clock.now() - isolateLimits.readerIdleMs;
+      for (const reader of this.#readers) {
+        if (this.#readers.size > 1 && reader.free && reader.freeSince <= since) this.#retire(reader);
+      }
+      this.#idleLater();
+    });
+  }
+}

@@ -1,0 +1,22 @@
+/** Which of the app's routes a request is for. */
+import type { WireRoute } from "../../wire/messages.ts";
+
+export class RouteTable {
+  /** By method and path. */
+  readonly #exact = new Map<string, WireRoute>();
+  /** Longest first. */
+  readonly #prefixes: readonly WireRoute[];
+
+  constructor(routes: readonly WireRoute[]) {
+    for (const route of routes) if (!route.prefix) this.#exact.set(`${route.method} ${route.path}`, route);
+    this.#prefixes = routes.filter(({ prefix }) => prefix).sort((a, b) => b.path.length - a.path.length);
+  }
+
+  /** The key of the route for a request, or `null`. `pathname` is as it stands in the URL. */
+  find(method: string, pathname: string): string | null {
+    const wanted = method === "HEAD" ? "GET" : method;
+    const route = this.#exact.get(`${wanted} ${pathname}`) ??
+      this.#prefixes.find((candidate) => candidate.method === wanted && pathname.startsWith(candidate.path));
+    return route?.key ?? null;
+  }
+}

@@ -1,0 +1,173 @@
+/** One action runner: the actions it has, the calls they make, and whether it is still alive. */
+import { functionLimits } from "../../../limits.ts";
+import type { FunctionCall } from "../../host_port.ts";
+import type { Outcome } from "../../outcome.ts";
+import type { RunAction, SubCall, WireOutcome } from "../../wire/messages.ts";
+import type { HostClock } from "../clock.ts";
+import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
+import type { RouteExchange } from "./route_exchange.ts";
+import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
+
+/** A busy runner that has not answered a beat for this long is stuck in a loop. */
+export const BEAT_ANSWER_MS_MAX = 5_000;
+
+/** Runners an action may lose before it has begun. */
+const RUNNERS_LOST_MAX = 3;
+
+export interface PendingAction {
+  readonly call: FunctionCall;
+  /** Calls of runAction it is nested in; 0 for one from outside. */
+  readonly depth: number;
+  readonly resolve: (outcome: Outcome) => void;
+  /** The request of a route, which is answered in an action's place. */
+  readonly exchange?: RouteExchange;
+  /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
+  runnersLost: number;
+}
+
+/** An action in a runner. */
+interface Running {
+  readonly action: PendingAction;
+  readonly startedAt: number;
+  /** Whether it has called back: then it has begun, and may not run again. */
+  called: boolean;
+}
+
+export interface RunnerOptions {
+  readonly isolate: Isolate;
+  readonly clock: HostClock;
+  /** Runs what an action asks for. Never rejects. */
+  readonly serve: (sub: SubCall, action: PendingAction) => Promise<Outcome>;
+  /** Called when an action has ended. */
+  readonly onDone: (runner: Runner) => void;
+  /** Called once when the isolate has ended, with the actions that had not begun. */
+  readonly onEnded: (runner: Runner, death: Death, unbegun: PendingAction[]) => void;
+}
+
+export class Runner {
+  readonly #options: RunnerOptions;
+  readonly #running = new Map<number, Running>();
+  #calls = 0;
+  /** When the oldest unanswered beat was sent; `null` when none is. */
+  #beatAt: number | null = null;
+  /** Set when it is ended for answering no beat. */
+  #stuck = false;
+  /** When it last had nothing to do. */
+  idleSince: number;
+  /** It gets no more actions and ends with its last. */
+  retired = false;
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.idleSince = options.clock.now();
+    options.isolate.receive((frame) => this.#onFrame(frame));
+    options.isolate.ended.then((death) => this.#onEnded(death));
+  }
+
+  /** Actions it has. */
+  get load(): number {
+    return this.#running.size;
+  }
+
+  run(action: PendingAction): void {
+    const call = ++this.#calls;
+    this.#running.set(call, { action, startedAt: this.#options.clock.now(), called: false });
+    if (action.exchange !== undefined) return this.#begin(call, action.exchange);
+    const { udfPath, args, identity, origin } = action.call;
+    const message: RunAction = { type: "RunAction", call, udfPath, args, identity, origin };
+    this.#options.isolate.send(message);
+  }
+
+  /** Once a second while it has actions: asks whether it lives, ends it when it does not, ends actions over their time. */
+  beat(): void {
+    const now = this.#options.clock.now();
+    if (this.#beatAt !== null && now - this.#beatAt >= BEAT_ANSWER_MS_MAX) {
+      this.#stuck = true;
+      return this.#options.isolate.kill();
+    }
+    if (this.#beatAt === null) {
+      this.#beatAt = now;
+      this.#options.isolate.send({ type: "Beat" });
+    }
+    for (const [call, { action, startedAt }] of this.#running) {
+      if (now - startedAt < functionLimits.actionTimeoutMs) continue;
+      // It cannot be stopped alone: its caller gets the error, the runner gets no more actions and ends with the others.
+      this.#running.delete(call);
+      this.retired = true;
+      action.resolve(tookTooLong("action"));
+      this.#options.onDone(this);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#options.isolate.close();
+  }
+
+  kill(): void {
+    this.#options.isolate.kill();
+  }
+
+  /** Its body begins to leave at once, so it has begun. */
+  #begin(call: number, exchange: RouteExchange): void {
+    const running = this.#running.get(call);
+    if (running !== undefined) running.called = true;
+    exchange.begin(this.#options.isolate, call);
+  }
+
+  #onFrame({ message, segments, bytes }: IsolateFrame): void {
+    switch (message.type) {
+      case "Beat":
+        this.#beatAt = null;
+        return;
+      case "ActionDone":
+        return this.#onDone(message.call, message.outcome, segments);
+      case "SubCall":
+        return this.#onSubCall(message);
+      case "Bytes":
+      case "BodyTaken":
+      case "BodyUnwanted":
+      case "ResponseHead":
+        // Of one that was over its time nobody wants to hear any more.
+        return this.#running.get(message.call)?.action.exchange?.receive(message, bytes);
+      default:
+        throw new TypeError(`A runner does not send ${message.type}`);
+    }
+  }
+
+  #onDone(call: number, wire: WireOutcome, segments: readonly string[]): void {
+    const outcome = fromWire(wire, segments);
+    const running = this.#running.get(call);
+    // One that was over its time has been answered already.
+    if (running === undefined) return;
+    this.#running.delete(call);
+    if (this.load === 0) this.idleSince = this.#options.clock.now();
+    running.action.resolve(outcome);
+    this.#options.onDone(this);
+  }
+
+  #onSubCall(sub: SubCall): void {
+    const running = this.#running.get(sub.call);
+    if (running === undefined) return;
+    running.called = true;
+    this.#options.serve(sub, running.action).then((outcome) => {
+      const { wire, segments } = toWire(outcome);
+      this.#options.isolate.send(
+        { type: "SubAnswer", call: sub.call, sub: sub.sub, outcome: wire },
+        segments,
+      );
+    });
+  }
+
+  /** Actions the isolate never came to run again elsewhere; the others cannot, nobody knows what they did. */
+  #onEnded(death: Death): void {
+    const entered = death.progress?.position ?? 0;
+    const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
+    const unbegun: PendingAction[] = [];
+    for (const [call, { action, called }] of this.#running) {
+      if (call > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
+      else action.resolve(endedIsolate("action, or another one beside it,", detail));
+    }
+    this.#running.clear();
+    this.#options.onEnded(this, death, unbegun);
+  }
+}

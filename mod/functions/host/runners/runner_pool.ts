@@ -1,0 +1,257 @@
+/** The action runners: started when first needed, spread thin, ended when idle. */
+import type { Log } from "../../../kit/log.ts";
+import { functionLimits, isolateLimits } from "../../../limits.ts";
+import type { FunctionCall } from "../../host_port.ts";
+import { failed, type Outcome } from "../../outcome.ts";
+import { isCtxPath } from "../../system_functions.ts";
+import type { SubCall } from "../../wire/messages.ts";
+import type { HostClock, Timer } from "../clock.ts";
+import type { IsolateStarter } from "../process/isolate.ts";
+import { overloaded, stopping } from "../outcomes.ts";
+import { Restarts } from "../process/restarts.ts";
+import type { RouteExchange } from "./route_exchange.ts";
+import { type PendingAction, Runner } from "./runner.ts";
+
+/** Time between two beats of a busy runner. */
+const BEAT_MS = 1_000;
+/** A runner beyond the first that had nothing to do for this long ends. */
+const IDLE_MS = 60_000;
+/** Starts in a row that may fail before the actions that wait are given up. */
+const FAILED_STARTS_MAX = 3;
+
+/** How an action, or the request of a route, ended. */
+export interface ActionEnd {
+  readonly call: FunctionCall;
+  readonly outcome: Outcome;
+  /** Since it was asked for. */
+  readonly ms: number;
+}
+
+export interface RunnerPoolOptions {
+  readonly starter: IsolateStarter;
+  readonly clock: HostClock;
+  readonly log: Log;
+  /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
+  readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
+  /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
+  readonly onEnd?: (kind: "action" | "route", end: ActionEnd) => void;
+}
+
+export class RunnerPool {
+  readonly #options: RunnerPoolOptions;
+  readonly #runners = new Set<Runner>();
+  readonly #restarts = new Restarts();
+  /** Actions no runner has yet. */
+  #waiting: PendingAction[] = [];
+  #starting = 0;
+  #failures = 0;
+  #closing = false;
+  /** Exists while a runner has actions. */
+  #beatTimer: Timer | null = null;
+  /** Exists while there are more runners than one. */
+  #idleTimer: Timer | null = null;
+  readonly #pauses = new Set<Timer>();
+
+  constructor(options: RunnerPoolOptions) {
+    this.#options = options;
+  }
+
+  /** Runs an action, or answers the request of a route in its place. Never rejects. */
+  act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
+    if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
+      const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
+      this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0 });
+      return Promise.resolve(outcome);
+    }
+    return this.#act(call, { depth: 0, exchange });
+  }
+
+  /** New actions get runners with new code; the old ones end with their last action. */
+  replace(): void {
+    for (const runner of this.#runners) this.#retire(runner);
+    this.#dispatch();
+  }
+
+  /** Ends all runners; what they had is answered with an error. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const timer of [this.#beatTimer, this.#idleTimer, ...this.#pauses]) timer?.cancel();
+    for (const { resolve } of this.#waiting.splice(0)) resolve(stopping());
+    await Promise.all([...this.#runners].map((runner) => {
+      runner.kill();
+      return runner.close();
+    }));
+  }
+
+  #act(
+    call: FunctionCall,
+    { depth, exchange }: { readonly depth: number; readonly exchange?: RouteExchange | undefined },
+  ): Promise<Outcome> {
+    if (this.#closing) return Promise.resolve(stopping());
+    const { promise, resolve } = Promise.withResolvers<Outcome>();
+    const { clock, onEnd } = this.#options;
+    const since = clock.now();
+    const action: PendingAction = {
+      call,
+      depth,
+      resolve: (outcome) => {
+        // A client that has gone is no fault of the function, whatever it threw about it.
+        if (!exchange?.canceled) onEnd?.(kindOf(exchange), { call, outcome, ms: clock.now() - since });
+        resolve(outcome);
+      },
+      runnersLost: 0,
+      ...(exchange === undefined ? {} : { exchange }),
+    };
+    const least = this.#leastLoaded();
+    // A nested action never waits for room: what holds the room may be waiting for it.
+    if (depth > 0 && least !== null && this.#size >= isolateLimits.runnersMax) {
+      least.run(action);
+      return promise;
+    }
+    if (depth > 0) this.#waiting.unshift(action);
+    else this.#waiting.push(action);
+    this.#dispatch();
+    return promise;
+  }
+
+  /** Runners that take actions, now or soon. */
+  get #size(): number {
+    return this.#starting + this.#takers().length;
+  }
+
+  #takers(): Runner[] {
+    return [...this.#runners].filter(({ retired }) => !retired);
+  }
+
+  #leastLoaded(): Runner | null {
+    return this.#takers().reduce<Runner | null>(
+      (least, runner) => least === null || runner.load < least.load ? runner : least,
+      null,
+    );
+  }
+
+  /** An empty runner if there is one, else a new one, else the one with the fewest actions. */
+  #dispatch(): void {
+    while (this.#waiting.length > 0) {
+      const least = this.#leastLoaded();
+      if (least === null || least.load > 0) {
+        // As many as are being started will be taken by those.
+        if (this.#waiting.length <= this.#starting) break;
+        if (this.#size < isolateLimits.runnersMax) {
+          if (!this.#startOne()) break;
+          continue;
+        }
+        if (least === null || least.load >= isolateLimits.actionsPerRunnerMax) break;
+      }
+      const action = this.#waiting.shift();
+      if (action !== undefined) least.run(action);
+    }
+    this.#beatLater();
+  }
+
+  /** `false` when starts fail: then one at a time is tried. */
+  #startOne(): boolean {
+    if (this.#closing || (this.#failures > 0 && this.#starting > 0)) return false;
+    this.#starting++;
+    const pauseMs = this.#restarts.pauseMs(this.#options.clock.now(), this.#failures);
+    if (pauseMs === 0) {
+      this.#start();
+      return true;
+    }
+    const pause = this.#options.clock.after(pauseMs, () => {
+      this.#pauses.delete(pause);
+      this.#start();
+    });
+    this.#pauses.add(pause);
+    return true;
+  }
+
+  async #start(): Promise<void> {
+    const { starter, clock, log } = this.#options;
+    const started = await starter.start("runner");
+    this.#starting--;
+    if (!started.ok) {
+      this.#failures++;
+      log("error", "Cannot start an action runner", { message: started.message });
+      if (this.#failures >= FAILED_STARTS_MAX && this.#takers().length === 0) {
+        const outcome = failed("internal", `The app cannot be started: ${started.message}`, {
+          retryable: true,
+        });
+        for (const { resolve } of this.#waiting.splice(0)) resolve(outcome);
+      }
+    } else if (this.#closing) {
+      started.isolate.kill();
+    } else {
+      this.#failures = 0;
+      this.#runners.add(
+        new Runner({
+          isolate: started.isolate,
+          clock,
+          serve: (sub, action) => this.#serve(sub, action),
+          onDone: (runner) => this.#onDone(runner),
+          onEnded: (runner, death, unbegun) => {
+            if (this.#runners.delete(runner) && death.cause !== "asked") {
+              log("warn", "An action runner ended", { cause: death.cause, detail: death.detail });
+            }
+            this.#waiting.unshift(...unbegun);
+            if (this.#closing) { for (const { resolve } of this.#waiting.splice(0)) resolve(stopping()); }
+            this.#dispatch();
+          },
+        }),
+      );
+      this.#idleLater();
+    }
+    this.#dispatch();
+  }
+
+  /** What an action calls runs as the action's caller, with the reach of the app's own code. */
+  #serve({ kind, udfPath, args }: SubCall, { call, depth }: PendingAction): Promise<Outcome> {
+    const sub: FunctionCall = { udfPath, args, identity: call.identity, origin: "server" };
+    if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
+    if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, { depth: depth + 1 });
+    const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
+    return Promise.resolve(failed("internal", message));
+  }
+
+  #onDone(runner: Runner): void {
+    if (runner.retired && runner.load === 0) this.#end(runner);
+    this.#dispatch();
+  }
+
+  #retire(runner: Runner): void {
+    runner.retired = true;
+    if (runner.load === 0) this.#end(runner);
+  }
+
+  #end(runner: Runner): void {
+    this.#runners.delete(runner);
+    runner.close();
+  }
+
+  #beatLater(): void {
+    if (this.#closing || ![...this.#runners].some(({ load }) => load > 0)) return;
+    this.#beatTimer ??= this.#options.clock.after(BEAT_MS, () => {
+      this.#beatTimer = null;
+      for (const runner of this.#runners) {
+        if (runner.load > 0) runner.beat();
+      }
+      this.#beatLater();
+    });
+  }
+
+  #idleLater(): void {
+    if (this.#closing || this.#runners.size <= 1) return;
+    this.#idleTimer ??= this.#options.clock.after(IDLE_MS, () => {
+      this.#idleTimer = null;
+      const since = this.#options.clock.now() - IDLE_MS;
+      for (const runner of this.#runners) {
+        if (this.#runners.size > 1 && runner.load === 0 && runner.idleSince <= since) this.#retire(runner);
+      }
+      this.#idleLater();
+    });
+  }
+}
+
+function kindOf(exchange: RouteExchange | undefined): "action" | "route" {
+  return exchange === undefined ? "action" : "route";
+}

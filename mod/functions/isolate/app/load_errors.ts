@@ -1,0 +1,33 @@
+/** Why a module could not be loaded, in words that name file, line and what to do. */
+import { functionLimits } from "../../../limits.ts";
+import { cleanStack, relativeToFunctions } from "../runs/call_errors.ts";
+import { importMessage } from "./import_message.ts";
+import { inspected } from "../ctx/log_lines.ts";
+
+/** One message for an error that importing `name` ended with: `messages.ts:3:7: what is wrong`, then where it came from. */
+export function loadErrorMessage(name: string, thrown: unknown): string {
+  if (!(thrown instanceof Error)) return `${name} threw a value that is not an Error: ${inspected(thrown)}`;
+  // The runtime ends its own messages with the places that imported the file: they are in the stack, too.
+  const lines = relativeToFunctions(importMessage(thrown.message)).slice(0, functionLimits.errorCharsMax)
+    .split("\n");
+  const message = lines.filter((line) => !/^\s+(at|hint:) /.test(line)).join("\n");
+  const frames = [...new Set(cleanStack(thrown.stack).split("\n"))].filter((frame) => frame !== "");
+  const place = /\(?([^\s()]+:\d+:\d+)\)?$/.exec(frames[0] ?? "")?.[1] ?? name;
+  const trace = frames.length > 1 ? `\n${frames.join("\n")}` : "";
+  return `${place}: ${message}${hint(thrown)}${trace}`;
+}
+
+function hint(error: Error): string {
+  const { message, stack = "" } = error;
+  if (error instanceof ReferenceError && /before initialization/.test(message)) {
+    return " (modules that import each other in a circle cannot use each other's exports while they load: move what both need into a third module)";
+  }
+  if (/^The requested module '[^./][^']*' does not provide an export named/.test(message)) {
+    return " (a CommonJS package that does not name its exports is imported as a whole: import name from ...)";
+  }
+  // Without a frame in the author's files, at least the package's own place.
+  const place = cleanStack(stack) === ""
+    ? /file:\/\/\S+\/node_modules\/\S+:\d+:\d+/.exec(stack)?.[0]
+    : undefined;
+  return place === undefined || message.includes("/node_modules/") ? "" : ` (in ${place})`;
+}

@@ -1,0 +1,170 @@
+/** Imports an app's modules and registers what they export; every failure is told with the file it is in. */
+import type { SchemaDefinition } from "../../../engine/types.ts";
+import { functionLimits } from "../../../limits.ts";
+import { functionSpec } from "../../api/registration.ts";
+import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
+import { isSystemPath, systemTables } from "../../system_functions.ts";
+import type { SystemModule } from "../../system_module.ts";
+import type { WireCron } from "../../wire/messages.ts";
+import type { App, LoadedFunction } from "./app.ts";
+import { appCrons } from "./app_crons.ts";
+import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
+import { inspected } from "../ctx/log_lines.ts";
+import { loadErrorMessage } from "./load_errors.ts";
+import { findModules, type ModuleFile } from "./module_files.ts";
+import { Tables } from "./tables.ts";
+
+/** An app that cannot be served. The message names the file and what to do. */
+export class BrokenAppError extends Error {
+  override readonly name = "BrokenAppError";
+}
+
+/** A loaded app, with its tables and those of the service for the engine. */
+export interface LoadedApp extends App, AppRoutes {
+  readonly schema: SchemaDefinition;
+  readonly crons: readonly WireCron[];
+}
+
+/** A module of an app and what it exports. */
+export interface AppModule {
+  /** What it is called in errors. */
+  readonly name: string;
+  /** What the paths of its functions begin with; empty for the root. */
+  readonly modulePath: string;
+  readonly exports: Readonly<Record<string, unknown>>;
+}
+
+/** Loads the app of a folder beside the modules of the service. Throws {@linkcode BrokenAppError}. */
+export async function loadApp(
+  functionsDir: string,
+  systemModules: readonly SystemModule[],
+): Promise<LoadedApp> {
+  let files: ModuleFile[];
+  try {
+    files = findModules(functionsDir);
+  } catch (error) {
+    throw new BrokenAppError(
+      `Cannot read the functions folder: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  // Ids that other apps in this process have named are not this app's affair.
+  const namedBefore = new Set(tablesNamedByIds());
+  const modules: AppModule[] = [];
+  for (const file of files) {
+    modules.push({ name: file.name, modulePath: file.modulePath, exports: await importModule(file) });
+  }
+  const named = [...tablesNamedByIds()].filter((table) => !namedBefore.has(table));
+  return assembleApp(modules, { systemModules, named });
+}
+
+/** Makes an app of modules that are loaded. `named` are the tables that `id()` named in them. */
+export function assembleApp(
+  modules: readonly AppModule[],
+  { systemModules, named }: {
+    readonly systemModules: readonly SystemModule[];
+    readonly named: readonly string[];
+  },
+): LoadedApp {
+  const functions = new Map<string, LoadedFunction>();
+  for (const { path, functions: exports } of systemModules) {
+    register(functions, { modulePath: path, name: path, exports, system: true });
+  }
+  let schema: SchemaDefinition | null = null;
+  for (const module of modules) {
+    if (module.modulePath === "schema") schema = schemaOf(module);
+    if (module.modulePath === "schema" || module.modulePath === "http" || module.modulePath === "crons") {
+      continue;
+    }
+    register(functions, { ...module, system: false });
+  }
+  if (schema !== null) checkNamedTables(schema, named);
+  const cronModule = modules.find(({ modulePath }) => modulePath === "crons");
+  const httpModule = modules.find(({ modulePath }) => modulePath === "http");
+  const system = systemTables(systemModules);
+  return {
+    functions,
+    tables: new Tables({ app: schema, system }),
+    schema: new Map([...system, ...schema ?? []]),
+    ...(httpModule === undefined ? noRoutes : declared(httpModule, appRoutes)),
+    crons: cronModule === undefined ? [] : declared(cronModule, (exported) => appCrons(exported, functions)),
+  };
+}
+
+/** The URL of an absolute path. */
+export function fileUrl(path: string): string {
+  return `file://${path.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+async function importModule({ file, name }: ModuleFile): Promise<Record<string, unknown>> {
+  try {
+    return await import(fileUrl(file)) as Record<string, unknown>;
+  } catch (error) {
+    throw new BrokenAppError(loadErrorMessage(name, error));
+  }
+}
+
+function schemaOf({ name, exports }: AppModule): SchemaDefinition {
+  const schema = schemaDefinition(exports["default"]);
+  if (schema !== null) return schema;
+  throw new BrokenAppError(
+    `${name} must export the schema as its default: export default defineSchema({ messages: defineTable({ ... }) })`,
+  );
+}
+
+/** What a module's default export declares; what is wrong with it is told with the module's name. */
+function declared<Result>({ name, exports }: AppModule, read: (exported: unknown) => Result): Result {
+  try {
+    return read(exports["default"]);
+  } catch (error) {
+    throw new BrokenAppError(`${name}: ${error instanceof Error ? error.message : inspected(error)}`);
+  }
+}
+
+function register(
+  functions: Map<string, LoadedFunction>,
+  { modulePath, name, exports, system }: {
+    readonly modulePath: string;
+    readonly name: string;
+    readonly exports: Readonly<Record<string, unknown>>;
+    readonly system: boolean;
+  },
+): void {
+  for (const exportName of Object.keys(exports)) {
+    const spec = functionSpec(valueOf(exports, { exportName, name }));
+    if (spec === undefined) continue;
+    const udfPath = modulePath === "" ? exportName : `${modulePath}:${exportName}`;
+    if (udfPath.length > functionLimits.udfPathCharsMax) {
+      throw new BrokenAppError(
+        `${name}: the path of "${exportName}" has more than ${functionLimits.udfPathCharsMax} characters`,
+      );
+    }
+    if (!system && isSystemPath(udfPath)) {
+      throw new BrokenAppError(`${name}: paths that begin with _ belong to the service`);
+    }
+    functions.set(udfPath, { udfPath, spec, system });
+  }
+}
+
+/** An export of a module in an import circle may not exist yet when it is read. */
+function valueOf(
+  exports: Readonly<Record<string, unknown>>,
+  { exportName, name }: { readonly exportName: string; readonly name: string },
+): unknown {
+  try {
+    return exports[exportName];
+  } catch (error) {
+    throw new BrokenAppError(`${name}: the export "${exportName}" has no value: ${inspected(error)}`);
+  }
+}
+
+function checkNamedTables(schema: SchemaDefinition, named: readonly string[]): void {
+  for (const table of named) {
+    if (!schema.has(table) && !table.startsWith("_")) {
+      throw new BrokenAppError(
+        `id("${table}") names a table that schema.ts does not have; its tables are ${
+          [...schema.keys()].join(", ")
+        }`,
+      );
+    }
+  }
+}

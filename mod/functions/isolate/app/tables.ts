@@ -1,0 +1,45 @@
+/** Which tables a function may use, and the errors for those it may not. */
+import type { SchemaDefinition, TableDefinition } from "../../../engine/types.ts";
+import { readableSystemTables } from "../../readable_system_tables.ts";
+import type { Frame } from "../runs/call.ts";
+
+const NO_SCHEMA =
+  "The app has no tables: add a schema.ts that says `export default defineSchema({ messages: defineTable({ body: z.string() }) })`";
+
+/** The tables of a database. */
+export class Tables {
+  readonly #app: SchemaDefinition | null;
+  readonly #system: SchemaDefinition;
+
+  /** `app` is `null` for an app without `schema.ts`. */
+  constructor({ app, system }: { readonly app: SchemaDefinition | null; readonly system: SchemaDefinition }) {
+    this.#app = app;
+    this.#system = system;
+  }
+
+  /** The definition of a table that the function may read. Throws with what to do otherwise. */
+  readable(frame: Frame, table: string): TableDefinition {
+    const definition = this.#known(table);
+    if (table.startsWith("_") && !frame.system && !readableSystemTables.has(table)) {
+      throw new TypeError(`Table "${table}" belongs to the service: app code cannot read it`);
+    }
+    return definition;
+  }
+
+  /** Checks that the function may write to a table. */
+  checkWritable(frame: Frame, table: string): void {
+    if (table.startsWith("_") && !frame.system) {
+      throw new TypeError(`Table "${table}" belongs to the service: app code cannot write to it`);
+    }
+    this.#known(table);
+  }
+
+  #known(table: string): TableDefinition {
+    const definition = this.#app?.get(table) ?? this.#system.get(table);
+    if (definition !== undefined) return definition;
+    if (typeof table !== "string") throw new TypeError(`A table is named by a text, not by ${typeof table}`);
+    if (this.#app === null) throw new TypeError(NO_SCHEMA);
+    const names = [...this.#app.keys()].slice(0, 20).join(", ");
+    throw new TypeError(`There is no table "${table}" in schema.ts; its tables are ${names || "none"}`);
+  }
+}

@@ -1,0 +1,151 @@
+/** `ctx.db`: documents by id, queries, and writes; every misuse gets an error that says what to do. */
+import type { Doc } from "../../../engine/types.ts";
+import type { Frame } from "../runs/call.ts";
+import { tableQuery, type TableQueryApi } from "./table_query.ts";
+import type { Tables } from "../app/tables.ts";
+import { vectorFilter } from "./vector_filter.ts";
+
+type Fields = Record<string, unknown>;
+
+const VECTOR_RESULTS = 10;
+
+/** One class for queries and mutations: the frame says whether it may write. */
+export class DatabaseApi {
+  readonly #frame: Frame;
+  readonly #tables: Tables;
+
+  constructor(frame: Frame, tables: Tables) {
+    this.#frame = frame;
+    this.#tables = tables;
+  }
+
+  async get(first: string, second?: string): Promise<Doc | null> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const { reads } = this.#frame;
+    const id = this.#id("get", arguments.length > 1 ? second : first, arguments.length > 1 ? first : null);
+    const table = reads.tableOf(id);
+    if (table === null) return null;
+    this.#tables.readable(this.#frame, table);
+    return reads.get(id);
+  }
+
+  query(table: string): TableQueryApi {
+    // Reading through an ended frame fails when rows are asked for; here it fails where the mistake is.
+    void this.#frame.reads;
+    return tableQuery(this.#frame, { table, definition: this.#tables.readable(this.#frame, table) });
+  }
+
+  normalizeId(table: string, id: string): string | null {
+    this.#tables.readable(this.#frame, table);
+    return typeof id === "string" && this.#frame.reads.tableOf(id) === table ? id : null;
+  }
+
+  async vectorSearch(
+    table: string,
+    name: string,
+    query: { readonly vector: readonly number[]; readonly limit?: number; readonly filter?: unknown },
+  ): Promise<{ _id: string; _score: number }[]> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const definition = this.#tables.readable(this.#frame, table);
+    const index = definition.vectorIndexes.find((candidate) => candidate.name === name);
+    if (index === undefined) {
+      const names = definition.vectorIndexes.map((candidate) => candidate.name).join(", ");
+      throw new TypeError(
+        `Table "${table}" has no vector index "${name}"; its vector indexes are ${names || "none"}`,
+      );
+    }
+    const { vector, limit = VECTOR_RESULTS, filter } = query ?? {};
+    const filters = vectorFilter(filter, index);
+    const found = this.#frame.reads.vectorSearch(table, name, { vector, limit, filters });
+    return found.map(({ id, score }) => ({ _id: id, _score: score }));
+  }
+
+  async insert(table: string, fields: Fields): Promise<string> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const { writes } = this.#frame;
+    this.#tables.checkWritable(this.#frame, table);
+    checkFields("insert", fields);
+    if (fields["_id"] !== undefined || fields["_creationTime"] !== undefined) {
+      throw new TypeError("insert() cannot be given _id or _creationTime: the database makes them");
+    }
+    return writes.insert(table, fields);
+  }
+
+  async patch(
+    ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
+  ): Promise<void> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const { writes } = this.#frame;
+    const { id, fields } = this.#target("patch", args);
+    writes.patch(id, fields);
+  }
+
+  async replace(
+    ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
+  ): Promise<void> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const { writes } = this.#frame;
+    const { id, fields } = this.#target("replace", args);
+    writes.replace(id, fields);
+  }
+
+  async delete(...args: [id: string] | [table: string, id: string]): Promise<void> {
+    if (this.#frame.busy) await this.#frame.turn();
+    const { writes } = this.#frame;
+    const id = args.length > 1 ? this.#id("delete", args[1], args[0]) : this.#id("delete", args[0], null);
+    this.#checkWritableId("delete", id);
+    writes.delete(id);
+  }
+
+  #target(
+    method: string,
+    args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields],
+  ): { id: string; fields: Fields } {
+    const [id, fields] = args.length === 3
+      ? [this.#id(method, args[1], args[0]), args[2]]
+      : [this.#id(method, args[0], null), args[1]];
+    this.#checkWritableId(method, id);
+    checkFields(method, fields);
+    return { id, fields: this.#withoutSystemFields(method, id, fields) };
+  }
+
+  /** A document read before may be given back whole, as long as its id and creation time are its own. */
+  #withoutSystemFields(method: string, id: string, fields: Fields): Fields {
+    if (!("_id" in fields) && !("_creationTime" in fields)) return fields;
+    const { _id, _creationTime, ...own } = fields;
+    const stored = this.#frame.reads.get(id);
+    if (
+      (_id !== undefined && _id !== id) ||
+      (_creationTime !== undefined && stored !== null && _creationTime !== stored._creationTime)
+    ) {
+      throw new TypeError(`${method}() cannot change _id or _creationTime: leave them out`);
+    }
+    return own;
+  }
+
+  #checkWritableId(method: string, id: string): void {
+    const table = this.#frame.reads.tableOf(id);
+    if (table === null) throw new TypeError(`${method}() needs the id of a document: "${id}" is not one`);
+    this.#tables.checkWritable(this.#frame, table);
+  }
+
+  /** Checks an id, and that it belongs to `table` if one is named. */
+  #id(method: string, id: unknown, table: string | null): string {
+    if (typeof id !== "string") {
+      throw new TypeError(`${method}() needs the id of a document, not ${id === null ? "null" : typeof id}`);
+    }
+    if (table === null) return id;
+    this.#tables.readable(this.#frame, table);
+    const found = this.#frame.reads.tableOf(id);
+    if (found !== null && found !== table) {
+      throw new TypeError(`${method}("${table}", ...) was given an id of table "${found}": ${id}`);
+    }
+    return id;
+  }
+}
+
+function checkFields(method: string, fields: unknown): asserts fields is Fields {
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
+    throw new TypeError(`${method}() needs an object with the fields of the document`);
+  }
+}

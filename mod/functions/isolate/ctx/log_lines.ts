@@ -1,0 +1,97 @@
+/** The log lines of one call: `[LEVEL] message key=value ...`, bounded in number and length. */
+import { functionLimits } from "../../../limits.ts";
+
+const { stringify } = JSON;
+const { inspect } = Deno;
+
+export type LogLevel = "DEBUG" | "INFO" | "WARN" | "ERROR";
+
+/** Collects the lines of a call and of the calls nested in it. */
+export class LogLines {
+  #lines: string[] | null = null;
+  #dropped = 0;
+
+  /** Adds a line. Beyond the limit lines are counted only, so that a flood costs little. */
+  add(level: LogLevel, message: unknown, fields?: Record<string, unknown>): void {
+    if (!this.#room()) return;
+    let line = `[${level}] ${typeof message === "string" ? message : inspected(message)}`;
+    if (fields !== undefined && fields !== null && line.length < functionLimits.logLineCharsMax) {
+      line += fieldsText(fields);
+    }
+    this.#push(line);
+  }
+
+  /** Adds what `console.log` and its siblings were given. */
+  addConsole(level: LogLevel, values: readonly unknown[]): void {
+    if (!this.#room()) return;
+    this.#push(`[${level}] ${consoleText(values)}`);
+  }
+
+  /** Adds lines that are already formatted: those of a function called elsewhere. */
+  addAll(lines: readonly string[]): void {
+    for (const line of lines) if (this.#room()) this.#push(line);
+  }
+
+  /** The lines, with a last one that says how many were dropped. */
+  take(): readonly string[] {
+    if (this.#lines === null) return noLines;
+    if (this.#dropped > 0) {
+      this.#lines.push(
+        `[WARN] ${this.#dropped} more log lines were dropped: a call keeps ${functionLimits.logLinesMax}`,
+      );
+      this.#dropped = 0;
+    }
+    return this.#lines;
+  }
+
+  #room(): boolean {
+    if (this.#lines === null) this.#lines = [];
+    if (this.#lines.length < functionLimits.logLinesMax) return true;
+    this.#dropped++;
+    return false;
+  }
+
+  #push(line: string): void {
+    const max = functionLimits.logLineCharsMax;
+    this.#lines?.push(line.length > max ? `${line.slice(0, max - 3)}...` : line);
+  }
+}
+
+const noLines: readonly string[] = Object.freeze([]);
+
+/** What a console would print for these values. */
+export function consoleText(values: readonly unknown[]): string {
+  return values.map((value) => typeof value === "string" ? value : inspected(value)).join(" ");
+}
+
+function fieldsText(fields: Record<string, unknown>): string {
+  let text = "";
+  try {
+    for (const key of Object.keys(fields)) text += ` ${key}=${fieldText(fields[key])}`;
+  } catch (error) {
+    return `${text} (fields could not be read: ${inspected(error)})`;
+  }
+  return text;
+}
+
+/** Bare where that is unambiguous, JSON otherwise. */
+function fieldText(value: unknown): string {
+  if (typeof value === "string") return /^[^\s"=]+$/.test(value) ? value : stringify(value);
+  if (typeof value === "object" && value !== null && !(value instanceof Error)) {
+    try {
+      return stringify(value) ?? "undefined";
+    } catch {
+      return stringify(inspected(value));
+    }
+  }
+  return value instanceof Error ? stringify(String(value)) : String(value);
+}
+
+/** A value as text, whatever its own code does. */
+export function inspected(value: unknown): string {
+  try {
+    return inspect(value, { depth: 4, strAbbreviateSize: functionLimits.logLineCharsMax });
+  } catch {
+    return "(a value that cannot be shown)";
+  }
+}

@@ -1,0 +1,98 @@
+/** `ctx.scheduler`: checks what is to be scheduled, where the mistake is made, and writes it down through system functions. */
+import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
+import { functionLimits, schedulerLimits } from "../../../limits.ts";
+import { issueText } from "../../api/zod_issues.ts";
+import { isSystemPath } from "../../system_functions.ts";
+import type { App } from "../app/app.ts";
+import { jsonText } from "../runs/json_text.ts";
+
+const { parse } = JSON;
+
+type Args = Record<string, unknown>;
+
+export interface SchedulerOptions {
+  readonly app: App;
+  /** The caller's clock, ms since the epoch. */
+  readonly now: () => number;
+  /** Runs a mutation of the service: in the caller's transaction, or in one of its own. */
+  readonly mutate: (udfPath: string, args: Args) => Promise<unknown>;
+}
+
+/** Both functions are those of `mod/scheduler`. */
+const SCHEDULE = "_ctx/scheduler:schedule";
+const CANCEL = "_ctx/scheduler:cancel";
+
+export class SchedulerApi {
+  readonly #options: SchedulerOptions;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  async runAfter(delayMs: number, name: FunctionName, args: Args = {}): Promise<unknown> {
+    if (typeof delayMs !== "number" || !(delayMs >= 0)) {
+      throw new RangeError(
+        `runAfter() needs a number of milliseconds from 0 on, not ${
+          String(delayMs)
+        }; for a given time there is runAt()`,
+      );
+    }
+    return await this.#schedule(this.#options.now() + delayMs, { name, args });
+  }
+
+  async runAt(time: number | Date, name: FunctionName, args: Args = {}): Promise<unknown> {
+    const at = time instanceof Date ? time.getTime() : time;
+    if (typeof at !== "number" || !Number.isFinite(at)) {
+      throw new RangeError(
+        `runAt() needs a Date, or a time in milliseconds since the epoch, not ${String(time)}`,
+      );
+    }
+    return await this.#schedule(at, { name, args });
+  }
+
+  async cancel(id: string): Promise<void> {
+    if (typeof id !== "string") {
+      throw new TypeError(`cancel() needs the id that runAfter() or runAt() gave, not ${typeof id}`);
+    }
+    await this.#options.mutate(CANCEL, { id });
+  }
+
+  async #schedule(
+    at: number,
+    { name, args }: { readonly name: FunctionName; readonly args: Args },
+  ): Promise<unknown> {
+    if (at - this.#options.now() > schedulerLimits.aheadMsMax) {
+      throw new RangeError("A function cannot be scheduled more than five years ahead");
+    }
+    const path = functionPath(name);
+    const { kind, argsSchema } = this.#schedulable(path);
+    const text = jsonText(args, `The arguments of "${path}"`);
+    if (text.length > schedulerLimits.argsCharsMax) {
+      throw new RangeError(
+        `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ` +
+          `${schedulerLimits.argsCharsMax} for scheduled functions: store what is large and pass its id`,
+      );
+    }
+    const checkedArgs = parse(text) as Args;
+    const parsed = argsSchema?.safeParse(checkedArgs);
+    if (parsed?.success === false) throw new TypeError(`${path}: ${issueText(parsed.error, "args")}`);
+    return await this.#options.mutate(SCHEDULE, {
+      name: path,
+      args: checkedArgs,
+      scheduledTime: at,
+      functionKind: kind,
+    });
+  }
+
+  #schedulable(path: string) {
+    const found = this.#options.app.functions.get(path);
+    if (found === undefined || isSystemPath(path) || path.length > functionLimits.udfPathCharsMax) {
+      throw new TypeError(`There is no function "${path}" to schedule`);
+    }
+    const { kind, args } = found.spec;
+    if (kind === "query") {
+      throw new TypeError(`"${path}" is a query: only mutations and actions can be scheduled`);
+    }
+    return { kind, argsSchema: args };
+  }
+}

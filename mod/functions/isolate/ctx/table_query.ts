@@ -1,0 +1,303 @@
+/** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
+import type { ScanOptions, ScanRow } from "../../../engine/transaction.ts";
+import type { Doc, TableDefinition } from "../../../engine/types.ts";
+import type { PaginationOptions, PaginationResult } from "../../api/database.ts";
+import type { Frame } from "../runs/call.ts";
+import {
+  type CursorOwner,
+  cursorOwner,
+  decodeCursor,
+  encodeCursor,
+  type IndexSource,
+  type Place,
+  type SearchSource,
+} from "./cursor.ts";
+import { filterPredicate } from "./filter_expression.ts";
+import { IndexRangeBuilder, SearchFilterBuilder } from "./index_range.ts";
+import { notJsonHint } from "../runs/json_text.ts";
+
+type Predicate = (doc: Doc) => boolean;
+
+interface QueryState {
+  readonly frame: Frame;
+  readonly table: string;
+  readonly definition: TableDefinition;
+  readonly source: IndexSource | SearchSource | null;
+  readonly order: "asc" | "desc" | null;
+  readonly predicates: readonly Predicate[];
+}
+
+/** A row with its place, as `paginate` needs it. */
+interface PlacedRow {
+  readonly doc: Doc;
+  readonly place: Place;
+}
+
+const wholeTable: IndexSource = {
+  from: "index",
+  index: "by_creation_time",
+  fields: ["_creationTime"],
+  bounds: { eq: [] },
+};
+
+/** Fields of the indexes that every table has. */
+const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
+  ["by_creation_time", ["_creationTime"]],
+  ["by_id", ["_id"]],
+]);
+
+export class TableQueryApi {
+  readonly #state: QueryState;
+  #cursorOwner: CursorOwner | null = null;
+
+  constructor(state: QueryState) {
+    this.#state = state;
+  }
+
+  get [notJsonHint](): string {
+    return "is a query that was not run: end it with .collect(), .take(n), .first(), .unique() or .paginate()";
+  }
+
+  withIndex(name: string, range?: (q: never) => unknown): TableQueryApi {
+    const { table, definition } = this.#sourceless("withIndex");
+    const fields = indexFields(definition).get(name);
+    if (fields === undefined) {
+      const names = [...indexFields(definition).keys()].join(", ");
+      throw new TypeError(`Table "${table}" has no index "${name}"; its indexes are ${names}`);
+    }
+    const builder = new IndexRangeBuilder(name, fields);
+    if (range !== undefined && range(builder as never) !== builder) {
+      throw new TypeError(
+        `withIndex("${name}", ...) must return the q it was given: (q) => q.eq("field", value)`,
+      );
+    }
+    return this.#with({
+      source: { from: "index", index: name, fields, bounds: IndexRangeBuilder.bounds(builder) },
+    });
+  }
+
+  withSearchIndex(name: string, filter: (q: never) => unknown): TableQueryApi {
+    const { table, definition } = this.#sourceless("withSearchIndex");
+    const index = definition.searchIndexes.find((candidate) => candidate.name === name);
+    if (index === undefined) {
+      const names = definition.searchIndexes.map((candidate) => candidate.name);
+      throw new TypeError(
+        `Table "${table}" has no search index "${name}"; its search indexes are ${
+          names.join(", ") || "none"
+        }`,
+      );
+    }
+    const builder = new SearchFilterBuilder(index);
+    if (typeof filter !== "function" || filter(builder as never) !== builder) {
+      throw new TypeError(
+        `withSearchIndex("${name}", ...) needs a function: (q) => q.search("${index.searchField}", text)`,
+      );
+    }
+    return this.#with({
+      source: {
+        from: "search",
+        index: name,
+        fields: [index.searchField, ...index.filterFields],
+        search: SearchFilterBuilder.options(builder),
+      },
+    });
+  }
+
+  order(order: "asc" | "desc"): TableQueryApi {
+    if (order !== "asc" && order !== "desc") throw new TypeError('order() takes "asc" or "desc"');
+    if (this.#state.source?.from === "search") {
+      throw new TypeError("A search has its own order: the best match first");
+    }
+    if (this.#state.order !== null) throw new TypeError("The order of this query is already chosen");
+    return this.#with({ order });
+  }
+
+  filter(condition: unknown): TableQueryApi {
+    return this.#with({ predicates: [...this.#state.predicates, filterPredicate(condition)] });
+  }
+
+  async collect(): Promise<Doc[]> {
+    await this.#turn();
+    return [...this.#rows(undefined)];
+  }
+
+  async take(count: number): Promise<Doc[]> {
+    if (!Number.isInteger(count) || count < 0) {
+      throw new TypeError(`take() needs a whole number of rows from 0 on, not ${String(count)}`);
+    }
+    await this.#turn();
+    return this.#take(count);
+  }
+
+  async first(): Promise<Doc | null> {
+    await this.#turn();
+    return this.#take(1)[0] ?? null;
+  }
+
+  async unique(): Promise<Doc | null> {
+    await this.#turn();
+    const rows = this.#take(2);
+    if (rows.length < 2) return rows[0] ?? null;
+    throw new Error(
+      `unique() found more than one document in table "${this.#state.table}", such as ${rows[0]?._id} and ${
+        rows[1]?._id
+      }`,
+    );
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Doc, void> {
+    await this.#turn();
+    for (const doc of this.#rows(undefined)) {
+      yield doc;
+      await this.#turn();
+    }
+  }
+
+  async paginate(options: PaginationOptions): Promise<PaginationResult<Doc>> {
+    const { cursor, numItems, endCursor, maximumRowsRead } = options ?? {};
+    if (!Number.isInteger(numItems) || numItems < 1) {
+      throw new TypeError(`paginate() needs numItems, a whole number from 1 on, not ${String(numItems)}`);
+    }
+    if (maximumRowsRead !== undefined && (!Number.isInteger(maximumRowsRead) || maximumRowsRead < 1)) {
+      throw new TypeError("maximumRowsRead of paginate() must be a whole number from 1 on");
+    }
+    await this.#turn();
+    const after = this.#placeOf(cursor);
+    const until = this.#placeOf(endCursor);
+    if (after?.at === "end") return { page: [], isDone: true, continueCursor: this.#cursorAt(after) };
+    const page: Doc[] = [];
+    let last: Place | null = null;
+    let full: Place | null = null;
+    let rowsRead = 0;
+    for (const row of this.#placedRows({ after, until, expected: numItems })) {
+      last = row.place;
+      if (this.#passes(row.doc) && page.push(row.doc) === numItems) full = last;
+      rowsRead++;
+      if (until === null && (page.length >= numItems || rowsRead === maximumRowsRead)) {
+        return { page, isDone: false, continueCursor: this.#cursorAt(last) };
+      }
+    }
+    const end: Place = until ?? { at: "end" };
+    return {
+      page,
+      isDone: end.at === "end",
+      continueCursor: this.#cursorAt(end),
+      ...(full !== null && page.length > 2 * numItems && { splitCursor: this.#cursorAt(full) }),
+    };
+  }
+
+  #placeOf(cursor: string | null | undefined): Place | null {
+    return cursor === null || cursor === undefined ? null : decodeCursor(cursor, this.#owner());
+  }
+
+  #cursorAt(place: Place): string {
+    return encodeCursor(place, this.#owner().mark);
+  }
+
+  /** Not made before the first page is read: what the engine says of wrong conditions is clearer. */
+  #owner(): CursorOwner {
+    const { table, source, order } = this.#state;
+    return this.#cursorOwner ??= cursorOwner({ table, source: source ?? wholeTable, order: order ?? "asc" });
+  }
+
+  #with(change: Partial<QueryState>): TableQueryApi {
+    return new TableQueryApi({ ...this.#state, ...change });
+  }
+
+  #sourceless(method: string): QueryState {
+    const { source, order, predicates } = this.#state;
+    if (source !== null) throw new TypeError(`${method}() must be the only choice of an index in a query`);
+    if (order !== null || predicates.length > 0) {
+      throw new TypeError(`${method}() comes directly after query(), before order() and filter()`);
+    }
+    return this.#state;
+  }
+
+  /** Waits while a nested function uses the transaction. */
+  #turn(): Promise<void> | undefined {
+    return this.#state.frame.busy ? this.#state.frame.turn() : undefined;
+  }
+
+  #passes(doc: Doc): boolean {
+    for (const predicate of this.#state.predicates) if (!predicate(doc)) return false;
+    return true;
+  }
+
+  #take(count: number): Doc[] {
+    const rows: Doc[] = [];
+    if (count === 0) return rows;
+    const { source, predicates } = this.#state;
+    // The most frequent reads go without the generators in between.
+    if (predicates.length === 0 && source?.from !== "search") {
+      for (const { doc } of this.#scan(source ?? wholeTable, { expected: count })) {
+        rows.push(doc);
+        if (rows.length === count) break;
+      }
+      return rows;
+    }
+    for (const doc of this.#rows(undefined)) {
+      rows.push(doc);
+      if (rows.length === count) break;
+    }
+    return rows;
+  }
+
+  *#rows(expected: number | undefined): Generator<Doc, void> {
+    for (const { doc } of this.#placedRows({ after: null, until: null, expected })) {
+      if (this.#passes(doc)) yield doc;
+    }
+  }
+
+  *#placedRows(
+    range: {
+      readonly after: Place | null;
+      readonly until: Place | null;
+      readonly expected: number | undefined;
+    },
+  ): Generator<PlacedRow, void> {
+    const { frame, table } = this.#state;
+    const source = this.#state.source ?? wholeTable;
+    const { after, until, expected } = range;
+    if (source.from === "search") {
+      let offset = 0;
+      for (const doc of frame.reads.search(table, source.index, source.search)) {
+        if (until?.at === "offset" && offset >= until.offset) return;
+        offset++;
+        if (after?.at === "offset" && offset <= after.offset) continue;
+        yield { doc, place: { at: "offset", offset } };
+      }
+      return;
+    }
+    const rows = this.#scan(source, {
+      ...(after?.at === "key" ? { after: after.key } : {}),
+      ...(until?.at === "key" ? { until: until.key } : {}),
+      ...(expected === undefined ? {} : { expected }),
+    });
+    for (const { doc, key } of rows) yield { doc, place: { at: "key", key } };
+  }
+
+  #scan({ index, bounds }: IndexSource, options: Omit<ScanOptions, "order">): IterableIterator<ScanRow> {
+    const { frame, table, order } = this.#state;
+    return frame.reads.scan(table, index, bounds, { ...options, order: order ?? "asc" });
+  }
+}
+
+/** The fields of a table's indexes by name, put together when the first query asks. */
+const fieldsByDefinition = new WeakMap<TableDefinition, ReadonlyMap<string, readonly string[]>>();
+
+function indexFields(definition: TableDefinition): ReadonlyMap<string, readonly string[]> {
+  const known = fieldsByDefinition.get(definition);
+  if (known !== undefined) return known;
+  const fields = new Map(builtInFields);
+  for (const index of definition.indexes) fields.set(index.name, [...index.fields, "_creationTime"]);
+  fieldsByDefinition.set(definition, fields);
+  return fields;
+}
+
+/** A query on the whole of a table. */
+export function tableQuery(
+  frame: Frame,
+  { table, definition }: { readonly table: string; readonly definition: TableDefinition },
+): TableQueryApi {
+  return new TableQueryApi({ frame, table, definition, source: null, order: null, predicates: [] });
+}

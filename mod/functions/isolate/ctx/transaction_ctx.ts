@@ -1,0 +1,165 @@
+/** The `ctx` of queries and mutations, and the calls nested in them: all in one transaction. */
+import type { WriteTransaction } from "../../../engine/transaction.ts";
+import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
+import { type App, findFunction, type LoadedFunction } from "../app/app.ts";
+import { AuthApi } from "./auth_api.ts";
+import { Frame } from "../runs/call.ts";
+import { CalledFunctionError, RefusedCallError } from "../runs/call_errors.ts";
+import { DatabaseApi } from "./database_api.ts";
+import { ImportApi } from "./import_api.ts";
+import { mendRegExp } from "../process/intrinsics.ts";
+import { invoke } from "../runs/invoke.ts";
+import { jsonText } from "../runs/json_text.ts";
+import { LogApi } from "./log_api.ts";
+import { explainMissing } from "./missing_in_ctx.ts";
+import { SchedulerApi } from "./scheduler_api.ts";
+import { StorageReaderApi, StorageWriterApi } from "./storage_api.ts";
+
+const { parse } = JSON;
+
+type Args = Record<string, unknown>;
+
+/** Own fields rather than getters: authors spread and destructure `ctx`. */
+export class QueryContext {
+  readonly db: DatabaseApi;
+  readonly auth: AuthApi;
+  readonly log: LogApi;
+  readonly storage: StorageReaderApi;
+  readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(app: App, frame: Frame) {
+    this.db = new DatabaseApi(frame, app.tables);
+    this.auth = new AuthApi(frame.call);
+    this.log = new LogApi(frame.call.logLines);
+    this.runQuery = (name, args) => runNested(app, frame, { kind: "query", name, args });
+    this.storage = new StorageReaderApi(this.runQuery);
+  }
+}
+
+export class MutationContext extends QueryContext {
+  readonly scheduler: SchedulerApi;
+  override readonly storage: StorageWriterApi;
+  readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(app: App, frame: Frame) {
+    super(app, frame);
+    this.scheduler = new SchedulerApi({
+      app,
+      now: () => frame.call.at,
+      mutate: (name, args) => runNested(app, frame, { kind: "mutation", name, args }),
+    });
+    this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
+    this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation });
+  }
+}
+
+/** The `ctx` of a mutation of the service itself. */
+export class SystemMutationContext extends MutationContext {
+  readonly importer: ImportApi;
+
+  constructor(app: App, frame: Frame) {
+    super(app, frame);
+    this.importer = new ImportApi(frame, app.tables);
+  }
+}
+
+const inMutations = "is not available in queries: make the function a mutation, or use it in an action";
+const inActions = "is not available in queries and mutations: use it in an action";
+
+explainMissing(QueryContext.prototype, {
+  runMutation: `ctx.runMutation ${inMutations}`,
+  scheduler: `ctx.scheduler ${inMutations}`,
+  runAction: `ctx.runAction ${inActions}`,
+  env: `ctx.env ${inActions}`,
+});
+
+/** Calls a function from another one; what a client would be told of a refusal, the caller gets as an ordinary error. */
+async function runNested(
+  app: App,
+  caller: Frame,
+  { kind, name, args = {} }: {
+    readonly kind: "query" | "mutation";
+    readonly name: FunctionName;
+    readonly args: Args | undefined;
+  },
+): Promise<unknown> {
+  const path = functionPath(name);
+  // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
+  const ownArgs = parse(jsonText(args, `The arguments of "${path}"`)) as Args;
+  try {
+    const callee = findFunction(app, path, { kind, origin: caller.system ? "system" : "server" });
+    return parse(await caller.nest(() => runInside(app, caller, { callee, args: ownArgs })));
+  } catch (error) {
+    if (!(error instanceof RefusedCallError)) throw error;
+    throw new CalledFunctionError({
+      message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
+    });
+  }
+}
+
+/** Runs a function inside the caller's transaction. A mutation that throws leaves no writes behind. */
+async function runInside(
+  app: App,
+  caller: Frame,
+  { callee, args }: { readonly callee: LoadedFunction; readonly args: Args },
+): Promise<string> {
+  const writes = callee.spec.kind === "mutation" ? caller.writes : null;
+  const savepoint = writes?.savepoint();
+  const frame = new Frame(caller.call, { reads: caller.reads, writes, caller, system: callee.system });
+  let text: string;
+  try {
+    text = await runFrame(app, frame, { callee, args, settle: asIs });
+  } catch (error) {
+    // When the whole call has ended, so has its transaction: the savepoint is gone with it.
+    if (caller.open) savepoint?.rollback();
+    throw error;
+  }
+  if (caller.open) savepoint?.release();
+  return text;
+}
+
+/** Runs a function in its frame and gives its result as JSON text; the frame is closed when this settles. */
+export async function runFrame(
+  app: App,
+  frame: Frame,
+  { callee, args, settle }: {
+    readonly callee: LoadedFunction;
+    readonly args: Args;
+    readonly settle: (result: PromiseLike<unknown>) => Promise<unknown>;
+  },
+): Promise<string> {
+  try {
+    const text = await invoke(callee, contextOf(app, frame), { args, settle });
+    // A nested function that was not awaited still belongs to this transaction.
+    if (frame.busy) await settle(frame.turn());
+    return text;
+  } catch (error) {
+    // Nested functions still running end before their caller's writes are undone; with the whole call they just end.
+    if (frame.busy && frame.depth > 0) await frame.turn();
+    throw error;
+  } finally {
+    frame.close();
+    mendRegExp();
+  }
+}
+
+function contextOf(app: App, frame: Frame): QueryContext {
+  if (!frame.writable) return new QueryContext(app, frame);
+  return frame.system ? new SystemMutationContext(app, frame) : new MutationContext(app, frame);
+}
+
+/** The frame of a call's own function. */
+export function outerFrame(
+  call: Frame["call"],
+  { reads, writes, system }: {
+    readonly reads: Frame["reads"];
+    readonly writes: WriteTransaction | null;
+    readonly system: boolean;
+  },
+): Frame {
+  return new Frame(call, { reads, writes, caller: null, system });
+}
+
+async function asIs(result: PromiseLike<unknown>): Promise<unknown> {
+  return await result;
+}

@@ -1,0 +1,132 @@
+/** What was thrown, as the error of a call: kind, message, and a stack that names the author's files. */
+import { userErrorKey } from "../../../errors.ts";
+import { functionLimits } from "../../../limits.ts";
+import type { CallError, CallErrorKind } from "../../outcome.ts";
+import { lateImportMessage } from "../app/import_message.ts";
+import { jsonText } from "./json_text.ts";
+import { inspected } from "../ctx/log_lines.ts";
+
+const { parse } = JSON;
+
+/** A call that a client may not make: of an unknown function, or with arguments that do not fit. */
+export class RefusedCallError extends Error {
+  readonly kind: Exclude<CallErrorKind, "user" | "internal">;
+
+  constructor(kind: RefusedCallError["kind"], message: string) {
+    super(message);
+    this.name = "RefusedCallError";
+    this.kind = kind;
+  }
+}
+
+/** What a function called by another one ended with, for the caller to catch or to pass on. */
+export class CalledFunctionError extends Error {
+  /** Frames in the author's files: those of the called function, then those of its caller. */
+  readonly #frames: string;
+
+  constructor(error: Pick<CallError, "message" | "stack">) {
+    super(error.message);
+    this.name = "CalledFunctionError";
+    this.#frames = [error.stack ?? "", cleanStack(this.stack)].filter((frames) => frames !== "").join("\n");
+    if (error.stack !== undefined) this.stack = error.stack;
+  }
+
+  static framesOf(error: CalledFunctionError): string {
+    return error.#frames;
+  }
+}
+
+let functionsUrl = "";
+
+/** Tells where the app's files are: stack traces name them relative to this folder, or in full when it is empty. */
+export function setFunctionsUrl(url: string): void {
+  functionsUrl = url === "" || url.endsWith("/") ? url : `${url}/`;
+}
+
+/** The error of a call that ended with something thrown. */
+export function callError(thrown: unknown): CallError {
+  try {
+    return convert(thrown);
+  } catch {
+    // Reading the thrown object ran code of the app, which threw again.
+    return { kind: "internal", message: "An error was thrown that cannot be read", data: null };
+  }
+}
+
+function convert(thrown: unknown): CallError {
+  if (
+    typeof thrown === "object" && thrown !== null &&
+    (thrown as Record<symbol, unknown>)[userErrorKey] === true
+  ) {
+    return userError(thrown as { code?: unknown; message?: unknown; data?: unknown; stack?: unknown });
+  }
+  if (thrown instanceof RefusedCallError) {
+    return { kind: thrown.kind, message: cut(thrown.message), data: null };
+  }
+  if (!(thrown instanceof Error)) {
+    return internal(`A value was thrown that is not an Error: ${inspected(thrown)}`, "");
+  }
+  const message = lateImportMessage(`${thrown.message}`);
+  const stack = thrown instanceof CalledFunctionError
+    ? CalledFunctionError.framesOf(thrown)
+    : cleanStack(thrown.stack);
+  return internal(message === "" ? `${thrown.name}` : message, stack);
+}
+
+function userError(error: { code?: unknown; message?: unknown; data?: unknown; stack?: unknown }): CallError {
+  const { code } = error;
+  const stack = cleanStack(error.stack);
+  if (typeof code !== "string" || code === "") {
+    return internal(`The code of a UserError must be a text, not ${inspected(code)}`, stack);
+  }
+  let data: unknown;
+  try {
+    const text = jsonText(error.data, "The data of a UserError");
+    if (text.length > functionLimits.resultCharsMax) {
+      return internal(
+        `The data of a UserError has ${text.length} characters, more than the limit of ${functionLimits.resultCharsMax}`,
+        stack,
+      );
+    }
+    data = parse(text);
+  } catch (fault) {
+    return internal(fault instanceof Error ? fault.message : inspected(fault), stack);
+  }
+  return {
+    kind: "user",
+    message: cut(`${error.message}`),
+    data: { code: cut(code), data },
+    ...(stack === "" ? {} : { stack }),
+  };
+}
+
+function internal(message: string, stack: string): CallError {
+  return {
+    kind: "internal",
+    message: cut(message),
+    data: null,
+    ...(stack === "" ? {} : { stack: cut(stack) }),
+  };
+}
+
+/** Keeps the frames in the author's files, each as `at name (messages.ts:12:5)`. */
+export function cleanStack(stack: unknown): string {
+  if (typeof stack !== "string") return "";
+  const frames: string[] = [];
+  for (const line of stack.slice(0, functionLimits.errorCharsMax).split("\n")) {
+    const at = line.indexOf(functionsUrl);
+    if (at < 0 || !/^\s+at /.test(line)) continue;
+    frames.push(`${line.slice(0, at)}${line.slice(at + functionsUrl.length)}`);
+  }
+  return frames.join("\n");
+}
+
+function cut(text: string): string {
+  const max = functionLimits.errorCharsMax;
+  return text.length > max ? `${text.slice(0, max - 3)}...` : text;
+}
+
+/** A text in which the author's files are named relative to the functions folder. */
+export function relativeToFunctions(text: string): string {
+  return functionsUrl === "" ? text : text.replaceAll(functionsUrl, "");
+}

@@ -1,0 +1,24 @@
+/** How a run ended inside the isolate, before it goes on the wire. */
+import type { CallError } from "../../outcome.ts";
+import type { WireOutcome } from "../../wire/messages.ts";
+import { callError } from "./call_errors.ts";
+
+/** A result as JSON text, or an error. */
+export type Ending =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly error: CallError };
+
+/** The ending of a call whose own function threw. */
+export function endingOfError(thrown: unknown): Ending {
+  return { ok: false, error: callError(thrown) };
+}
+
+/** The ending as it goes on the wire; a result becomes the next of the frame's segments. */
+export function wireOutcome(
+  ending: Ending,
+  { logLines, segments }: { readonly logLines: readonly string[]; readonly segments: string[] },
+): WireOutcome {
+  if (!ending.ok) return { error: ending.error, logLines };
+  segments.push(ending.text);
+  return { value: segments.length - 1, logLines };
+}

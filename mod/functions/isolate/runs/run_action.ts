@@ -1,0 +1,151 @@
+/** Runs actions, many at once; what they call goes through main. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { UserError } from "../../../errors.ts";
+import { functionLimits } from "../../../limits.ts";
+import { type FunctionKind, type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
+import type { Outcome } from "../../outcome.ts";
+import type { RunAction } from "../../wire/messages.ts";
+import { type App, findFunction } from "../app/app.ts";
+import { AuthApi } from "../ctx/auth_api.ts";
+import { Call } from "./call.ts";
+import { CalledFunctionError } from "./call_errors.ts";
+import { type Ending, endingOfError } from "./ending.ts";
+import { mendRegExp } from "../process/intrinsics.ts";
+import { invoke } from "./invoke.ts";
+import { jsonText } from "./json_text.ts";
+import { LogApi } from "../ctx/log_api.ts";
+import { explainMissing } from "../ctx/missing_in_ctx.ts";
+import { SchedulerApi } from "../ctx/scheduler_api.ts";
+import { StorageActionsApi } from "../ctx/storage_api.ts";
+
+const { parse } = JSON;
+const realNow = Date.now;
+
+type Args = Record<string, unknown>;
+
+/** Asks main to run a function for a running action. Never rejects. */
+export type SubCaller = (
+  sub: { readonly call: number; readonly kind: FunctionKind; readonly udfPath: string; readonly args: Args },
+) => Promise<Outcome>;
+
+const running = new AsyncLocalStorage<Call>();
+// Bound as in call.ts.
+const getRunning = running.getStore.bind(running);
+const runAs = running.run.bind(running);
+
+/** The action whose code is running now, also behind its timers and awaits. */
+export function runningAction(): Call | null {
+  return getRunning() ?? null;
+}
+
+/** `ctx` of an action. It stops working when the action has ended. */
+export class ActionContext {
+  readonly auth: AuthApi;
+  readonly log: LogApi;
+  readonly env: Readonly<Record<string, string>>;
+  readonly scheduler: SchedulerApi;
+  readonly storage: StorageActionsApi;
+  readonly runQuery: (name: FunctionName, args?: Args) => Promise<unknown>;
+  readonly runMutation: (name: FunctionName, args?: Args) => Promise<unknown>;
+  readonly runAction: (name: FunctionName, args?: Args) => Promise<unknown>;
+
+  constructor(
+    call: Call,
+    { app, env, now, run }: {
+      readonly app: App;
+      readonly now: () => number;
+      readonly env: Readonly<Record<string, string>>;
+      readonly run: (kind: FunctionKind) => Caller;
+    },
+  ) {
+    this.auth = new AuthApi(call);
+    this.log = new LogApi(call.logLines);
+    this.env = env;
+    this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation") });
+    this.runQuery = run("query");
+    this.runMutation = run("mutation");
+    this.runAction = run("action");
+    this.storage = new StorageActionsApi({
+      query: this.runQuery,
+      mutate: this.runMutation,
+      act: this.runAction,
+    });
+  }
+}
+
+explainMissing(ActionContext.prototype, {
+  db: "ctx.db is not available in actions: read with ctx.runQuery and write with ctx.runMutation",
+});
+
+type Caller = (name: FunctionName, args?: Args) => Promise<unknown>;
+
+export interface ActionSurroundings {
+  readonly env: Readonly<Record<string, string>>;
+  /** The machine's clock unless given, milliseconds since the epoch. */
+  readonly now?: () => number;
+  readonly subCall: SubCaller;
+}
+
+export interface ActionRun {
+  readonly ending: Ending;
+  readonly logLines: readonly string[];
+}
+
+/** Runs an action. Never throws: a failure is an ending too. */
+export function runAction(
+  app: App,
+  { call, udfPath, args, identity, origin }: RunAction,
+  surroundings: ActionSurroundings,
+): Promise<ActionRun> {
+  return withActionCtx(app, { call, udfPath, identity, ...surroundings }, async (ctx) => {
+    const callee = findFunction(app, udfPath, { kind: "action", origin });
+    return await invoke(callee, ctx, { args, settle: async (result) => await result });
+  });
+}
+
+/** Runs code with the `ctx` of an action, which ends with it. `run` gives JSON text. Never throws. */
+export async function withActionCtx(
+  app: App,
+  { call: number, udfPath, identity, env, subCall, now = realNow }:
+    & ActionSurroundings
+    & Pick<RunAction, "call" | "udfPath" | "identity">,
+  run: (ctx: ActionContext) => Promise<string>,
+): Promise<ActionRun> {
+  const call = new Call({ udfPath, identity, at: now(), seed: null, reads: undefined });
+  let open = true;
+  const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
+    if (!open) {
+      throw new Error(
+        `"${udfPath}" has ended, and its ctx was used after that: await every promise before it returns`,
+      );
+    }
+    const path = functionPath(name);
+    const text = jsonText(subArgs, `The arguments of "${path}"`);
+    if (text.length > functionLimits.argsCharsMax) {
+      throw new RangeError(
+        `The arguments of "${path}" have ${text.length} characters of JSON, more than the limit of ${functionLimits.argsCharsMax}`,
+      );
+    }
+    const outcome = await subCall({ call: number, kind, udfPath: path, args: parse(text) as Args });
+    call.logLines.addAll(outcome.logLines);
+    return resultOf(outcome);
+  };
+  try {
+    const ctx = new ActionContext(call, { app, env, now, run: caller });
+    const text = await (runAs(call, () => run(ctx)) as Promise<string>);
+    return { ending: { ok: true, text }, logLines: call.logLines.take() };
+  } catch (error) {
+    return { ending: endingOfError(error), logLines: call.logLines.take() };
+  } finally {
+    open = false;
+    mendRegExp();
+  }
+}
+
+/** The value a called function gave, or its error, which passes on as what it was. */
+function resultOf(outcome: Outcome): unknown {
+  if (outcome.ok) return parse(outcome.value);
+  const { kind, message, data } = outcome.error;
+  if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
+  throw new CalledFunctionError(outcome.error);
+}

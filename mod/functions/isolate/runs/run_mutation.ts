@@ -1,0 +1,72 @@
+/** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
+import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/transaction.ts";
+import type { CommitEntry } from "../../../engine/types.ts";
+import type { WireMutation } from "../../wire/messages.ts";
+import { type App, findFunction } from "../app/app.ts";
+import { asCall, Call } from "./call.ts";
+import { type Ending, endingOfError } from "./ending.ts";
+import { settleOrIdle } from "../process/idle.ts";
+import { decodeRecord, encodeRecord } from "./replay_record.ts";
+import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
+
+export interface MutationRun {
+  readonly ending: Ending;
+  readonly logLines: readonly string[];
+  /** Commit ts, or the current ts when nothing was written. */
+  readonly ts: number;
+  readonly replayed: boolean;
+  /** What it changed; `null` if nothing. */
+  readonly entry: CommitEntry | null;
+}
+
+/**
+ * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a
+ * mutation is an ending; what this throws is a failure of the database, after which the group can only be rolled back.
+ */
+export async function runMutation(
+  app: App,
+  database: WriterDatabase,
+  { mutation, at }: { readonly mutation: WireMutation; readonly at: number },
+): Promise<MutationRun> {
+  const key = recordKey(mutation);
+  const recorded = key === null ? null : database.findRecord(key);
+  if (recorded !== null) {
+    return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null };
+  }
+  if (mutation.failedWith !== undefined) {
+    const ending: Ending = { ok: false, error: mutation.failedWith };
+    if (key !== null) database.saveRecord(key, encodeRecord(ending, database.ts));
+    return { ending, logLines: [], ts: database.ts, replayed: false, entry: null };
+  }
+  const writes = database.beginMutation({ at });
+  const { udfPath, identity } = mutation;
+  const call = new Call({ udfPath, identity, at, seed: null, reads: writes });
+  const ending = await attempt(app, call, { mutation, writes });
+  let entry: CommitEntry | null = null;
+  if (ending.ok) entry = database.releaseMutation();
+  else database.rollbackMutation();
+  const ts = entry?.ts ?? database.ts;
+  if (key !== null) database.saveRecord(key, encodeRecord(ending, ts));
+  return { ending, logLines: call.logLines.take(), ts, replayed: false, entry };
+}
+
+async function attempt(
+  app: App,
+  call: Call,
+  { mutation, writes }: { readonly mutation: WireMutation; readonly writes: WriteTransaction },
+): Promise<Ending> {
+  const { udfPath, origin, args } = mutation;
+  try {
+    const callee = findFunction(app, udfPath, { kind: "mutation", origin });
+    const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    return { ok: true, text };
+  } catch (error) {
+    return endingOfError(error);
+  }
+}
+
+function recordKey({ replay, identity }: WireMutation): RecordKey | null {
+  if (replay === undefined) return null;
+  return { sessionId: replay.sessionId, requestId: replay.requestId, principal: identity.principal };
+}

@@ -1,0 +1,45 @@
+/** Runs one query inside an open snapshot. */
+import type { ReadTransaction } from "../../../engine/transaction.ts";
+import type { ReadSet } from "../../../engine/types.ts";
+import type { AuthScope } from "../../identity.ts";
+import type { WireCall } from "../../wire/messages.ts";
+import { type App, findFunction } from "../app/app.ts";
+import { asCall, Call } from "./call.ts";
+import { type Ending, endingOfError } from "./ending.ts";
+import { settleOrIdle } from "../process/idle.ts";
+import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
+
+export interface QueryRun {
+  readonly ending: Ending;
+  readonly logLines: readonly string[];
+  readonly readSet: ReadSet;
+  readonly scope: AuthScope;
+  readonly nondeterministic: boolean;
+}
+
+/** Runs a query at the time `at`. Never throws: a failure is an ending too. */
+export async function runQuery(
+  app: App,
+  { udfPath, args, identity, origin }: WireCall,
+  { reads, at }: { readonly reads: ReadTransaction; readonly at: number },
+): Promise<QueryRun> {
+  // The same query repeated draws the same numbers, so that chance alone does not change its result.
+  const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
+  const call = new Call({ udfPath, identity, at, seed, reads });
+  let ending: Ending;
+  try {
+    const callee = findFunction(app, udfPath, { kind: "query", origin });
+    const frame = outerFrame(call, { reads, writes: null, system: callee.system });
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    ending = { ok: true, text };
+  } catch (error) {
+    ending = endingOfError(error);
+  }
+  return {
+    ending,
+    logLines: call.logLines.take(),
+    readSet: reads.readSet(),
+    scope: call.scope,
+    nondeterministic: call.nondeterministic,
+  };
+}

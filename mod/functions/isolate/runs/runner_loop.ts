@@ -1,0 +1,131 @@
+/** A runner's work: actions side by side, and the calls they make through main. */
+import type { Frame, FrameSender } from "../../wire/segment_frames.ts";
+import type { ActionCtx } from "../../api/context.ts";
+import type { Outcome } from "../../outcome.ts";
+import type {
+  ActionDone,
+  Beat,
+  RequestMessage,
+  RunAction,
+  RunRequest,
+  SubAnswer,
+  SubCall,
+} from "../../wire/messages.ts";
+import type { App } from "../app/app.ts";
+import { wireOutcome } from "./ending.ts";
+import type { ProgressFile } from "../../wire/progress_file.ts";
+import type { RouteHandlers } from "../app/app_routes.ts";
+import { RequestRun } from "./request_run.ts";
+import { type ActionRun, runAction, type SubCaller, withActionCtx } from "./run_action.ts";
+
+/** What main sends a runner. */
+export type ToRunner = RunAction | RunRequest | RequestMessage | SubAnswer | Beat;
+
+export class RunnerLoop {
+  readonly #app: App & { readonly handlers: RouteHandlers };
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #sender: FrameSender;
+  /** Holds the number of the newest action begun: main runs later ones elsewhere when the runner is lost. */
+  readonly #progress: ProgressFile;
+  /** Calls of running actions that main has not answered, by their number. */
+  readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
+  #subCount = 0;
+  /** Requests being answered, by their call. */
+  readonly #requests = new Map<number, RequestRun>();
+
+  constructor(
+    app: App & { readonly handlers: RouteHandlers },
+    options: {
+      readonly env: Readonly<Record<string, string>>;
+      readonly sender: FrameSender;
+      readonly progress: ProgressFile;
+    },
+  ) {
+    this.#app = app;
+    this.#env = options.env;
+    this.#sender = options.sender;
+    this.#progress = options.progress;
+  }
+
+  /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
+  take({ message, segments, bytes }: Frame<ToRunner>, lost: (error: unknown) => void): void {
+    switch (message.type) {
+      case "RunRequest":
+        this.#answerRequest(message).catch(lost);
+        return;
+      case "Bytes":
+      case "BodyEnd":
+      case "BodyTaken":
+      case "CancelRequest":
+        // One that has ended already needs nothing more.
+        this.#requests.get(message.call)?.receive(message, bytes);
+        return;
+      case "RunAction":
+        this.#run(message).catch(lost);
+        return;
+      case "SubAnswer":
+        this.#answer(message, segments);
+        return;
+      case "Beat":
+        this.#sender.send({ type: "Beat" } satisfies Beat).catch(lost);
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  async #run(message: RunAction): Promise<void> {
+    this.#progress.begin(message.call);
+    const surroundings = { env: this.#env, subCall: this.#subCall };
+    await this.#done(message.call, await runAction(this.#app, message, surroundings));
+  }
+
+  async #answerRequest(message: RunRequest): Promise<void> {
+    const { call, route, method, url, identity } = message;
+    this.#progress.begin(call);
+    const request = new RequestRun(message, this.#sender);
+    this.#requests.set(call, request);
+    const run = await withActionCtx(this.#app, {
+      call,
+      udfPath: `${method} ${pathOf(url)}`,
+      identity,
+      env: this.#env,
+      subCall: this.#subCall,
+    }, async (ctx) => {
+      const handler = this.#app.handlers.get(route);
+      // Main may know of routes that are newer, or older, than this code.
+      if (handler === undefined) throw new Error(`There is no route ${route} any more`);
+      await request.answer(handler, ctx as unknown as ActionCtx);
+      return "null";
+    });
+    this.#requests.delete(call);
+    await this.#done(call, run);
+  }
+
+  async #done(call: number, { ending, logLines }: ActionRun): Promise<void> {
+    const segments: string[] = [];
+    const outcome = wireOutcome(ending, { logLines, segments });
+    await this.#sender.send({ type: "ActionDone", call, outcome } satisfies ActionDone, segments);
+  }
+
+  readonly #subCall: SubCaller = async (request) => {
+    const sub = ++this.#subCount;
+    const answer = new Promise<Outcome>((resolve) => this.#subCalls.set(sub, resolve));
+    await this.#sender.send({ type: "SubCall", sub, ...request } satisfies SubCall);
+    return await answer;
+  };
+
+  #answer({ sub, outcome }: SubAnswer, segments: readonly string[]): void {
+    const resolve = this.#subCalls.get(sub);
+    this.#subCalls.delete(sub);
+    resolve?.(
+      "error" in outcome
+        ? { ok: false, error: outcome.error, logLines: outcome.logLines }
+        : { ok: true, value: segments[outcome.value] ?? "null", logLines: outcome.logLines },
+    );
+  }
+}
+
+function pathOf(url: string): string {
+  return new URL(url).pathname;
+}

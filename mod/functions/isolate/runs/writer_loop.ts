@@ -1,0 +1,126 @@
+/** The writer's work: batches of mutations, committed in groups. */
+import type { WriterDatabase } from "../../../engine/mod.ts";
+import { isolateLimits } from "../../../limits.ts";
+import type { Wakefulness } from "../../../kit/wakefulness.ts";
+import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
+import type { Batch, Committing, Group, WireAnswer } from "../../wire/messages.ts";
+import { EntryPacker } from "../../wire/packed_entry.ts";
+import type { App } from "../app/app.ts";
+import type { ProgressFile } from "../../wire/progress_file.ts";
+import { type MutationRun, runMutation } from "./run_mutation.ts";
+
+const monotonic = performance.now.bind(performance);
+
+/** What the writer works with. */
+export interface WriterParts {
+  readonly app: App;
+  readonly database: WriterDatabase;
+  readonly progress: ProgressFile;
+  readonly sender: FrameSender;
+  /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
+  readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
+}
+
+/** Runs a batch: one group, or several when it takes long. */
+export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
+  parts.untilNext?.over();
+  for (let from = 0; from < batch.calls.length;) {
+    const group = await runGroup(parts, { batch, from });
+    from += group.answers;
+    // The next group may be committed only when this one's answers are out of our hands: the database keeps the
+    // text of the newest group alone.
+    await parts.sender.sendText(group.text);
+    parts.database.tend(group.answers);
+  }
+  parts.progress.idle();
+  if (batch.calls.length === 1) parts.untilNext?.wait();
+}
+
+/** Characters of one changed document in an entry, more or less. */
+const CHANGE_CHARS = 256;
+
+async function runGroup(
+  { app, database, progress, sender }: WriterParts,
+  { batch, from }: { readonly batch: Batch; readonly from: number },
+): Promise<{ readonly text: string; readonly answers: number }> {
+  const answers: WireAnswer[] = [];
+  const packer = new EntryPacker();
+  const segments: string[] = [];
+  let opened = false;
+  let begun = 0;
+  let chars = 0;
+  const until = monotonic() + isolateLimits.batchSliceMs;
+  try {
+    progress.storing();
+    database.openGroup();
+    opened = true;
+    for (const mutation of batch.calls.slice(from)) {
+      const at = progress.begin(from + begun++);
+      const run = await runMutation(app, database, { mutation, at });
+      answers.push(packAnswer(run, segments));
+      if (run.entry !== null) packer.add(run.entry);
+      chars += answerChars(run);
+      if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
+    }
+    progress.storing();
+    // For a lone call telling would take longer than what it saves.
+    if (begun > 1 && from + begun === batch.calls.length) {
+      // When it cannot leave, neither can the group, whose sending is awaited.
+      sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
+    }
+    const { tables, entries } = packer;
+    const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
+    database.commitGroup(text);
+    return { text, answers: answers.length };
+  } catch (error) {
+    progress.storing();
+    // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
+    if (opened) database.rollbackGroup();
+    // A transaction that cannot be begun cannot be begun for the calls behind it either.
+    const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
+    return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
+  }
+}
+
+/** The answer as it goes on the wire; a result becomes the next of the frame's segments. */
+function packAnswer({ ending, logLines, ts, replayed }: MutationRun, segments: string[]): WireAnswer {
+  const result = ending.ok ? segments.push(ending.text) - 1 : ending.error;
+  if (replayed) return [ts, result, logLines, replayed];
+  return logLines.length === 0 ? [ts, result] : [ts, result, logLines];
+}
+
+/** About how much an answer adds to the text of its group. */
+function answerChars({ ending, logLines, entry }: MutationRun): number {
+  const changes = entry?.changes.length ?? 0;
+  const outcome = ending.ok ? ending.text.length : JSON.stringify(ending.error).length;
+  return logLines.reduce((sum, line) => sum + line.length, outcome + changes * CHANGE_CHARS);
+}
+
+function groupText(
+  { batch }: Batch,
+  { segments, ...group }: Omit<Group, "type" | "batch"> & { readonly segments: readonly string[] },
+): string {
+  return frameText({ type: "Group", batch, ...group } satisfies Group, segments);
+}
+
+/** The database failed: nothing of the group was committed, and none of its calls is acknowledged. */
+function failedGroupText(
+  batch: Batch,
+  { from, calls, error, ts }: {
+    readonly from: number;
+    readonly calls: number;
+    readonly error: unknown;
+    readonly ts: number;
+  },
+): string {
+  const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
+  const answer: WireAnswer = [ts, { kind: "internal", message, data: null, retryable: true }];
+  return groupText(batch, {
+    from,
+    answers: new Array<WireAnswer>(calls).fill(answer),
+    tables: [],
+    entries: [],
+    segments: [],
+    ts,
+  });
+}

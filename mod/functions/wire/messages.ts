@@ -1,0 +1,268 @@
+/** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
+import type { ReadSet } from "../../engine/types.ts";
+import type { CronDefinition } from "../api/cron_jobs.ts";
+import type { Bytes } from "./segment_frames.ts";
+import type { CallOrigin, FunctionInfo, ReplayKey } from "../host_port.ts";
+import type { WireHeaders } from "./http_headers.ts";
+import type { AuthScope, Identity } from "../identity.ts";
+import type { CallError } from "../outcome.ts";
+import type { PackageTable } from "./package_table.ts";
+import type { WireEntries } from "./packed_entry.ts";
+
+/** What an isolate is for. */
+export type IsolateRole = "writer" | "reader" | "runner";
+
+/** First message from main: everything an isolate has to know. */
+export interface Boot {
+  readonly type: "Boot";
+  readonly role: IsolateRole;
+  /** Path of `data.db`; runners do not open it. */
+  readonly databasePath: string;
+  /** Absolute path of the app's functions folder. */
+  readonly functionsDir: string;
+  /** File of 16 bytes in which the isolate notes what it is running (progress.ts). */
+  readonly progressPath: string;
+  /** Environment of the app, for runners (`ctx.env`). */
+  readonly env: Record<string, string>;
+  /** What functions of the service have to know of the server, by feature; JSON. */
+  readonly settings?: Readonly<Record<string, unknown>>;
+  /** The app's npm packages, when it uses any. */
+  readonly packages?: PackageTable;
+  /** Numbers that tables get which the database does not have yet. */
+  readonly tableNumbers?: Readonly<Record<string, number>>;
+}
+
+/**
+ * Writer to main: the app is loaded, and from now on the writer makes tables and indexes fit its
+ * schema, for as long as that takes. Said once, before the answer to Boot, unless the app is broken.
+ */
+export interface Loaded {
+  readonly type: "Loaded";
+}
+
+/** A cron of the app. */
+export interface WireCron {
+  readonly name: string;
+  readonly schedule: CronDefinition["schedule"];
+  readonly function: string;
+  readonly functionKind: "mutation" | "action";
+  readonly args: Record<string, unknown>;
+}
+
+/** A route of the app. */
+export interface WireRoute {
+  /** Names it to a runner. */
+  readonly key: string;
+  readonly method: string;
+  readonly path: string;
+  /** Whether it is for every path that begins with `path`. */
+  readonly prefix: boolean;
+}
+
+/** An isolate's answer to Boot. */
+export type BootAnswer =
+  | {
+    readonly type: "Ready";
+    readonly functions: readonly (readonly [udfPath: string, info: FunctionInfo])[];
+    /** Current ts; 0 for runners. */
+    readonly ts: number;
+    /** The newest committed group, by the writer: how main learns the fate of a half-answered batch. */
+    readonly lastGroup: string | null;
+    /** The app's crons, by the writer. */
+    readonly crons?: readonly WireCron[];
+    /** The app's HTTP routes, by the writer. */
+    readonly routes?: readonly WireRoute[];
+  }
+  | { readonly type: "Broken"; readonly message: string };
+
+/** How a call ended, on the wire. */
+export type WireOutcome =
+  | { readonly value: number; readonly logLines: readonly string[] }
+  | { readonly error: CallError; readonly logLines: readonly string[] };
+
+export interface WireCall {
+  readonly udfPath: string;
+  readonly args: Record<string, unknown>;
+  readonly identity: Identity;
+  readonly origin: CallOrigin;
+}
+
+export interface WireMutation extends WireCall {
+  readonly replay?: ReplayKey;
+  readonly failedWith?: CallError;
+}
+
+/** Main to writer: run these mutations in order, committing in groups. */
+export interface Batch {
+  readonly type: "Batch";
+  /** Unique over the life of the database: `<server start>-<count>`. */
+  readonly batch: string;
+  readonly calls: readonly WireMutation[];
+}
+
+/**
+ * Writer to main: every call of the batch has run, and the last group is about to be committed. The next batch may be sent
+ * now, so that it is there when the commit is done; it begins when this one's answers have left. The commit may still fail,
+ * which the group then says. A group of one call is not announced.
+ */
+export interface Committing {
+  readonly type: "Committing";
+  readonly batch: string;
+}
+
+/**
+ * A mutation's answer; what stands last is left out when it says nothing. `result` is a segment's position, or an error.
+ */
+export type WireAnswer = readonly [
+  ts: number,
+  result: number | CallError,
+  logLines?: readonly string[],
+  replayed?: boolean,
+];
+
+/**
+ * Writer to main, after a commit: the answers of `calls[from]` onwards. The same text is kept in the database as the last
+ * group, in the group's own transaction, so that main can learn the fate of a batch from a new writer.
+ */
+export interface Group extends WireEntries {
+  readonly type: "Group";
+  readonly batch: string;
+  readonly from: number;
+  readonly answers: readonly WireAnswer[];
+  /** Current ts after the group. */
+  readonly ts: number;
+}
+
+/** Main to reader: open a snapshot, answer Pinned, run the queries in order, close the snapshot after the last. */
+export interface RunWave {
+  readonly type: "RunWave";
+  readonly wave: number;
+  readonly queries: readonly WireCall[];
+}
+
+export interface Pinned {
+  readonly type: "Pinned";
+  readonly wave: number;
+  readonly ts: number;
+}
+
+/** Reader to main: the answers of `queries[from]` onwards. `last` says that the snapshot is closed. */
+export interface WaveAnswers {
+  readonly type: "WaveAnswers";
+  readonly wave: number;
+  readonly from: number;
+  readonly answers: readonly {
+    readonly outcome: WireOutcome;
+    readonly readSet: ReadSet;
+    readonly scope: AuthScope;
+    readonly nondeterministic: boolean;
+    readonly durationMs: number;
+  }[];
+  readonly last: boolean;
+}
+
+/** Main to runner: run an action. */
+export interface RunAction extends WireCall {
+  readonly type: "RunAction";
+  readonly call: number;
+}
+
+/** Runner to main: an action ended. */
+export interface ActionDone {
+  readonly type: "ActionDone";
+  readonly call: number;
+  readonly outcome: WireOutcome;
+}
+
+/** Runner to main: `ctx.runQuery`, `ctx.runMutation` or `ctx.runAction` of a running action, whose identity it has. */
+export interface SubCall {
+  readonly type: "SubCall";
+  readonly call: number;
+  readonly sub: number;
+  readonly kind: "query" | "mutation" | "action";
+  readonly udfPath: string;
+  readonly args: Record<string, unknown>;
+}
+
+/** Main to runner: the answer to a SubCall. */
+export interface SubAnswer {
+  readonly type: "SubAnswer";
+  readonly call: number;
+  readonly sub: number;
+  readonly outcome: WireOutcome;
+}
+
+/**
+ * Main to runner: answer a request of a route. Its body follows in frames of bytes, then BodyEnd. The runner sends
+ * ResponseHead, the body in frames of bytes, and ActionDone (with a result without meaning) when all is sent, or with the
+ * error that came in between. Both sides send no more of a body than the other has said it took (body_stream.ts).
+ */
+export interface RunRequest {
+  readonly type: "RunRequest";
+  readonly call: number;
+  /** Key of the route. */
+  readonly route: string;
+  readonly method: string;
+  readonly url: string;
+  readonly headers: WireHeaders;
+  readonly hasBody: boolean;
+  readonly identity: Identity;
+}
+
+/** Main to runner: the request's body is complete, or has broken off. */
+export interface BodyEnd {
+  readonly type: "BodyEnd";
+  readonly call: number;
+  readonly error: string | null;
+}
+
+/** Main to runner: nobody waits for the response any more. */
+export interface CancelRequest {
+  readonly type: "CancelRequest";
+  readonly call: number;
+}
+
+/** Runner to main: what a response begins with. */
+export interface ResponseHead {
+  readonly type: "ResponseHead";
+  readonly call: number;
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: WireHeaders;
+  readonly hasBody: boolean;
+}
+
+/** Both ways: so many bytes of the other's body were taken, so many more may come. */
+export interface BodyTaken {
+  readonly type: "BodyTaken";
+  readonly call: number;
+  readonly bytes: number;
+}
+
+/** Runner to main: the handler does not want the rest of the request's body. */
+export interface BodyUnwanted {
+  readonly type: "BodyUnwanted";
+  readonly call: number;
+}
+
+/** Main to runner: are you alive? A runner answers at once unless app code blocks it. */
+export interface Beat {
+  readonly type: "Beat";
+}
+
+/** What main and a runner say about requests, beside RunRequest and ActionDone. */
+export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
+export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
+
+export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat | RunRequest | RequestMessage;
+export type FromIsolate =
+  | Loaded
+  | BootAnswer
+  | Committing
+  | Group
+  | Pinned
+  | WaveAnswers
+  | ActionDone
+  | SubCall
+  | Beat
+  | ResponseMessage;

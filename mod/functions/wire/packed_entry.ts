@@ -1,0 +1,141 @@
+/**
+ * Commit entries between writer and main, and in the kept group: the same facts in few characters. What the changes of a
+ * table have in common is said once for a group. Every index key of a document ends in its key by creation time, which
+ * ends in its id, so each is sent as what stands before that.
+ */
+import type { CommitEntry, DocumentChange, KeyChange, KeySpace } from "../../engine/types.ts";
+
+/** A table of which documents changed, with its key spaces whose keys end in the id: that of ids, then its field indexes. */
+export type WireTable = readonly [name: string, number: number, spaces: readonly KeySpace[]];
+
+/** `[ts, at, changes]`. */
+export type WireEntry = readonly [ts: number, at: number, changes: readonly WireChange[]];
+
+/**
+ * One document's change. `table` is its position among the tables of the group, `tail` its key by creation time without
+ * the id. Keys that are left out are as they were before.
+ */
+export type WireChange = readonly [
+  table: number,
+  id: string,
+  tail: string,
+  before: WireKeys | null,
+  after?: WireKeys | null,
+  more?: WireChangeMore,
+];
+
+/**
+ * What stands in each key space of the table before the document's key by creation time; the space of ids, which has
+ * nothing to say, is left out. `null` in the place of all of them: there was or is no document.
+ */
+export type WireKeys = readonly string[];
+
+/** What few changes have. */
+export interface WireChangeMore {
+  /** The contents, where main wants them; `null` for a deleted document. */
+  readonly doc?: string | null;
+  /** Changes in key spaces of other kinds of index. */
+  readonly others?: readonly KeyChange[];
+}
+
+export interface WireEntries {
+  readonly tables: readonly WireTable[];
+  readonly entries: readonly WireEntry[];
+}
+
+/** Collects the entries of a group. Documents of the app's tables stay behind: nobody in main reads them. */
+export class EntryPacker implements WireEntries {
+  readonly tables: WireTable[] = [];
+  readonly entries: WireEntry[] = [];
+  readonly #positions = new Map<number, number>();
+
+  add({ ts, at, changes }: CommitEntry): void {
+    this.entries.push([ts, at, changes.map((change) => this.#pack(change))]);
+  }
+
+  #pack({ table, tableNumber, id, keys, doc }: DocumentChange): WireChange {
+    let position = this.#positions.get(tableNumber);
+    if (position === undefined) {
+      const spaces = keys.map(([space]) => space).filter(endsInId);
+      position = this.tables.push([table, tableNumber, spaces]) - 1;
+      this.#positions.set(tableNumber, position);
+    }
+    // The first field index of every table is the one by creation time.
+    const [, byCreation] = keys;
+    const created = byCreation?.[2] ?? byCreation?.[1] ?? id;
+    const before = packKeys(keys, { side: 1, created });
+    const after = packKeys(keys, { side: 2, created });
+    const tail = created.slice(0, created.length - id.length);
+    const others = keys.filter(([space]) => !endsInId(space));
+    const wantsDoc = table.startsWith("_") && doc !== undefined;
+    if (wantsDoc || others.length > 0) {
+      const more: WireChangeMore = {
+        ...(wantsDoc ? { doc } : {}),
+        ...(others.length > 0 ? { others } : {}),
+      };
+      return [position, id, tail, before, after, more];
+    }
+    return sameKeys(before, after) ? [position, id, tail, before] : [position, id, tail, before, after];
+  }
+}
+
+/** The entries that were packed. Throws a `RangeError` for a change of a table that is not there. */
+export function unpackEntries({ tables, entries }: WireEntries): CommitEntry[] {
+  return entries.map(([ts, at, changes]) => ({
+    ts,
+    at,
+    changes: changes.map((change) => unpackChange(tables, change)),
+  }));
+}
+
+function unpackChange(
+  tables: readonly WireTable[],
+  [position, id, tail, before, after, more]: WireChange,
+): DocumentChange {
+  const table = tables[position];
+  if (table === undefined) throw new RangeError(`A change names table ${position} of ${tables.length}`);
+  const [name, tableNumber, spaces] = table;
+  const created = tail + id;
+  const now = after === undefined ? before : after;
+  const keys = spaces.map((space, index): KeyChange =>
+    index === 0
+      ? [space, before === null ? null : id, now === null ? null : id]
+      : [space, unpackKey(before, { index, created }), unpackKey(now, { index, created })]
+  );
+  if (more?.others !== undefined) keys.push(...more.others);
+  return { table: name, tableNumber, id, keys, ...(more?.doc === undefined ? {} : { doc: more.doc }) };
+}
+
+function unpackKey(
+  keys: WireKeys | null,
+  { index, created }: { readonly index: number; readonly created: string },
+): string | null {
+  return keys === null ? null : (keys[index - 1] ?? "") + created;
+}
+
+/** Keys of search and vector indexes do not end in the id: such an index has one key for all documents. */
+function endsInId(space: KeySpace): boolean {
+  return !space.startsWith("s");
+}
+
+function packKeys(
+  keys: readonly KeyChange[],
+  { side, created }: { readonly side: 1 | 2; readonly created: string },
+): WireKeys | null {
+  const packed: string[] = [];
+  for (let index = 1; index < keys.length; index++) {
+    const change = keys[index];
+    if (change === undefined || !endsInId(change[0])) break;
+    const key = change[side];
+    if (key === null) return null;
+    packed.push(key.slice(0, key.length - created.length));
+  }
+  // A table without field indexes: the space of ids alone tells whether there is a document.
+  return keys[0]?.[side] === null ? null : packed;
+}
+
+function sameKeys(a: WireKeys | null, b: WireKeys | null): boolean {
+  if (a === null || b === null) return a === b;
+  for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
+  return true;
+}

@@ -1,0 +1,156 @@
+/**
+ * The outer layer of an archive: zstd frames, each of its own and with a checksum. The streaming decoder of the platform
+ * ends the process when it meets damaged bytes and takes a cut-off stream for a whole one. So frames are small, are found
+ * by the lengths of their blocks, and are unpacked one at a time; for other programs the file is one zstd stream.
+ *
+ * Behind the last one stands the seal, a frame that other programs skip: the SHA-256 of all bytes before it. With it any
+ * changed byte is noticed, also one that changes nothing of what is unpacked, and so is an end that is missing.
+ */
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
+import { opsLimits } from "../../../limits.ts";
+import { ArchiveError } from "./archive_error.ts";
+
+const FRAME_BYTES = opsLimits.archiveFrameBytes;
+/** Far above what zstd adds to bytes that cannot be made smaller. */
+const PACKED_BYTES_MAX = FRAME_BYTES + 64 * 1024;
+
+const MAGIC = 0xfd2fb528;
+/** Both bytes behind the magic number, as all our frames have them: a checksum, no dictionary, a window of 1 MiB. */
+const DESCRIPTORS = [0x04, (Math.log2(FRAME_BYTES) - 10) << 3] as const;
+const HEADER_BYTES = 6;
+const BLOCK_HEADER_BYTES = 3;
+const CHECKSUM_BYTES = 4;
+const BLOCK = { raw: 0, runLength: 1, compressed: 2, reserved: 3 } as const;
+
+/** Begins the seal: a frame that decoders skip, and its length. */
+const SEAL = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 32, 0, 0, 0]);
+const SEAL_BYTES = SEAL.length + 32;
+
+const packing = {
+  params: {
+    [constants.ZSTD_c_compressionLevel]: 3,
+    [constants.ZSTD_c_checksumFlag]: 1,
+    [constants.ZSTD_c_windowLog]: Math.log2(FRAME_BYTES),
+  },
+};
+const unpacking = {
+  maxOutputLength: FRAME_BYTES,
+  params: { [constants.ZSTD_d_windowLogMax]: Math.log2(FRAME_BYTES) },
+};
+
+/** Packs bytes into frames, and seals them at their end. */
+export async function* packFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(FRAME_BYTES);
+  const hash = createHash("sha256");
+  let filled = 0;
+  const pack = (): Uint8Array => {
+    const packed = zstdCompressSync(buffer.subarray(0, filled), packing);
+    filled = 0;
+    // The platform may add an empty frame behind the one.
+    const frame = packed.subarray(0, frameLength(packed) ?? packed.length);
+    hash.update(frame);
+    return frame;
+  };
+  for await (const chunk of source) {
+    for (let taken = 0; taken < chunk.length;) {
+      const part = chunk.subarray(taken, taken + FRAME_BYTES - filled);
+      buffer.set(part, filled);
+      filled += part.length;
+      taken += part.length;
+      if (filled === FRAME_BYTES) yield pack();
+    }
+  }
+  if (filled > 0) yield pack();
+  yield Buffer.concat([SEAL, hash.digest()]);
+}
+
+/**
+ * Unpacks frames as they come; that the last were whole and unchanged is certain at the end only. Throws an `ArchiveError`
+ * at damaged, foreign, missing or surplus bytes.
+ */
+export async function* unpackFrames(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(2 * PACKED_BYTES_MAX);
+  const hash = createHash("sha256");
+  let filled = 0;
+  let sealed = false;
+  for await (const chunk of source) {
+    for (let taken = 0; taken < chunk.length;) {
+      const part = chunk.subarray(taken, taken + buffer.length - filled);
+      buffer.set(part, filled);
+      filled += part.length;
+      taken += part.length;
+      let at = 0;
+      while (at < filled) {
+        if (sealed) throw new ArchiveError("The archive is damaged: there are bytes behind its end");
+        const rest = buffer.subarray(at, filled);
+        const seal = sealAt(rest);
+        const length = seal === null ? frameLength(rest) : SEAL_BYTES;
+        if (length === null || length > rest.length) break;
+        if (seal !== null) sealed = checkSeal(seal, hash.digest());
+        else {
+          const frame = rest.subarray(0, length);
+          hash.update(frame);
+          yield unpacked(frame);
+        }
+        at += length;
+      }
+      buffer.copyWithin(0, at, filled);
+      filled -= at;
+    }
+  }
+  if (!sealed) throw new ArchiveError("The archive is cut off: its end is missing");
+}
+
+/** The seal that `bytes` begin with, of which some may be missing yet; `null` when something else stands there. */
+function sealAt(bytes: Uint8Array): Uint8Array | null {
+  const begun = bytes.length >= SEAL.length && SEAL.equals(bytes.subarray(0, SEAL.length));
+  return begun ? bytes.subarray(0, SEAL_BYTES) : null;
+}
+
+function checkSeal(seal: Uint8Array, digest: Uint8Array): true {
+  if (!Buffer.concat([SEAL, digest]).equals(seal)) {
+    throw new ArchiveError("The archive is damaged: it is not as its seal says");
+  }
+  return true;
+}
+
+function unpacked(frame: Uint8Array): Uint8Array {
+  try {
+    return zstdDecompressSync(frame, unpacking);
+  } catch (cause) {
+    throw new ArchiveError("The archive is damaged: it cannot be unpacked", { cause });
+  }
+}
+
+/** Length of the frame that `bytes` begin with; `null` when its end is not among them. */
+function frameLength(bytes: Uint8Array): number | null {
+  if (bytes.length < SEAL.length) return null;
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if (view.readUInt32LE(0) !== MAGIC) {
+    throw new ArchiveError(
+      "This is no archive of the server, or a damaged one: it is not zstd where it should be",
+    );
+  }
+  if (view[4] !== DESCRIPTORS[0] || view[5] !== DESCRIPTORS[1]) {
+    throw new ArchiveError("This is no archive of the server, or a damaged one: it is packed in another way");
+  }
+  let at = HEADER_BYTES;
+  for (let last = false; !last;) {
+    if (at + BLOCK_HEADER_BYTES > view.length) return unlessTooLong(at);
+    const header = view.readUIntLE(at, BLOCK_HEADER_BYTES);
+    const type = (header >> 1) & 3;
+    if (type === BLOCK.reserved) throw new ArchiveError("The archive is damaged: it cannot be unpacked");
+    last = (header & 1) === 1;
+    at += BLOCK_HEADER_BYTES + (type === BLOCK.runLength ? 1 : header >> 3);
+  }
+  at += CHECKSUM_BYTES;
+  return at <= view.length ? at : unlessTooLong(at);
+}
+
+/** A frame that needs more bytes than there are yet. */
+function unlessTooLong(bytes: number): null {
+  if (bytes > PACKED_BYTES_MAX) throw new ArchiveError("The archive is damaged: it cannot be unpacked");
+  return null;
+}

@@ -1,0 +1,111 @@
+/**
+ * The marker of a staged restore, `restore-staged/pending-restore.json`. It is there from the moment the restore is staged
+ * until it has been applied or cancelled, and while files are being swapped it holds the whole plan of that.
+ */
+import { join } from "node:path";
+import { z } from "zod";
+import { syncFolder, writeDurably } from "../../../kit/durable_files.ts";
+import type { ArchivePart } from "../archive/mod.ts";
+import { MARKER_FILE, stagedFolder } from "./places.ts";
+import { RestoreError } from "./restore_error.ts";
+
+/** A restore that waits for the next start. */
+export interface StagedRestore {
+  /** When the backup was made, ISO 8601. */
+  readonly createdAt: string;
+  /** When it was staged, ISO 8601. */
+  readonly stagedAt: string;
+  /** Newest commit of the backup. */
+  readonly ts: number;
+  readonly tables: number;
+  readonly documents: number;
+  /** What takes the place of what is there. */
+  readonly parts: ArchivePart[];
+  /** What people know the archive by. */
+  readonly source: string;
+}
+
+const part = z.enum(["database", "log", "files", "secret"] satisfies ArchivePart[]);
+const moveShape = z.strictObject({ from: z.string(), to: z.string() });
+
+const FORMAT = 1;
+
+const markerShape = z.strictObject({
+  format: z.literal(FORMAT),
+  createdAt: z.iso.datetime(),
+  stagedAt: z.iso.datetime(),
+  ts: z.int().min(0),
+  tables: z.int().min(0),
+  documents: z.int().min(0),
+  parts: z.array(part),
+  source: z.string(),
+  /** Folder of the unpacked archive, beside the marker. */
+  folder: z.string().regex(/^[0-9a-f]+$/),
+  /** Bytes of each file that is a part by itself, by its name in that folder. */
+  sizes: z.record(z.string(), z.int().min(0)),
+  /** `null` until it is applied. */
+  swap: z.strictObject({
+    /** Folder for what is replaced, in the data folder. */
+    keptIn: z.string(),
+    /** Renames in their order, by paths relative to the data folder. */
+    moves: z.array(moveShape),
+    /** `back` when it was cancelled after it had begun. */
+    direction: z.enum(["in", "back"]),
+  }).nullable(),
+});
+
+export type RestoreMarker = z.infer<typeof markerShape>;
+export type Swap = NonNullable<RestoreMarker["swap"]>;
+export type Move = z.infer<typeof moveShape>;
+
+/** The marker of a data folder; `null` when nothing is staged. Throws a `RestoreError` for one that cannot be understood. */
+export async function readMarker(dataDir: string): Promise<RestoreMarker | null> {
+  const path = join(stagedFolder(dataDir), MARKER_FILE);
+  let text: string;
+  try {
+    text = await Deno.readTextFile(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+    return markerShape.parse(value);
+  } catch (cause) {
+    if ([undefined, FORMAT].includes(formatOf(value))) throw new BrokenMarkerError(path, { cause });
+    throw new RestoreError(
+      `Cannot understand "${path}": another version of the server wrote it. Use that version`,
+      { cause },
+    );
+  }
+}
+
+/** The marker is no marker of any version: it was damaged or edited. */
+export class BrokenMarkerError extends RestoreError {
+  constructor(path: string, { cause }: { readonly cause: unknown }) {
+    super(`Cannot understand "${path}": it was damaged or edited`, { cause });
+  }
+}
+
+function formatOf(value: unknown): number | undefined {
+  const format = typeof value === "object" && value !== null && "format" in value ? value.format : undefined;
+  return typeof format === "number" ? format : undefined;
+}
+
+/** Brings a marker to disk in the place of the one before. */
+export async function writeMarker(dataDir: string, marker: RestoreMarker): Promise<void> {
+  await writeDurably(join(stagedFolder(dataDir), MARKER_FILE), `${JSON.stringify(marker, null, 2)}\n`);
+}
+
+/** After this nothing is staged. */
+export async function removeMarker(dataDir: string): Promise<void> {
+  await Deno.remove(join(stagedFolder(dataDir), MARKER_FILE));
+  await syncFolder(stagedFolder(dataDir));
+}
+
+/** What others are told of a marker. */
+export function restoreOf(marker: RestoreMarker): StagedRestore {
+  const { createdAt, stagedAt, ts, tables, documents, parts, source } = marker;
+  return { createdAt, stagedAt, ts, tables, documents, parts, source };
+}

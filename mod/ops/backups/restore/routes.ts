@@ -1,0 +1,129 @@
+/** Staged restores over HTTP: from a backup of this server or an archive in the request, shown, cancelled. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Hono } from "hono";
+import { z } from "zod";
+import { ServiceError } from "../../../errors.ts";
+import type { Log } from "../../../kit/log.ts";
+import { opsLimits } from "../../../limits.ts";
+import type { BackupFolder } from "../backup_folder.ts";
+import { noSuchBackup } from "../routes.ts";
+import { RestoreError, type StagedRestore } from "./mod.ts";
+import { spoolBody } from "../../spooled_body.ts";
+import type { AdminEnv } from "../../admin/admin_guard.ts";
+
+/** What stages, shows and cancels. */
+export interface RestorePort {
+  /** Checks the archive in a file completely and stages it; `source` is the name that people are shown. */
+  stage(options: { readonly archive: string; readonly source: string }): Promise<StagedRestore>;
+  /** `null` when nothing is staged. */
+  staged(): Promise<StagedRestore | null>;
+  /** Returns whether something was staged. */
+  cancel(): Promise<boolean>;
+}
+
+export interface RestoreRoutesOptions {
+  readonly restores: RestorePort;
+  readonly folder: BackupFolder;
+  /** Folder of bodies that are being received. */
+  readonly incomingDir: string;
+  readonly log: Log;
+}
+
+const sourceSchema = z.string().min(1).max(opsLimits.archiveSourceCharsMax).regex(/^\P{Cc}+$/u);
+
+export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRoutesOptions): Hono<AdminEnv> {
+  const app = new Hono<AdminEnv>();
+  /** Whether an archive is being received: two could fill the disk together. */
+  let receiving = false;
+  let cancelling: Promise<boolean> | null = null;
+
+  const stage = async (archive: string, { source, adminId }: { source: string; adminId: string }) => {
+    try {
+      const restore = await restores.stage({ archive, source });
+      log("info", "An administrator staged a restore; the next start applies it", {
+        adminId,
+        source,
+        ts: restore.ts,
+      });
+      return restore;
+    } catch (error) {
+      throw stagingError(error, log);
+    }
+  };
+
+  app.post("/backups/:name/restore", async (c) => {
+    const name = c.req.param("name");
+    const archive = folder.pathOf(name);
+    if (archive === null || await folder.find(name) === null) throw noSuchBackup();
+    const restore = await stage(archive, { source: name, adminId: c.get("adminId") }).catch(async (error) => {
+      // It may have been deleted while it waited for its turn.
+      throw await folder.find(name) === null ? noSuchBackup() : error;
+    });
+    return c.json({ restore });
+  });
+  app.post("/restore", async (c) => {
+    const source = sourceSchema.safeParse(c.req.query("name"));
+    if (!source.success) {
+      throw new ServiceError(
+        "bad_request",
+        "Give the archive's file name in the URL, as ?name=backup.tar.zst",
+      );
+    }
+    if (receiving) throw new ServiceError("overloaded", "Another archive is being received, try again later");
+    receiving = true;
+    try {
+      await using archive = await spoolBody(c.req.raw, {
+        path: join(incomingDir, `restore-${randomBytes(8).toString("hex")}`),
+        bytesMax: opsLimits.uploadedArchiveBytesMax,
+        stallMs: opsLimits.uploadedArchiveStallMs,
+      });
+      const restore = await stage(archive.path, { source: source.data, adminId: c.get("adminId") });
+      return c.json({ restore });
+    } finally {
+      receiving = false;
+    }
+  });
+  app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
+  app.delete("/restore", async (c) => {
+    // Whoever asks meanwhile gets the same answer.
+    cancelling ??= restores.cancel().finally(() => cancelling = null);
+    const cancelled = await cancelling.catch(explain);
+    if (cancelled) {
+      log("info", "An administrator cancelled the staged restore", { adminId: c.get("adminId") });
+    }
+    return c.json({ cancelled });
+  });
+  return app;
+}
+
+/** The staged restore, or why it cannot be read, where that is one fact beside others. */
+export async function stagedOrFault(
+  restores: Pick<RestorePort, "staged">,
+): Promise<StagedRestore | { readonly error: string } | null> {
+  try {
+    return await restores.staged();
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** An administrator is told why what is staged cannot be read. */
+function explain(error: unknown): never {
+  if (!(error instanceof RestoreError)) throw error;
+  throw new ServiceError("restore_failed", error.message, { cause: error });
+}
+
+/** What an administrator is told when an archive could not be staged: the archive is blamed for its own faults only. */
+function stagingError(error: unknown, log: Log): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  if (error instanceof RestoreError && error.fault === "archive") {
+    return new ServiceError("invalid_backup", reason, { cause: error });
+  }
+  log("error", "A restore could not be staged", { error });
+  if (error instanceof RestoreError && error.fault === "room") {
+    return new ServiceError("disk_full", reason, { cause: error });
+  }
+  return new ServiceError("restore_failed", `The restore could not be staged: ${reason}`, { cause: error });
+}

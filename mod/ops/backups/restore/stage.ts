@@ -1,0 +1,174 @@
+/** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { checkDatabase, checkSqliteFile, UnusableDatabaseError } from "../../../engine/mod.ts";
+import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
+import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
+import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
+import {
+  besideDatabase,
+  nameOfPart,
+  removeLeftovers,
+  removeStagedFolderIfEmpty,
+  stagedFolder,
+  takeStaging,
+} from "./places.ts";
+import { RestoreError } from "./restore_error.ts";
+import { checkSwappable } from "./swap.ts";
+
+const FOLDER_NAME_BYTES = 8;
+
+export interface StageOptions {
+  readonly dataDir: string;
+  /** Path of the archive. */
+  readonly archive: string;
+  /** What people know the archive by. */
+  readonly source: string;
+  /** Whether the archive's secret key, when it has one, is restored too. */
+  readonly withSecret: boolean;
+}
+
+/**
+ * Checks an archive completely and stages it for the next start, in the place of one that was staged before. May run
+ * beside a server. Throws a `RestoreError` with the reason and whose trouble it is when that is known; what was staged before
+ * stays staged then. Once `signal` is aborted nothing is staged any more: what it was aborted with is thrown.
+ */
+export async function stageRestore(
+  options: StageOptions,
+  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+): Promise<StagedRestore> {
+  const { dataDir, archive, source, withSecret } = options;
+  const bytes = await openArchive(archive);
+  let staging: Disposable | null = null;
+  try {
+    await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
+    await syncFolder(dataDir);
+    staging = await takeStaging(dataDir);
+    if (staging === null) throw new RestoreError("Another restore is being staged: wait until it is");
+    const before = await readMarker(dataDir);
+    if (before !== null && before.swap !== null) {
+      throw new RestoreError(
+        `The restore of "${before.source}" is being applied: it has to be finished first`,
+      );
+    }
+    await removeLeftovers(dataDir, { keep: before?.folder ?? null });
+    const marker = await unpack(bytes.pipeThrough(new TransformStream(), { signal }), {
+      ...{ dataDir, source, withSecret, signal },
+    });
+    await removeLeftovers(dataDir, { keep: marker.folder });
+    return restoreOf(marker);
+  } catch (error) {
+    await bytes.cancel().catch(() => {});
+    throw explained(error);
+  } finally {
+    await removeStagedFolderIfEmpty(dataDir);
+    staging?.[Symbol.dispose]();
+  }
+}
+
+/** The restore that is staged, or `null`. */
+export async function stagedRestore(dataDir: string): Promise<StagedRestore | null> {
+  const marker = await readMarker(dataDir);
+  return marker === null ? null : restoreOf(marker);
+}
+
+async function openArchive(path: string): Promise<ReadableStream<Uint8Array>> {
+  let file: Deno.FsFile;
+  try {
+    file = await Deno.open(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) throw new RestoreError(`There is no file "${path}"`);
+    throw new RestoreError(`Cannot read "${path}": ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  }
+  if ((await file.stat()).isFile) return file.readable;
+  file.close();
+  throw new RestoreError(`"${path}" is not a file: name a backup archive (.tar.zst)`, { fault: "archive" });
+}
+
+/** Whose trouble it was, for whoever asked. */
+function explained(error: unknown): unknown {
+  if (error instanceof ArchiveError) {
+    return new RestoreError(error.message, { fault: "archive", cause: error });
+  }
+  if (error instanceof UnpackRoomError) {
+    return new RestoreError(error.message, { fault: "room", cause: error });
+  }
+  if (!isDiskFull(error)) return error;
+  return new RestoreError("There is no room on the disk to stage the restore: free some, and try again", {
+    fault: "room",
+    cause: error,
+  });
+}
+
+/** Leaves a complete, checked folder with a marker that names it, or nothing. */
+async function unpack(
+  archive: ReadableStream<Uint8Array>,
+  options: Pick<StageOptions, "dataDir" | "source" | "withSecret"> & { readonly signal: AbortSignal },
+): Promise<RestoreMarker> {
+  const { dataDir, source, withSecret, signal } = options;
+  const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
+  const path = join(stagedFolder(dataDir), folder);
+  try {
+    const manifest = await extractArchive(archive, path);
+    const { ts, tables, documents } = checked(
+      "database",
+      () => checkDatabase(join(path, nameOfPart.database)),
+    );
+    if (manifest.parts.includes("log")) {
+      checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log)));
+    }
+    const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
+    await checkSwappable(dataDir, { folder, parts });
+    await tidy(path, parts);
+    signal.throwIfAborted();
+    const marker: RestoreMarker = {
+      format: 1,
+      createdAt: manifest.createdAt,
+      stagedAt: new Date().toISOString(),
+      ...{ ts, tables, documents, parts, source, folder },
+      sizes: await sizesOf(path),
+      swap: null,
+    };
+    await writeMarker(dataDir, marker);
+    return marker;
+  } catch (error) {
+    await removeIfThere(path);
+    throw error;
+  }
+}
+
+function checked<T>(what: string, check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof UnusableDatabaseError)) throw error;
+    throw new RestoreError(`The archive's ${what} cannot be restored: ${error.reason}`, {
+      fault: "archive",
+      cause: error,
+    });
+  }
+}
+
+/** The sizes of the files in a folder; those below its folders are left out, there may be millions. */
+async function sizesOf(folder: string): Promise<RestoreMarker["sizes"]> {
+  const sizes: RestoreMarker["sizes"] = {};
+  for await (const { name, isFile } of Deno.readDir(folder)) {
+    if (isFile) sizes[name] = (await Deno.stat(join(folder, name))).size;
+  }
+  return sizes;
+}
+
+/** Brings the folder to what is swapped in: the parts and nothing else. */
+async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<void> {
+  for (const part of ["database", "log"] as const) {
+    for (const name of besideDatabase(nameOfPart[part])) await removeIfThere(join(folder, name));
+  }
+  if (!parts.includes("secret")) await removeIfThere(join(folder, nameOfPart.secret));
+  // A backup of no files at all takes the place of those there are.
+  if (parts.includes("files")) {
+    await Deno.mkdir(join(folder, nameOfPart.files), { recursive: true, mode: 0o700 });
+  }
+  await syncFolder(folder);
+}

@@ -1,0 +1,169 @@
+/**
+ * Tables as files in a folder, all from one snapshot. Each file is written and brought to disk under a hidden name; all get
+ * their names at the end. An export that fails leaves nothing; one that is killed leaves hidden files at most.
+ */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { ExportSnapshot } from "../../../engine/mod.ts";
+import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
+import { reasonOf } from "../../../kit/file_reason.ts";
+import { pause } from "../../../kit/pause.ts";
+import { opsLimits } from "../../../limits.ts";
+import { hasRoom as hasRoomFor } from "../../disk_room.ts";
+import { ExportError } from "./export_error.ts";
+import { appTables, namedTables } from "./exported_tables.ts";
+import type { TableFormat } from "../formats.ts";
+import { exportFormats } from "./formats.ts";
+import { exportPieces } from "./pieces.ts";
+
+export interface ExportFilesOptions {
+  /** `null`: all tables of the app. */
+  readonly tables: readonly string[] | null;
+  readonly format: TableFormat;
+  /** A folder that is empty or not there yet. */
+  readonly folder: string;
+  /** Whether so many bytes fit on the disk of a folder, with some left for a server beside the export. */
+  readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
+  /** Stops the export, which then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ExportSummary {
+  /** Newest commit in the snapshot. */
+  readonly ts: number;
+  readonly tables: readonly ExportedTable[];
+}
+
+export interface ExportedTable {
+  readonly name: string;
+  /** Name of its file in the folder. */
+  readonly file: string;
+  readonly documents: number;
+}
+
+/** Throws an `ExportError` for unknown tables, folders with something in them, documents that do not fit into CSV, and full disks. */
+export async function exportFiles(
+  snapshot: ExportSnapshot,
+  options: ExportFilesOptions,
+): Promise<ExportSummary> {
+  const { tables, folder } = options;
+  const names = tables === null ? appTables(snapshot) : namedTables(snapshot, tables);
+  if (names.length === 0) {
+    throw new ExportError("failed", "There is nothing to export: the app has no tables");
+  }
+  const isNew = await onDisk(folder, prepareFolder(folder));
+  const written: string[] = [];
+  try {
+    return { ts: snapshot.ts, tables: await writeTables(snapshot, { ...options, names, written }) };
+  } catch (error) {
+    for (const path of isNew ? [folder] : written) await removeIfThere(path).catch(() => {});
+    throw error;
+  }
+}
+
+/** Makes the folder, or sees that it is empty. Gives whether it was made. */
+async function prepareFolder(folder: string): Promise<boolean> {
+  const known = await statIfThere(folder);
+  if (known === null) {
+    await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+    return true;
+  }
+  if (!known.isDirectory) {
+    throw new ExportError(
+      "failed",
+      `Cannot export to "${folder}": it is a file; name a folder that is new or empty`,
+    );
+  }
+  for await (const entry of Deno.readDir(folder)) {
+    throw new ExportError(
+      "failed",
+      `Cannot export to "${folder}": it is not empty, there is "${entry.name}"; name a folder that is new or empty`,
+    );
+  }
+  return false;
+}
+
+interface Writing extends ExportFilesOptions {
+  readonly names: readonly string[];
+  /** Every path that was made, for whoever has to remove them. */
+  readonly written: string[];
+}
+
+async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<ExportedTable[]> {
+  const { names, folder, format, written } = writing;
+  const files: (ExportedTable & { readonly hidden: string })[] = [];
+  for (const name of names) {
+    const file = `${name}.${exportFormats[format].extension}`;
+    const hidden = join(folder, `.${file}.${randomBytes(6).toString("hex")}`);
+    files.push({
+      name,
+      file,
+      hidden,
+      documents: await writeTable(snapshot, { ...writing, table: name, path: hidden }),
+    });
+  }
+  for (const { file, hidden } of files) {
+    const path = join(folder, file);
+    // On a file system that does not tell upper from lower case, two tables may ask for the same name.
+    if (await statIfThere(path) !== null) {
+      throw new ExportError(
+        "failed",
+        `Cannot write "${path}": there is such a file already; export the tables one by one`,
+      );
+    }
+    await onDisk(path, Deno.rename(hidden, path));
+    written.push(path);
+  }
+  await onDisk(folder, syncFolder(folder));
+  return files.map(({ name, file, documents }) => ({ name, file, documents }));
+}
+
+/** Writes one file and brings it to disk. Gives the number of documents. */
+async function writeTable(
+  snapshot: ExportSnapshot,
+  { table, path, format, signal, written, folder, hasRoom = hasRoomFor }: Writing & {
+    readonly table: string;
+    readonly path: string;
+  },
+): Promise<number> {
+  const encoder = new TextEncoder();
+  let documents = 0;
+  using file = await onDisk(path, Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
+  written.push(path);
+  let unchecked: number = opsLimits.roomCheckBytes;
+  for (const piece of exportPieces(snapshot, { table, format })) {
+    documents += piece.documents;
+    if (piece.text === "") {
+      await pause();
+    } else {
+      const bytes = encoder.encode(piece.text);
+      unchecked += bytes.length;
+      if (unchecked > opsLimits.roomCheckBytes) {
+        if (!await hasRoom(folder, bytes.length)) throw noRoom(path);
+        unchecked = 0;
+      }
+      await onDisk(path, writeAll(file, bytes));
+    }
+    signal?.throwIfAborted();
+  }
+  await onDisk(path, file.sync());
+  return documents;
+}
+
+function noRoom(path: string): ExportError {
+  return new ExportError(
+    "failed",
+    `Cannot write "${path}": there is no room on the disk for it and for a server beside it; free some, or export to ` +
+      "another disk",
+  );
+}
+
+/** What the operating system refuses, in words that name the file. */
+async function onDisk<Result>(path: string, work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (cause) {
+    if (cause instanceof ExportError) throw cause;
+    throw new ExportError("failed", `Cannot write "${path}": ${reasonOf(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,22 @@
+/** A table as the text of a file, in pieces that are made quickly. */
+import type { ExportSnapshot } from "../../../engine/mod.ts";
+import { csvPieces } from "./csv_pieces.ts";
+import type { TableFormat } from "../formats.ts";
+import { jsonPieces } from "./json_pieces.ts";
+
+/** The next part of the text and how many documents it ends. A piece without text is a pause in a long look ahead. */
+export interface ExportPiece {
+  readonly text: string;
+  readonly documents: number;
+}
+
+/**
+ * The whole text of a table, which the snapshot must have. Each piece takes little time, so that others can do something
+ * between two of them. Throws an `ExportError` when the documents do not fit into the format, before the first text.
+ */
+export function exportPieces(
+  snapshot: ExportSnapshot,
+  { table, format }: { readonly table: string; readonly format: TableFormat },
+): Generator<ExportPiece, void, void> {
+  return format === "csv" ? csvPieces(snapshot, table) : jsonPieces(snapshot.documents(table));
+}

@@ -1,0 +1,100 @@
+/** `GET /export/{table}?format=jsonl|csv`: one table as a download (contract: Admin and operations endpoints). */
+import { Hono } from "hono";
+import { ServiceError } from "../../../errors.ts";
+import type { Log } from "../../../kit/log.ts";
+import { opsLimits } from "../../../limits.ts";
+import { ExportError } from "./export_error.ts";
+import { type TableFormat, tableFormats } from "../formats.ts";
+import { exportFormats, isExportFormat } from "./formats.ts";
+import { TableDownload } from "./table_download.ts";
+
+export interface ExportRoutesOptions {
+  readonly databasePath: string;
+  readonly log: Log;
+  readonly limits?: Readonly<
+    Record<
+      "exportsAtOnceMax" | "exportStallMs" | "exportMsMax" | "exportLogBytesMax" | "exportLogCheckMs",
+      number
+    >
+  >;
+}
+
+/**
+ * The sub-app, for `/api/admin`; who may come here is for those who mount it to say. Errors leave as `ServiceError`:
+ * `not_found` for tables that cannot be exported, `bad_request` for other formats and for tables that do not fit into CSV,
+ * `overloaded` when too many exports are under way.
+ */
+export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono {
+  let running = 0;
+  const app = new Hono();
+  app.get("/export/:table", async (c) => {
+    const table = c.req.param("table");
+    const format = c.req.query("format") ?? "jsonl";
+    if (!isExportFormat(format)) {
+      throw new ServiceError(
+        "bad_request",
+        `There is no export format "${format}": use ${tableFormats.join(" or ")}`,
+      );
+    }
+    if (running >= limits.exportsAtOnceMax) {
+      throw new ServiceError("overloaded", "Too many exports are under way, try again when one has ended");
+    }
+    const download = opened(() =>
+      new TableDownload({
+        databasePath,
+        table,
+        format,
+        stallMs: limits.exportStallMs,
+        msMax: limits.exportMsMax,
+        logBytesMax: limits.exportLogBytesMax,
+        logCheckMs: limits.exportLogCheckMs,
+        onEnd(error) {
+          running--;
+          if (error !== null) log("error", "An export broke off", { table, error });
+        },
+      })
+    );
+    running++;
+    const headers = headersOf(table, format);
+    // The framework drops the body of an answer to HEAD without ending it.
+    if (c.req.raw.method === "HEAD") {
+      download.cancel();
+      return new Response(null, { headers });
+    }
+    const { signal } = c.req.raw;
+    await download.prepare(signal).catch((error) => refuse(signal.aborted ? clientGone() : error));
+    return new Response(new ReadableStream(download), { headers });
+  });
+  return app;
+}
+
+function opened(open: () => TableDownload): TableDownload {
+  try {
+    return open();
+  } catch (error) {
+    refuse(error);
+  }
+}
+
+/** Throws what a client is told about an error. */
+function refuse(error: unknown): never {
+  if (!(error instanceof ExportError)) throw error;
+  throw new ServiceError(error.code === "unknown_table" ? "not_found" : "bad_request", error.message, {
+    cause: error,
+  });
+}
+
+/** Nobody hears it, and nothing went wrong that the log should tell. */
+function clientGone(): ServiceError {
+  return new ServiceError("unavailable");
+}
+
+function headersOf(table: string, format: TableFormat): Record<string, string> {
+  const { extension, contentType } = exportFormats[format];
+  return {
+    "Content-Type": contentType,
+    // Names of tables are letters, digits and underscores.
+    "Content-Disposition": `attachment; filename="${table}.${extension}"`,
+    "Cache-Control": "no-store",
+  };
+}

@@ -1,0 +1,143 @@
+/**
+ * One table on its way to a client: a stream that reads from a snapshot of its own as fast as the client takes it, and
+ * lets the process do other work before each piece. The snapshot ends with the stream, when the client goes away, when it
+ * takes nothing for too long, and when the write-ahead log has become too large: writers pay for an old snapshot with a log
+ * that grows.
+ */
+import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
+import { pause } from "../../../kit/pause.ts";
+import { namedTables } from "./exported_tables.ts";
+import type { TableFormat } from "../formats.ts";
+import { type ExportPiece, exportPieces } from "./pieces.ts";
+
+export interface TableDownloadOptions {
+  readonly databasePath: string;
+  readonly table: string;
+  readonly format: TableFormat;
+  /** The client may take nothing for this long, and may take this long for all. */
+  readonly stallMs: number;
+  readonly msMax: number;
+  /** How large the write-ahead log may become meanwhile, and the time between two looks at it. */
+  readonly logBytesMax: number;
+  readonly logCheckMs: number;
+  /** Called once when the snapshot has ended, with the reason when something went wrong. */
+  readonly onEnd: (error: unknown) => void;
+}
+
+export class TableDownload implements UnderlyingByteSource {
+  readonly type = "bytes";
+  readonly #options: TableDownloadOptions;
+  readonly #snapshot: ExportSnapshot;
+  readonly #pieces: Generator<ExportPiece, void, void>;
+  readonly #encoder = new TextEncoder();
+  readonly #lastMoment: number;
+  readonly #logBytesBefore: number;
+  #first: IteratorResult<ExportPiece, void> | null = null;
+  #stall: ReturnType<typeof setTimeout> | undefined;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #open = true;
+
+  /** Opens the snapshot. Throws an `ExportError` for an unknown table, without a call of `onEnd`. */
+  constructor(options: TableDownloadOptions) {
+    this.#options = options;
+    this.#lastMoment = performance.now() + options.msMax;
+    this.#logBytesBefore = logBytes(options.databasePath);
+    this.#snapshot = openExport(options.databasePath);
+    try {
+      namedTables(this.#snapshot, [options.table]);
+    } catch (error) {
+      this.#snapshot[Symbol.dispose]();
+      throw error;
+    }
+    this.#pieces = exportPieces(this.#snapshot, options);
+  }
+
+  /** Reads up to the first text: whatever the table does not fit is known then. Rejects with it, or when the signal says so. */
+  async prepare(signal: AbortSignal): Promise<void> {
+    try {
+      do {
+        await pause();
+        signal.throwIfAborted();
+        this.#first = this.#pieces.next();
+      } while (this.#first.done !== true && this.#first.value.text === "");
+    } catch (error) {
+      this.#end(null);
+      throw error;
+    }
+  }
+
+  /** Arms the clock for a client that never begins to read, and the look at the log. */
+  start(controller: ReadableByteStreamController): void {
+    // A log that was large before may be used again from its beginning: only when it grows it is the snapshot's doing.
+    const bytesMax = Math.max(this.#options.logBytesMax, this.#logBytesBefore);
+    this.#watch = setInterval(() => {
+      if (logBytes(this.#options.databasePath) <= bytesMax) return;
+      this.#break(
+        controller,
+        new Error(
+          "The write-ahead log grew too large while the client took the export; take it faster, or use the command",
+        ),
+      );
+    }, this.#options.logCheckMs);
+    this.#awaitClient(controller);
+  }
+
+  async pull(controller: ReadableByteStreamController): Promise<void> {
+    clearTimeout(this.#stall);
+    await pause();
+    if (!this.#open) return;
+    try {
+      const { done, value } = this.#first ?? this.#pieces.next();
+      this.#first = null;
+      if (done === true) {
+        this.#end(null);
+        controller.close();
+        // A pending read of a byte stream ends only with an answer to it.
+        controller.byobRequest?.respond(0);
+        return;
+      }
+      if (performance.now() > this.#lastMoment) throw new Error("The export took too long");
+      controller.enqueue(this.#encoder.encode(value.text));
+      this.#awaitClient(controller);
+    } catch (error) {
+      this.#end(error);
+      throw error;
+    }
+  }
+
+  cancel(): void {
+    this.#end(null);
+  }
+
+  #awaitClient(controller: ReadableByteStreamController): void {
+    this.#stall = setTimeout(
+      () => this.#break(controller, new Error("The client took nothing of the export for too long")),
+      this.#options.stallMs,
+    );
+  }
+
+  #break(controller: ReadableByteStreamController, error: Error): void {
+    this.#end(error);
+    controller.error(error);
+  }
+
+  #end(error: unknown): void {
+    if (!this.#open) return;
+    this.#open = false;
+    clearTimeout(this.#stall);
+    clearInterval(this.#watch);
+    this.#pieces.return();
+    this.#snapshot[Symbol.dispose]();
+    this.#options.onEnd(error);
+  }
+}
+
+/** Size of a database's write-ahead log. */
+function logBytes(databasePath: string): number {
+  try {
+    return Deno.statSync(`${databasePath}-wal`).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return 0;
+    throw error;
+  }
+}

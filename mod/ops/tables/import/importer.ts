@@ -1,0 +1,210 @@
+/**
+ * Imports of tables (contract: Command-line operations, Admin and operations endpoints), in two passes over a file: first
+ * every row is checked and nothing is written, then the rows are written in batches, each a commit of its own.
+ */
+import { UserError } from "../../../errors.ts";
+import type { MutationAnswer, MutationCall } from "../../../functions/host_port.ts";
+import { anonymous } from "../../../functions/identity.ts";
+import type { DeletedSome } from "../../../functions/isolate/ctx/import_api.ts";
+import { SystemCallError } from "../../../functions/system_calls.ts";
+import { opsLimits } from "../../../limits.ts";
+import { createApi } from "../../../protocol/api_reference.ts";
+import { functionPath, type FunctionReference } from "../../../protocol/function_reference.ts";
+import type { RowFault } from "../../isolate_functions/import.ts";
+import type { importFunctions } from "../../isolate_functions/mod.ts";
+import type { TableFormat } from "../formats.ts";
+import { FileFault } from "./file_fault.ts";
+import { ImportError } from "./import_error.ts";
+import type { ImportMode } from "./modes.ts";
+import { rowBatches } from "./row_batches.ts";
+import { SeenIds } from "./seen_ids.ts";
+
+const system = createApi<{ "_system/import": typeof importFunctions }>().internal._system.import;
+
+/** A file to import. It is read twice. */
+export interface ImportSource {
+  /** What people are told it is called. */
+  readonly name: string;
+  readonly table: string;
+  readonly format: TableFormat;
+  /** Its bytes from the beginning on. Closed when the iteration ends, also early. */
+  open(): AsyncIterable<Uint8Array>;
+}
+
+export interface ImportSummary {
+  readonly table: string;
+  /** Documents written. */
+  readonly imported: number;
+  /** Documents deleted before; 0 but for `replace`. */
+  readonly deleted: number;
+  /** Of the last commit. */
+  readonly ts: number;
+}
+
+/** Told of after each batch. What a listener throws stops the import there. */
+export interface ImportProgress {
+  readonly source: ImportSource;
+  readonly step: "checked" | "deleted" | "written";
+  /** Rows so far. */
+  readonly rows: number;
+}
+
+export interface ImporterOptions {
+  /** The writer. */
+  readonly port: { mutate(call: MutationCall): Promise<MutationAnswer> };
+  readonly mode: ImportMode;
+  readonly onProgress?: (progress: ImportProgress) => void;
+}
+
+export class Importer {
+  readonly #options: ImporterOptions;
+
+  constructor(options: ImporterOptions) {
+    this.#options = options;
+  }
+
+  /** Checks every row of a file; writes nothing. Throws an {@linkcode ImportError} that names what is wrong by line. */
+  async check(source: ImportSource): Promise<void> {
+    const { mode } = this.#options;
+    using seen = mode === "upsert" ? null : new SeenIds();
+    const faults: string[] = [];
+    let rows = 0;
+    try {
+      for await (const { batch, lines } of rowBatches(source.open(), source.format)) {
+        // The documents that `replace` finds are gone by the time it writes.
+        const args = { table: source.table, mode: mode === "insert" ? mode : "upsert", batch } as const;
+        const { result } = await this.#call(system.check, args);
+        for (const { row, message } of result.faults) faults.push(at(source, lines[row], message));
+        result.ids.forEach((id, row) => {
+          const line = lines[row] ?? 0;
+          const before = id === null ? null : seen?.add(id, line) ?? null;
+          if (before !== null) {
+            faults.push(at(source, line, `The document "${id}" stands in line ${before} already`));
+          }
+        });
+        rows += lines.length;
+        if (rows > opsLimits.importRowsMax) {
+          faults.push(
+            `${source.name}: more than ${opsLimits.importRowsMax} rows; import it in several files`,
+          );
+        }
+        if (faults.length >= opsLimits.importFaultsMax) break;
+        this.#options.onProgress?.({ source, step: "checked", rows });
+      }
+    } catch (error) {
+      if (!(error instanceof FileFault)) throw refused(source, error);
+      faults.push(at(source, error.line, error.message));
+    }
+    if (faults.length > 0) throw badRows(faults);
+  }
+
+  /**
+   * Writes the rows of a file that was checked. Throws an {@linkcode ImportError} that says how far it came when the
+   * writer refuses a batch or the file cannot be read.
+   */
+  async write(source: ImportSource): Promise<ImportSummary> {
+    const { mode, onProgress } = this.#options;
+    const done = { deleted: 0, written: 0 };
+    const { table } = source;
+    let ts = 0;
+    let lines: readonly number[] = [];
+    try {
+      if (mode === "replace") {
+        let until: string | null = null;
+        do {
+          const { deleted, rest }: DeletedSome = (await this.#call(system.empty, { table, until })).result;
+          done.deleted += deleted;
+          until = rest;
+          if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });
+        } while (until !== null);
+      }
+      for await (const next of rowBatches(source.open(), source.format)) {
+        lines = next.lines;
+        const args = { table, mode: mode === "upsert" ? mode : "insert", batch: next.batch } as const;
+        ts = (await this.#call(system.write, args)).ts;
+        done.written += lines.length;
+        onProgress?.({ source, step: "written", rows: done.written });
+      }
+    } catch (error) {
+      throw stopped(source, { mode, done, lines, cause: error });
+    }
+    return { table, imported: done.written, deleted: done.deleted, ts };
+  }
+
+  /** Calls a function of the writer. A `UserError` thrown there is thrown here; any other failure is a `SystemCallError`. */
+  async #call<Args extends Record<string, unknown>, Result>(
+    reference: FunctionReference<"mutation", Args, Result>,
+    args: Args,
+  ): Promise<{ readonly result: Result; readonly ts: number }> {
+    const udfPath = functionPath(reference);
+    const { outcome, ts } = await this.#options.port.mutate({
+      udfPath,
+      args,
+      identity: anonymous,
+      origin: "system",
+    });
+    if (outcome.ok) return { result: JSON.parse(outcome.value) as Result, ts };
+    const { kind, message, data } = outcome.error;
+    if (kind === "user" && data !== null) throw new UserError(data.code, message, data.data);
+    throw new SystemCallError(udfPath, outcome.error);
+  }
+}
+
+/** One line of a report. */
+function at({ name }: ImportSource, line: number | undefined, message: string): string {
+  return line === undefined ? `${name}: ${message}` : `${name}, line ${line}: ${message}`;
+}
+
+function badRows(faults: readonly string[]): ImportError {
+  const { importFaultsMax } = opsLimits;
+  const shown = faults.slice(0, importFaultsMax);
+  const more = faults.length >= importFaultsMax ? ["There may be more: the check ended here."] : [];
+  return new ImportError("bad_file", ["Nothing was imported.", ...shown, ...more].join("\n"));
+}
+
+/** What a check that could not be finished throws. */
+function refused({ name }: ImportSource, error: unknown): ImportError {
+  if (error instanceof UserError) {
+    const kind = error.code === "unknown_table" ? "unknown_table" : "bad_file";
+    return new ImportError(kind, `Nothing was imported.\n${name}: ${error.message}`, { cause: error });
+  }
+  return new ImportError(
+    "failed",
+    `Nothing was imported.\n${name}: the rows could not be checked: ${reasonOf(error)}`,
+    { cause: error },
+  );
+}
+
+/** What a write that went no further throws: how far it came, and what to do about it. */
+function stopped(
+  source: ImportSource,
+  { mode, done, lines, cause }: {
+    readonly mode: ImportMode;
+    readonly done: { readonly deleted: number; readonly written: number };
+    /** Of the batch that was being written. */
+    readonly lines: readonly number[];
+    readonly cause: unknown;
+  },
+): ImportError {
+  const fault = cause instanceof UserError && cause.code === "bad_row" ? cause.data as RowFault : null;
+  const line = cause instanceof FileFault ? cause.line : fault === null ? undefined : lines[fault.row];
+  const emptied = mode === "replace" ? `${counted(done.deleted, "document")} deleted before, ` : "";
+  const advice = mode === "replace"
+    ? "Import it again with the mode replace"
+    : "Rows with an _id can be imported again with the mode upsert";
+  return new ImportError(
+    "stopped",
+    `${at(source, line, reasonOf(cause))}\nThe import into table "${source.table}" stopped: ${emptied}` +
+      `${counted(done.written, "row")} written, and these stay. ${advice}`,
+    { cause },
+  );
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof SystemCallError) return error.reason;
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,50 @@
+/** The numbers that tables had where files come from: their ids carry them, so a new database has to use the same. */
+import { decodeId } from "../../../engine/mod.ts";
+import { FileFault } from "./file_fault.ts";
+import type { ImportSource } from "./importer.ts";
+import { type LinedBatch, rowBatches } from "./row_batches.ts";
+
+/**
+ * The number of each table that the first rows of its file show, for a database that has no tables yet. Files that cannot
+ * be read are left to the check of their rows, and so is a number that two tables have.
+ */
+export async function tableNumbersOf(sources: readonly ImportSource[]): Promise<Map<string, number>> {
+  const numbers = new Map<string, number>();
+  for (const source of sources) {
+    const number = await firstNumber(source);
+    if (number !== null && ![...numbers.values()].includes(number)) numbers.set(source.table, number);
+  }
+  return numbers;
+}
+
+async function firstNumber(source: ImportSource): Promise<number | null> {
+  try {
+    for await (const batch of rowBatches(source.open(), source.format)) {
+      for (const id of idsOf(batch)) {
+        const decoded = typeof id === "string" ? decodeId(id) : null;
+        if (decoded !== null) return decoded.tableNumber;
+      }
+      return null;
+    }
+  } catch (error) {
+    if (!(error instanceof FileFault)) throw error;
+  }
+  return null;
+}
+
+function* idsOf({ batch }: LinedBatch): Generator<unknown, void, void> {
+  if (batch.format === "csv") {
+    const column = batch.columns.indexOf("_id");
+    for (const cells of batch.rows) yield cells[column];
+    return;
+  }
+  for (const line of batch.lines) {
+    let row: unknown;
+    try {
+      row = JSON.parse(line);
+    } catch {
+      return;
+    }
+    if (typeof row === "object" && row !== null && "_id" in row) yield row._id;
+  }
+}

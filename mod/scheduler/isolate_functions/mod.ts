@@ -1,0 +1,18 @@
+/** What the scheduler brings into the isolates. */
+import type { SystemModule } from "../../functions/system_module.ts";
+import { declare, start } from "./crons.ts";
+import { begin, clean, fail, finish, interrupt, pending, putBack, runMutation } from "./jobs.ts";
+import { cancel, schedule } from "./schedule.ts";
+import { tables } from "../tables.ts";
+
+/** Called by the server only, at `_system/scheduler:<name>`. */
+export const jobFunctions = { begin, clean, fail, finish, interrupt, pending, putBack, runMutation };
+
+/** Called by the server only, at `_system/crons:<name>`. */
+export const cronFunctions = { declare, start };
+
+export const schedulerModules: readonly SystemModule[] = [
+  { path: "_system/scheduler", tables, functions: jobFunctions },
+  { path: "_system/crons", tables: {}, functions: cronFunctions },
+  { path: "_ctx/scheduler", tables: {}, functions: { cancel, schedule } },
+];

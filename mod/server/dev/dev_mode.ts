@@ -1,0 +1,51 @@
+/** `--dev`: edited functions are loaded at once and type-checked in the background. */
+import type { Log } from "../../kit/log.ts";
+import type { ReloadResult } from "../backend.ts";
+import type { TypeCheckResult } from "./type_check.ts";
+import { watchFolder } from "./watch_folder.ts";
+
+export interface DevModeOptions {
+  readonly functionsDir: string;
+  readonly log: Log;
+  /** Ends the watch. */
+  readonly signal: AbortSignal;
+  readonly reload: () => Promise<ReloadResult>;
+  readonly checkTypes: (folder: string, signal: AbortSignal) => Promise<TypeCheckResult | null>;
+}
+
+/** Resolves when `signal` ends it. A broken edit is told of and the old code goes on serving. */
+export async function runDevMode(
+  { functionsDir, log, signal, reload, checkTypes }: DevModeOptions,
+): Promise<void> {
+  let check = new AbortController();
+  let checked: Promise<void> = Promise.resolve();
+  const startCheck = () => {
+    check.abort();
+    check = new AbortController();
+    checked = reportTypes(checkTypes(functionsDir, AbortSignal.any([check.signal, signal])), log);
+  };
+  startCheck();
+  try {
+    await watchFolder(functionsDir, {
+      signal,
+      onEdit: async () => {
+        const result = await reload();
+        if (result.ok) log("info", "Functions reloaded");
+        else log("error", `The edit is not served, the code before it still is:\n${result.message}`);
+        startCheck();
+      },
+    });
+  } finally {
+    check.abort();
+    await checked;
+  }
+}
+
+async function reportTypes(check: Promise<TypeCheckResult | null>, log: Log): Promise<void> {
+  try {
+    const result = await check;
+    if (result?.ok === false) log("warn", `The type check found errors:\n${result.report}`);
+  } catch (error) {
+    log("warn", "The types could not be checked", { error });
+  }
+}

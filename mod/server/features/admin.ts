@@ -1,0 +1,97 @@
+/** The admin endpoints as this server is configured: what they need of accounts and of the data folder is put together here. */
+import { Hono } from "hono";
+import { join } from "node:path";
+import type { AccountService } from "../../auth/mod.ts";
+import type { Log } from "../../kit/log.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { BackupCounts } from "../../ops/backups/backup_counts.ts";
+import { BackupFolder } from "../../ops/backups/backup_folder.ts";
+import { Backups, type MakeBackup } from "../../ops/backups/backups.ts";
+import { exportRoutes } from "../../ops/tables/export/mod.ts";
+import { importRoutes, type ImportRoutesOptions } from "../../ops/tables/import/mod.ts";
+import { Maintenance } from "../../ops/maintenance/mod.ts";
+import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
+import { adminRoutes } from "../../ops/routes.ts";
+import { emptyFolder } from "../../ops/spooled_body.ts";
+import type { BackendSurroundings } from "../backend.ts";
+import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
+
+export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> {
+  /** Held by this server. */
+  readonly dataDir: string;
+  /** The writer. */
+  readonly port: ImportRoutesOptions["port"];
+  readonly accounts: Pick<AccountService, "authenticator" | "sessions">;
+  readonly log: Log;
+}
+
+/** Disposing of it ends a backup or a check that is under way. */
+export interface Admin extends AsyncDisposable {
+  /** For `/api/admin`. */
+  readonly routes: Hono;
+  /** Makes a backup in the data folder, outside of this process. */
+  readonly makeBackup: MakeBackup;
+  /** Backups that were made or failed. */
+  readonly backupCounts: BackupCounts;
+  /** Looks for backups of earlier lives of the server, once, and gives what is known of backups. */
+  knownBackups(): Promise<BackupCounts>;
+}
+
+export async function startAdmin(
+  { dataDir, port, accounts, restart, log }: StartAdminOptions,
+): Promise<Admin> {
+  const { authenticator, sessions } = accounts;
+  const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
+  const incomingDir = join(dataDir, INCOMING_DIR);
+  await emptyFolder(incomingDir);
+  const maintenance = new Maintenance({ dataDir, log });
+  const counts = new BackupCounts();
+  let looked: Promise<void> | null = null;
+  const makeBackup: MakeBackup = (options) => maintenance.backup(options);
+  const routes = adminRoutes({
+    async verify(token) {
+      const verification = await authenticator.verify(token);
+      return verification.ok ? verification.identity : null;
+    },
+    impersonate: (call) => sessions.impersonate(call),
+    backups: new Backups({ folder, make: (options) => counts.count(() => makeBackup(options)), log }),
+    restores: {
+      stage: (options) => maintenance.stage(options),
+      staged: () => stagedRestore(dataDir),
+      cancel: () => cancelRestore(dataDir),
+    },
+    incomingDir,
+    tables: [
+      exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
+      importRoutes({ port, tempDir: incomingDir, log }),
+    ],
+    restart,
+    log,
+  });
+  return {
+    routes: new Hono().route("/", routes),
+    makeBackup,
+    backupCounts: counts,
+    async knownBackups() {
+      await (looked ??= noteEarlier({ folder, counts, log }));
+      return counts;
+    },
+    [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
+  };
+}
+
+async function noteEarlier(
+  { folder, counts, log }: {
+    readonly folder: BackupFolder;
+    readonly counts: BackupCounts;
+    readonly log: Log;
+  },
+): Promise<void> {
+  try {
+    for (const backup of await folder.list()) {
+      if (!("error" in backup)) counts.found(Date.parse(backup.createdAt));
+    }
+  } catch (error) {
+    log("warn", "Metrics do not tell of earlier backups: their folder cannot be read", { error });
+  }
+}

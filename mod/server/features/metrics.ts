@@ -1,0 +1,89 @@
+/** The metrics of this server: what each of its parts has to tell is put together here. */
+import { join } from "node:path";
+import { authOperations } from "../../auth/mod.ts";
+import type { IsolateHost } from "../../functions/host/host.ts";
+import { residentBytes } from "../../functions/host/process/memory_watch.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
+import { opsLimits } from "../../limits.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
+import type { StorageService } from "../../storage/mod.ts";
+import type { Hub } from "../../sync/mod.ts";
+import type { Admin } from "./admin.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import { VERSION } from "../../config/version.ts";
+
+/** `null` without `--metrics`; then nothing of this is loaded or counted. */
+export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | null> {
+  if (metrics === null) return null;
+  const { Metrics } = await import("../../ops/metrics/mod.ts");
+  return new Metrics({ token: metrics.token, authOperations });
+}
+
+export interface MeteredParts {
+  readonly dataDir: string;
+  readonly host: IsolateHost;
+  readonly hub: Hub;
+  readonly traffic: StorageService["traffic"];
+  readonly admin: Pick<Admin, "knownBackups">;
+}
+
+/** From now on the metrics can be read. */
+export function wireMetrics(metrics: Metrics, { dataDir, host, hub, traffic, admin }: MeteredParts): void {
+  const startedAt = Date.now();
+  const memory = new KnownMemory(host);
+  let commits = 0;
+  host.onCommits((entries) => {
+    commits += entries.length;
+  });
+  metrics.define({
+    version: VERSION,
+    runtime: Deno.version.deno,
+    startedAt,
+    ts: () => host.ts,
+    commits: () => commits,
+    mutationsWaiting: () => host.mutationsWaiting,
+    sockets: () => hub.socketCount,
+    subscriptions: () => hub.subscriptionCount,
+    sharedQueries: () => hub.queryCount,
+    transitions: () => hub.transitionCount,
+    isolates: () => host.isolates.roles,
+    files: () => traffic,
+    async backups() {
+      const { made, failed, last } = await admin.knownBackups();
+      return { made, failed, lastAt: last?.at ?? null, lastMs: last?.ms ?? null };
+    },
+    async databaseBytes() {
+      const path = join(dataDir, archiveNames.database);
+      return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };
+    },
+    memory: () => memory.read(),
+  });
+}
+
+type MemoryFigures = Awaited<ReturnType<ServerFigures["memory"]>>;
+
+/** A shell is started to ask for the memory of isolates, so it is asked at most once in a while. */
+class KnownMemory {
+  readonly #host: IsolateHost;
+  #isolates: Promise<MemoryFigures["isolates"]> = Promise.resolve(null);
+  #askedAt = -Infinity;
+
+  constructor(host: IsolateHost) {
+    this.#host = host;
+  }
+
+  async read(): Promise<MemoryFigures> {
+    const now = performance.now();
+    if (now - this.#askedAt > opsLimits.memoryKnownMs) {
+      this.#askedAt = now;
+      // The rest of the metrics is worth more than a reason why these are missing.
+      this.#isolates = this.#host.isolates.memory(residentBytes).catch(() => null);
+    }
+    return { main: Deno.memoryUsage().rss, isolates: await this.#isolates };
+  }
+}
+
+async function bytesOf(path: string): Promise<number> {
+  return (await statIfThere(path))?.size ?? 0;
+}

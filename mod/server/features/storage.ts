@@ -1,0 +1,68 @@
+/** File storage as this server is configured. */
+import type { Context } from "hono";
+import { join } from "node:path";
+import type { SecretKeys } from "../../auth/mod.ts";
+import type { CallPort } from "../../functions/system_calls.ts";
+import type { Log } from "../../kit/log.ts";
+import {
+  type BlobStore,
+  createStorage,
+  LocalBlobs,
+  storageFeature,
+  type StorageService,
+  type StorageSettings,
+} from "../../storage/mod.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import { apiHeaders } from "../http/router.ts";
+import { StartError } from "../../config/start_error.ts";
+
+export interface StartStorageOptions {
+  readonly config: ServeConfig;
+  readonly keys: SecretKeys;
+  readonly port: CallPort;
+  readonly clientOf: (c: Context) => string;
+  readonly log: Log;
+}
+
+/** What isolates are told of file storage, by the name of the feature. */
+export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record<string, StorageSettings> {
+  const urlKey = keys.urlSignatures.toBase64({ alphabet: "base64url" });
+  return { [storageFeature]: { urlKey, baseUrl: config.publicUrl ?? "" } };
+}
+
+/** Throws a `StartError` when the bucket cannot be used. */
+export async function startStorage(
+  { config, keys, port, clientOf, log }: StartStorageOptions,
+): Promise<StorageService> {
+  const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
+  return await createStorage({
+    urlKey: keys.urlSignatures,
+    port,
+    store: await openStore(config),
+    // On the disk of the blobs, so that what is whole is only renamed.
+    spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
+    baseUrl: config.publicUrl ?? "",
+    uploadBytesMax,
+    private: privateReads,
+    keepDeletedMs,
+    thumbnailSizes,
+    clientOf,
+    extraHeaders: {
+      "Access-Control-Allow-Origin": apiHeaders["Access-Control-Allow-Origin"],
+      "Access-Control-Expose-Headers": apiHeaders["Access-Control-Expose-Headers"],
+    },
+    log,
+  });
+}
+
+/** The S3 client takes memory and time to load, which servers with a folder do without. */
+async function openStore({ dataDir, storage: { s3 } }: ServeConfig): Promise<BlobStore> {
+  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"));
+  const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
+  try {
+    return await S3Blobs.open(s3);
+  } catch (error) {
+    const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });
+  }
+}

@@ -1,0 +1,61 @@
+/** The app's own HTTP routes, as the router offers them requests that are not for the service. */
+import { ServiceError } from "../../errors.ts";
+import type { RouteAnswer, RouteRequest } from "../../functions/host/runners/route_exchange.ts";
+import { anonymous, type Identity } from "../../functions/identity.ts";
+import { type CallError, publicError } from "../../functions/outcome.ts";
+import type { Authenticator } from "../../sync/mod.ts";
+
+/** What answers requests. */
+export interface RouteHost {
+  findRoute(method: string, pathname: string): string | null;
+  respond(request: RouteRequest): Promise<RouteAnswer>;
+}
+
+export interface AppRoutesOptions {
+  readonly host: RouteHost;
+  readonly authenticator: Authenticator;
+  /** Shows real error texts. */
+  readonly dev: boolean;
+}
+
+/** Answers a request by a route of the app; `null` when it has none for it. */
+export type AppRoutes = (request: Request) => Promise<Response> | null;
+
+const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
+
+export function appRoutes({ host, authenticator, dev }: AppRoutesOptions): AppRoutes {
+  return (request) => {
+    const route = host.findRoute(request.method, new URL(request.url).pathname);
+    return route === null ? null : answer(request, route);
+  };
+
+  async function answer(request: Request, route: string): Promise<Response> {
+    const identity = await callerOf(request.headers.get("authorization"), authenticator);
+    const answered = await host.respond({ request, route, identity });
+    return answered.ok ? answered.response : errorOf(answered.error, dev);
+  }
+}
+
+/**
+ * Whose request it is. A token of this server that is not valid is refused. What is no token of this server is for the app
+ * to judge: other services call its routes, with credentials of their own.
+ */
+async function callerOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
+  const token = JWT.exec(header ?? "")?.[1];
+  if (token === undefined) return anonymous;
+  const verification = await authenticator.verify(token);
+  if (verification.ok) return verification.identity;
+  if (verification.error === "unknown token issuer" || verification.error === "malformed access token") {
+    return anonymous;
+  }
+  throw new ServiceError("invalid_token", `The access token is not valid: ${verification.error}`);
+}
+
+function errorOf(error: CallError, dev: boolean): Response {
+  if (error.retryable) throw new ServiceError("overloaded");
+  const { errorMessage, errorData } = publicError(error, { dev });
+  return Response.json({ status: "error", errorMessage, errorData }, {
+    status: error.kind === "args" ? 400 : 500,
+    headers: { "Cache-Control": "no-store" },
+  });
+}

@@ -1,0 +1,70 @@
+/** A blob on its way into a folder: written under a temporary name, brought to disk, renamed. */
+import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
+import { storageLimits } from "../../limits.ts";
+import type { BlobWriter } from "./blob_store.ts";
+
+export interface FileWriterOptions {
+  readonly temporary: string;
+  /** Where the blob will lie, in a folder that is on disk. */
+  readonly target: () => Promise<{ readonly folder: string; readonly path: string }>;
+}
+
+export class FileWriter implements BlobWriter {
+  readonly #file: Deno.FsFile;
+  readonly #options: FileWriterOptions;
+  /** Bytes written since the disk was last told to begin. */
+  #unsynced = 0;
+  /** Syncs what is there while more is written. Opened again for that: calls on one open file wait for one another. */
+  #syncing: Promise<void> | null = null;
+  /** What an early sync failed with. */
+  #failure: unknown = null;
+
+  private constructor(file: Deno.FsFile, options: FileWriterOptions) {
+    this.#file = file;
+    this.#options = options;
+  }
+
+  static async create(options: FileWriterOptions): Promise<FileWriter> {
+    const file = await Deno.open(options.temporary, { write: true, createNew: true, mode: 0o600 });
+    return new FileWriter(file, options);
+  }
+
+  async write(chunk: Uint8Array): Promise<void> {
+    await writeAll(this.#file, chunk);
+    this.#unsynced += chunk.length;
+    if (this.#unsynced < storageLimits.earlySyncBytes || this.#syncing !== null) return;
+    this.#unsynced = 0;
+    this.#syncing = this.#syncEarly().finally(() => this.#syncing = null);
+  }
+
+  async commit(): Promise<void> {
+    await this.#syncing;
+    if (this.#failure !== null) throw this.#failure;
+    await this.#file.sync();
+    this.#file.close();
+    const { folder, path } = await this.#options.target();
+    await Deno.rename(this.#options.temporary, path);
+    await syncFolder(folder);
+  }
+
+  async abort(): Promise<void> {
+    await this.#syncing;
+    try {
+      this.#file.close();
+    } catch {
+      // Closed by a commit that failed afterwards.
+    }
+    // What cannot be removed now is removed when the folder is opened again.
+    await removeIfThere(this.#options.temporary).catch(() => {});
+  }
+
+  /** Never rejects. */
+  async #syncEarly(): Promise<void> {
+    try {
+      using file = await Deno.open(this.#options.temporary, { write: true });
+      await file.syncData();
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+}

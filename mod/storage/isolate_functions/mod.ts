@@ -1,0 +1,36 @@
+/** The system functions of files: what runs in the isolates, by the paths under which it is called. */
+import type { SystemModule } from "../../functions/system_module.ts";
+import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
+import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
+import { configureStorage } from "./settings.ts";
+import { commitFile, isUploadUsed, uploadedFile } from "./uploads.ts";
+import { tables } from "../tables.ts";
+
+/** Called by the server only, at `_system/storage:<name>`. */
+export const systemFunctions = {
+  commitFile,
+  deletedBlobs,
+  findFile,
+  forgetDeletedBlobs,
+  forgetUsedUploads,
+  isUploadUsed,
+  orphansAmong,
+  uploadedFile,
+};
+
+/** Behind `ctx.storage`, at `_ctx/storage:<name>`. */
+export const ctxFunctions = { deleteFile, generateUploadUrl, metadata, signedUrl, url };
+
+/** Name of the settings of files among those an isolate is given. */
+export const storageFeature = "storage";
+
+/** What files bring into the isolates. */
+export const storageModules: readonly SystemModule[] = [
+  {
+    path: "_system/storage",
+    tables,
+    functions: systemFunctions,
+    settings: { name: storageFeature, configure: configureStorage },
+  },
+  { path: "_ctx/storage", tables: {}, functions: ctxFunctions },
+];

@@ -1,0 +1,212 @@
+/** Reads of stored files (contract: GET and HEAD /api/storage/{id}). */
+import { randomBytes } from "node:crypto";
+import type { Context } from "hono";
+import { ServiceError } from "../../errors.ts";
+import type { ByteRange } from "../../kit/byte_range.ts";
+import { storageLimits } from "../../limits.ts";
+import type { BlobStore } from "../blobs/blob_store.ts";
+import type { FileFacts } from "../file_facts.ts";
+import { commonHeaders, describe, type Described } from "./file_headers.ts";
+import { multipart, multipartStream } from "./multipart.ts";
+import { parseRanges } from "./ranges.ts";
+import { contentSecurityPolicy } from "./security_policy.ts";
+import type { SmallBlobs } from "../blobs/small_blobs.ts";
+import type { StoredFile } from "../stored_file.ts";
+import { parseThumbnail, type ThumbnailSpec, variantOf } from "../thumbnails/spec.ts";
+import type { Thumbnails } from "../thumbnails/thumbnails.ts";
+import type { UrlSigner } from "../url_signer.ts";
+
+/** A request to read, as it came. */
+export interface ReadRequest {
+  readonly id: string;
+  readonly head: boolean;
+  readonly exp: string | undefined;
+  readonly sig: string | undefined;
+  readonly thumb: string | undefined;
+  readonly fit: string | undefined;
+  readonly download: boolean;
+  readonly range: string | null;
+  readonly ifRange: string | null;
+  readonly ifNoneMatch: string | null;
+}
+
+export interface ReadsOptions {
+  readonly signer: UrlSigner;
+  readonly facts: FileFacts;
+  readonly store: BlobStore;
+  readonly small: SmallBlobs;
+  /** Whether signed URLs are the only read path. */
+  readonly private: boolean;
+  readonly thumbnails: Thumbnails;
+  /** Sizes that thumbnails may have, as `WxH`; `null` for any. */
+  readonly thumbnailSizes: readonly string[] | null;
+  /** Sent with every answer. */
+  readonly extraHeaders: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export function readRequest(c: Context): ReadRequest {
+  const header = (name: string) => c.req.header(name) ?? null;
+  return {
+    id: c.req.param("id") ?? "",
+    head: c.req.method === "HEAD",
+    exp: c.req.query("exp"),
+    sig: c.req.query("sig"),
+    thumb: c.req.query("thumb"),
+    fit: c.req.query("fit"),
+    download: c.req.query("download") === "1",
+    range: header("range"),
+    ifRange: header("if-range"),
+    ifNoneMatch: header("if-none-match"),
+  };
+}
+
+export class Reads {
+  readonly #options: ReadsOptions;
+
+  constructor(options: ReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers a request. Throws the errors of the contract's table, in its order. */
+  async respond(request: ReadRequest): Promise<Response> {
+    const maxAge = this.#maxAge(request);
+    const found = this.#options.facts.find(request.id);
+    const file = found instanceof Promise ? await found : found;
+    if (file === null) throw new ServiceError("not_found");
+    const { thumb, fit } = request;
+    if (thumb === undefined) return await this.#respondWithFile(file, request, { maxAge });
+    const spec = parseThumbnail({ thumb, fit }, this.#options.thumbnailSizes);
+    return await this.#respondWithThumbnail(file, request, { maxAge, spec });
+  }
+
+  /** Checks the signature; gives the seconds for which an answer may be kept. */
+  #maxAge({ id, exp, sig }: ReadRequest): number {
+    const { signer, now } = this.#options;
+    if (exp === undefined && sig === undefined) {
+      if (this.#options.private) throw new ServiceError("signature_required");
+      return storageLimits.cacheSeconds;
+    }
+    const expiry = signer.readExpiry(id, { exp, sig });
+    if (expiry === null) throw new ServiceError("invalid_signature");
+    const left = expiry - now() / 1000;
+    if (left <= 0) throw new ServiceError("url_expired");
+    return Math.min(storageLimits.cacheSeconds, Math.floor(left));
+  }
+
+  async #respondWithFile(
+    file: StoredFile,
+    request: ReadRequest,
+    { maxAge }: { readonly maxAge: number },
+  ): Promise<Response> {
+    const etag = `"${file.sha256}"`;
+    const { extraHeaders } = this.#options;
+    const described = describe(file, { etag, maxAge, download: request.download, extraHeaders });
+    const { headers, contentType } = described;
+    if (matches(request.ifNoneMatch, etag)) return notModified(headers);
+    const parts = request.head || (request.ifRange !== null && request.ifRange !== etag)
+      ? null
+      : parseRanges(request.range, file.size);
+    headers.set("Content-Type", contentType);
+    if (parts === null) return await this.#whole(file, { headers, head: request.head });
+    const [first, ...others] = parts;
+    if (first === undefined) return notSatisfiable(file.size, extraHeaders);
+    if (others.length === 0) return await this.#single(file, { headers, part: first });
+    return await this.#several(file, { ...described, parts: [first, ...others] });
+  }
+
+  /** Ranges are ignored: thumbnails are small. */
+  async #respondWithThumbnail(
+    file: StoredFile,
+    request: ReadRequest,
+    { maxAge, spec }: { readonly maxAge: number; readonly spec: ThumbnailSpec },
+  ): Promise<Response> {
+    const { thumbnails } = this.#options;
+    thumbnails.check(file);
+    const etag = `"${file.sha256}.t1.${variantOf(spec)}"`;
+    const headers = new Headers({
+      ...this.#options.extraHeaders,
+      ...commonHeaders({ etag, maxAge }),
+      "Accept-Ranges": "none",
+      "Content-Disposition": request.download ? "attachment" : "inline",
+      "Content-Security-Policy": contentSecurityPolicy,
+    });
+    if (matches(request.ifNoneMatch, etag)) return notModified(headers);
+    const { contentType, bytes } = await thumbnails.get(file, spec);
+    headers.set("Content-Type", contentType);
+    headers.set("Content-Length", String(bytes.length));
+    return new Response(request.head ? null : bytes, { headers });
+  }
+
+  async #whole(
+    file: StoredFile,
+    { headers, head }: { readonly headers: Headers; readonly head: boolean },
+  ): Promise<Response> {
+    headers.set("Content-Length", String(file.size));
+    if (head) return new Response(null, { headers });
+    const { small } = this.#options;
+    const contents = small.kept(file) ?? await small.open(file);
+    if (contents === null) throw new ServiceError("not_found");
+    return new Response(contents, { headers });
+  }
+
+  async #single(
+    file: StoredFile,
+    { headers, part }: { readonly headers: Headers; readonly part: ByteRange },
+  ): Promise<Response> {
+    headers.set("Content-Length", String(part.end - part.start + 1));
+    headers.set("Content-Range", `bytes ${part.start}-${part.end}/${file.size}`);
+    return new Response(await this.#open(file, part), { status: 206, headers });
+  }
+
+  async #several(
+    file: StoredFile,
+    { headers, contentType, parts }: Described & { readonly parts: readonly [ByteRange, ...ByteRange[]] },
+  ): Promise<Response> {
+    const boundary = randomBytes(16).toString("hex");
+    const { pieces, length } = multipart(parts, { boundary, contentType, size: file.size });
+    headers.set("Content-Type", `multipart/byteranges; boundary=${boundary}`);
+    headers.set("Content-Length", String(length));
+    // Opened before the answer begins: afterwards a file that is gone could no longer be told.
+    const first = await this.#open(file, parts[0]);
+    const body = multipartStream(pieces, {
+      first,
+      open: (part) => this.#options.store.read(file.blob, part),
+    });
+    return new Response(body, { status: 206, headers });
+  }
+
+  async #open(file: StoredFile, part: ByteRange | null): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    const stream = await this.#options.store.read(file.blob, part);
+    // A database without its blobs, as after restoring one without the other.
+    if (stream === null) throw new ServiceError("not_found");
+    return stream;
+  }
+}
+
+/** Whether an `If-None-Match` header names the tag; weak and strong tags are alike here (RFC 9110, section 13.1.2). */
+function matches(ifNoneMatch: string | null, etag: string): boolean {
+  if (ifNoneMatch === null) return false;
+  if (ifNoneMatch.trim() === "*") return true;
+  return ifNoneMatch.split(",").some((tag) => tag.trim().replace(/^W\//, "") === etag);
+}
+
+function notModified(headers: Headers): Response {
+  return new Response(null, { status: 304, headers });
+}
+
+function notSatisfiable(size: number, extraHeaders: Readonly<Record<string, string>>): Response {
+  return new Response(null, {
+    status: 416,
+    headers: {
+      ...extraHeaders,
+      "Content-Range": `bytes */${size}`,
+      "Accept-Ranges": "bytes",
+      "Cache-Control": "no-store",
+      "X-Content-Type-Options": "nosniff",
+      "Referrer-Policy": "no-referrer",
+      "Content-Security-Policy": contentSecurityPolicy,
+    },
+  });
+}

@@ -1,0 +1,115 @@
+/** Takes bytes into a new blob, counting and hashing on the way. Nothing of a file is ever held in memory whole. */
+import { createHash, type Hash, randomBytes } from "node:crypto";
+import { ServiceError } from "../../errors.ts";
+import type { BlobStore, BlobWriter } from "../blobs/blob_store.ts";
+import { chunksHeldMax } from "./body_reader.ts";
+
+/** A blob that is stored. */
+export interface StoredBlob {
+  readonly blob: string;
+  /** Of the contents, in hexadecimal. */
+  readonly sha256: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+export interface BlobIntakesOptions {
+  readonly store: BlobStore;
+  /** Largest file, in bytes. */
+  readonly bytesMax: number;
+}
+
+/** Begins blobs, and knows which of them no document can name yet. */
+export class BlobIntakes {
+  readonly #options: BlobIntakesOptions;
+  /** Blobs between their beginning and the end of their upload: the sweep of orphans leaves them alone. */
+  readonly #pending = new Set<string>();
+
+  constructor(options: BlobIntakesOptions) {
+    this.#options = options;
+  }
+
+  /** Begins a blob; disposing of it ends it, and throws away what was not finished. */
+  async begin(): Promise<BlobIntake> {
+    const { store, bytesMax } = this.#options;
+    const blob = randomBytes(16).toString("hex");
+    this.#pending.add(blob);
+    try {
+      const writer = await store.create(blob);
+      return new BlobIntake({ blob, writer, bytesMax, onEnd: () => this.#pending.delete(blob) });
+    } catch (error) {
+      this.#pending.delete(blob);
+      throw error;
+    }
+  }
+
+  isPending(blob: string): boolean {
+    return this.#pending.has(blob);
+  }
+}
+
+export class BlobIntake implements AsyncDisposable {
+  readonly #blob: string;
+  readonly #writer: BlobWriter;
+  readonly #bytesMax: number;
+  readonly #onEnd: () => void;
+  readonly #hash: Hash = createHash("sha256");
+  /** Writes that were not waited for yet, oldest first: they go on while the next bytes are read and hashed. */
+  readonly #writing: Promise<void>[] = [];
+  #size = 0;
+  #finished = false;
+
+  constructor(options: {
+    readonly blob: string;
+    readonly writer: BlobWriter;
+    readonly bytesMax: number;
+    readonly onEnd: () => void;
+  }) {
+    this.#blob = options.blob;
+    this.#writer = options.writer;
+    this.#bytesMax = options.bytesMax;
+    this.#onEnd = options.onEnd;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Takes the next bytes; resolves when all but the newest `chunksHeldMax` chunks are written and given back. Throws
+   * `file_too_large` as soon as there are too many bytes.
+   */
+  async write(chunk: Uint8Array<ArrayBuffer>): Promise<void> {
+    this.#size += chunk.length;
+    if (this.#size > this.#bytesMax) throw fileTooLarge(this.#bytesMax);
+    this.#hash.update(chunk);
+    if (this.#writing.length === chunksHeldMax) await this.#writing.shift();
+    const write = this.#writeAfter(this.#writing.at(-1), chunk);
+    this.#writing.push(write);
+    // Whoever writes next or finishes is told.
+    write.catch(() => {});
+  }
+
+  /** Makes the blob durable. A document may name it from now on. */
+  async finish(): Promise<StoredBlob> {
+    await this.#writing.at(-1);
+    await this.#writer.commit();
+    this.#finished = true;
+    return { blob: this.#blob, sha256: this.#hash.digest("hex"), size: this.#size };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled(this.#writing);
+    if (!this.#finished) await this.#writer.abort();
+    this.#onEnd();
+  }
+
+  async #writeAfter(before: Promise<void> | undefined, chunk: Uint8Array<ArrayBuffer>): Promise<void> {
+    await before;
+    await this.#writer.write(chunk);
+  }
+}
+
+export function fileTooLarge(bytesMax: number): ServiceError {
+  return new ServiceError("file_too_large", `The file is larger than the limit of ${bytesMax} bytes`);
+}

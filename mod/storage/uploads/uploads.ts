@@ -1,0 +1,105 @@
+/** Uploads through signed URLs (contract: Upload URL, POST /api/storage/upload). */
+import { ServiceError, UserError } from "../../errors.ts";
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import { storageLimits } from "../../limits.ts";
+import { type BlobIntakes, fileTooLarge, type StoredBlob } from "./blob_intake.ts";
+import type { BlobStore } from "../blobs/blob_store.ts";
+import { isContentType } from "../content_type.ts";
+import { cleanFileName } from "../file_name.ts";
+import type { FileTraffic } from "../file_traffic.ts";
+import { requestChunks } from "./request_chunks.ts";
+import { system } from "../system_calls.ts";
+import type { UploadUrls } from "./upload_urls.ts";
+import type { UploadToken } from "../url_signer.ts";
+
+/** A request to upload, as it came. */
+export interface UploadRequest {
+  /** Address of the client. */
+  readonly client: string;
+  readonly token: string | null;
+  readonly filename: string | null;
+  readonly contentType: string | null;
+  readonly contentLength: number | null;
+  readonly body: ReadableStream<Uint8Array<ArrayBuffer>> | null;
+}
+
+/** What is said of a file in its document. */
+interface NewFile extends StoredBlob {
+  readonly contentType?: string;
+  readonly name?: string;
+  readonly createdBy?: string;
+}
+
+export interface UploadsOptions {
+  readonly urls: UploadUrls;
+  readonly calls: SystemCalls;
+  readonly store: BlobStore;
+  readonly intakes: BlobIntakes;
+  /** Largest file, in bytes. */
+  readonly bytesMax: number;
+  readonly traffic: FileTraffic;
+  readonly stallMs?: number;
+  readonly now: () => number;
+}
+
+export class Uploads {
+  readonly #options: UploadsOptions;
+  #underWay = 0;
+
+  constructor(options: UploadsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores a file; resolves to its id once its contents are on disk and its document is committed. Throws the errors of
+   * the contract's table; the URL can be used again then.
+   */
+  async upload(request: UploadRequest): Promise<string> {
+    const { urls } = this.#options;
+    urls.count(request.client);
+    const token = urls.read(request.token);
+    using _held = urls.hold(token);
+    if (this.#underWay >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
+    this.#underWay++;
+    try {
+      await urls.checkUsable(token);
+      return await this.#store(token, request);
+    } finally {
+      this.#underWay--;
+    }
+  }
+
+  async #store(
+    { token, createdBy }: UploadToken,
+    { filename, contentType, contentLength, body }: UploadRequest,
+  ): Promise<string> {
+    const { bytesMax, stallMs, intakes } = this.#options;
+    if (contentType !== null && !isContentType(contentType)) throw new ServiceError("invalid_content_type");
+    if (contentLength !== null && contentLength > bytesMax) throw fileTooLarge(bytesMax);
+    await using intake = await intakes.begin();
+    const chunks = requestChunks(body, { contentLength, ...(stallMs !== undefined && { stallMs }) });
+    for await (const chunk of chunks) await intake.write(chunk);
+    const name = cleanFileName(filename);
+    const file: NewFile = {
+      ...await intake.finish(),
+      ...(contentType !== null && { contentType }),
+      ...(name !== null && { name }),
+      ...(createdBy !== null && { createdBy }),
+    };
+    return await this.#commit(token, file);
+  }
+
+  async #commit(token: string, file: NewFile): Promise<string> {
+    const { calls, store, traffic, now } = this.#options;
+    try {
+      const id = await calls.mutate(system.commitFile, { token, file, now: now() });
+      traffic.uploaded(file.size);
+      return id;
+    } catch (error) {
+      // Whether another failure came before or after the commit is unknown: the sweep of orphans finds out.
+      if (!(error instanceof UserError)) throw error;
+      await store.remove(file.blob);
+      throw new ServiceError("upload_url_used");
+    }
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The keys changed by recent commits, kept while queries run: an answer computed at an older snapshot is checked against
+ * them to learn until when it holds.
+ */
+import type { CommitEntry, Interval, KeySpace, ReadSet } from "../../engine/types.ts";
+import { sharedQueryLimits } from "../../limits.ts";
+import { readsUnknown } from "./invalidation.ts";
+
+/** Changed keys of one key space, oldest first. */
+interface SpaceKeys {
+  readonly ts: number[];
+  readonly keys: string[];
+}
+
+export class CommitMemory {
+  readonly #spaces = new Map<KeySpace, SpaceKeys>();
+  readonly #keysMax: number;
+  #keyCount = 0;
+  /** Newest commit added or forgotten. */
+  #newest: number;
+  /** Every commit above this ts that was added is remembered. */
+  #from: number;
+
+  constructor(ts: number, keysMax: number = sharedQueryLimits.commitKeysMax) {
+    this.#from = ts;
+    this.#newest = ts;
+    this.#keysMax = keysMax;
+  }
+
+  /** Remembers a commit. When there are too many keys, all are forgotten. */
+  add(entry: CommitEntry): void {
+    this.#newest = entry.ts;
+    for (const change of entry.changes) {
+      for (const [space, before, after] of change.keys) {
+        if (before !== null) this.#push(space, { ts: entry.ts, key: before });
+        if (after !== null && after !== before) this.#push(space, { ts: entry.ts, key: after });
+      }
+    }
+    if (this.#keyCount > this.#keysMax) this.forget(entry.ts);
+  }
+
+  /** Forgets everything; `ts` is the newest commit's. */
+  forget(ts: number): void {
+    this.#spaces.clear();
+    this.#keyCount = 0;
+    this.#from = ts;
+    this.#newest = ts;
+  }
+
+  /**
+   * ts of the first commit above `after` that changed what was read, `null` if none did. When commits that old are
+   * forgotten, the answer is the next ts: as if it had.
+   */
+  firstTouch(readSet: ReadSet, after: number): number | null {
+    if (after < this.#from) return after + 1;
+    if (readsUnknown(readSet)) return after < this.#newest ? after + 1 : null;
+    let first: number | null = null;
+    for (const space of Object.keys(readSet)) {
+      const changed = this.#spaces.get(space);
+      if (changed === undefined) continue;
+      const touch = firstTouchIn(changed, {
+        after,
+        before: first,
+        ranges: mergeIntervals(readSet[space] ?? []),
+      });
+      if (touch !== null) first = touch;
+    }
+    return first;
+  }
+
+  #push(space: KeySpace, change: { readonly ts: number; readonly key: string }): void {
+    let keys = this.#spaces.get(space);
+    if (keys === undefined) this.#spaces.set(space, keys = { ts: [], keys: [] });
+    keys.ts.push(change.ts);
+    keys.keys.push(change.key);
+    this.#keyCount++;
+  }
+}
+
+/** First change above `after` and below `before` inside the ranges, or `null`. */
+function firstTouchIn(
+  changed: SpaceKeys,
+  { after, before, ranges }: {
+    readonly after: number;
+    readonly before: number | null;
+    readonly ranges: Ranges;
+  },
+): number | null {
+  for (let i = firstAbove(changed.ts, after); i < changed.ts.length; i++) {
+    const ts = changed.ts[i] ?? 0;
+    if (before !== null && ts >= before) return null;
+    if (contains(ranges, changed.keys[i] ?? "")) return ts;
+  }
+  return null;
+}
+
+/** Position of the first number above `bound` in a rising list. */
+function firstAbove(rising: readonly number[], bound: number): number {
+  let lo = 0;
+  let hi = rising.length;
+  while (lo < hi) {
+    const middle = (lo + hi) >> 1;
+    if ((rising[middle] ?? 0) > bound) hi = middle;
+    else lo = middle + 1;
+  }
+  return lo;
+}
+
+/** Intervals in rising order that do not overlap. A single key's end is the key followed by the lowest character. */
+interface Ranges {
+  readonly lo: readonly string[];
+  readonly hi: readonly string[];
+}
+
+function mergeIntervals(intervals: readonly Interval[]): Ranges {
+  const sorted = intervals.map(([lo, hi]): [string, string] => [lo, hi ?? `${lo}\0`])
+    .sort((a, b) => a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0);
+  const lo: string[] = [];
+  const hi: string[] = [];
+  for (const [from, to] of sorted) {
+    const last = hi.length - 1;
+    const lastHi = hi[last];
+    if (lastHi !== undefined && from <= lastHi) {
+      if (to > lastHi) hi[last] = to;
+    } else {
+      lo.push(from);
+      hi.push(to);
+    }
+  }
+  return { lo, hi };
+}
+
+function contains(ranges: Ranges, key: string): boolean {
+  let lo = 0;
+  let hi = ranges.lo.length;
+  while (lo < hi) {
+    const middle = (lo + hi) >> 1;
+    if ((ranges.lo[middle] ?? "") <= key) lo = middle + 1;
+    else hi = middle;
+  }
+  const candidate = ranges.hi[lo - 1];
+  return candidate !== undefined && key < candidate;
+}

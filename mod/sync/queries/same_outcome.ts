@@ -1,0 +1,43 @@
+/** Whether a new outcome shows a client anything new. */
+import { type Outcome, publicError } from "../../functions/outcome.ts";
+import { sharedQueryLimits } from "../../limits.ts";
+import { canonicalJson } from "../../protocol/canonical_json.ts";
+import { deepEqual } from "../../protocol/deep_equal.ts";
+
+type Success = Extract<Outcome, { readonly ok: true }>;
+
+/** Whether two outcomes are the same to whoever sees them: equal values, or the same error. Log lines do not count. */
+export function sameOutcome(a: Outcome, b: Outcome, options: { readonly dev: boolean }): boolean {
+  if (a === b) return true;
+  if (a.ok || b.ok) return a.ok && b.ok && sameValue(a, b);
+  const left = publicError(a.error, options);
+  const right = publicError(b.error, options);
+  return left.errorMessage === right.errorMessage &&
+    canonicalJson(left.errorData) === canonicalJson(right.errorData);
+}
+
+/** By result, then by the other: what was found of texts that may differ in the order of keys only. */
+const verdicts = new WeakMap<Success, WeakMap<Success, boolean>>();
+
+/** The comparison of two results is made once, however many sockets show them. */
+function sameValue(a: Success, b: Success): boolean {
+  if (a.value === b.value) return true;
+  if (a.value.length !== b.value.length || a.value.length > sharedQueryLimits.diffedCharsMax) return false;
+  let known = verdicts.get(a);
+  if (known === undefined) verdicts.set(a, known = new WeakMap());
+  let same = known.get(b);
+  if (same === undefined) known.set(b, same = sameButForOrder(a.value, b.value));
+  return same;
+}
+
+/** Whether texts of one length are of equal values. */
+function sameButForOrder(a: string, b: string): boolean {
+  return charSum(a) === charSum(b) && deepEqual(JSON.parse(a), JSON.parse(b));
+}
+
+/** The same for all texts of the same characters: most that differ are told apart by it, without parsing. */
+function charSum(text: string): number {
+  let sum = 0;
+  for (let i = 0; i < text.length; i++) sum += text.charCodeAt(i);
+  return sum;
+}

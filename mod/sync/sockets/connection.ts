@@ -1,0 +1,354 @@
+/** One socket's loop: what each message does, in the order received, until the socket ends. */
+import type { FunctionHost, MutationCall } from "../../functions/host_port.ts";
+import { anonymous, type Identity } from "../../functions/identity.ts";
+import { socketLimits } from "../../limits.ts";
+import type { Action, Authenticate, ClientMessage, Mutation } from "../../protocol/client_messages.ts";
+import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
+import type { Channel } from "./channel.ts";
+import type { Clock } from "../clock.ts";
+import { closeCodes } from "./close_codes.ts";
+import type { FrameMemo } from "./frame_memo.ts";
+import { Inbound } from "./inbound.ts";
+import { Pulse } from "./pulse.ts";
+import { refuseCall } from "../refuse_call.ts";
+import type { SharedQueries } from "../queries/shared_queries.ts";
+import type { Subscriber, View } from "../queries/shared_query.ts";
+import { SocketState } from "./socket_state.ts";
+import { actionResponseFrame, mutationResponseFrame } from "./transition_frame.ts";
+import { Transitions } from "./transitions.ts";
+
+/** What a connection needs of the hub. */
+export interface ConnectionPort {
+  readonly host: FunctionHost;
+  readonly authenticator: Authenticator;
+  readonly shared: SharedQueries;
+  readonly memo: FrameMemo;
+  readonly clock: Clock;
+  readonly dev: boolean;
+  /** Its `advance` has to be called soon. */
+  touched(connection: Connection): void;
+  /** It reads too slowly; the hub looks whether its buffer has drained. */
+  slow(connection: Connection): void;
+  /** Its deadlines have changed. */
+  retimed(connection: Connection): void;
+  identityChanged(connection: Connection, before: Identity): void;
+  /** It verifies a token, or has done so: until then it is told of every session that ends. */
+  verifying(connection: Connection, underWay: boolean): void;
+  /** It has sent a Transition. */
+  transitionSent(): void;
+  /** It has ended: it may be forgotten. */
+  ended(connection: Connection): void;
+}
+
+const PING = '{"type":"Ping"}';
+
+export class Connection implements View {
+  readonly state = new SocketState();
+  /** Slot of the deadline wheel, set by it. */
+  slot = -1;
+  /** The last `reach` that was not `null`. Kept by the hub, to see whether the socket gets on. */
+  lastReach = 0;
+  readonly #port: ConnectionPort;
+  readonly #channel: Channel;
+  readonly #pulse: Pulse;
+  readonly #inbound = new Inbound();
+  readonly #transitions: Transitions;
+  /** Sessions that ended while a token is being verified; `null` when none is. */
+  #endedMeanwhile: SessionEnd[] | null = null;
+  /** Handed over since the last Transition. */
+  #bytesSinceTransition = 0;
+  #ended = false;
+  #serving = false;
+
+  constructor(channel: Channel, port: ConnectionPort) {
+    this.#channel = channel;
+    this.#port = port;
+    this.#pulse = new Pulse(port.clock.now());
+    this.#transitions = new Transitions({
+      state: this.state,
+      shared: port.shared,
+      memo: port.memo,
+      dev: port.dev,
+      send: (frame) => this.#sendTransition(frame),
+      tooLarge: (chars) =>
+        this.fatal(
+          `the results of one Transition have ${chars} characters, the limit is ${socketLimits.transitionCharsMax}`,
+          closeCodes.protocol,
+        ),
+      slow: () => this.#ended || channel.bufferedAmount > socketLimits.bufferedBytesMax,
+    });
+  }
+
+  get subscribers(): Iterable<Subscriber> {
+    return this.state.queries;
+  }
+
+  /** Newest ts at which everything shown is known, `null` when there is none. */
+  get reach(): number | null {
+    return this.#transitions.reach;
+  }
+
+  get slow(): boolean {
+    return this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
+  }
+
+  /** When `watch` has to be called at the latest, milliseconds since the epoch. */
+  get nextAt(): number {
+    return this.#pulse.nextAt;
+  }
+
+  touch(): void {
+    this.#port.touched(this);
+  }
+
+  /** A text frame came. */
+  receive(text: string): void {
+    if (this.#ended) return;
+    this.#pulse.heard(this.#port.clock.now());
+    if (!this.#inbound.push(text)) {
+      this.fatal("too many frames wait behind running calls", closeCodes.protocol);
+      return;
+    }
+    this.#serve();
+  }
+
+  /** Sends the Transitions that can be sent. */
+  advance(): void {
+    if (this.#ended) return;
+    this.#transitions.advance();
+    if (this.#ended) return;
+    if (this.slow) this.#port.slow(this);
+    if (this.#inbound.held !== null) this.#serve();
+  }
+
+  /** Does what is due: pings, or ends the socket. */
+  watch(now: number): void {
+    if (this.#ended) return;
+    const event = this.#pulse.check(now, {
+      held: this.#inbound.held !== null,
+      verifying: this.#endedMeanwhile !== null,
+      bufferedBytes: this.#channel.bufferedAmount,
+    });
+    switch (event) {
+      case null:
+        return;
+      case "ping":
+        this.#send(PING);
+        return;
+      case "silent":
+        this.fatal("nothing heard from the client for 45 s", closeCodes.protocol);
+        return;
+      case "stuck":
+        this.fatal("a frame took more than 30 s to send", closeCodes.protocol);
+        return;
+      case "expired":
+        this.authError("access token expired");
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  /** A session has ended, perhaps the one whose token is being verified. */
+  sessionEnded(ended: SessionEnd): void {
+    this.#endedMeanwhile?.push(ended);
+    if (concerns(ended, this.state.identity)) this.authError("session has ended");
+  }
+
+  /** Ends the socket with a FatalError that names the fault. */
+  fatal(fault: string, closeCode: number): void {
+    if (this.#ended) return;
+    this.#channel.send(JSON.stringify({ type: "FatalError", error: fault }));
+    this.close(closeCode, "fatal error");
+  }
+
+  /** Ends the socket with an AuthError. */
+  authError(error: AuthErrorText): void {
+    if (this.#ended) return;
+    this.#channel.send(JSON.stringify({ type: "AuthError", error }));
+    this.close(closeCodes.protocol, "auth error");
+  }
+
+  /** Ends the socket with a close frame. */
+  close(code: number, reason: string): void {
+    if (this.#ended) return;
+    this.#channel.close(code, reason);
+    this.end();
+  }
+
+  /** The socket is gone: nothing is sent any more, and the queries are let go. Calls under way go on. */
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#inbound.clear();
+    this.#transitions.end();
+    this.#port.ended(this);
+  }
+
+  /** Serves frames until one has to wait. */
+  #serve(): void {
+    if (this.#serving) return;
+    this.#serving = true;
+    while (!this.#ended && this.#endedMeanwhile === null) {
+      const frame = this.#inbound.next();
+      if (frame === null) break;
+      if (!frame.ok) {
+        this.fatal(frame.fault, frame.closeCode);
+      } else if (this.#mayServe(frame.message)) {
+        this.#handle(frame.message);
+      } else {
+        this.#inbound.hold(frame.message);
+        break;
+      }
+    }
+    this.#serving = false;
+  }
+
+  #mayServe(message: ClientMessage): boolean {
+    switch (message.type) {
+      case "Mutation":
+      case "Action":
+        return this.state.callsInFlight < socketLimits.callsInFlightMax;
+      case "ModifyQuerySet":
+        return this.state.steps.length === 0 ||
+          this.state.queriesKept + message.modifications.length <= socketLimits.queriesKeptMax;
+      default:
+        return true;
+    }
+  }
+
+  #handle(message: ClientMessage): void {
+    switch (message.type) {
+      case "Connect":
+        this.#refuse(this.state.connect(message));
+        return;
+      case "ModifyQuerySet":
+        this.#refuse(this.state.modifyQuerySet(message, this));
+        this.touch();
+        return;
+      case "Mutation":
+        this.#mutate(message);
+        return;
+      case "Action":
+        this.#act(message);
+        return;
+      case "Authenticate":
+        this.#authenticate(message);
+        return;
+      case "Pong":
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #refuse(refusal: { readonly refused: string } | null): void {
+    if (refusal !== null) this.fatal(refusal.refused, closeCodes.protocol);
+  }
+
+  async #mutate({ requestId, udfPath, args }: Mutation): Promise<void> {
+    const { host, dev } = this.#port;
+    const { identity, sessionId } = this.state;
+    const refusal = refuseCall({ udfPath, args });
+    if (refusal !== null && sessionId === null) {
+      const answer = { outcome: refusal, ts: host.ts, replayed: false };
+      this.#send(mutationResponseFrame(requestId, { answer, dev }));
+      return;
+    }
+    const call: MutationCall = refusal?.ok === false
+      // Path and arguments stay here: they may be what is too large.
+      ? { udfPath: "", args: {}, identity, origin: "client", failedWith: refusal.error }
+      : { udfPath, args, identity, origin: "client" };
+    this.state.callsInFlight++;
+    const answer = await host.mutate(
+      sessionId === null ? call : { ...call, replay: { sessionId, requestId } },
+    );
+    this.state.callsInFlight--;
+    if (this.#ended) return;
+    this.#send(mutationResponseFrame(requestId, { answer, dev }));
+    if (answer.outcome.ok) {
+      this.state.owedTs = Math.max(this.state.owedTs ?? 0, answer.ts);
+      this.touch();
+    }
+    this.#serve();
+  }
+
+  async #act({ requestId, udfPath, args }: Action): Promise<void> {
+    const { host, dev } = this.#port;
+    const refusal = refuseCall({ udfPath, args });
+    if (refusal !== null) {
+      this.#send(actionResponseFrame(requestId, { outcome: refusal, dev }));
+      return;
+    }
+    this.state.callsInFlight++;
+    const outcome = await host.act({ udfPath, args, identity: this.state.identity, origin: "client" });
+    this.state.callsInFlight--;
+    if (this.#ended) return;
+    this.#send(actionResponseFrame(requestId, { outcome, dev }));
+    this.#serve();
+  }
+
+  /** Frames behind an Authenticate wait until its token is verified: calls among them are made in the new name. */
+  async #authenticate({ baseVersion, token }: Authenticate): Promise<void> {
+    const refusal = this.state.mayAuthenticate(baseVersion);
+    if (refusal !== null) return this.#refuse(refusal);
+    if (token === null) return this.#accept(anonymous, null);
+    const ended: SessionEnd[] = [];
+    this.#endedMeanwhile = ended;
+    this.#port.verifying(this, true);
+    const verification = await this.#port.authenticator.verify(token).catch(() => null);
+    this.#endedMeanwhile = null;
+    this.#port.verifying(this, false);
+    if (this.#ended) return;
+    if (verification === null) {
+      this.fatal("Server Error", closeCodes.internal);
+    } else if (!verification.ok) {
+      this.authError(verification.error);
+    } else if (ended.some((end) => concerns(end, verification.identity))) {
+      this.authError("session has ended");
+    } else if (verification.expiresAt !== null && verification.expiresAt <= this.#port.clock.now()) {
+      this.authError("access token expired");
+    } else {
+      this.#accept(verification.identity, verification.expiresAt);
+      this.#serve();
+    }
+  }
+
+  #accept(identity: Identity, expiresAt: number | null): void {
+    const before = this.state.identity;
+    this.state.authenticate(identity);
+    this.#pulse.expiresAt = expiresAt;
+    this.#port.identityChanged(this, before);
+    this.#port.retimed(this);
+    this.touch();
+  }
+
+  /** Whatever its size: `advance` sends one only when next to nothing waits. */
+  #sendTransition(frame: string): void {
+    if (this.#ended) return;
+    this.#queue(frame);
+    this.#bytesSinceTransition = 0;
+    this.#port.transitionSent();
+  }
+
+  #queue(frame: string): number {
+    const before = this.#channel.bufferedAmount;
+    this.#channel.send(frame);
+    const bytes = this.#channel.bufferedAmount - before;
+    this.#pulse.queued(bytes);
+    return bytes;
+  }
+
+  #send(frame: string): void {
+    if (this.#ended) return;
+    this.#bytesSinceTransition += this.#queue(frame);
+    const waiting = Math.min(this.#channel.bufferedAmount, this.#bytesSinceTransition);
+    if (waiting > socketLimits.bufferedBytesFatal) {
+      this.fatal("the client does not read what it asked for", closeCodes.protocol);
+    }
+  }
+}
+
+function concerns(ended: SessionEnd, { sessionId, principal }: Identity): boolean {
+  return "sessionId" in ended ? ended.sessionId === sessionId : ended.principal === principal;
+}

@@ -1,0 +1,33 @@
+/** Diffs between outcomes, each computed once for all sockets that hold the same old result. */
+import type { Outcome } from "../../functions/outcome.ts";
+import { sharedQueryLimits } from "../../limits.ts";
+import { resultDiff } from "../../protocol/result_diff.ts";
+
+export class DiffCache {
+  /** By new outcome, then by old: a diff lives as long as both do. `null`: not worth sending. */
+  readonly #diffs = new WeakMap<Outcome, WeakMap<Outcome, string | null>>();
+
+  /** JSON text of the diff from one result to the next, `null` when the whole value has to be sent. */
+  diff(before: Outcome | null, after: Outcome): string | null {
+    if (before === null || !before.ok || !after.ok) return null;
+    let diffs = this.#diffs.get(after);
+    if (diffs === undefined) this.#diffs.set(after, diffs = new WeakMap());
+    const known = diffs.get(before);
+    if (known !== undefined) return known;
+    const diff = worthwhileDiff(before.value, after.value);
+    diffs.set(before, diff);
+    return diff;
+  }
+}
+
+/** Only arrays and objects have parts worth sending alone. */
+const HAS_PARTS = /^[[{]/;
+
+function worthwhileDiff(before: string, after: string): string | null {
+  const { diffedCharsMax, diffShareMax } = sharedQueryLimits;
+  if (before.length > diffedCharsMax || after.length > diffedCharsMax) return null;
+  if (!HAS_PARTS.test(after) || before.charCodeAt(0) !== after.charCodeAt(0)) return null;
+  const diff = resultDiff(JSON.parse(before), JSON.parse(after));
+  // Results whose texts differ in the order of keys only have no diff; the value is then as good as any.
+  return diff !== null && diff.length <= diffShareMax * after.length ? diff : null;
+}

@@ -1,0 +1,51 @@
+/**
+ * The last Transition with one changed result: of many sockets that show one query most get the very same frame, so it is
+ * put together once and flattened once.
+ */
+import type { Outcome } from "../../functions/outcome.ts";
+import { sameVersion, type StateVersion } from "../../protocol/state_version.ts";
+import type { DiffCache } from "./diff_cache.ts";
+import { resultItem, transitionFrame } from "./transition_frame.ts";
+
+export interface SingleUpdate {
+  readonly start: StateVersion;
+  readonly end: StateVersion;
+  readonly queryId: number;
+  /** What the socket holds, when it takes diffs. */
+  readonly base: Outcome | null;
+  readonly outcome: Outcome;
+}
+
+export class FrameMemo {
+  readonly #diffs: DiffCache;
+  readonly #dev: boolean;
+  #last: (SingleUpdate & { readonly frame: string }) | null = null;
+
+  constructor(diffs: DiffCache, options: { readonly dev: boolean }) {
+    this.#diffs = diffs;
+    this.#dev = options.dev;
+  }
+
+  item(queryId: number, { base, outcome }: Pick<SingleUpdate, "base" | "outcome">): string {
+    return resultItem(queryId, { outcome, diff: this.#diffs.diff(base, outcome), dev: this.#dev });
+  }
+
+  /** The frame of a Transition that carries one result. */
+  frame(update: SingleUpdate): string {
+    const last = this.#last;
+    if (
+      last !== null && last.outcome === update.outcome && last.base === update.base &&
+      last.queryId === update.queryId && sameVersion(last.start, update.start) &&
+      sameVersion(last.end, update.end)
+    ) return last.frame;
+    const { start, end } = update;
+    const frame = transitionFrame(start, { end, items: [this.item(update.queryId, update)] });
+    this.#last = { ...update, frame };
+    return frame;
+  }
+
+  /** Lets go of the last frame. */
+  clear(): void {
+    this.#last = null;
+  }
+}

@@ -1,0 +1,79 @@
+/** Frames put together from texts that exist already: results are never parsed or written anew on their way out. */
+import type { MutationAnswer } from "../../functions/host_port.ts";
+import { type Outcome, publicError } from "../../functions/outcome.ts";
+import type { StateVersion } from "../../protocol/state_version.ts";
+
+interface FrameOptions {
+  readonly dev: boolean;
+}
+
+/** `QueryUpdated` or `QueryFailed`; `diff` is the JSON text to send in place of the value. */
+export function resultItem(
+  queryId: number,
+  { outcome, diff, dev }: FrameOptions & { readonly outcome: Outcome; readonly diff: string | null },
+): string {
+  const logLines = logLinesText(outcome.logLines, dev);
+  if (!outcome.ok) {
+    const { errorMessage, errorData } = publicError(outcome.error, { dev });
+    return `{"type":"QueryFailed","queryId":${queryId},"errorMessage":${
+      JSON.stringify(errorMessage)
+    },"errorData":${JSON.stringify(errorData)},"logLines":${logLines}}`;
+  }
+  const content = diff === null ? `"value":${outcome.value}` : `"diff":${diff}`;
+  return `{"type":"QueryUpdated","queryId":${queryId},${content},"logLines":${logLines}}`;
+}
+
+export function removedItem(queryId: number): string {
+  return `{"type":"QueryRemoved","queryId":${queryId}}`;
+}
+
+export function transitionFrame(
+  start: StateVersion,
+  { end, items }: { readonly end: StateVersion; readonly items: readonly string[] },
+): string {
+  return `{"type":"Transition","startVersion":${versionText(start)},"endVersion":${
+    versionText(end)
+  },"modifications":[${items.join(",")}]}`;
+}
+
+export function mutationResponseFrame(
+  requestId: number,
+  { answer, dev }: FrameOptions & { readonly answer: MutationAnswer },
+): string {
+  const { outcome, ts } = answer;
+  return responseFrame("MutationResponse", { requestId, outcome, dev, rest: `,"ts":${ts}` });
+}
+
+export function actionResponseFrame(
+  requestId: number,
+  { outcome, dev }: FrameOptions & { readonly outcome: Outcome },
+): string {
+  return responseFrame("ActionResponse", { requestId, outcome, dev, rest: "" });
+}
+
+/** `rest` is what follows the result of a success. */
+function responseFrame(
+  type: string,
+  { requestId, outcome, dev, rest }: FrameOptions & {
+    readonly requestId: number;
+    readonly outcome: Outcome;
+    readonly rest: string;
+  },
+): string {
+  const head = `{"type":"${type}","requestId":${requestId},"success":`;
+  const tail = `,"logLines":${logLinesText(outcome.logLines, dev)}}`;
+  if (outcome.ok) return `${head}true,"result":${outcome.value}${rest}${tail}`;
+  const { errorMessage, errorData } = publicError(outcome.error, { dev });
+  return `${head}false,"errorMessage":${JSON.stringify(errorMessage)},"errorData":${
+    JSON.stringify(errorData)
+  }${tail}`;
+}
+
+/** Log lines leave the server in development only (contract: guarantee 10). */
+export function logLinesText(logLines: readonly string[], dev: boolean): string {
+  return dev ? JSON.stringify(logLines) : "[]";
+}
+
+function versionText({ querySet, identity, ts }: StateVersion): string {
+  return `{"querySet":${querySet},"identity":${identity},"ts":${ts}}`;
+}

@@ -1,0 +1,183 @@
+/** Moves one socket from version to version: begins its steps, finds the ts it can stand at, sends what differs there. */
+import type { Outcome } from "../../functions/outcome.ts";
+import { socketLimits } from "../../limits.ts";
+import type { StateVersion } from "../../protocol/state_version.ts";
+import { newestCommonTs } from "./common_ts.ts";
+import type { FrameMemo } from "./frame_memo.ts";
+import { sameOutcome } from "../queries/same_outcome.ts";
+import type { SharedQueries } from "../queries/shared_queries.ts";
+import { SharedQuery } from "../queries/shared_query.ts";
+import type { LiveQuery, SocketState, Step } from "./socket_state.ts";
+import { removedItem, transitionFrame } from "./transition_frame.ts";
+
+export interface TransitionsOptions {
+  readonly state: SocketState;
+  readonly shared: SharedQueries;
+  readonly memo: FrameMemo;
+  readonly dev: boolean;
+  readonly send: (frame: string) => void;
+  /** Called instead of `send` when the results of a Transition have more characters than one may have. */
+  readonly tooLarge: (chars: number) => void;
+  /** Whether the socket reads too slowly to be sent more. */
+  readonly slow: () => boolean;
+}
+
+/** A result to send, with what the socket holds of that query. */
+interface Update {
+  readonly query: LiveQuery;
+  readonly base: Outcome | null;
+  readonly outcome: Outcome;
+}
+
+export class Transitions {
+  readonly #options: TransitionsOptions;
+  /** Newest ts at which everything shown is known, as of the last `advance`; `null` when there is none. */
+  reach: number | null = null;
+
+  constructor(options: TransitionsOptions) {
+    this.#options = options;
+  }
+
+  /** Sends every Transition that can be sent now. */
+  advance(): void {
+    const { state, slow } = this.#options;
+    while (!slow()) {
+      this.#beginSteps();
+      const step = state.steps[0];
+      if (step === undefined) return this.#move();
+      if (this.#takeStep(step)) continue;
+      // Until the identity has changed for all queries there is no result that may be shown.
+      if (step.kind === "querySet" && !state.holdForStep) this.#move();
+      return;
+    }
+  }
+
+  /** Takes every query away. */
+  end(): void {
+    const { state } = this.#options;
+    for (const query of state.queries) this.#unsubscribe(query);
+    state.queries.clear();
+    state.steps.length = 0;
+    state.begunSteps = 0;
+  }
+
+  /** Starts what the next steps need: results for added queries, or all results for a new identity. */
+  #beginSteps(): void {
+    const { state } = this.#options;
+    for (let step = state.steps[state.begunSteps]; step !== undefined; step = state.steps[state.begunSteps]) {
+      if (step.kind === "querySet") {
+        for (const query of step.added) {
+          state.queries.add(query);
+          this.#subscribe(query);
+        }
+      } else {
+        // What earlier steps show is for the old identity.
+        if (state.begunSteps > 0) return;
+        state.queryIdentity = step.identity;
+        for (const query of state.queries) if (query.refusal === null) this.#options.shared.rehome(query);
+      }
+      state.begunSteps++;
+    }
+  }
+
+  #takeStep(step: Step): boolean {
+    const { state } = this.#options;
+    const end = state.versionAfter(step, 0);
+    const live = this.#liveAt(end.querySet);
+    const ts = this.#commonTs(live);
+    this.reach = ts;
+    if (ts === null) return false;
+    if (ts < state.version.ts) {
+      state.holdForStep = true;
+      return false;
+    }
+    this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
+    return true;
+  }
+
+  /** Shows what changed, or that ts went on when the client waits for that. */
+  #move(): void {
+    const { state } = this.#options;
+    const { version, owedTs } = state;
+    const live = this.#liveAt(version.querySet);
+    const ts = this.#commonTs(live);
+    if (state.steps.length === 0) this.reach = ts;
+    if (ts !== null && ts >= version.ts) {
+      const owed = owedTs !== null && ts >= owedTs;
+      const updates = this.#updates(live, ts);
+      if (owed || updates.length > 0) this.#send(updates, { end: { ...version, ts } });
+    } else if (owedTs !== null && version.ts >= owedTs) {
+      // The client has seen that commit already: an empty Transition says so.
+      this.#deliver(transitionFrame(version, { end: version, items: [] }), { end: version });
+    }
+  }
+
+  #send(
+    updates: readonly Update[],
+    { step, end }: { readonly step?: Step; readonly end: StateVersion },
+  ): void {
+    const { state, memo } = this.#options;
+    const start = state.version;
+    const removed = step?.kind === "querySet"
+      ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
+      : [];
+    const [first] = updates;
+    let frame: string;
+    if (first !== undefined && updates.length === 1 && removed.length === 0) {
+      const { query: { queryId }, base, outcome } = first;
+      frame = memo.frame({ start, end, queryId, base, outcome });
+    } else {
+      const items = removed.map((query) => removedItem(query.queryId));
+      for (const { query, base, outcome } of updates) items.push(memo.item(query.queryId, { base, outcome }));
+      const chars = items.reduce((sum, item) => sum + item.length, 0);
+      if (chars > socketLimits.transitionCharsMax) return this.#options.tooLarge(chars);
+      frame = transitionFrame(start, { end, items });
+    }
+    for (const { query, outcome } of updates) query.lastSent = outcome;
+    this.#deliver(frame, step === undefined ? { end } : { end, step });
+  }
+
+  #deliver(frame: string, { step, end }: { readonly step?: Step; readonly end: StateVersion }): void {
+    for (const query of this.#options.state.moved(end, step)) this.#unsubscribe(query);
+    this.#options.send(frame);
+  }
+
+  /** The results at a ts that differ from what the client has. */
+  #updates(live: readonly LiveQuery[], ts: number): Update[] {
+    const { state, dev } = this.#options;
+    const updates: Update[] = [];
+    for (const query of live) {
+      const outcome = query.shared?.versionUpTo(ts)?.outcome;
+      if (outcome === undefined || outcome === query.lastSent) continue;
+      if (query.lastSent !== null && sameOutcome(query.lastSent, outcome, { dev })) continue;
+      updates.push({ query, base: state.diffs ? query.lastSent : null, outcome });
+    }
+    return updates;
+  }
+
+  #liveAt(querySet: number): LiveQuery[] {
+    const live: LiveQuery[] = [];
+    for (const query of this.#options.state.queries) if (query.liveAt(querySet)) live.push(query);
+    return live;
+  }
+
+  #commonTs(live: readonly LiveQuery[]): number | null {
+    return newestCommonTs(live, this.#options.shared);
+  }
+
+  #subscribe(query: LiveQuery): void {
+    if (query.refusal === null) this.#options.shared.subscribe(query, query.spec);
+    else query.shared = fixedQuery(query, query.refusal);
+  }
+
+  #unsubscribe(query: LiveQuery): void {
+    if (query.refusal === null) this.#options.shared.unsubscribe(query);
+  }
+}
+
+/** Stands for a query that cannot run: one outcome at every ts. */
+function fixedQuery(query: LiveQuery, outcome: Outcome): SharedQuery {
+  const fixed = new SharedQuery("", { spec: query.spec, scope: "nothing", identity: query.identity });
+  fixed.insert({ from: 0, through: Infinity, outcome });
+  return fixed;
+}
