@@ -263,14 +263,13 @@ Deno.test("--dev waits for an edit when the app is broken from the beginning", a
   assert.deepEqual((await new Served(child, url).call("query", "notes:list")).value, []);
 });
 
-Deno.test("the first function of the README works, with curl's request and in a page", async () => {
-  const readme = await Deno.readTextFile(join(projectDir, "README.md"));
-  const first = readme.slice(0, readme.indexOf("## Schema and functions"));
+Deno.test("the first app of the documentation works, with curl's request and in a page", async () => {
+  const first = await Deno.readTextFile(join(projectDir, "docs/first_app.md"));
   const files = [...first.matchAll(/```ts\n\/\/ functions\/(\S+)\n(.*?)```/gs)];
   assert.equal(files.length, 2);
   await using a = await app(Object.fromEntries(files.map(([, name = "", text = ""]) => [name, text])));
   await using server = await a.serve();
-  const body = readme.match(/-d '(.*?)'/)?.[1] ?? "";
+  const body = first.match(/-d '(.*?)'/)?.[1] ?? "";
   const response = await fetch(`${server.url}/api/mutation`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -278,7 +277,7 @@ Deno.test("the first function of the README works, with curl's request and in a 
   });
   assert.equal((await response.json()).status, "success");
   // The page's script, with the client read from the disk: Deno imports nothing over plain HTTP without a permission.
-  const page = readme.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
+  const page = first.match(/<script type="module">\n(.*?)<\/script>/s)?.[1] ?? "";
   const client = new URL("../../mod/client/mod.ts", import.meta.url).href;
   const script = join(a.dir, "page.ts");
   await Deno.writeTextFile(

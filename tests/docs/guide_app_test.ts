@@ -1,10 +1,8 @@
-/** The README's app, written into a folder outside this repository: it type-checks there, its misuses do not, its test passes. */
+/** The apps that the documentation shows, written into a folder outside this repository: they type-check, misuses do not. */
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import project from "../../deno.json" with { type: "json" };
-
-const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+import { codeBlocks, fileName, pages, repository } from "./pages.ts";
 
 /** What must not compile, each line for itself. */
 const MISUSES = `
@@ -54,18 +52,30 @@ export const wrong = query({
 });
 `;
 
-/** The code blocks of the README that begin with a file name, and its import map. */
-async function readmeApp(): Promise<Map<string, string>> {
-  const readme = await Deno.readTextFile(join(root, "README.md"));
-  const chapters = readme.slice(readme.indexOf("## Schema and functions"), readme.indexOf("## Options of"));
-  const files = new Map<string, string>();
-  for (const [, language, text = ""] of chapters.matchAll(/\`\`\`(tsx?|json)\n([\s\S]*?)\`\`\`/g)) {
-    const name = language === "json" ? "deno.json" : /^\/\/ (\S+)/.exec(text)?.[1];
-    assert(name !== undefined, `a code block without a file name: ${text}`);
-    files.set(name, text.replaceAll("/path/to/syncline", root));
+/** What `docs/testing.md` says an app's `deno.json` is. */
+async function appConfig(): Promise<string> {
+  const block = (await codeBlocks("docs/testing.md")).find(({ language }) => language === "json");
+  assert.ok(block !== undefined);
+  return withReact(block.text.replaceAll("/path/to/syncline", repository));
+}
+
+/**
+ * The apps of the documentation by folder, as files by path: that of the first page, and the one that all other pages build
+ * together. Every block of TypeScript is a file of one of them.
+ */
+async function documentedApps(): Promise<Record<"first" | "guide", Map<string, string>>> {
+  const apps = { first: new Map<string, string>(), guide: new Map<string, string>() };
+  for (const page of (await pages()).filter((path) => path.startsWith("docs/"))) {
+    const app = page === "docs/first_app.md" ? apps.first : apps.guide;
+    for (const block of await codeBlocks(page)) {
+      if (block.language !== "ts" && block.language !== "tsx") continue;
+      const name = fileName(block);
+      assert.ok(name !== null, `a block without a file name in ${page}: ${block.text}`);
+      assert.ok(!app.has(name), `${name} stands twice, the second time in ${page}`);
+      app.set(name, block.text);
+    }
   }
-  files.set("deno.json", withReact(files.get("deno.json") ?? ""));
-  return files;
+  return apps;
 }
 
 /** An app's `deno.json` with the types of React and its JSX: what is checked is not run. */
@@ -87,24 +97,22 @@ async function deno(cwd: string, ...args: string[]): Promise<void> {
   assert.equal(code, 0, `${decoder.decode(stdout)}${decoder.decode(stderr)}`);
 }
 
-Deno.test("the README's app type-checks in a folder of its own, and its test passes", async () => {
-  const files = await readmeApp();
-  assert.deepEqual([...files.keys()].sort(), [
-    "app/items.tsx",
-    "deno.json",
-    "functions/api.ts",
-    "functions/items.ts",
-    "functions/schema.ts",
-    "tests/items_test.ts",
-  ]);
+async function write(dir: string, files: Iterable<readonly [name: string, text: string]>): Promise<void> {
+  for (const [name, text] of files) {
+    const path = join(dir, name);
+    await Deno.mkdir(dirname(path), { recursive: true });
+    await Deno.writeTextFile(path, text);
+  }
+}
+
+Deno.test("the apps of the documentation type-check in a folder of their own, and their test passes", async () => {
+  const { first, guide } = await documentedApps();
   const dir = await Deno.makeTempDir();
   try {
-    for (const [name, text] of [...files, ["misuses.ts", MISUSES] as const]) {
-      const path = join(dir, name);
-      await Deno.mkdir(dirname(path), { recursive: true });
-      await Deno.writeTextFile(path, text);
-    }
-    await deno(dir, "check", "--no-lock", "misuses.ts", "functions", "tests", "app");
+    await write(dir, [["deno.json", await appConfig()]]);
+    await write(join(dir, "first"), first);
+    await write(join(dir, "guide"), [...guide, ["misuses.ts", MISUSES]]);
+    await deno(dir, "check", "--no-lock", "first", "guide");
     await deno(
       dir,
       "test",
@@ -113,7 +121,7 @@ Deno.test("the README's app type-checks in a folder of its own, and its test pas
       "--no-prompt",
       "--allow-read",
       "--allow-write",
-      "tests",
+      "guide/tests",
     );
   } finally {
     await Deno.remove(dir, { recursive: true });

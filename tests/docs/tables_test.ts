@@ -1,0 +1,97 @@
+/** Tables, commands and links of the documentation say what the code says. */
+import assert from "node:assert/strict";
+import { dirname, join, normalize } from "node:path";
+import { serviceErrors } from "../../mod/errors.ts";
+import * as limits from "../../mod/limits.ts";
+import { optionsOf } from "../../mod/cli/options.ts";
+import { pages, readPage, repository, tableRows } from "./pages.ts";
+
+Deno.test("the table of options is the options table", async () => {
+  const expected = optionsOf("serve").map(([, spec]) => [
+    `\`${spec.flag}${spec.placeholder === null ? "" : ` <${spec.placeholder}>`}\``,
+    `\`${spec.env}\``,
+    spec.defaultText ?? "",
+    spec.description,
+  ]);
+  assert.deepEqual(tableRows(await readPage("docs/options.md"), "Flag"), expected);
+});
+
+Deno.test("the table of error codes has every code of the service with its status and text", async () => {
+  const expected = Object.entries(serviceErrors)
+    .map(([code, [status, text]]) => [`\`${code}\``, String(status), text]);
+  assert.deepEqual(tableRows(await readPage("docs/errors.md"), "Code|Status"), expected);
+});
+
+Deno.test("the limits that are documented are those of the code", async () => {
+  const rows = tableRows(await readPage("docs/limits.md"), "What|Limit");
+  assert.ok(rows.length > 20);
+  for (const [what = "", limit, constant = ""] of rows) {
+    const [group = "", name = ""] = constant.replaceAll("`", "").split(".");
+    const value = (limits as Record<string, Record<string, unknown>>)[group]?.[name];
+    assert.ok(typeof value === "number", `${constant}, of "${what}", is a limit`);
+    assert.equal(limit, limitText(name, value), `${constant}, of "${what}"`);
+  }
+});
+
+const DURATIONS = [[86_400_000, "days"], [3_600_000, "h"], [60_000, "min"], [1_000, "s"], [1, "ms"]] as const;
+const SIZES = [[1024 * 1024, "MiB"], [1024, "KiB"], [1, "bytes"]] as const;
+const TEXTS = [[1024 * 1024, "Mi characters"], [1024, "Ki characters"], [1, "characters"]] as const;
+
+/** A limit in the largest fitting unit of the kind that its name tells. */
+function limitText(name: string, value: number): string {
+  const units = /Ms(Max|Min)?$/.test(name) ? DURATIONS : /bytes/i.test(name) ? SIZES : TEXTS;
+  const isCount = units === TEXTS && !/chars/i.test(name);
+  // Not one day but 24 h, and an hour is an hour.
+  const [size, unit] = units.find(([size]) => value % size === 0 && value / size > (size > 3_600_000 ? 1 : 0)) ?? [1, ""];
+  return isCount ? value.toLocaleString("en") : `${(value / size).toLocaleString("en")} ${unit}`;
+}
+
+Deno.test("the table of packages has every package of the import map and no other", async () => {
+  const { imports } = JSON.parse(await readPage("deno.json")) as { imports: Record<string, string> };
+  const used = Object.values(imports)
+    .map((address) => address.match(/^npm:(@[^/]+\/[^@/]+|[^@/]+)@/)?.[1])
+    .filter((name) => name !== undefined);
+  const named = tableRows(await readPage("docs/dependencies.md"), "Package")
+    .map(([cell = ""]) => cell.replaceAll("`", ""))
+    .filter((name) => !name.startsWith("node:"));
+  assert.deepEqual(named.toSorted(), [...new Set(used)].toSorted());
+});
+
+Deno.test("what the pages tell to run are tasks of deno.json, and they name the version that CI installs", async () => {
+  const { tasks } = JSON.parse(await readPage("deno.json")) as { tasks: Record<string, string> };
+  const version = (await readPage(".ci/run")).match(/DENO_VERSION=([\d.]+)/)?.[1];
+  for (const page of await pages()) {
+    const text = await readPage(page);
+    for (const [, task = ""] of text.matchAll(/deno(?:@[\d.]+)? task ([\w:]+)/g)) {
+      assert.ok(task in tasks, `${page}: ${task}`);
+    }
+    for (const [, named] of text.matchAll(/deno@([\d.]+)/g)) assert.equal(named, version, page);
+  }
+});
+
+Deno.test("no task and no document grants everything", async () => {
+  const everything = /(?<![\w-])(?:-A|--allow-all)(?![\w-])/;
+  for (const path of ["deno.json", ".ci/run", ...await pages()]) {
+    assert.doesNotMatch(await readPage(path), everything, path);
+  }
+});
+
+Deno.test("every link and every path that a page names is there, and every page of docs is linked from the README", async () => {
+  const linked = new Set<string>();
+  for (const page of await pages()) {
+    const text = await readPage(page);
+    for (const [, target = ""] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)(?:#[^)]*)?\)/g)) {
+      const path = normalize(join(dirname(page), target));
+      await assert.doesNotReject(Deno.stat(`${repository}/${path}`), `${page} links to ${target}`);
+      if (page === "README.md") linked.add(path);
+    }
+    for (const [, path = ""] of text.matchAll(/`((?:mod|docs|tests|examples|dashboard)\/[\w./-]+)`/g)) {
+      await assert.doesNotReject(Deno.stat(`${repository}/${path}`), `${page} names ${path}`);
+    }
+  }
+  assert.deepEqual((await pages()).filter((page) => page !== "README.md" && !linked.has(page)), []);
+});
+
+Deno.test("the README is short enough to be read", async () => {
+  assert.ok((await readPage("README.md")).split("\n").length <= 150);
+});
