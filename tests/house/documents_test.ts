@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { dirname, join, normalize } from "node:path";
 import { serviceErrors } from "../../mod/errors.ts";
 import * as limits from "../../mod/limits.ts";
-import { optionsOf } from "../../mod/cli/options.ts";
-import { pages, readPage, repository, tableRows } from "./pages.ts";
+import { optionsOf } from "../../mod/config/options.ts";
+import { pages, readPage, repository, tableRows } from "../docs/pages.ts";
 
 Deno.test("the table of options is the options table", async () => {
   const expected = optionsOf("serve").map(([, spec]) => [
@@ -42,7 +42,8 @@ function limitText(name: string, value: number): string {
   const units = /Ms(Max|Min)?$/.test(name) ? DURATIONS : /bytes/i.test(name) ? SIZES : TEXTS;
   const isCount = units === TEXTS && !/chars/i.test(name);
   // Not one day but 24 h, and an hour is an hour.
-  const [size, unit] = units.find(([size]) => value % size === 0 && value / size > (size > 3_600_000 ? 1 : 0)) ?? [1, ""];
+  const [size, unit] =
+    units.find(([size]) => value % size === 0 && value / size > (size > 3_600_000 ? 1 : 0)) ?? [1, ""];
   return isCount ? value.toLocaleString("en") : `${(value / size).toLocaleString("en")} ${unit}`;
 }
 
