@@ -413,6 +413,8 @@ export const authLimits = {
   mailRetryMs: 2_000,
   /** Longest pause before a failed mail is tried again. */
   mailRetryMsMax: 300_000,
+  /** Without a mail server the log says no more often than this that one was asked for. */
+  noMailToldMs: 600_000,
   /** Requests for mail that were answered and are still being worked on. */
   mailRequestsMax: 1_000,
   /** Sessions kept in memory to check access tokens without a look-up. */

@@ -54,8 +54,10 @@ export class Accounts {
     this.#parts = parts;
   }
 
-  get policy(): AccountPolicy {
-    return this.#parts.policy;
+  /** What clients can do here: what the operator allows, and can be delivered. */
+  get offered(): Pick<AccountPolicy, "signups" | "magicLink"> {
+    const { policy, mail } = this.#parts;
+    return { signups: policy.signups, magicLink: policy.magicLink && mail.enabled };
   }
 
   /** Throws `signups_disabled`, `invalid_email`, `weak_password`, `invalid_password`, `invalid_name`, `email_in_use`. */
@@ -81,6 +83,7 @@ export class Accounts {
       session: prepared?.row ?? null,
     });
     if (signedUp === null) throw new ServiceError("email_in_use");
+    limits.welcome({ account: `user ${email}`, client: requester.client });
     if (mail.enabled && limits.mayMail(email)) {
       // When it cannot be sent now, the user can ask for it again: the account exists all the same.
       mail.start({

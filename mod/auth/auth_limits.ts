@@ -9,6 +9,8 @@ type LimitName = keyof typeof rateLimits;
 /** The rate limits of accounts. Each method throws `RateLimitedError`. */
 export class AuthLimits {
   readonly #limiters: Readonly<Record<LimitName, RateLimiter>>;
+  /** Clients with accounts they signed in to, in order of last use: nobody else's failures are held against them. */
+  readonly #welcome = new Set<string>();
 
   /** `now`: milliseconds; only differences count. */
   constructor(now: () => number) {
@@ -46,28 +48,41 @@ export class AuthLimits {
   }
 
   /**
-   * Runs an attempt on an account, which counts when it fails: little is allowed to one client, more to all together,
-   * so that one who guesses does not lock the owner out. The attempt counts from its start, or a thousand at
-   * once would all be let through before the first has failed.
+   * Runs an attempt on an account, which counts when it fails: little is allowed to one client, more to all strangers
+   * together. Clients that have signed in to the account before are no strangers, so that those who guess do not lock
+   * the owner out. The attempt counts from its start, or a thousand at once would all be let through before the first
+   * has failed.
    */
   async attempt<Result>(
     { account, client }: { readonly account: string; readonly client: string },
     run: () => Promise<Result | null>,
   ): Promise<Result | null> {
     const pair = `${addressKey(client)} ${account}`;
+    const stranger = !this.#welcome.has(pair);
     this.#take("failuresPerAccountAndClient", pair);
-    this.#take("failuresPerAccount", account);
+    if (stranger) this.#take("failuresPerAccount", account);
     let failed = false;
     try {
       const result = await run();
       failed = result === null;
+      if (!failed) this.welcome({ account, client });
       return result;
     } finally {
       if (!failed) {
         this.#limiters.failuresPerAccountAndClient.giveBack(pair);
-        this.#limiters.failuresPerAccount.giveBack(account);
+        if (stranger) this.#limiters.failuresPerAccount.giveBack(account);
       }
     }
+  }
+
+  /** A client has signed in to an account, or made it. */
+  welcome({ account, client }: { readonly account: string; readonly client: string }): void {
+    const pair = `${addressKey(client)} ${account}`;
+    this.#welcome.delete(pair);
+    this.#welcome.add(pair);
+    if (this.#welcome.size <= authLimits.rateLimitKeysMax) return;
+    const [oldest] = this.#welcome;
+    if (oldest !== undefined) this.#welcome.delete(oldest);
   }
 
   #take(name: LimitName, key: string): void {

@@ -66,6 +66,12 @@ export class AccountAuthenticator {
     return { ok: true, identity, expiresAt: exp * 1000 };
   }
 
+  /** The session that a genuine token of this server names, also when the token has expired; `null` for any other. */
+  sessionNamedBy(token: string): string | null {
+    const opened = this.#accessTokens.open(token);
+    return opened.ok ? opened.claims.sid : null;
+  }
+
   /** Calls the listener in the turn in which the end of a session is known. */
   onSessionEnd(listener: (ended: EndedSession) => void): void {
     this.#listeners.push(listener);

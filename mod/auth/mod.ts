@@ -132,7 +132,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       accounts: new Accounts(parts),
       mailAccounts: new MailAccounts(parts),
       adminAccounts: admins,
-      verify: (token) => authenticator.verify(token),
+      sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
       clientOf: options.clientOf,
       ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),

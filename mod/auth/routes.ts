@@ -5,7 +5,6 @@ import { requestText } from "../kit/request_text.ts";
 import { authLimits } from "../limits.ts";
 import type { Accounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
-import type { TokenVerification } from "./authenticator.ts";
 import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";
 import { bodies, readBody } from "./request_body.ts";
 import type { Requester } from "./requester.ts";
@@ -14,8 +13,8 @@ export interface AuthRoutesOptions {
   readonly accounts: Accounts;
   readonly mailAccounts: MailAccounts;
   readonly adminAccounts: AdminAccounts;
-  /** Checks an access token. */
-  readonly verify: (token: string) => Promise<TokenVerification>;
+  /** The session that a genuine access token names, expired or not; `null` for what is none. */
+  readonly sessionNamedBy: (token: string) => string | null;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** Told of each answered request for one of the {@linkcode authOperations}, with the answer's status. */
@@ -39,7 +38,7 @@ export const authOperations: readonly AuthOperation[] = Object.values(operations
 
 /** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function authRoutes(
-  { accounts, mailAccounts, adminAccounts, verify, clientOf, onAnswer }: AuthRoutesOptions,
+  { accounts, mailAccounts, adminAccounts, sessionNamedBy, clientOf, onAnswer }: AuthRoutesOptions,
 ): Hono {
   const app = new Hono();
   const requester = (c: Context): Requester => ({
@@ -61,7 +60,7 @@ export function authRoutes(
   }
 
   app.get("/providers", (c) => {
-    const { magicLink, signups } = accounts.policy;
+    const { magicLink, signups } = accounts.offered;
     return c.json({ password: true, magicLink, signups, oauth: [] });
   });
   app.post(
@@ -77,8 +76,8 @@ export function authRoutes(
     async (c) => c.json(await accounts.refresh(await readBody(c, bodies.refresh), requester(c))),
   );
   app.post("/signout", async (c) => {
-    const verified = await verifyBearer(c, verify);
-    const sessionId = verified?.ok ? verified.identity.sessionId : null;
+    const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
+    const sessionId = token === undefined ? null : sessionNamedBy(token);
     await accounts.signOut({ refreshToken: await optionalRefreshToken(c), sessionId });
     return c.json({});
   });
@@ -119,15 +118,6 @@ export function authRoutes(
     async (c) => c.json(await adminAccounts.setUp(await readBody(c, bodies.setup), requester(c))),
   );
   return app;
-}
-
-/** What a request's bearer token is worth; `null` when it has none. */
-async function verifyBearer(
-  c: Context,
-  verify: AuthRoutesOptions["verify"],
-): Promise<TokenVerification | null> {
-  const token = /^Bearer +(\S+)$/i.exec(c.req.header("authorization") ?? "")?.[1];
-  return token === undefined ? null : await verify(token);
 }
 
 /** Sign-out never fails: a body that says nothing is one without a refresh token. */

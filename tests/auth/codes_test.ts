@@ -288,11 +288,19 @@ Deno.test("sign-in by mail can be disabled", async () => {
   assert.equal(codeOf(await accounts.post("/magic/verify", { token: "x" })), "403 magic_link_disabled");
 });
 
-Deno.test("without a mail server requests answer alike and sign-up works", async () => {
+Deno.test("AE4 AE17 without a mail server requests answer alike, the log tells of them, and none is offered", async () => {
   await using accounts = await startTestAccounts({ mail: false });
   await accounts.signUp(email);
+  assert.equal((await accounts.get("/providers")).body.magicLink, false);
   for (const { request } of kinds) assert.deepEqual((await accounts.post(request, { email })).body, {});
+  await accounts.service.mailSettled();
   assert.deepEqual(accounts.port.rows("_codes"), []);
+  const told = /^warn A mail was asked for and not sent: there is no mail server/;
+  assert.deepEqual(accounts.logged.map((line) => told.test(line)), [true], "told once in ten minutes");
+  accounts.clock.now += 600_000;
+  await accounts.post("/reset/request", { email });
+  await accounts.service.mailSettled();
+  assert.equal(accounts.logged.length, 2);
 });
 
 Deno.test("without an allowlist links lead to the server's own page", async () => {

@@ -171,6 +171,28 @@ for (const text of ["", "{", "[]", "null", '{"refreshToken":5}', '{"refreshToken
   });
 }
 
+Deno.test("AE8 an access token that has expired says whose session is to end", async () => {
+  await using accounts = await startTestAccounts();
+  const { accessToken } = await accounts.signUp("a@example.com");
+  await accounts.signUp("b@example.com");
+  accounts.clock.now += 901_000;
+  const forged = `${accessToken.slice(0, accessToken.lastIndexOf("."))}.AAAA`;
+  await accounts.post("/signout", {}, { bearer: forged });
+  assert.equal(accounts.port.rows("_sessions").length, 2);
+  await accounts.post("/signout", {}, { bearer: accessToken });
+  assert.equal(accounts.port.rows("_sessions").length, 1);
+});
+
+Deno.test("AT6 no two access tokens are the same, also of one session and second", async () => {
+  await using accounts = await startTestAccounts();
+  const first = await accounts.signUp("a@example.com");
+  const second = (await refresh(accounts, first.refreshToken, "attempt-0123456789")).body;
+  assert.notEqual(second.accessToken, first.accessToken);
+  const again = (await refresh(accounts, first.refreshToken, "attempt-0123456789")).body;
+  assert.equal(again.accessToken, second.accessToken);
+  assert.notEqual((await refresh(accounts, second.refreshToken)).body.accessToken, second.accessToken);
+});
+
 Deno.test("sign-out with a rotated token ends the session too", async () => {
   await using accounts = await startTestAccounts();
   const { refreshToken } = await accounts.signUp("a@example.com");

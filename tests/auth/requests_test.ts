@@ -136,3 +136,23 @@ for (const [path, body, code] of refusals) {
     assert.equal((await accounts.service.authenticator.verify(user.accessToken)).ok, true);
   });
 }
+
+Deno.test("AE16 wrong guesses from many addresses do not lock out an owner who signed in before", async () => {
+  await using accounts = await startTestAccounts();
+  const body = { email: "a@example.com", password };
+  await accounts.signUp(body.email);
+  assert.equal((await accounts.post("/signin", body, { from: "198.51.100.1" })).status, 200);
+  const guess = async (from: string) =>
+    (await accounts.post("/signin", { ...body, password: "wrong guess" }, { from })).status;
+  for (let i = 0; i < 13; i++) {
+    for (let n = 0; n < 10; n++) await guess(`203.0.113.${i + 10}`);
+  }
+  assert.equal(await guess("203.0.113.99"), 429, "strangers are held back together");
+  // Where it signed up from, and where it signed in from.
+  for (const from of [body.email, "198.51.100.1"]) {
+    assert.equal((await accounts.post("/signin", body, { from })).status, 200, from);
+  }
+  // A client that was let in once has a bucket of its own, and no more than that.
+  for (let n = 0; n < 10; n++) assert.equal(await guess("198.51.100.1"), 401);
+  assert.equal(await guess("198.51.100.1"), 429);
+});

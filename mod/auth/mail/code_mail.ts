@@ -34,6 +34,9 @@ export class CodeMail {
   readonly #options: CodeMailOptions;
   /** Requests that were answered and are still being worked on. */
   readonly #working = new Set<Promise<void>>();
+  /** Mails that were asked for without a mail server, and when the log last said so. */
+  #undelivered = 0;
+  #undeliveredToldAt = -Infinity;
 
   constructor(options: CodeMailOptions) {
     this.#options = options;
@@ -60,7 +63,7 @@ export class CodeMail {
   /** Sends a code. Resolves to whether there was reason to, once it is stored and the mail is on its way. */
   async send({ kind, email, redirect, template = kind, store }: CodeMailRequest): Promise<boolean> {
     const { hasher, outbox, templates, appName, now } = this.#options;
-    if (outbox === null) return false;
+    if (outbox === null) return this.#undeliverable(kind);
     const { code, token, codeHash, tokenHash } = issueCode(hasher, { kind, email });
     const expiresAt = now() + codeLifetimeMs[kind];
     if (!await store({ kind, email, codeHash, tokenHash, expiresAt })) return false;
@@ -73,6 +76,20 @@ export class CodeMail {
     });
     outbox.post(mail, { usefulUntil: expiresAt });
     return true;
+  }
+
+  /** The requester is told nothing, as always: so the operator is. */
+  #undeliverable(kind: CodeKind): false {
+    const { now, log } = this.#options;
+    this.#undelivered++;
+    if (now() - this.#undeliveredToldAt >= authLimits.noMailToldMs) {
+      this.#undeliveredToldAt = now();
+      log("warn", "A mail was asked for and not sent: there is no mail server (--smtp-url)", {
+        kind,
+        askedFor: this.#undelivered,
+      });
+    }
+    return false;
   }
 
   /** Resolves when no request is being worked on. */

@@ -13,6 +13,8 @@ export interface AccessClaims {
   readonly adm?: true;
   readonly iat: number;
   readonly exp: number;
+  /** Tells tokens of one session and second apart; tokens of earlier versions of the server have none. */
+  readonly jti?: string;
 }
 
 /** Why an access token is refused: the contract's AuthError texts. */
@@ -39,6 +41,7 @@ const claimsSchema = z.object({
   adm: z.boolean().optional(),
   iat: z.number(),
   exp: z.number(),
+  jti: z.string().optional(),
 });
 
 /** Signs and verifies access tokens with one key. */
@@ -51,8 +54,8 @@ export class AccessTokens {
   }
 
   sign(claims: AccessClaims): string {
-    const { sub, sid, adm, iat, exp } = claims;
-    const payload = encodeJson({ iss: ISSUER, typ: TYPE, sub, sid, ...(adm && { adm }), iat, exp });
+    const { sub, sid, adm, iat, exp, jti } = claims;
+    const payload = encodeJson({ iss: ISSUER, typ: TYPE, sub, sid, ...(adm && { adm }), iat, exp, jti });
     return `${HEADER}.${payload}.${this.#signature(`${HEADER}.${payload}`)}`;
   }
 
@@ -61,6 +64,13 @@ export class AccessTokens {
    * `now`: milliseconds since the epoch.
    */
   verify(token: string, now: number): AccessTokenCheck {
+    const checked = this.open(token);
+    if (checked.ok && now >= checked.claims.exp * 1000) return refused("access token expired");
+    return checked;
+  }
+
+  /** The claims of a token that was signed here, whether it has expired or not. */
+  open(token: string): AccessTokenCheck {
     const parts = tokenParts(token);
     const header = parts && headerSchema.safeParse(decodeJson(parts.header));
     if (!parts || !header?.success || header.data.alg !== "HS256") return refused("malformed access token");
@@ -72,9 +82,11 @@ export class AccessTokens {
     }
     const claims = claimsSchema.safeParse(decodeJson(parts.payload));
     if (!claims.success) return refused("malformed access token");
-    const { sub, sid, adm, iat, exp } = claims.data;
-    if (now >= exp * 1000) return refused("access token expired");
-    return { ok: true, claims: { sub, sid, ...(adm === true && { adm }), iat, exp } };
+    const { sub, sid, adm, iat, exp, jti } = claims.data;
+    return {
+      ok: true,
+      claims: { sub, sid, ...(adm === true && { adm }), iat, exp, ...(jti !== undefined && { jti }) },
+    };
   }
 
   #signature(text: string): string {

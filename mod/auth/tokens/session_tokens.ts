@@ -29,6 +29,9 @@ export interface SessionTokensOptions {
   readonly now: () => number;
 }
 
+/** 96 bits. */
+const JTI_CHARS = 16;
+
 /** Makes the tokens of sessions. */
 export class SessionTokens {
   readonly #options: SessionTokensOptions;
@@ -68,6 +71,8 @@ export class SessionTokens {
       Math.floor(session.expiresAt / 1000),
     );
     const { sessionId: sid, userId, adminId } = session;
+    // Made from the refresh token, which is never the same twice: who asks again for a lost answer gets the same one.
+    const jti = this.#options.hasher.hash("access", refreshToken).slice(0, JTI_CHARS);
     const sub = userId ?? adminId;
     if (sub === null) throw new TypeError("Cannot issue tokens for a session without an owner");
     const accessToken = this.#options.accessTokens.sign({
@@ -76,6 +81,7 @@ export class SessionTokens {
       ...(adminId !== null && { adm: true }),
       iat,
       exp,
+      jti,
     });
     const owner = userId !== null ? { userId } : { adminId: sub };
     return { accessToken, refreshToken, expiresIn: exp - iat, ...owner };

@@ -29,6 +29,9 @@ const KEY_REPLACED =
   `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
   "out before no longer work, and secrets in the settings have to be entered again. No account is lost";
 
+const NO_MAIL =
+  "There is no mail server (--smtp-url): no mail is sent, so sign-in by mail is not offered and passwords cannot be reset";
+
 /** Throws a `StartError` when the mail server or a template cannot be used. */
 export async function startAccounts(
   { config, secret, clientOf, log, url, newDatabase, port, onAnswer }: StartAccountsOptions,
@@ -41,6 +44,7 @@ export async function startAccounts(
     }
     const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
     const publicUrl = config.publicUrl ?? url;
+    if (smtp === null && !config.dev) log("info", NO_MAIL);
     return await createAccounts({
       keys,
       port,
