@@ -1,16 +1,7 @@
 /** Actions of the service itself, which main runs: they need what no isolate has, such as the mail server. */
 import type { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
-import type { CommitEntry } from "../engine/types.ts";
-import type {
-  FunctionCall,
-  FunctionHost,
-  FunctionInfo,
-  MutationAnswer,
-  MutationCall,
-  QueryAnswer,
-  Wave,
-} from "./host_port.ts";
+import type { FunctionCall, FunctionInfo } from "./host_port.ts";
 import type { Identity } from "./identity.ts";
 import { failed, type Outcome } from "./outcome.ts";
 
@@ -65,74 +56,27 @@ function outcomeOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
-/** Told how an action ended that main ran, and how long it took. */
-type OnActionEnd = (call: FunctionCall, end: { readonly outcome: Outcome; readonly ms: number }) => void;
-
-/** A host whose callers also find the actions that main runs. Everything else goes on to the host behind it. */
-export class HostWithMainActions implements FunctionHost {
-  readonly #host: FunctionHost;
+/** The actions that main runs, by path: a table that a host of functions consults before its own. */
+export class MainActions {
   readonly #actions: ReadonlyMap<string, MainAction>;
-  readonly #onEnd: OnActionEnd;
 
-  /** `onEnd` is told how each action that main runs ended. */
-  constructor(
-    host: FunctionHost,
-    actions: ReadonlyMap<string, MainAction>,
-    onEnd: OnActionEnd = () => {},
-  ) {
-    this.#host = host;
+  constructor(actions: ReadonlyMap<string, MainAction> = new Map()) {
     this.#actions = actions;
-    this.#onEnd = onEnd;
   }
 
-  get ts(): number {
-    return this.#host.ts;
-  }
-
-  get readerFree(): boolean {
-    return this.#host.readerFree;
-  }
-
+  /** An action's place among the app's functions: what clients see is the same. */
   info(udfPath: string): FunctionInfo | undefined {
     const action = this.#actions.get(udfPath);
-    // A function's place among the app's: what clients see is the same.
-    if (action !== undefined) return { kind: "action", visibility: action.visibility ?? "public" };
-    return this.#host.info(udfPath);
+    return action === undefined ? undefined : { kind: "action", visibility: action.visibility ?? "public" };
   }
 
-  async act(call: FunctionCall): Promise<Outcome> {
-    const action = this.#actions.get(call.udfPath);
-    if (action === undefined) return await this.#host.act(call);
-    if (action.visibility === "internal" && call.origin !== "system") {
-      return failed("unknown_function", `There is no function "${call.udfPath}"`);
+  /** Runs the action a call is for; `null` when main has none at its path. */
+  run({ udfPath, args, identity, origin }: FunctionCall): Promise<Outcome> | null {
+    const action = this.#actions.get(udfPath);
+    if (action === undefined) return null;
+    if (action.visibility === "internal" && origin !== "system") {
+      return Promise.resolve(failed("unknown_function", `There is no function "${udfPath}"`));
     }
-    const since = performance.now();
-    const outcome = await action.run(call.args, call.identity);
-    this.#onEnd(call, { outcome, ms: performance.now() - since });
-    return outcome;
-  }
-
-  mutate(call: MutationCall): Promise<MutationAnswer> {
-    return this.#host.mutate(call);
-  }
-
-  startWave(queries: readonly FunctionCall[], onAnswer: (index: number, answer: QueryAnswer) => void): Wave {
-    return this.#host.startWave(queries, onAnswer);
-  }
-
-  onReaderFree(listener: () => void): void {
-    this.#host.onReaderFree(listener);
-  }
-
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#host.onCommits(listener);
-  }
-
-  onReload(listener: () => void): void {
-    this.#host.onReload(listener);
-  }
-
-  serveQueries(run: (call: FunctionCall) => Promise<Outcome>): void {
-    this.#host.serveQueries(run);
+    return action.run(args, identity);
   }
 }

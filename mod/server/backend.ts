@@ -1,25 +1,23 @@
-/** The part of a server behind its HTTP face: the isolates and the sockets' hub, wired together. */
+/** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
 import { Hono } from "hono";
-import { AdminChannel, type LoadedSecret, runAdminCommand } from "../auth/mod.ts";
+import type { LoadedSecret } from "../auth/mod.ts";
 import { IsolateHost } from "../functions/host/host.ts";
-import { HostWithMainActions } from "../functions/main_actions.ts";
-import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
-import { cleaningActions, type SchedulerPort } from "../scheduler/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
+import type { ServeConfig } from "../config/config.ts";
+import { AppError } from "../config/start_error.ts";
+import { loadSecret } from "./data/secret.ts";
+import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
-import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
-import { clientOfRequests } from "./http/client_of.ts";
-import type { ServeConfig } from "../config/config.ts";
-import { apiHeaders } from "./http/router.ts";
-import { openMetrics, wireMetrics } from "./features/metrics.ts";
-import { loadSecret } from "./data/secret.ts";
-import { startScheduler } from "./features/scheduling.ts";
-import { AppError } from "../config/start_error.ts";
+import { openMetrics, startMetrics } from "./features/metrics.ts";
+import { startScheduling } from "./features/scheduling.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
+import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
+import { clientOfRequests } from "./http/client_of.ts";
+import { apiHeaders } from "./http/router.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
 const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
@@ -28,7 +26,7 @@ const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
 export interface Backend extends AsyncDisposable {
   /** ts of the newest commit. */
   readonly ts: number;
-  /** The routes below `/api`: one-shot function calls, accounts, files, and what administrators do. */
+  /** The routes below `/api`: one-shot function calls and those of the features. */
   readonly routes: Hono;
   /** The app's own HTTP routes. */
   readonly appRoutes: AppRoutes;
@@ -59,123 +57,99 @@ export interface BackendSurroundings {
   readonly restart: (() => void) | null;
 }
 
-/** Starts the isolates and the hub. Rejects with an `AppError` when the app cannot be loaded. */
+/** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
 export async function startBackend(
   config: ServeConfig,
-  { log, url, restart }: BackendSurroundings,
+  surroundings: BackendSurroundings,
 ): Promise<Backend> {
+  await using opened = new AsyncDisposableStack();
   const secret = await loadSecret(config.dataDir);
-  const backupPlace = await openBackupPlace({ config, log });
-  const metrics = await openMetrics(config);
-  const host = await IsolateHost.start({
-    dataDir: config.dataDir,
-    functionsDir: config.functionsDir,
-    env: config.env,
-    actionNet: config.actionNet,
-    entry: ISOLATE_ENTRY,
-    settings: storageSettingsOf(config, secret.keys),
-    ...(metrics && { observer: metrics.runs }),
-    log,
-  }).catch(async (error) => {
-    metrics?.[Symbol.dispose]();
-    await backupPlace?.[Symbol.asyncDispose]();
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
-  });
-  try {
-    return await connect(host, { config, secret, backupPlace, metrics, log, url, restart });
-  } catch (error) {
-    await backupPlace?.[Symbol.asyncDispose]();
-    metrics?.[Symbol.dispose]();
-    await host[Symbol.asyncDispose]();
-    throw error;
-  }
-}
-
-async function connect(
-  host: IsolateHost,
-  { config, secret, backupPlace, metrics, log, url, restart }: BackendSurroundings & {
-    readonly config: ServeConfig;
-    readonly secret: LoadedSecret;
-    readonly backupPlace: BackupPlace | null;
-    readonly metrics: Metrics | null;
-  },
-): Promise<Backend> {
-  const port: CallPort = { mutate: (call) => host.mutate(call), query: (call) => hub.query(call) };
-  const clientOf = clientOfRequests(config.trustedProxies);
-  const newDatabase = host.ts === 0;
-  const accounts = await startAccounts({
-    config,
-    secret,
-    log,
-    url,
-    newDatabase,
-    port,
-    clientOf,
-    ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
-  });
-  const storage = await startStorage({ config, keys: secret.keys, port, clientOf, log });
-  // Told first: a session that ended sends nothing more.
-  host.onCommits((entries) => accounts.applyCommits(entries));
-  host.onReload(() => accounts.recheckSessions());
-  host.onCommits((entries) => storage.applyCommits(entries));
-  host.onReload(() => storage.recheck());
-  const { authenticator } = accounts;
-  const schedulerPort: SchedulerPort = {
-    mutate: (call) => host.mutate(call),
-    query: (call) => hub.query(call),
-    act: (call) => callable.act(call),
-  };
-  const admin = await startAdmin({ dataDir: config.dataDir, port, accounts, log, restart });
-  const backups = await startBackups({
-    config,
-    place: backupPlace,
-    make: admin.makeBackup,
-    counts: admin.backupCounts,
-    log,
-  });
-  const actions = new Map([
-    ...accounts.actions,
-    ...cleaningActions({ port: schedulerPort }),
-    ...backups?.actions ?? [],
-  ]);
-  const callable: HostWithMainActions = new HostWithMainActions(
-    host,
-    actions,
-    (call, end) => host.noteEnd(call, end),
-  );
-  const hub: Hub = new Hub({ host: callable, authenticator, dev: config.dev });
-  const calls = httpCalls({ hub, host: callable, authenticator, dev: config.dev, headers: apiHeaders, log });
-  host.serveQueries((call) => hub.query(call));
-  host.serveCtxActions(storage.actions);
-  const adminChannel = await AdminChannel.open({
-    dataDir: config.dataDir,
-    run: (command) => runAdminCommand(accounts.admins, command),
-    log,
-  });
-  // Beside everything else: what a crash left behind is in nobody's way.
-  void storage.sweep();
-  const setupLink = await accounts.setupLink();
-  const serviceCrons = backups === null ? [] : [backups.cron];
-  const scheduler = await startScheduler(host, { port: schedulerPort, serviceCrons, log });
-  backups?.start();
-  if (metrics !== null) {
-    wireMetrics(metrics, { dataDir: config.dataDir, host, hub, traffic: storage.traffic, admin });
-  }
+  const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
+  const metrics = opened.use(await openMetrics(config));
+  const host = opened.use(await startIsolates(config, { secret, metrics, log: surroundings.log }));
+  const parts = { ...surroundings, config, secret, backupPlace, metrics, host };
+  const backend = await connect(parts, opened);
+  const resources = opened.move();
   return {
-    ...(metrics && { metrics }),
-    setupLink,
+    ...backend,
     get ts() {
       return host.ts;
     },
-    routes: new Hono()
-      .route("/", calls.routes)
-      .route("/api/auth", accounts.routes)
-      .route("/api/storage", storage.routes)
-      .route("/api/admin", admin.routes),
-    completeRoutes: new Hono().route("/api/storage", storage.completeRoutes),
-    respondAtOnce: (request) => calls.respondAtOnce(request) ?? storage.readAtOnce(request),
-    appRoutes: appRoutes({ host, authenticator, dev: config.dev }),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+async function startIsolates(
+  config: ServeConfig,
+  { secret, metrics, log }: {
+    readonly secret: LoadedSecret;
+    readonly metrics: Metrics | null;
+    readonly log: Log;
+  },
+): Promise<IsolateHost> {
+  try {
+    return await IsolateHost.start({
+      dataDir: config.dataDir,
+      functionsDir: config.functionsDir,
+      env: config.env,
+      actionNet: config.actionNet,
+      entry: ISOLATE_ENTRY,
+      settings: storageSettingsOf(config, secret.keys),
+      ...(metrics && { observer: metrics.runs }),
+      log,
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
+  }
+}
+
+interface BackendParts extends BackendSurroundings {
+  readonly config: ServeConfig;
+  readonly secret: LoadedSecret;
+  readonly backupPlace: BackupPlace | null;
+  readonly metrics: Metrics | null;
+  readonly host: IsolateHost;
+}
+
+/** The list of features is here; `opened` gets what has to be given up at the end. */
+async function connect(
+  { secret, backupPlace, ...surroundings }: BackendParts,
+  opened: AsyncDisposableStack,
+): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
+  const { config, host, metrics, log } = surroundings;
+  const port: FunctionPort = {
+    mutate: (call) => host.mutate(call),
+    query: (call) => hub.query(call),
+    act: (call) => host.act(call),
+  };
+  const clientOf = clientOfRequests(config.trustedProxies);
+  const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf };
+  const features = opened.use(new Features(host));
+
+  // Accounts are told of commits first: a session that ended sends nothing more.
+  const accounts = features.add(await startAccounts(context, secret));
+  const storage = features.add(await startStorage(context));
+  const admin = features.add(await startAdmin(context, accounts));
+  features.add(await startBackups(context, { place: backupPlace, admin }));
+  const { authenticator } = accounts;
+  const { dev } = config;
+  const hub: Hub = new Hub({ host, authenticator, dev });
+  features.add(startScheduling(context, features));
+  if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
+
+  host.serveQueries((call) => hub.query(call));
+  host.serveActions(features);
+  const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, log });
+  const setupLink = await accounts.setupLink();
+  await features.start();
+  return {
+    ...(metrics && { metrics }),
+    setupLink,
+    routes: new Hono().route("/", calls.routes).route("/", features.routes({ complete: false })),
+    completeRoutes: features.routes({ complete: true }),
+    respondAtOnce: (request) => calls.respondAtOnce(request) ?? features.respondAtOnce(request),
+    appRoutes: appRoutes({ host, authenticator, dev }),
     acceptSocket(request) {
       const { socket, response } = upgradeSocket(request);
       hub.accept(socket);
@@ -183,18 +157,5 @@ async function connect(
     },
     closeSockets: () => hub.shutdown(),
     reload: () => host.reload(),
-    async [Symbol.asyncDispose]() {
-      // Together: the scheduler waits for a scheduled backup, which ends with what makes it.
-      await Promise.all([
-        scheduler[Symbol.asyncDispose](),
-        admin[Symbol.asyncDispose](),
-        backups?.[Symbol.asyncDispose](),
-      ]);
-      await adminChannel[Symbol.asyncDispose]();
-      await accounts[Symbol.asyncDispose]();
-      await storage[Symbol.asyncDispose]();
-      await host[Symbol.asyncDispose]();
-      metrics?.[Symbol.dispose]();
-    },
   };
 }

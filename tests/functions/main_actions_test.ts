@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { ServiceError, UserError } from "../../mod/errors.ts";
-import type { FunctionCall, FunctionHost } from "../../mod/functions/host_port.ts";
 import { anonymous } from "../../mod/functions/identity.ts";
-import { HostWithMainActions, mainAction } from "../../mod/functions/main_actions.ts";
+import { internalMainAction, mainAction, MainActions } from "../../mod/functions/main_actions.ts";
 
 const double = mainAction(z.strictObject({ n: z.number() }), ({ n }) => {
   if (n === 1) throw new UserError("one", "No ones", { n });
@@ -11,6 +10,8 @@ const double = mainAction(z.strictObject({ n: z.number() }), ({ n }) => {
   if (n === 3) throw new Error("a bug");
   return Promise.resolve(n === 4 ? undefined : n * 2);
 });
+
+const sweep = internalMainAction(z.strictObject({}), () => Promise.resolve(1));
 
 Deno.test("a main action checks its arguments and tells the caller what it should", async () => {
   const run = async (args: Record<string, unknown>) => {
@@ -27,30 +28,16 @@ Deno.test("a main action checks its arguments and tells the caller what it shoul
   assert.deepEqual((await run({ n: 5, m: 1 }))?.slice(0, 1), ["args"]);
 });
 
-Deno.test("main actions stand in front of the host's functions, everything else goes on to it", async () => {
-  const reached: string[] = [];
-  const host = {
-    ts: 7,
-    readerFree: true,
-    info: (udfPath: string) => (reached.push(`info ${udfPath}`), undefined),
-    act: (
-      call: FunctionCall,
-    ) => (reached.push(`act ${call.udfPath}`), Promise.resolve({ ok: true, value: "1", logLines: [] })),
-    // What is not asked here is left out.
-  } as unknown as FunctionHost;
-  const ended: unknown[] = [];
-  const both = new HostWithMainActions(
-    host,
-    new Map([["_math:double", double]]),
-    ({ udfPath }, { outcome }) => ended.push([udfPath, outcome.ok || outcome.error.message]),
-  );
+Deno.test("the table finds actions by their path, and shows internal ones to the service alone", async () => {
+  const table = new MainActions(new Map([["_math:double", double], ["_math:sweep", sweep]]));
   const call = { udfPath: "_math:double", args: { n: 5 }, identity: anonymous, origin: "client" } as const;
-  assert.deepEqual(both.info("_math:double"), { kind: "action", visibility: "public" });
-  assert.deepEqual(await both.act(call), { ok: true, value: "10", logLines: [] });
-  both.info("a:b");
-  await both.act({ ...call, udfPath: "a:b" });
-  await both.act({ ...call, args: { n: 3 } });
-  assert.deepEqual(reached, ["info a:b", "act a:b"]);
-  assert.deepEqual(ended, [["_math:double", true], ["_math:double", "a bug"]], "those of the host tell it");
-  assert.deepEqual([both.ts, both.readerFree], [7, true]);
+  assert.deepEqual(table.info("_math:double"), { kind: "action", visibility: "public" });
+  assert.deepEqual(table.info("_math:sweep"), { kind: "action", visibility: "internal" });
+  assert.equal(table.info("a:b"), undefined);
+  assert.deepEqual(await table.run(call), { ok: true, value: "10", logLines: [] });
+  assert.equal(table.run({ ...call, udfPath: "a:b" }), null, "the host's own functions come after the table");
+  const swept = { ...call, udfPath: "_math:sweep", args: {} };
+  const outcome = await table.run(swept);
+  assert.equal(outcome?.ok === false && outcome.error.kind, "unknown_function");
+  assert.deepEqual(await table.run({ ...swept, origin: "system" }), { ok: true, value: "1", logLines: [] });
 });

@@ -12,7 +12,7 @@ import type {
   QueryAnswer,
   Wave,
 } from "../host_port.ts";
-import type { MainAction } from "../main_actions.ts";
+import { type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome } from "../outcome.ts";
 import type { WireCron } from "../wire/messages.ts";
 import { type HostClock, machineClock } from "./clock.ts";
@@ -86,8 +86,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #ts = 0;
   /** Set by `serveQueries`. */
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
-  /** Set by `serveCtxActions`. */
-  #ctxActions: ReadonlyMap<string, MainAction> = new Map();
+  /** Set by `serveActions`. */
+  #mainActions = new MainActions();
+  /** Set by `serveActions`. */
+  #ctxActions = new MainActions();
 
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
@@ -196,7 +198,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   info(udfPath: string): FunctionInfo | undefined {
-    return this.#functions.get(udfPath);
+    return this.#mainActions.info(udfPath) ?? this.#functions.get(udfPath);
   }
 
   mutate(call: MutationCall): Promise<MutationAnswer> {
@@ -232,13 +234,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   act(call: FunctionCall): Promise<Outcome> {
-    return this.#runners.act(call);
-  }
-
-  /** Takes note of how a run outside the isolates ended: failures stand in the log like those of app code. */
-  noteEnd({ udfPath }: FunctionCall, end: RunEnd): void {
-    this.#failures.note(udfPath, end.outcome);
-    this.#parts.observer?.runEnded("action", end);
+    const since = performance.now();
+    const inMain = this.#mainActions.run(call);
+    if (inMain === null) return this.#runners.act(call);
+    return inMain.then((outcome) => {
+      this.#failures.note(call.udfPath, outcome);
+      this.#parts.observer?.runEnded("action", { outcome, ms: performance.now() - since });
+      return outcome;
+    });
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -253,9 +256,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#serveQuery = run;
   }
 
-  /** How actions run what stands behind their `ctx`, by function path. */
-  serveCtxActions(actions: ReadonlyMap<string, MainAction>): void {
-    this.#ctxActions = actions;
+  /** Actions that main runs: those that stand in front of the app's functions, and what stands behind `ctx` of actions. */
+  serveActions(
+    { actions, ctxActions }: Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>,
+  ): void {
+    this.#mainActions = new MainActions(actions);
+    this.#ctxActions = new MainActions(ctxActions);
   }
 
   /**
@@ -312,7 +318,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   async #serve(kind: "query" | "mutation" | "action", call: FunctionCall): Promise<Outcome> {
     try {
       if (kind === "action") {
-        return await this.#ctxActions.get(call.udfPath)?.run(call.args, call.identity) ??
+        return await this.#ctxActions.run(call) ??
           failed("unknown_function", `There is no function "${call.udfPath}"`);
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;

@@ -1,29 +1,20 @@
 /** Accounts as this server is configured: secret key, mail, client addresses. */
-import type { Context } from "hono";
 import {
   type AccountService,
+  AdminChannel,
   createAccounts,
   type LoadedSecret,
   printingMailer,
+  runAdminCommand,
   secretKeyFile,
   smtpMailer,
   TemplateError,
 } from "../../auth/mod.ts";
-import type { BackendSurroundings } from "../backend.ts";
-import type { ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
 
-export interface StartAccountsOptions extends Pick<BackendSurroundings, "log" | "url"> {
-  readonly config: ServeConfig;
-  readonly secret: LoadedSecret;
-  /** Address of the client that sent a request. */
-  readonly clientOf: (c: Context) => string;
-  /** Whether nothing was ever written to the database. */
-  readonly newDatabase: boolean;
-  readonly port: Parameters<typeof createAccounts>[0]["port"];
-  /** Told of sign-ins, refreshes and the like. */
-  readonly onAnswer?: Parameters<typeof createAccounts>[0]["onAnswer"];
-}
+export interface AccountsFeature
+  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink"> {}
 
 const KEY_REPLACED =
   `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
@@ -33,18 +24,44 @@ const NO_MAIL =
   "There is no mail server (--smtp-url): no mail is sent, so sign-in by mail is not offered and passwords cannot be reset";
 
 /** Throws a `StartError` when the mail server or a template cannot be used. */
-export async function startAccounts(
-  { config, secret, clientOf, log, url, newDatabase, port, onAnswer }: StartAccountsOptions,
+export async function startAccounts(context: FeatureContext, secret: LoadedSecret): Promise<AccountsFeature> {
+  const { config: { dataDir }, host, log } = context;
+  // A database to which nothing was ever written has nobody to tell.
+  if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
+  if (secret.wasReadableByOthers) {
+    log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
+  }
+  if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
+  const service = await openAccounts(context);
+  let channel: AdminChannel | undefined;
+  return {
+    authenticator: service.authenticator,
+    sessions: service.sessions,
+    setupLink: () => service.setupLink(),
+    routes: [{ at: "/api/auth", app: service.routes }],
+    actions: service.actions,
+    applyCommits: (entries) => service.applyCommits(entries),
+    reload: () => service.recheckSessions(),
+    async start() {
+      channel = await AdminChannel.open({
+        dataDir,
+        run: (command) => runAdminCommand(service.admins, command),
+        log,
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      await channel?.[Symbol.asyncDispose]();
+      await service[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function openAccounts(
+  { config, keys, port, clientOf, log, url, metrics }: FeatureContext,
 ): Promise<AccountService> {
+  const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
+  const publicUrl = config.publicUrl ?? url;
   try {
-    const { keys, created, wasReadableByOthers } = secret;
-    if (created && !newDatabase) log("warn", KEY_REPLACED);
-    if (wasReadableByOthers) {
-      log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
-    }
-    const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
-    const publicUrl = config.publicUrl ?? url;
-    if (smtp === null && !config.dev) log("info", NO_MAIL);
     return await createAccounts({
       keys,
       port,
@@ -57,7 +74,7 @@ export async function startAccounts(
       templatesDir,
       appName: appName ?? new URL(publicUrl).host,
       clientOf,
-      ...(onAnswer && { onAnswer }),
+      ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
       log,
     });
   } catch (error) {

@@ -1,34 +1,22 @@
 /** The admin endpoints as this server is configured: what they need of accounts and of the data folder is put together here. */
 import { Hono } from "hono";
 import { join } from "node:path";
-import type { AccountService } from "../../auth/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import { BackupCounts } from "../../ops/backups/backup_counts.ts";
 import { BackupFolder } from "../../ops/backups/backup_folder.ts";
 import { Backups, type MakeBackup } from "../../ops/backups/backups.ts";
 import { exportRoutes } from "../../ops/tables/export/mod.ts";
-import { importRoutes, type ImportRoutesOptions } from "../../ops/tables/import/mod.ts";
+import { importRoutes } from "../../ops/tables/import/mod.ts";
 import { Maintenance } from "../../ops/maintenance/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import { adminRoutes } from "../../ops/routes.ts";
 import { emptyFolder } from "../../ops/spooled_body.ts";
-import type { BackendSurroundings } from "../backend.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AccountsFeature } from "./accounts.ts";
 
-export interface StartAdminOptions extends Pick<BackendSurroundings, "restart"> {
-  /** Held by this server. */
-  readonly dataDir: string;
-  /** The writer. */
-  readonly port: ImportRoutesOptions["port"];
-  readonly accounts: Pick<AccountService, "authenticator" | "sessions">;
-  readonly log: Log;
-}
-
-/** Disposing of it ends a backup or a check that is under way. */
-export interface Admin extends AsyncDisposable {
-  /** For `/api/admin`. */
-  readonly routes: Hono;
+export interface AdminFeature extends Feature {
   /** Makes a backup in the data folder, outside of this process. */
   readonly makeBackup: MakeBackup;
   /** Backups that were made or failed. */
@@ -37,10 +25,11 @@ export interface Admin extends AsyncDisposable {
   knownBackups(): Promise<BackupCounts>;
 }
 
+/** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
-  { dataDir, port, accounts, restart, log }: StartAdminOptions,
-): Promise<Admin> {
-  const { authenticator, sessions } = accounts;
+  { config: { dataDir }, port, restart, log }: FeatureContext,
+  { authenticator, sessions }: AccountsFeature,
+): Promise<AdminFeature> {
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
   await emptyFolder(incomingDir);
@@ -69,14 +58,14 @@ export async function startAdmin(
     log,
   });
   return {
-    routes: new Hono().route("/", routes),
+    routes: [{ at: "/api/admin", app: new Hono().route("/", routes) }],
     makeBackup,
     backupCounts: counts,
     async knownBackups() {
       await (looked ??= noteEarlier({ folder, counts, log }));
       return counts;
     },
-    [Symbol.asyncDispose]: () => maintenance[Symbol.asyncDispose](),
+    stop: () => maintenance[Symbol.asyncDispose](),
   };
 }
 

@@ -1,31 +1,21 @@
 /** Scheduled backups as this server is configured. */
 import { join } from "node:path";
-import type { MainAction } from "../../functions/main_actions.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { BackupError } from "../../ops/backups/backup_error.ts";
-import type { BackupCounts } from "../../ops/backups/backup_counts.ts";
-import type { MakeBackup } from "../../ops/backups/backups.ts";
 import { BACKUP_PATH, backupActions } from "../../ops/backups/scheduled/backup_action.ts";
 import type { BackupTarget } from "../../ops/backups/scheduled/backup_target.ts";
 import { FolderTarget } from "../../ops/backups/scheduled/folder_target.ts";
 import { ScheduledBackups } from "../../ops/backups/scheduled/scheduled_backups.ts";
 import { emptyFolder } from "../../ops/spooled_body.ts";
-import { type Cron, serviceCron, systemClock } from "../../scheduler/mod.ts";
+import { serviceCron, systemClock } from "../../scheduler/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AdminFeature } from "./admin.ts";
 
 /** Below the data folder: where the process that makes backups may write. */
 const OUTGOING_DIR = "outgoing";
-
-/** Disposing of it closes the place too, and ends a backup on its way there; one being made ends with what makes it. */
-export interface StartedBackups extends AsyncDisposable {
-  readonly cron: Cron;
-  /** What the cron runs. */
-  readonly actions: ReadonlyMap<string, MainAction>;
-  /** Makes up for a backup that is late. To be called when the cron runs. */
-  start(): void;
-}
 
 /** The place that backups go to. Disposing of it ends what is on its way there. */
 export interface BackupPlace extends AsyncDisposable {
@@ -51,41 +41,36 @@ export async function openBackupPlace(
   };
 }
 
-/** The schedule of backups; `null` without one. */
+/** The schedule of backups; a feature that does nothing without one. When the server stops, one on its way to its place ends. */
 export async function startBackups(
-  { config: { dataDir, backups: config, storage }, place, make, counts, log }: {
-    readonly config: Pick<ServeConfig, "dataDir" | "backups" | "storage">;
-    readonly place: BackupPlace | null;
-    readonly make: MakeBackup;
-    readonly counts: BackupCounts;
-    readonly log: Log;
-  },
-): Promise<StartedBackups | null> {
+  { config: { dataDir, backups: config, storage }, log }: FeatureContext,
+  { place, admin }: { readonly place: BackupPlace | null; readonly admin: AdminFeature },
+): Promise<Feature> {
   const outgoingDir = join(dataDir, OUTGOING_DIR);
   if (config === null || place === null) {
     // Of a server that had a schedule, and was killed.
     await removeIfThere(outgoingDir);
-    return null;
+    return {};
   }
   await emptyFolder(outgoingDir);
   const { everyMs, keep } = config;
   const backups = new ScheduledBackups({
     target: place.target,
-    make,
+    make: admin.makeBackup,
     outgoingDir,
     everyMs,
     keep,
     // Files in a bucket do not go when the disk of the data folder does.
     withFiles: storage.s3 === null,
     clock: systemClock,
-    counts,
+    counts: admin.backupCounts,
     log,
   });
   return {
-    cron: serviceCron("svc-backup", { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" }),
+    crons: [serviceCron("svc-backup", { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" })],
     actions: backupActions(backups),
     start: () => backups.start(),
-    async [Symbol.asyncDispose]() {
+    async stop() {
       const closed = backups[Symbol.asyncDispose]();
       await place[Symbol.asyncDispose]();
       await closed;

@@ -7,9 +7,10 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
-import type { StorageService } from "../../storage/mod.ts";
 import type { Hub } from "../../sync/mod.ts";
-import type { Admin } from "./admin.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AdminFeature } from "./admin.ts";
+import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
 
@@ -20,22 +21,20 @@ export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | n
   return new Metrics({ token: metrics.token, authOperations });
 }
 
-export interface MeteredParts {
-  readonly dataDir: string;
-  readonly host: IsolateHost;
+export interface MeteredParts extends FeatureContext {
   readonly hub: Hub;
-  readonly traffic: StorageService["traffic"];
-  readonly admin: Pick<Admin, "knownBackups">;
+  readonly storage: StorageFeature;
+  readonly admin: AdminFeature;
 }
 
 /** From now on the metrics can be read. */
-export function wireMetrics(metrics: Metrics, { dataDir, host, hub, traffic, admin }: MeteredParts): void {
+export function startMetrics(
+  metrics: Metrics,
+  { config: { dataDir }, host, hub, storage: { traffic }, admin }: MeteredParts,
+): Feature {
   const startedAt = Date.now();
   const memory = new KnownMemory(host);
   let commits = 0;
-  host.onCommits((entries) => {
-    commits += entries.length;
-  });
   metrics.define({
     version: VERSION,
     runtime: Deno.version.deno,
@@ -59,6 +58,11 @@ export function wireMetrics(metrics: Metrics, { dataDir, host, hub, traffic, adm
     },
     memory: () => memory.read(),
   });
+  return {
+    applyCommits(entries) {
+      commits += entries.length;
+    },
+  };
 }
 
 type MemoryFigures = Awaited<ReturnType<ServerFigures["memory"]>>;

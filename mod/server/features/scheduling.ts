@@ -1,26 +1,26 @@
 /** Scheduled functions and crons of this server. */
-import type { IsolateHost } from "../../functions/host/host.ts";
-import type { Log } from "../../kit/log.ts";
-import { cleaningCron, type Cron, Scheduler, type SchedulerPort } from "../../scheduler/mod.ts";
+import { cleaningActions, cleaningCron, Scheduler } from "../../scheduler/mod.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
 
-/** Starts the scheduler. Disposing of it lets what runs end, for a bounded time. */
-export async function startScheduler(
-  host: IsolateHost,
-  { port, serviceCrons, log }: {
-    readonly port: SchedulerPort;
-    /** Crons of the service beside the scheduler's own. */
-    readonly serviceCrons: readonly Cron[];
-    readonly log: Log;
-  },
-): Promise<Scheduler> {
-  const scheduler = new Scheduler({
-    port,
-    appCrons: () => host.crons,
-    serviceCrons: [cleaningCron, ...serviceCrons],
-    log,
-  });
-  host.onCommits((entries) => scheduler.applyCommits(entries));
-  host.onReload(() => scheduler.reload());
-  await scheduler.start();
-  return scheduler;
+/** When the server stops, what runs may end, for a bounded time. `others` is asked for its crons when the scheduler starts. */
+export function startScheduling(
+  { host, port, log }: FeatureContext,
+  others: Pick<Feature, "crons">,
+): Feature {
+  let scheduler: Scheduler | undefined;
+  return {
+    actions: cleaningActions({ port }),
+    applyCommits: (entries) => scheduler?.applyCommits(entries),
+    reload: () => scheduler?.reload(),
+    async start() {
+      scheduler = new Scheduler({
+        port,
+        appCrons: () => host.crons,
+        serviceCrons: [cleaningCron, ...others.crons ?? []],
+        log,
+      });
+      await scheduler.start();
+    },
+    stop: () => scheduler?.[Symbol.asyncDispose](),
+  };
 }

@@ -1,9 +1,6 @@
 /** File storage as this server is configured. */
-import type { Context } from "hono";
 import { join } from "node:path";
 import type { SecretKeys } from "../../auth/mod.ts";
-import type { CallPort } from "../../functions/system_calls.ts";
-import type { Log } from "../../kit/log.ts";
 import {
   type BlobStore,
   createStorage,
@@ -13,16 +10,11 @@ import {
   type StorageSettings,
 } from "../../storage/mod.ts";
 import type { ServeConfig } from "../../config/config.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
 import { apiHeaders } from "../http/router.ts";
 import { StartError } from "../../config/start_error.ts";
 
-export interface StartStorageOptions {
-  readonly config: ServeConfig;
-  readonly keys: SecretKeys;
-  readonly port: CallPort;
-  readonly clientOf: (c: Context) => string;
-  readonly log: Log;
-}
+export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {}
 
 /** What isolates are told of file storage, by the name of the feature. */
 export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record<string, StorageSettings> {
@@ -31,9 +23,27 @@ export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record
 }
 
 /** Throws a `StartError` when the bucket cannot be used. */
-export async function startStorage(
-  { config, keys, port, clientOf, log }: StartStorageOptions,
-): Promise<StorageService> {
+export async function startStorage(context: FeatureContext): Promise<StorageFeature> {
+  const storage = await openStorage(context);
+  return {
+    traffic: storage.traffic,
+    routes: [
+      { at: "/api/storage", app: storage.routes },
+      { at: "/api/storage", app: storage.completeRoutes, complete: true },
+    ],
+    ctxActions: storage.actions,
+    respondAtOnce: (request) => storage.readAtOnce(request),
+    applyCommits: (entries) => storage.applyCommits(entries),
+    reload: () => storage.recheck(),
+    start() {
+      // Beside everything else: what a crash left behind is in nobody's way.
+      void storage.sweep();
+    },
+    [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
+  };
+}
+
+async function openStorage({ config, keys, port, clientOf, log }: FeatureContext): Promise<StorageService> {
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
     urlKey: keys.urlSignatures,

@@ -7,7 +7,7 @@ import type { CronJobs } from "../../../mod/functions/api/cron_jobs.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { assembleApp } from "../../../mod/functions/isolate/app/loader.ts";
-import { HostWithMainActions, type MainAction } from "../../../mod/functions/main_actions.ts";
+import { type MainAction, MainActions } from "../../../mod/functions/main_actions.ts";
 import type { CallError, Outcome } from "../../../mod/functions/outcome.ts";
 import { type Cron, Scheduler, schedulerModules, type SchedulerPort } from "../../../mod/scheduler/mod.ts";
 import { cleaningActions } from "../../../mod/scheduler/mod.ts";
@@ -161,14 +161,13 @@ export class World implements AsyncDisposable {
       },
       act: async (call) => {
         const fault = this.fault(call);
-        return fault === null ? await callable.act(call) : failure(fault);
+        return fault === null ? await (mainActions.run(call) ?? host.act(call)) : failure(fault);
       },
     };
-    const callable = new HostWithMainActions(
-      host,
+    const mainActions = new MainActions(
       new Map([...cleaningActions({ port, now }), ...actions?.(this.clock) ?? []]),
     );
-    const hub = new Hub({ host: callable, authenticator: noAccounts, dev: true });
+    const hub = new Hub({ host, authenticator: noAccounts, dev: true });
     host.serveQueries((call) => hub.query(call));
     const scheduler = new Scheduler({
       port,
