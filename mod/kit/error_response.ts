@@ -10,6 +10,8 @@ export function errorResponse(
   const headers = new Headers({ ...further, "Cache-Control": "no-store" });
   if (error instanceof RateLimitedError) {
     headers.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1000)));
+  } else if (error.status === 503) {
+    headers.set("Retry-After", "1");
   }
   if (error instanceof MethodNotAllowedError) headers.set("Allow", error.allow);
   const errorData = { code: error.code, data: null };

@@ -11,6 +11,7 @@ import { DataLock } from "./data/data_lock.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
 import { type HttpServer, listen, localUrl } from "./http/listen.ts";
+import { withPlainPath } from "./http/plain_path.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 
@@ -160,7 +161,8 @@ export class Server implements AsyncDisposable {
     clearTimeout(timer);
   }
 
-  #respond(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+  #respond(given: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+    const request = withPlainPath(given);
     const state = this.#state;
     if (state.name === "serving") {
       const { backend, router } = state;
@@ -170,8 +172,6 @@ export class Server implements AsyncDisposable {
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
-    const response = errorResponse(new ServiceError("unavailable"));
-    response.headers.set("Retry-After", "1");
-    return response;
+    return errorResponse(new ServiceError("unavailable"));
   }
 }

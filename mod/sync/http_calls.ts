@@ -52,6 +52,8 @@ export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpC
   ): Promise<Response> => {
     const call = await readCall(request, authenticator);
     const { outcome, rest = "" } = "refused" in call ? { outcome: call.refused } : await run(call);
+    // Nothing has happened, and no function is to blame: so it is no error of the call.
+    if (!outcome.ok && outcome.error.retryable) throw new ServiceError("overloaded");
     const [status, body] = answerText(outcome, { dev, rest });
     return new Response(body, { status, headers: jsonHeaders });
   };

@@ -187,3 +187,34 @@ Deno.test("[AD7] what stands behind a server can ask for a restart when there is
   }
   assert.deepEqual([seen, asked], [[false, true], 1]);
 });
+
+/** Status and body of a request whose path leaves as it is. */
+async function rawGet(server: Server, path: string): Promise<string> {
+  const { hostname, port } = new URL(server.url);
+  using connection = await Deno.connect({ hostname, port: Number(port) });
+  const request = `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nConnection: close\r\n\r\n`;
+  await connection.write(new TextEncoder().encode(request));
+  const answer = await new Response(connection.readable).text();
+  return `${answer.slice(9, 12)} ${answer.slice(answer.indexOf("\r\n\r\n") + 4).slice(0, 6)}`;
+}
+
+Deno.test("SF3 however a path below /api or /_ is spelled, no file answers it", async () => {
+  await using s = await setup();
+  const folder = `${s.dataDir}/static`;
+  for (const path of ["api", "_"]) {
+    await Deno.mkdir(`${folder}/${path}`, { recursive: true });
+    await Deno.writeTextFile(`${folder}/${path}/x`, "STATIC");
+  }
+  await Deno.writeTextFile(`${folder}/x`, "STATIC");
+  await Deno.writeTextFile(`${folder}/metrics`, "STATIC");
+  await using server = await s.start({ staticDir: folder });
+  const spellings = ["/api/x", "/./api/x", "/%2e/api/x", "/%2E/api/x", "/a/../api/x", "/a/%2e%2e/api/x"]
+    .concat("/\\api/x", "/.\\api/x", "/%61pi/x", "//api/x", "/api/./x", "/api/../api/x", "/api/%2e/x");
+  for (const spelling of spellings) {
+    for (const path of [spelling, spelling.replace("api", "_").replace("%61pi", "%5f")]) {
+      assert.notEqual(await rawGet(server, path), "200 STATIC", path);
+    }
+  }
+  assert.notEqual(await rawGet(server, "/./metrics"), "200 STATIC");
+  for (const path of ["/x", "/./x", "/a/../x"]) assert.equal(await rawGet(server, path), "200 STATIC", path);
+});

@@ -69,6 +69,16 @@ Deno.test("images that are cut, lie or swell", async (t) => {
     });
   }
 
+  await t.step("TH7 sizes that no decoder takes are too large, too", async () => {
+    for (const [width, height] of [[2147483647, 2147483647], [2147483647, 1], [1, 40_000_001]] as const) {
+      const image = emptyPng({ width: 1, height: 1 });
+      const view = new DataView(image.buffer);
+      view.setUint32(16, width);
+      view.setUint32(20, height);
+      assert.equal(await outcome(image, "image/png"), "422 image_too_large", `${width} x ${height}`);
+    }
+  });
+
   await t.step("TH7 too many pixels are refused by the header of each type", async () => {
     for (const size of [tooLarge, farTooLarge]) {
       const lies: [bytes: Uint8Array<ArrayBuffer>, type: string][] = [

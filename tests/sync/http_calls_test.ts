@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { ServiceError } from "../../mod/errors.ts";
+import { failed } from "../../mod/functions/outcome.ts";
 import { type HttpCalls, httpCalls } from "../../mod/sync/http_calls.ts";
 import { World } from "./support/world.ts";
 
@@ -333,4 +334,18 @@ Deno.test("HC6 a query sees what the same caller's mutation before it wrote", as
     await post("/api/mutation", { path: "add", args: { key: "a" } });
     assert.equal((await post("/api/query", { path: "get", args: { key: "a" } })).value, i);
   }
+});
+
+Deno.test("HC10 a call that found no place is overloaded, with a time to come back", async () => {
+  const { app, calls, world } = appOf(false);
+  world.host.mutate = () =>
+    Promise.resolve({ outcome: failed("internal", "full", { retryable: true }), ts: 1, replayed: false });
+  const body = JSON.stringify({ path: "add", args: { key: "a" } });
+  const request = () => new Request("http://host/api/mutation", { method: "POST", body });
+  const atOnce = await calls.respondAtOnce(request());
+  for (const answer of [await app.request(request()), atOnce]) {
+    assert.equal(answer?.status, 503);
+    assert.equal((await answer?.json()).errorData.code, "overloaded");
+  }
+  assert.equal(atOnce?.headers.get("retry-after"), "1");
 });

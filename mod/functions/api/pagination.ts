@@ -5,7 +5,8 @@ import { functionLimits } from "../../limits.ts";
 /**
  * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument
  * has to be called `paginationOpts`; `numItems` is bounded, because clients choose it. What they get with an `endCursor`
- * is bounded by what a call may read, as with `collect`.
+ * is bounded by what a call may read, as with `collect`. Other clients send further fields, such as an `id` of their
+ * own: those change nothing here and are left out.
  *
  * @example
  * ```ts
@@ -20,7 +21,7 @@ export const paginationOpts: z.ZodObject<{
   cursor: z.ZodNullable<z.ZodString>;
   numItems: z.ZodInt;
   endCursor: z.ZodOptional<z.ZodNullable<z.ZodString>>;
-}, z.core.$strict> = z.strictObject({
+}, z.core.$strip> = z.object({
   cursor: z.string().nullable(),
   numItems: z.int().min(1).max(functionLimits.pageItemsMax),
   endCursor: z.string().nullable().optional(),

@@ -2,6 +2,7 @@
 import type { Buffer } from "node:buffer";
 import sharp, { type Sharp, type SharpOptions } from "sharp";
 import { storageLimits } from "../../limits.ts";
+import { imageTypeOf } from "./image_type.ts";
 import type { ThumbnailSpec } from "./spec.ts";
 
 /** The image is over the limit of pixels, by its header. */
@@ -14,6 +15,7 @@ const JPEG_QUALITY = 82;
 
 /** PNG when the image has transparency, JPEG otherwise. Throws {@linkcode ImageTooLargeError}, or what sharp throws. */
 export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Promise<Buffer> {
+  if (pngPixels(bytes) > storageLimits.thumbnailSourcePixelsMax) throw new ImageTooLargeError();
   const { autoOrient: upright, hasAlpha } = await sharp(bytes, { limitInputPixels: false }).metadata();
   if (upright.width * upright.height > storageLimits.thumbnailSourcePixelsMax) throw new ImageTooLargeError();
   const small = resized(sharp(bytes, options).autoOrient(), { spec, upright }).toColourspace("srgb");
@@ -22,6 +24,16 @@ export async function makeThumbnail(bytes: Uint8Array, spec: ThumbnailSpec): Pro
   const image = sharp(data, { raw: { width: info.width, height: info.height, channels: info.channels } });
   if (hasClear(data, info.channels) || await sourceHasClear(bytes)) return await image.png().toBuffer();
   return await image.flatten().jpeg({ quality: JPEG_QUALITY }).toBuffer();
+}
+
+/** Where a PNG's header says its width and its height. */
+const PNG_SIZE_AT = 16;
+
+/** Pixels by a PNG's header, 0 for other images: sizes that no decoder takes are too large too, not damaged. */
+function pngPixels(bytes: Uint8Array): number {
+  if (imageTypeOf(bytes) !== "image/png" || bytes.length < PNG_SIZE_AT + 8) return 0;
+  const view = new DataView(bytes.buffer, bytes.byteOffset);
+  return view.getUint32(PNG_SIZE_AT) * view.getUint32(PNG_SIZE_AT + 4);
 }
 
 /** The first frame only; a file that is damaged is none. */
