@@ -168,3 +168,4 @@ function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {
     ["_auth:changeEmail", mainAction(changeEmailArgs, (args, identity) => own.changeEmail(args, identity))],
   ]);
 }
+export { parseEntry } from "./redirects.ts";

@@ -3,9 +3,16 @@
  * hashes only, and no code of an app can read them.
  */
 import { z } from "zod";
-import type { MutationCtx, QueryCtx } from "../functions/api/context.ts";
-import { createFunctions, type DataModelOf, defineTable, id, type Schema } from "../functions/api/schema.ts";
-import type { DocumentOf } from "../functions/api/values.ts";
+import {
+  createFunctions,
+  type DataModelOf,
+  defineTable,
+  type DocumentOf,
+  id,
+  type MutationCtx,
+  type QueryCtx,
+  type Schema,
+} from "../functions/api/service.ts";
 
 /** Instants are milliseconds since the epoch. */
 const instant = z.number();

@@ -12,7 +12,7 @@ import {
   type ImportSummary,
   tableNumbersOf,
 } from "../ops/tables/import/mod.ts";
-import { type TableFormat, tableFormats } from "../ops/tables/formats.ts";
+import { type TableFormat, tableFormats } from "../ops/tables/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveFunctions } from "../config/config.ts";
 import { DataLock } from "../server/data/data_lock.ts";

@@ -2,12 +2,11 @@
  * Every option of the command line, once. Flags, environment names, defaults, checks, `--help` and the table in the
  * README are made from this table; nothing else in the program reads arguments or its own environment variables.
  */
-import { parseEntry } from "../auth/redirects.ts";
+import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, opsLimits, storageLimits } from "../limits.ts";
-import { importModes } from "../ops/tables/import/modes.ts";
-import { tableFormats } from "../ops/tables/formats.ts";
-import { parseSize } from "../storage/thumbnails/spec.ts";
+import { importModes, tableFormats } from "../ops/tables/mod.ts";
+import { parseSize } from "../storage/mod.ts";
 import {
   OptionValueError,
   parseBearerToken,

@@ -42,3 +42,4 @@ export type {
   VectorIndexDefinition,
 } from "./types.ts";
 export { END_OF_KEYS } from "./types.ts";
+export { UnfitFieldsError } from "./errors.ts";

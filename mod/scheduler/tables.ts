@@ -1,8 +1,14 @@
 /** The tables of the scheduler, and the function builders that know them. */
 import { z } from "zod";
-import type { MutationCtx } from "../functions/api/context.ts";
-import { createFunctions, type DataModelOf, defineTable, id, type Schema } from "../functions/api/schema.ts";
-import type { DocumentOf } from "../functions/api/values.ts";
+import {
+  createFunctions,
+  type DataModelOf,
+  defineTable,
+  type DocumentOf,
+  id,
+  type MutationCtx,
+  type Schema,
+} from "../functions/api/service.ts";
 import { cronScheduleSchema } from "./cron_schedule.ts";
 
 /** Instants are milliseconds since the epoch. */

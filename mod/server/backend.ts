@@ -1,7 +1,7 @@
 /** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
 import { Hono } from "hono";
 import type { LoadedSecret } from "../auth/mod.ts";
-import { IsolateHost } from "../functions/host/host.ts";
+import { IsolateHost } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";

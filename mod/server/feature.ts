@@ -2,7 +2,7 @@
 import { type Context, Hono } from "hono";
 import type { SecretKeys } from "../auth/mod.ts";
 import type { CommitEntry } from "../engine/types.ts";
-import type { IsolateHost } from "../functions/host/host.ts";
+import type { IsolateHost } from "../functions/host/mod.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { MainAction } from "../functions/main_actions.ts";
 import type { Outcome } from "../functions/outcome.ts";

@@ -1,5 +1,5 @@
 /** The isolates on a data folder while no server runs, for commands that work with its documents. */
-import { IsolateHost } from "../functions/host/host.ts";
+import { IsolateHost } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { StartError } from "../config/start_error.ts";
 

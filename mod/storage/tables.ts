@@ -3,9 +3,16 @@
  * once a document here names it. App code reaches these tables through `ctx.storage` only.
  */
 import { z } from "zod";
-import type { MutationCtx, QueryCtx } from "../functions/api/context.ts";
-import { createFunctions, type DataModelOf, defineTable, id, type Schema } from "../functions/api/schema.ts";
-import type { DocumentOf } from "../functions/api/values.ts";
+import {
+  createFunctions,
+  type DataModelOf,
+  defineTable,
+  type DocumentOf,
+  id,
+  type MutationCtx,
+  type QueryCtx,
+  type Schema,
+} from "../functions/api/service.ts";
 
 /** Instants are milliseconds since the epoch. */
 const instant = z.number();

@@ -4,10 +4,14 @@
  * is told apart by the asynchronous context, and with the last server everything is put back.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { frozenNow, marked, seededRandom } from "../functions/isolate/process/determinism.ts";
-import { currentCall } from "../functions/isolate/runs/call.ts";
-import { captureConsole } from "../functions/isolate/ctx/log_api.ts";
-import { runningAction } from "../functions/isolate/runs/run_action.ts";
+import {
+  captureConsole,
+  currentCall,
+  frozenNow,
+  marked,
+  runningAction,
+  seededRandom,
+} from "../functions/isolate/mod.ts";
 
 /** Where code runs: in a query or mutation, or in an action whose clock this is. */
 type Place = { readonly in: "transaction" } | { readonly in: "action"; readonly now: () => number };

@@ -2,9 +2,16 @@
  * The functions of an app on the real engine in this process: what isolates do in the server, without processes. The same
  * loader and the same runs; what only a process can give is missing: a memory limit, and an end for endless loops.
  */
-import { decodeId, openReaderDatabase, openWriterDatabase } from "../engine/mod.ts";
-import type { CommitEntry, ReaderDatabase, ReadTransaction, WriterDatabase } from "../engine/mod.ts";
-import { setTableResolver } from "../functions/api/schema.ts";
+import {
+  type CommitEntry,
+  decodeId,
+  openReaderDatabase,
+  openWriterDatabase,
+  type ReaderDatabase,
+  type ReadTransaction,
+  type WriterDatabase,
+} from "../engine/mod.ts";
+import { setTableResolver } from "../functions/api/service.ts";
 import type {
   FunctionCall,
   FunctionHost,
@@ -14,23 +21,23 @@ import type {
   QueryAnswer,
   Wave,
 } from "../functions/host_port.ts";
-import { currentCall } from "../functions/isolate/runs/call.ts";
-import { setFunctionsUrl } from "../functions/isolate/runs/call_errors.ts";
-import type { Identity } from "../functions/identity.ts";
-import type { Ending } from "../functions/isolate/runs/ending.ts";
-import { giveUpWaiting } from "../functions/isolate/process/idle.ts";
-import type { LoadedApp } from "../functions/isolate/app/loader.ts";
 import {
   type ActionSurroundings,
+  currentCall,
+  type Ending,
+  giveUpWaiting,
+  type LoadedApp,
   runAction,
+  runMutation,
+  runQuery,
+  setFunctionsUrl,
   type SubCaller,
   withActionCtx,
-} from "../functions/isolate/runs/run_action.ts";
-import { runMutation } from "../functions/isolate/runs/run_mutation.ts";
-import { runQuery } from "../functions/isolate/runs/run_query.ts";
+} from "../functions/isolate/mod.ts";
+import type { Identity } from "../functions/identity.ts";
 import type { MainAction } from "../functions/main_actions.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
-import { RouteTable } from "../functions/host/runners/route_table.ts";
+import { RouteTable } from "../functions/host/mod.ts";
 import { functionLimits } from "../limits.ts";
 import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
 import { inTurn } from "./turns.ts";

@@ -1,15 +1,9 @@
 /** The app under test: from a folder as the server loads it, or of modules the test has imported. */
 import { authModules } from "../auth/isolate_functions/mod.ts";
-import {
-  type AppModule,
-  assembleApp,
-  fileUrl,
-  loadApp,
-  type LoadedApp,
-} from "../functions/isolate/app/loader.ts";
+import { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "../functions/isolate/mod.ts";
 import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
 import { storageFeature, storageModules } from "../storage/isolate_functions/mod.ts";
-import type { StorageSettings } from "../storage/isolate_functions/settings.ts";
+import type { StorageSettings } from "../storage/mod.ts";
 import type { TestServerOptions } from "./test_server.ts";
 import { testFunctions } from "./test_system.ts";
 

@@ -1,6 +1,6 @@
 /** Sockets without a network: the client's end and the hub's end in one process, frames in order, each in a turn of its own. */
 import type { WebSocketFactory, WebSocketLike } from "../client/mod.ts";
-import type { Hub, SocketHandle } from "../sync/hub.ts";
+import type { Hub, SocketHandle } from "../sync/mod.ts";
 
 /** A `WebSocket` class whose sockets lead to a hub. */
 export function memorySockets(hub: Hub): WebSocketFactory {

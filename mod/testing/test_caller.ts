@@ -1,7 +1,7 @@
 /** Somebody who calls the functions of a test server: a user, an administrator, or nobody in particular. */
 import { FunctionError, SynclineClient } from "../client/mod.ts";
 import { jsonArgs } from "../client/json_args.ts";
-import type { Id } from "../functions/api/values.ts";
+import type { Id } from "../functions/api/service.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { type Outcome, publicError } from "../functions/outcome.ts";
@@ -12,7 +12,7 @@ import {
   functionPath,
   type ResultOf,
 } from "../protocol/function_reference.ts";
-import { refuseCall } from "../sync/refuse_call.ts";
+import { refuseCall } from "../sync/mod.ts";
 import { TestSubscription } from "./test_subscription.ts";
 
 /** What a caller needs of its server. */

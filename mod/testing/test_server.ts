@@ -1,16 +1,21 @@
 /** `createTestServer`: an app's functions on the real engine, in the test's own process. */
-import { Scheduler } from "../scheduler/scheduler.ts";
+import { Scheduler } from "../scheduler/mod.ts";
 import { setImmediate } from "node:timers";
 import { SynclineClient } from "../client/mod.ts";
-import type { MutationCtx } from "../functions/api/context.ts";
-import type { DataModelOf, Schema } from "../functions/api/schema.ts";
-import type { AnyDataModel, DataModel, Id } from "../functions/api/values.ts";
+import type {
+  AnyDataModel,
+  DataModel,
+  DataModelOf,
+  Id,
+  MutationCtx,
+  Schema,
+} from "../functions/api/service.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import type { LoadedApp } from "../functions/isolate/app/loader.ts";
+import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallArgs, FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
-import { Hub } from "../sync/hub.ts";
+import { Hub } from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
 import { memorySockets } from "./memory_socket.ts";

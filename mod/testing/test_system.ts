@@ -1,8 +1,8 @@
 /** The functions a test server adds to the app: work written in a test, and accounts made without passwords. */
 import { z } from "zod";
-import { internalMutation as accountMutation } from "../auth/tables.ts";
-import { functionSpec, internalMutation } from "../functions/api/registration.ts";
-import type { LoadedFunction } from "../functions/isolate/app/app.ts";
+import { internalMutation as accountMutation } from "../auth/isolate_functions/mod.ts";
+import { functionSpec, internalMutation } from "../functions/api/service.ts";
+import type { LoadedFunction } from "../functions/isolate/mod.ts";
 
 /** Paths of these functions. */
 export const testPaths = {

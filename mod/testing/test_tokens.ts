@@ -1,6 +1,6 @@
 /** Who is signed in to a test server: tokens that name an identity, without passwords and signatures. */
 import type { Identity } from "../functions/identity.ts";
-import type { Authenticator, SessionEnd, Verification } from "../sync/authenticator.ts";
+import type { Authenticator, SessionEnd, Verification } from "../sync/mod.ts";
 
 export class TestTokens implements Authenticator {
   readonly #identities = new Map<string, Identity>();

@@ -1,5 +1,5 @@
 /** How the rows of users, administrators and their passwords are found and changed, inside one transaction. */
-import type { Id } from "../../functions/api/values.ts";
+import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 import { endSessionsOf } from "./session_rows.ts";
 

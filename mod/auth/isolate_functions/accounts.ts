@@ -1,7 +1,6 @@
 /** Sign-up and sign-in of users and administrators, as transactions. Main hashes; here hashes are compared and stored. */
 import { z } from "zod";
-import { id } from "../../functions/api/schema.ts";
-import type { Id } from "../../functions/api/values.ts";
+import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";

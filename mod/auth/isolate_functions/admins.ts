@@ -1,6 +1,6 @@
 /** Administrators: the first one, those the command line creates, and their sessions. */
 import { z } from "zod";
-import type { Id } from "../../functions/api/values.ts";
+import type { Id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, setPasswordHash, userByEmail } from "./account_rows.ts";
 import {

@@ -1,6 +1,6 @@
 /** Confirming an address, setting a new password and signing in by mail, as transactions. */
 import { z } from "zod";
-import { id } from "../../functions/api/schema.ts";
+import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";

@@ -58,3 +58,6 @@ export const authModules: readonly SystemModule[] = [
   { path: "_system/auth", tables, functions: systemFunctions },
   { path: "_auth", tables: {}, functions: ownAccountFunctions },
 ];
+
+// For apps under test, whose users come without signing up.
+export { internalMutation } from "../tables.ts";

@@ -1,7 +1,7 @@
 /** What clients may call about their own account, under the path `_auth`. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
-import type { Id } from "../../functions/api/values.ts";
+import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../../limits.ts";
 import {
   type AuthDoc,

@@ -4,7 +4,7 @@
  */
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { findModules } from "../isolate/app/module_files.ts";
+import { findModules } from "../module_files.ts";
 import { commonJsStub } from "./commonjs_stub.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type ImportKind, PackageResolver, type Resolution } from "./package_resolver.ts";

@@ -3,9 +3,9 @@
  * come as they stand in the file, so that reading them costs main nothing. Tables of the service are not there.
  */
 import { z } from "zod";
-import { EngineError } from "../../engine/errors.ts";
+import { EngineError } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
-import type { DeletedSome, ImportApi } from "../../functions/isolate/ctx/import_api.ts";
+import type { DeletedSome, ImportApi } from "../../functions/isolate/mod.ts";
 import { internalMutation } from "../../functions/api/mod.ts";
 import { opsLimits } from "../../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";

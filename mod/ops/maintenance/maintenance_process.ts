@@ -1,6 +1,6 @@
 /** The maintenance process, as main sees it. */
 import { fileURLToPath } from "node:url";
-import { limitedCommand } from "../../functions/host/process/command.ts";
+import { limitedCommand } from "../../kit/limited_command.ts";
 import { opsLimits } from "../../limits.ts";
 import { type Answer, encodeLine, type Job, readMessages } from "./messages.ts";
 

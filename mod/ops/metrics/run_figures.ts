@@ -5,7 +5,7 @@ import {
   runEndings,
   type RunKind,
   type RunObserver,
-} from "../../functions/host/run_observer.ts";
+} from "../../functions/host/mod.ts";
 import { Distribution } from "./distribution.ts";
 import { Tally } from "./tally.ts";
 

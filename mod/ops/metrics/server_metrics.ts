@@ -2,7 +2,7 @@
  * Every metric of the server: name, meaning, and where its value comes from. Names and labels are kept from version to
  * version, because dashboards and alerts stand on them.
  */
-import type { IsolateRole } from "../../functions/wire/messages.ts";
+import type { IsolateRole } from "../../functions/host/mod.ts";
 import type { Distribution } from "./distribution.ts";
 import type { Exposition, Sample } from "./exposition.ts";
 import type { RunFigures } from "./run_figures.ts";

@@ -1,8 +1,7 @@
 /** A job's steps, each a transaction: whoever asks twice, or too late, changes nothing. */
 import { z } from "zod";
-import { id } from "../../functions/api/schema.ts";
-import type { Id } from "../../functions/api/values.ts";
-import { callError } from "../../functions/isolate/runs/call_errors.ts";
+import { type Id, id } from "../../functions/api/service.ts";
+import { callError } from "../../functions/isolate/mod.ts";
 import { schedulerLimits } from "../../limits.ts";
 import {
   functionKindSchema,

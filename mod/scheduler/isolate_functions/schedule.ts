@@ -1,6 +1,6 @@
 /** What `ctx.scheduler` calls, in the caller's transaction or, from actions, in one of its own. */
 import { z } from "zod";
-import type { Id } from "../../functions/api/values.ts";
+import type { Id } from "../../functions/api/service.ts";
 import { isSystemPath } from "../../functions/system_functions.ts";
 import { functionLimits, schedulerLimits } from "../../limits.ts";
 import { functionKindSchema, internalMutation } from "../tables.ts";

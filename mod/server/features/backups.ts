@@ -2,12 +2,15 @@
 import { join } from "node:path";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
-import { BackupError } from "../../ops/backups/backup_error.ts";
-import { BACKUP_PATH, backupActions } from "../../ops/backups/scheduled/backup_action.ts";
-import type { BackupTarget } from "../../ops/backups/scheduled/backup_target.ts";
-import { FolderTarget } from "../../ops/backups/scheduled/folder_target.ts";
-import { ScheduledBackups } from "../../ops/backups/scheduled/scheduled_backups.ts";
-import { emptyFolder } from "../../ops/spooled_body.ts";
+import { BackupError } from "../../ops/backups/mod.ts";
+import {
+  BACKUP_PATH,
+  backupActions,
+  type BackupTarget,
+  FolderTarget,
+  ScheduledBackups,
+} from "../../ops/backups/scheduled/mod.ts";
+import { emptyFolder } from "../../ops/mod.ts";
 import { serviceCron, systemClock } from "../../scheduler/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";

@@ -1,8 +1,7 @@
 /** The metrics of this server: what each of its parts has to tell is put together here. */
 import { join } from "node:path";
 import { authOperations } from "../../auth/mod.ts";
-import type { IsolateHost } from "../../functions/host/host.ts";
-import { residentBytes } from "../../functions/host/process/memory_watch.ts";
+import { type IsolateHost, residentBytes } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";

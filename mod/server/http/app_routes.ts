@@ -1,6 +1,6 @@
 /** The app's own HTTP routes, as the router offers them requests that are not for the service. */
 import { ServiceError } from "../../errors.ts";
-import type { RouteAnswer, RouteRequest } from "../../functions/host/runners/route_exchange.ts";
+import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, publicError } from "../../functions/outcome.ts";
 import type { Authenticator } from "../../sync/mod.ts";

@@ -1,6 +1,6 @@
 /** One process that makes thumbnails, as main sees it. */
 import { fileURLToPath } from "node:url";
-import { limitedCommand } from "../../functions/host/process/command.ts";
+import { limitedCommand } from "../../kit/limited_command.ts";
 import { storageLimits } from "../../limits.ts";
 import {
   encodeFrame,

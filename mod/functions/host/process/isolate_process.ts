@@ -9,7 +9,8 @@ import type { IsolatePaths } from "./start_flags.ts";
 import { AppPackages } from "../../packages/app_packages.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
 import type { HostClock } from "../clock.ts";
-import { type IsolateCommand, plainEntry } from "./command.ts";
+import type { LimitedCommand } from "../../../kit/limited_command.ts";
+import { plainEntry } from "./command.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
@@ -39,7 +40,7 @@ export interface ProcessStarterOptions {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** The module that isolates run; without functions of the service when absent. */
   readonly entry?: URL;
-  readonly command: (paths: IsolatePaths) => IsolateCommand;
+  readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
   readonly clock: HostClock;
   /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */

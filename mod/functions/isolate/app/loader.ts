@@ -11,7 +11,7 @@ import { appCrons } from "./app_crons.ts";
 import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
 import { inspected } from "../ctx/log_lines.ts";
 import { loadErrorMessage } from "./load_errors.ts";
-import { findModules, type ModuleFile } from "./module_files.ts";
+import { findModules, type ModuleFile } from "../../module_files.ts";
 import { Tables } from "./tables.ts";
 
 /** An app that cannot be served. The message names the file and what to do. */

@@ -3,7 +3,7 @@
  * the `ctx` of their mutations as `importer`; functions of the app have none.
  */
 import type { z } from "zod";
-import type { Savepoint, ScanOptions } from "../../../engine/transaction.ts";
+import type { Savepoint, ScanOptions } from "../../../engine/mod.ts";
 import { tableSchema } from "../../api/schema.ts";
 import type { Frame } from "../runs/call.ts";
 import type { Tables } from "../app/tables.ts";

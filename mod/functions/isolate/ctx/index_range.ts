@@ -1,5 +1,5 @@
 /** The `q` of `withIndex` and `withSearchIndex`: collects conditions in the order the index wants them. */
-import type { Bound, IndexBounds, SearchOptions } from "../../../engine/transaction.ts";
+import type { Bound, IndexBounds, SearchOptions } from "../../../engine/mod.ts";
 import type { SearchIndexDefinition, Value } from "../../../engine/types.ts";
 
 type Condition = Value | undefined;

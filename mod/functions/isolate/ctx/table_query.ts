@@ -1,5 +1,5 @@
 /** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
-import type { ScanOptions, ScanRow } from "../../../engine/transaction.ts";
+import type { ScanOptions, ScanRow } from "../../../engine/mod.ts";
 import type { Doc, TableDefinition } from "../../../engine/types.ts";
 import type { PaginationOptions, PaginationResult } from "../../api/database.ts";
 import type { Frame } from "../runs/call.ts";

@@ -1,5 +1,5 @@
 /** The `ctx` of queries and mutations, and the calls nested in them: all in one transaction. */
-import type { WriteTransaction } from "../../../engine/transaction.ts";
+import type { WriteTransaction } from "../../../engine/mod.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
 import { type App, findFunction, type LoadedFunction } from "../app/app.ts";
 import { AuthApi } from "./auth_api.ts";

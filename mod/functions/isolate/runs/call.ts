@@ -1,6 +1,6 @@
 /** The state of a running call: what it may see and do, and what it has used. */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ReadTransaction, WriteTransaction } from "../../../engine/transaction.ts";
+import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";

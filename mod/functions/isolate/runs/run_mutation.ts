@@ -1,5 +1,5 @@
 /** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
-import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/transaction.ts";
+import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { WireMutation } from "../../wire/messages.ts";
 import { type App, findFunction } from "../app/app.ts";

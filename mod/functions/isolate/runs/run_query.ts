@@ -1,5 +1,5 @@
 /** Runs one query inside an open snapshot. */
-import type { ReadTransaction } from "../../../engine/transaction.ts";
+import type { ReadTransaction } from "../../../engine/mod.ts";
 import type { ReadSet } from "../../../engine/types.ts";
 import type { AuthScope } from "../../identity.ts";
 import type { WireCall } from "../../wire/messages.ts";

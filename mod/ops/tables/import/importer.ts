@@ -5,7 +5,7 @@
 import { UserError } from "../../../errors.ts";
 import type { MutationAnswer, MutationCall } from "../../../functions/host_port.ts";
 import { anonymous } from "../../../functions/identity.ts";
-import type { DeletedSome } from "../../../functions/isolate/ctx/import_api.ts";
+import type { DeletedSome } from "../../../functions/isolate/mod.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
 import { opsLimits } from "../../../limits.ts";
 import { createApi } from "../../../protocol/api_reference.ts";

@@ -1,5 +1,5 @@
 /** Finds the modules of an app: the files of its functions folder, and the path each gives its functions. */
-import { functionLimits } from "../../../limits.ts";
+import { functionLimits } from "../limits.ts";
 
 /** A module to import. */
 export interface ModuleFile {

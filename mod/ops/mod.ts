@@ -1,0 +1,3 @@
+/** What the server wires up of operations; backups, tables and metrics have doors of their own. */
+export { adminRoutes } from "./routes.ts";
+export { emptyFolder } from "./spooled_body.ts";

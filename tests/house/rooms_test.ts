@@ -1,0 +1,104 @@
+/** The order of the rooms below `mod/`, and their doors: see the map in mod/ARCHITECTURE.md. */
+import assert from "node:assert/strict";
+import { dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+/** From the ground up. Rooms on one floor do not know one another. */
+const FLOORS: readonly (readonly string[])[] = [
+  ["limits.ts", "errors.ts"],
+  ["kit"],
+  ["protocol"],
+  ["engine", "client"],
+  ["functions/api"],
+  ["functions"],
+  ["functions/wire"],
+  ["functions/isolate", "functions/packages"],
+  ["functions/host"],
+  ["sync", "auth", "storage", "scheduler", "ops"],
+  ["config"],
+  ["server", "testing"],
+  ["cli"],
+  ["build"],
+  ["client/build"],
+];
+
+/** Rooms of single parts: each file is one. */
+const OPEN_ROOMS = new Set(["limits.ts", "errors.ts", "kit", "protocol", "functions", "config", "build"]);
+
+/** Doors beside each room's `mod.ts` files, with what they spare others. */
+const DOORS = new Set([
+  // Types alone, for everybody.
+  "engine/types.ts",
+  // What only functions of the service need, beside what apps import.
+  "functions/api/service.ts",
+  // Arguments as the wire carries them, for clients without a socket.
+  "client/json_args.ts",
+  // The program of an isolate.
+  "functions/isolate/main.ts",
+  // The S3 client is loaded where a bucket is used.
+  "storage/blobs/s3_blobs.ts",
+  "ops/backups/bucket_archives.ts",
+  "ops/backups/scheduled/bucket_target.ts",
+  // A command needs none of the endpoints.
+  "ops/spooled_body.ts",
+  // Nothing of the server is loaded for a command that does not need it.
+  "server/server.ts",
+  "server/backend.ts",
+  "server/signals.ts",
+  "server/offline_host.ts",
+  "server/data/data_lock.ts",
+  "server/data/data_restore.ts",
+  "server/dev/dev_mode.ts",
+  "server/dev/type_check.ts",
+  "server/dev/watch_folder.ts",
+]);
+
+const FILES_MAX = 20;
+
+async function* filesBelow(folder: string): AsyncGenerator<string> {
+  for await (const entry of Deno.readDir(join(root, "mod", folder))) {
+    const path = normalize(join(folder, entry.name));
+    if (entry.isDirectory) yield* filesBelow(path);
+    else if (/\.tsx?$/.test(entry.name)) yield path;
+  }
+}
+
+const ROOMS = FLOORS.flat().toSorted((a, b) => b.length - a.length);
+const roomOf = (path: string) => ROOMS.find((room) => path === room || path.startsWith(`${room}/`));
+/** Rooms of one house know one another's files. */
+const houseOf = (room: string) => room.split("/")[0];
+const floorOf = (room: string) => FLOORS.findIndex((rooms) => rooms.includes(room));
+
+const IMPORT = /(?:\bfrom\s+|\bimport\(\s*|^import\s+)"(\.[^"]+\.tsx?)"/gm;
+
+Deno.test("rooms import downward and through doors, and no folder is crowded", async () => {
+  const faults: string[] = [];
+  const crowds = new Map<string, number>();
+  for await (const path of filesBelow(".")) {
+    const room = roomOf(path);
+    if (room === undefined) {
+      faults.push(`${path} stands in no room of the list`);
+      continue;
+    }
+    crowds.set(dirname(path), (crowds.get(dirname(path)) ?? 0) + 1);
+    for (const [, specifier = ""] of (await Deno.readTextFile(join(root, "mod", path))).matchAll(IMPORT)) {
+      const target = normalize(join(dirname(path), specifier));
+      const other = roomOf(target);
+      if (other === room || target.startsWith("..")) continue;
+      if (other === undefined || floorOf(other) >= floorOf(room)) {
+        faults.push(`${path} imports upward: ${target}`);
+      } else if (
+        houseOf(other) !== houseOf(room) && !OPEN_ROOMS.has(other) && !target.endsWith("/mod.ts") &&
+        !DOORS.has(target)
+      ) {
+        faults.push(`${path} passes by the door of ${other}: ${target}`);
+      }
+    }
+  }
+  for (const [folder, files] of crowds) {
+    if (files > FILES_MAX) faults.push(`mod/${folder} has ${files} files, more than ${FILES_MAX}`);
+  }
+  assert.deepEqual(faults, []);
+});
