@@ -91,7 +91,8 @@ export interface FunctionHost {
 
   /**
    * Runs queries at one snapshot, spread over the free readers. `onAnswer` is called once for each, in any order; a
-   * query whose reader died is run again and its answer has a newer `ts`. Until the snapshot is pinned no commit happens.
+   * query whose reader died is run again and its answer has a newer `ts`. An answer newer than {@linkcode ts} is told when
+   * the commit listeners have heard of the commits it shows.
    */
   startWave(queries: readonly FunctionCall[], onAnswer: (index: number, answer: QueryAnswer) => void): Wave;
 

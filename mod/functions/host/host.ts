@@ -19,7 +19,6 @@ import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
-import { Gate } from "./writer/gate.ts";
 import type { IsolateStarter, Ready } from "./process/isolate.ts";
 import { ranTooLong } from "./outcomes.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
@@ -93,13 +92,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
-    const gate = new Gate();
     this.#parts = parts;
     this.isolates = census ?? new IsolateCensus();
     this.#failures = new FailureLog({ log, clock });
     this.#writer = new Writer({
       starter,
-      gate,
       clock,
       log,
       batchPrefix,
@@ -109,9 +106,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       onGap: (ts) => {
         this.#ts = ts;
         this.#tell(this.#reloadListeners, undefined);
+        this.#readers.heard(ts);
       },
     });
-    this.#readers = new ReaderPool({ starter, gate, clock, log, cores, ts: () => this.#ts });
+    this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts });
     this.#runners = new RunnerPool({
       starter,
       clock,
@@ -273,7 +271,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       this.#declared(ready);
       await this.#readers.replace();
       this.#runners.replace();
-    });
+    }, { before: () => this.#readers.hold() });
+    this.#readers.release();
     if (result.ok) this.#tell(this.#reloadListeners, undefined);
     return result;
   }
@@ -291,6 +290,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #loaded(ready: Ready): void {
     this.#declared(ready);
     this.#ts = ready.ts;
+    this.#readers.heard(ready.ts);
   }
 
   #declared({ functions, crons = [], routes = [] }: Ready): void {
@@ -302,6 +302,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #onGroup(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     if (entries.length > 0) this.#tell(this.#commitListeners, entries);
+    this.#readers.heard(ts);
   }
 
   /** One listener's fault must neither keep the others from hearing nor end an isolate. */

@@ -165,7 +165,8 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
     if (database.role === "writer" && message.type === "Batch") {
       await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
-      await runWave({ app, database: database.reader, progress, sender }, message);
+      const next = async () => (await frames.next()).value?.message ?? null;
+      await runWave({ app, database: database.reader, progress, sender, next }, message);
     } else if (database.role === "runner" && isForRunner(message)) {
       runner.take({ ...frame, message }, fail);
     } else {
@@ -175,7 +176,8 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
 }
 
 function isForRunner(message: ToIsolate): message is ToRunner {
-  return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave";
+  return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave" &&
+    message.type !== "WaveGo";
 }
 
 function fail(error: unknown): never {

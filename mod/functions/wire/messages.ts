@@ -138,6 +138,19 @@ export interface RunWave {
   readonly type: "RunWave";
   readonly wave: number;
   readonly queries: readonly WireCall[];
+  /** Other readers are to have the same snapshot: wait for WaveGo after Pinned. */
+  readonly together?: true;
+}
+
+/**
+ * Main to a reader that waits with its snapshot: run the queries, with `more` of them behind its own; open the snapshot
+ * again and answer Pinned, because another reader found a newer one; or let go of it and forget the wave.
+ */
+export interface WaveGo {
+  readonly type: "WaveGo";
+  readonly wave: number;
+  readonly what: "run" | "again" | "drop";
+  readonly more?: readonly WireCall[];
 }
 
 export interface Pinned {
@@ -254,7 +267,16 @@ export interface Beat {
 export type RequestMessage = BodyEnd | BodyTaken | Bytes | CancelRequest;
 export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 
-export type ToIsolate = Boot | Batch | RunWave | RunAction | SubAnswer | Beat | RunRequest | RequestMessage;
+export type ToIsolate =
+  | Boot
+  | Batch
+  | RunWave
+  | WaveGo
+  | RunAction
+  | SubAnswer
+  | Beat
+  | RunRequest
+  | RequestMessage;
 export type FromIsolate =
   | Loaded
   | BootAnswer

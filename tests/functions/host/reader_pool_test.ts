@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
 import { unknownReads } from "../../../mod/functions/host_port.ts";
+import type { FakeIsolate } from "./support/fake_isolate.ts";
 import { settled } from "./support/fake_clock.ts";
-import { queriesOf, ReaderWorld } from "./support/reader_world.ts";
+import { queriesOf, ReaderWorld, toldOf } from "./support/reader_world.ts";
 
 async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {
   const world = new ReaderWorld(options);
@@ -20,6 +21,11 @@ async function started(options: { readonly readers?: number; readonly cores?: nu
   }
   world.freed = 0;
   return world;
+}
+
+/** The first query a reader has now; `undefined` when it was sent none. */
+function queriesOfNewest(reader: FakeIsolate): string | undefined {
+  return reader.sent.some(({ type }) => type === "RunWave") ? queriesOf(reader)[0] : undefined;
 }
 
 const many = (count: number) => Array.from({ length: count }, (_, i) => `q${i}`);
@@ -47,39 +53,95 @@ Deno.test("a wave of nothing is over at once, at main's ts", async () => {
   assert.deepEqual([wave.pinnedAt, wave.over, world.pool.free], [1, true, true]);
 });
 
-Deno.test("a wave waits for the batch that is out, and the next batch waits for the wave", async () => {
+Deno.test("an answer newer than what main has heard of waits for the commits it shows", async () => {
   const world = await started();
-  world.gate.takeTurn(() => {});
-  world.wave("a");
-  assert.equal(world.reader(0).sent.length, 0);
-  world.gate.endTurn();
-  assert.equal(world.reader(0).sent.length, 1);
-  let turn = false;
-  world.gate.takeTurn(() => turn = true);
-  assert.equal(turn, false);
-  world.pins(world.reader(0), 2);
-  assert.equal(turn, true);
+  const wave = world.wave("a");
+  world.finds(world.reader(0), 3);
+  world.answers(world.reader(0), 0, 1);
+  await settled();
+  assert.deepEqual([wave.pinnedAt, wave.results, wave.over, world.pool.free], [3, [], false, true]);
+  world.pool.heard(2);
+  assert.deepEqual(wave.results, []);
+  world.pool.heard(3);
+  await settled();
+  assert.deepEqual([wave.results, wave.over], [["a@3"], true]);
+});
+
+Deno.test("an answer whose commits are never heard of is told in the end", async () => {
+  const world = await started();
+  const wave = world.wave("a");
+  world.finds(world.reader(0), 3);
+  world.answers(world.reader(0), 0, 1);
+  await world.clock.advance(9_000);
+  assert.deepEqual(wave.results, []);
+  await world.clock.advance(2_000);
+  assert.deepEqual(wave.results, ["a@3"]);
 });
 
 Deno.test("a large wave is spread over the free readers at one snapshot, a small one takes one", async () => {
   const world = await started({ readers: 3 });
   const wave = world.wave(...many(40));
   assert.deepEqual(world.readers.map((reader) => queriesOf(reader).length), [14, 13, 13]);
-  let turn = false;
-  world.gate.takeTurn(() => turn = true);
   for (const [i, reader] of world.readers.entries()) {
-    assert.deepEqual([turn, wave.pinnedAt], [false, null], `before reader ${i}`);
+    assert.equal(wave.pinnedAt, null, `before reader ${i}`);
     world.pins(reader, 9);
     await settled();
   }
-  assert.deepEqual([turn, wave.pinnedAt], [true, 9]);
+  assert.deepEqual([world.readers.map(toldOf), wave.pinnedAt], [["run", "run", "run"], 9]);
   for (const reader of world.readers) world.answers(reader, 0, queriesOf(reader).length);
   assert.deepEqual(wave.results, many(40).map((path) => `${path}@9`));
   const before = world.readers.map(({ sent }) => sent.length);
   world.wave(...many(16));
-  // The gate is with the writer: the wave waits, on one reader.
-  world.gate.endTurn();
   assert.equal(world.readers.filter(({ sent }, i) => sent.length > (before[i] ?? 0)).length, 1);
+});
+
+Deno.test("readers of a wave that met different commits open again until they agree", async () => {
+  const world = await started({ readers: 3 });
+  const wave = world.wave(...many(48));
+  for (const [i, reader] of world.readers.entries()) world.pins(reader, 5 + (i % 2));
+  assert.deepEqual(toldOf(world.reader(0)), "again");
+  world.pins(world.reader(0), 6);
+  assert.equal(wave.pinnedAt, null);
+  world.pins(world.reader(2), 6);
+  await settled();
+  assert.deepEqual([world.readers.map(toldOf), wave.pinnedAt], [["run", "run", "run"], 6]);
+  for (const reader of world.readers) world.answers(reader, 0, 16);
+  assert.deepEqual(wave.results, many(48).map((path) => `${path}@6`));
+});
+
+Deno.test("when commits come too fast for its readers, a wave goes to the one with the newest snapshot", async () => {
+  const world = await started({ readers: 2 });
+  const wave = world.wave(...many(32));
+  const [a, b] = [world.reader(0), world.reader(1)];
+  world.pins(a, 5);
+  world.pins(b, 6);
+  world.pins(a, 7);
+  world.pins(b, 8);
+  await settled();
+  assert.deepEqual([[a, b].map(toldOf), wave.pinnedAt, world.pool.free], [["drop", "run"], 8, true]);
+  world.answers(b, 0, 32);
+  assert.deepEqual(wave.results, many(32).map((path) => `${path}@8`));
+  assert.ok(world.pool.free);
+});
+
+Deno.test("a reader that does not open its snapshot is not waited for: its queries go to others", async () => {
+  const world = await started({ readers: 2 });
+  const wave = world.wave(...many(32));
+  world.pins(world.reader(0), 5);
+  await world.clock.advance(6 * isolateLimits.slowQueryMs);
+  assert.deepEqual([toldOf(world.reader(0)), wave.pinnedAt], ["run", 5]);
+  world.answers(world.reader(0), 0, 16);
+  await settled();
+  const heir = world.readers.find((reader) => reader !== world.reader(1) && queriesOfNewest(reader) === "q1");
+  assert.ok(heir !== undefined);
+  world.pins(heir, 6);
+  world.answers(heir, 0, 16);
+  assert.ok(wave.results.every((result) => result !== undefined));
+  // Late as it is, it only lets go.
+  world.pins(world.reader(1), 7);
+  assert.equal(toldOf(world.reader(1)), "drop");
+  await settled();
+  assert.ok(wave.over);
 });
 
 Deno.test("a wave with more arguments than one message takes runs in several", async () => {
@@ -126,17 +188,14 @@ Deno.test("what a killed reader had not answered runs again on another, at a new
   assert.deepEqual([wave.results, wave.pinnedAt, wave.over], [["a@1", "b@4", "c@4"], 1, true]);
 });
 
-Deno.test("a reader lost before its snapshot is open lets the writer go on, and the wave is pinned later", async () => {
+Deno.test("a wave whose reader is lost before its snapshot is open is pinned later", async () => {
   const world = await started();
   const wave = world.wave("a");
   const ready = Promise.withResolvers<void>();
   world.starter.delay = ready.promise;
   world.reader(0).dies("killed");
   await settled();
-  let turn = false;
-  world.gate.takeTurn(() => turn = true);
-  assert.deepEqual([turn, wave.pinnedAt], [true, null]);
-  world.gate.endTurn();
+  assert.equal(wave.pinnedAt, null);
   ready.resolve();
   await settled();
   world.pins(world.reader(1), 3);
@@ -161,19 +220,22 @@ Deno.test("a wave is pinned when its last part is, though another part was lost"
   assert.ok(wave.over);
 });
 
-Deno.test("a reader lost while it waits at the gate gives its part to another", async () => {
-  const world = await started();
-  world.gate.takeTurn(() => {});
-  const wave = world.wave("a");
+Deno.test("a reader lost while it waits for others of its wave lets them go on", async () => {
+  const world = await started({ readers: 2 });
+  const wave = world.wave(...many(32));
+  world.pins(world.reader(0), 2);
   world.reader(0).dies("killed");
   await settled();
-  world.gate.endTurn();
   world.pins(world.reader(1), 2);
-  world.answers(world.reader(1), 0, 1);
-  assert.deepEqual(wave.results, ["a@2"]);
-  let turn = false;
-  world.gate.takeTurn(() => turn = true);
-  assert.ok(turn, "the gate was left shut");
+  assert.equal(toldOf(world.reader(1)), "run");
+  world.answers(world.reader(1), 0, 16);
+  await settled();
+  const heir = world.readers.find((reader) => !reader.dead && queriesOfNewest(reader) === "q0");
+  assert.ok(heir !== undefined);
+  world.pins(heir, 3);
+  world.answers(heir, 0, 16);
+  await settled();
+  assert.ok(wave.over);
 });
 
 Deno.test("a crash costs the query that was running its answer, with nothing known of its reads", async () => {
@@ -327,14 +389,24 @@ Deno.test("replace runs what comes on a reader with new code, and lets the old o
   assert.deepEqual(world.warnings, []);
 });
 
-Deno.test("replace takes back a wave that waits at the gate, for a reader with new code", async () => {
+Deno.test("hold waits for the snapshots of those at work; what comes then waits for new code", async () => {
   const world = await started();
-  world.gate.takeTurn(() => {});
-  world.wave("a");
+  const first = world.wave("a");
+  let held = false;
+  const holding = world.pool.hold().then(() => held = true);
+  await settled();
+  assert.equal(held, false, "a snapshot may still be opened");
+  world.pins(world.reader(0), 1);
+  await holding;
+  world.answers(world.reader(0), 0, 1);
+  const second = world.wave("b");
+  assert.equal(world.pool.free, false);
   await world.pool.replace();
-  world.gate.endTurn();
-  assert.equal(world.reader(0).sent.length, 0);
-  assert.deepEqual(queriesOf(world.reader(1)), ["a"]);
+  world.pool.release();
+  assert.deepEqual([first.results, queriesOf(world.reader(1))], [["a@1"], ["b"]]);
+  world.pins(world.reader(1), 2);
+  world.answers(world.reader(1), 0, 1);
+  assert.deepEqual(second.results, ["b@2"]);
 });
 
 for (
@@ -392,7 +464,7 @@ Deno.test("a query whose answer is nonsense gets an error after three readers, t
         reader.says({ type: "WaveAnswers", wave, from: 0, answers: "HACK" as never, last: true });
       } else world.answers(reader, 0, queriesOf(reader).length);
     }
-    await world.clock.advance(1_000);
+    await world.clock.advance(200);
   }
   assert.equal(wave.results[0], "a@1");
   assert.match(

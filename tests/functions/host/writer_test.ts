@@ -72,20 +72,14 @@ Deno.test("a batch sent ahead leaves room: it and the one being committed share 
   assert.deepEqual(world.batch, ["i", "j", "k", "l"]);
 });
 
-Deno.test("no batch is sent ahead when nothing waits, when a reader waits to be pinned, or before a replacement", async () => {
+Deno.test("no batch is sent ahead when nothing waits, or before a replacement", async () => {
   const world = await started();
   world.mutate("a");
   await settled();
   world.committing();
   assert.equal(world.batches, 1);
   world.mutate("b");
-  let pinned = false;
-  world.gate.pin(() => pinned = true);
-  world.committing();
-  assert.equal(world.batches, 1);
   world.commits(0, 1, 1);
-  assert.ok(pinned);
-  world.gate.unpin();
   await settled();
   assert.deepEqual(world.batch, ["b"]);
   world.mutate("c");
@@ -229,62 +223,6 @@ Deno.test("slow calls make batches small, fast ones make them large again", asyn
   const fitting = isolateLimits.batchSliceMs / 10;
   assert.ok((sizes[5] ?? Infinity) <= 2 * fitting, `${sizes}`);
   assert.ok((sizes.at(-1) ?? 0) >= 20, `${sizes}`);
-});
-
-Deno.test("a batch waits for readers that are being pinned, and the next pin waits for the batch", async () => {
-  const world = await started();
-  const order: string[] = [];
-  world.gate.pin(() => order.push("pin 1"));
-  world.mutate("a");
-  await settled();
-  assert.equal(world.batches, 0);
-  world.gate.pin(() => order.push("pin 2"));
-  assert.deepEqual(order, ["pin 1"]);
-  world.gate.unpin();
-  assert.equal(world.batches, 1);
-  world.mutate("b");
-  await settled();
-  world.commits(0, 1, 1);
-  assert.deepEqual(order, ["pin 1", "pin 2"]);
-  await settled();
-  assert.equal(world.batches, 1, "the next batch overtook a pin that waited");
-  world.gate.unpin();
-  assert.deepEqual(world.batch, ["b"]);
-});
-
-Deno.test("a pin waits for the batch that was sent ahead, and goes before the one behind it", async () => {
-  const world = await started();
-  world.mutate("a");
-  await settled();
-  world.mutate("b");
-  world.committing();
-  let pinned = false;
-  world.gate.pin(() => pinned = true);
-  world.commits(0, 1, 1, 0);
-  await settled();
-  assert.deepEqual([pinned, world.batch], [false, ["b"]]);
-  world.mutate("c");
-  world.committing();
-  world.commits(0, 1, 2, 1);
-  await settled();
-  assert.deepEqual([pinned, world.batch], [true, ["b"]]);
-  world.gate.unpin();
-  assert.deepEqual(world.batch, ["c"]);
-});
-
-Deno.test("with nothing ahead, a commit listener that starts a wave has it pinned before the next batch", async () => {
-  const world = await started();
-  world.mutate("a");
-  await settled();
-  world.mutate("b");
-  let pinned = false;
-  world.mutate("c");
-  world.gate.pin(() => pinned = true);
-  world.commits(0, 1, 1);
-  await settled();
-  assert.deepEqual([pinned, world.batches], [true, 1]);
-  world.gate.unpin();
-  assert.deepEqual(world.batch, ["b", "c"]);
 });
 
 Deno.test("close refuses what waits, answers what is out, and leaves no timer", async () => {

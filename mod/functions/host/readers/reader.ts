@@ -5,20 +5,25 @@ import type { Outcome } from "../../outcome.ts";
 import type { Pinned, WaveAnswers } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
 import type { HostClock } from "../clock.ts";
-import type { Gate } from "../writer/gate.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, tookTooLong } from "../outcomes.ts";
-import { type Part, singly, unansweredOf } from "./wave_run.ts";
+import type { Agreement, Holder } from "./agreement.ts";
+import { joined, type Part, queriesText, singly, unansweredOf } from "./wave_run.ts";
 
 /** A query that was running each of these many times when its reader was lost is taken for the cause. */
 const RUNS_LOST_MAX = 3;
+/** A reader that takes longer to open a snapshot is not waited for. */
+const OPENING_MS_MAX = 5 * isolateLimits.slowQueryMs;
 
 /** The part a reader has, from its assignment to its last answer or the reader's death. */
 interface Work {
-  readonly part: Part;
+  /** Grows when the reader has to run what others of its wave had. */
+  part: Part;
   readonly wave: number;
-  /** `gate`: waits to be pinned. `sent`: opens its snapshot. Then the queries run. */
-  phase: "gate" | "sent" | "running";
+  /** `opening`: its snapshot. `waiting`: has it, others of the wave have not. Then the queries run. */
+  phase: "opening" | "waiting" | "running";
+  /** What the readers of its wave agree in, and its place there; `null` when it needs nobody, or has what it needs. */
+  agreement: { readonly with: Agreement; readonly as: Holder } | null;
   /** The snapshot; 0 before it is open. */
   ts: number;
   /** Answers received, so the position of the next one. */
@@ -29,10 +34,18 @@ interface Work {
   verdict: { readonly position: number; readonly outcome: Outcome } | null;
 }
 
+/** A reader that has been given a part of a wave for several readers. */
+export interface TogetherPart {
+  readonly holder: Holder;
+  /** To be called once all of them are known. */
+  begin(agreement: Agreement): void;
+}
+
 export interface ReaderOptions {
   readonly isolate: Isolate;
-  readonly gate: Gate;
   readonly clock: HostClock;
+  /** Called when it has the snapshot for its work. */
+  readonly onOpened: () => void;
   /** Called when the reader has become free. */
   readonly onFree: (reader: Reader) => void;
   /** Called once, when the isolate has ended, with what it leaves to be run again. */
@@ -65,35 +78,69 @@ export class Reader {
     return this.#work !== null;
   }
 
-  /** Runs a part as soon as the gate lets it. The reader must be free. */
+  /** Whether it has work and no snapshot for it yet. */
+  get opening(): boolean {
+    return this.#work !== null && this.#work.phase !== "running";
+  }
+
+  /** Runs a part. The reader must be free. */
   assign(part: Part): void {
-    const { gate, clock, isolate } = this.#options;
-    const work: Work = {
+    const work = this.#take(part);
+    this.#send(`{"type":"RunWave","wave":${work.wave},"queries":[${queriesText(part)}]}`);
+  }
+
+  /** Opens a snapshot for a part, to run it when the agreement says so. The reader must be free. */
+  assignTogether(part: Part): TogetherPart {
+    const work = this.#take(part);
+    const tell = (rest: string) => {
+      if (this.#work === work) this.#send(`{"type":"WaveGo","wave":${work.wave},${rest}}`);
+    };
+    const holder: Holder = {
+      again: () => {
+        work.phase = "opening";
+        work.watch = new CallWatch(this.#options.clock.now());
+        tell('"what":"again"');
+      },
+      run: (more) => {
+        const texts = more.map(queriesText).filter((text) => text !== "");
+        tell(`"what":"run"${texts.length === 0 ? "" : `,"more":[${texts.join(",")}]`}`);
+        work.part = joined(work.part, more);
+        this.#run(work);
+      },
+      drop: () => {
+        tell('"what":"drop"');
+        if (!work.takenOver) work.part.run.partLost(work.part);
+        this.#freed(work);
+        return work.part;
+      },
+    };
+    return {
+      holder,
+      begin: (agreement) => {
+        work.agreement = { with: agreement, as: holder };
+        this.#send(
+          `{"type":"RunWave","wave":${work.wave},"together":true,"queries":[${queriesText(part)}]}`,
+        );
+      },
+    };
+  }
+
+  #take(part: Part): Work {
+    return this.#work = {
       part,
       wave: ++this.#waves,
-      phase: "gate",
+      phase: "opening",
+      agreement: null,
       ts: 0,
       received: 0,
-      watch: new CallWatch(clock.now()),
+      watch: new CallWatch(this.#options.clock.now()),
       takenOver: false,
       verdict: null,
     };
-    this.#work = work;
-    gate.pin(() => {
-      if (this.#work !== work) return gate.unpin();
-      work.phase = "sent";
-      work.watch = new CallWatch(clock.now());
-      const queries = part.indices.map((index) => part.run.texts[index]).join(",");
-      isolate.sendText(frameTextOfJson(`{"type":"RunWave","wave":${work.wave},"queries":[${queries}]}`));
-    });
   }
 
-  /** Takes back a part that waits at the gate. */
-  takeBack(): Part | null {
-    if (this.#work?.phase !== "gate") return null;
-    const { part } = this.#work;
-    this.#work = null;
-    return part;
+  #send(json: string): void {
+    this.#options.isolate.sendText(frameTextOfJson(json));
   }
 
   /**
@@ -102,10 +149,10 @@ export class Reader {
    */
   look(): { readonly slow: boolean; readonly behind: Part | null } {
     const work = this.#work;
-    if (work === null || work.phase === "gate") return { slow: false, behind: null };
+    if (work === null || work.phase === "waiting") return { slow: false, behind: null };
     const { isolate, clock } = this.#options;
     const { position, forMs } = work.watch.look(isolate.progress(), clock.now());
-    const timeoutMs = position === null || work.phase === "sent"
+    const timeoutMs = position === null || work.phase === "opening"
       ? functionLimits.mutationTimeoutMs
       : functionLimits.queryTimeoutMs;
     if (forMs > timeoutMs) {
@@ -115,10 +162,19 @@ export class Reader {
       isolate.kill();
       return { slow: false, behind: null };
     }
-    if (forMs < isolateLimits.slowQueryMs) return { slow: false, behind: null };
-    if (position === null || work.takenOver) return { slow: true, behind: null };
-    work.takenOver = true;
+    const opening = work.phase === "opening";
+    if (forMs < (opening ? OPENING_MS_MAX : isolateLimits.slowQueryMs)) return { slow: false, behind: null };
+    if (work.takenOver) return { slow: true, behind: null };
     const { run, indices } = work.part;
+    if (opening) {
+      // Something an earlier call left behind keeps it from its work: all of it is for another reader.
+      work.takenOver = true;
+      run.partLost(work.part);
+      work.agreement?.with.without(work.agreement.as);
+      return { slow: true, behind: unansweredOf({ run, indices, first: false }) };
+    }
+    if (position === null) return { slow: true, behind: null };
+    work.takenOver = true;
     const behind = unansweredOf({ run, indices: indices.slice(position + 1), first: false });
     return { slow: true, behind };
   }
@@ -144,11 +200,32 @@ export class Reader {
 
   #onPinned({ wave, ts }: Pinned): void {
     const work = this.#work;
-    if (work?.wave !== wave || work.phase !== "sent") throw new RangeError(`Pinned ${wave} was not awaited`);
-    work.phase = "running";
+    if (work?.wave !== wave || work.phase !== "opening") {
+      throw new RangeError(`Pinned ${wave} was not awaited`);
+    }
     work.ts = ts;
-    work.part.run.partPinned(work.part, ts);
-    this.#options.gate.unpin();
+    const { agreement } = work;
+    if (agreement === null) return this.#run(work);
+    work.phase = "waiting";
+    // Others run it by now.
+    if (work.takenOver) agreement.as.drop();
+    else agreement.with.pinned(agreement.as, ts);
+  }
+
+  #run(work: Work): void {
+    work.phase = "running";
+    work.agreement = null;
+    work.watch = new CallWatch(this.#options.clock.now());
+    // One that took too long to open is not waited for any more.
+    if (!work.takenOver) work.part.run.partPinned(work.part, work.ts);
+    this.#options.onOpened();
+  }
+
+  #freed(work: Work): void {
+    if (this.#work !== work) return;
+    this.#work = null;
+    this.freeSince = this.#options.clock.now();
+    this.#options.onFree(this);
   }
 
   #onAnswers({ wave, from, answers, last }: WaveAnswers, segments: readonly string[]): void {
@@ -164,10 +241,7 @@ export class Reader {
       const index = work.part.indices[from + i] ?? 0;
       work.part.run.answer(index, { ...rest, outcome: fromWire(outcome, segments), ts: work.ts });
     });
-    if (!last) return;
-    this.#work = null;
-    this.freeSince = this.#options.clock.now();
-    this.#options.onFree(this);
+    if (last) this.#freed(work);
   }
 
   #onEnded(death: Death): void {
@@ -177,8 +251,8 @@ export class Reader {
     if (work === null) return this.#options.onEnded(this, death, []);
     const running = work.phase === "running";
     const apart = running && this.#blame(work, death);
-    if (work.phase === "sent") this.#options.gate.unpin();
-    if (!running) work.part.run.partLost(work.part);
+    work.agreement?.with.without(work.agreement.as);
+    if (!running && !work.takenOver) work.part.run.partLost(work.part);
     const left = unansweredOf({ ...work.part, first: false });
     this.#options.onEnded(this, death, left === null ? [] : apart ? singly(left) : [left]);
   }

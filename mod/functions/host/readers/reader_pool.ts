@@ -3,9 +3,10 @@ import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../../limits.ts";
 import type { FunctionCall, QueryAnswer, Wave } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
+import { Agreement } from "./agreement.ts";
+import { Arrivals } from "./arrivals.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { HostClock, Timer } from "../clock.ts";
-import type { Gate } from "../writer/gate.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { Reader } from "./reader.ts";
@@ -19,7 +20,6 @@ const BUSY_SHARE_MAX = 0.75;
 
 export interface ReaderPoolOptions {
   readonly starter: IsolateStarter;
-  readonly gate: Gate;
   readonly clock: HostClock;
   readonly log: Log;
   /** Processors that readers can keep busy. */
@@ -34,6 +34,7 @@ export class ReaderPool {
   readonly #listeners: (() => void)[] = [];
   readonly #restarts = new Restarts();
   readonly #busyShare: BusyShare;
+  readonly #arrivals: Arrivals;
   /** Parts no reader has yet: a wave begun without a free reader, and what lost or slow readers left. */
   #waiting: Part[] = [];
   /** Readers being started. */
@@ -42,6 +43,8 @@ export class ReaderPool {
   #failures = 0;
   /** While new code is loaded nothing is handed to the readers that have the old. */
   #held = false;
+  /** Called when every reader with work has its snapshot; set while the pool is held. */
+  #onOpened: (() => void) | null = null;
   #closing = false;
   /** Exists while a reader has work. */
   #watchTimer: Timer | null = null;
@@ -53,6 +56,7 @@ export class ReaderPool {
   constructor(options: ReaderPoolOptions) {
     this.#options = options;
     this.#busyShare = new BusyShare(options.clock.now());
+    this.#arrivals = new Arrivals(options.clock, options.ts());
   }
 
   /** Starts the first reader. Throws when that fails. */
@@ -67,6 +71,11 @@ export class ReaderPool {
     return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
   }
 
+  /** Everybody has been told of the commits up to `ts`: answers that show them may be told too. */
+  heard(ts: number): void {
+    this.#arrivals.heard(ts);
+  }
+
   onFree(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -78,13 +87,32 @@ export class ReaderPool {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
-    const run = new WaveRun({ texts: queries.map(callText), onAnswer, startedAt });
+    const arrived = (ts: number, deliver: () => void) => this.#arrivals.arrived(ts, deliver);
+    const run = new WaveRun({ texts: queries.map(callText), onAnswer, startedAt, arrived });
     const free = this.#closing || this.#held ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
-    this.#waiting.push(...deal(run, parts));
+    const dealt = deal(run, parts);
+    if (parts > 1) startTogether(free, dealt.splice(0, parts));
+    this.#waiting.push(...dealt);
     this.#dispatch();
     return run;
+  }
+
+  /** Hands nothing to the readers until {@linkcode release}. Resolves when those with work have their snapshots. */
+  hold(): Promise<void> {
+    this.#held = true;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#onOpened = resolve;
+    this.#noteOpened();
+    return promise;
+  }
+
+  /** Goes on after {@linkcode hold}. */
+  release(): void {
+    this.#held = false;
+    this.#onOpened = null;
+    this.#changed();
   }
 
   /**
@@ -111,6 +139,7 @@ export class ReaderPool {
       return reader.close();
     }));
     this.#answerAll(this.#waiting.splice(0), stopping());
+    this.#arrivals.close();
   }
 
   #add(isolate: Isolate): void {
@@ -118,12 +147,12 @@ export class ReaderPool {
       isolate.kill();
       return;
     }
-    const { gate, clock } = this.#options;
+    const { clock } = this.#options;
     this.#readers.add(
       new Reader({
         isolate,
-        gate,
         clock,
+        onOpened: () => this.#noteOpened(),
         onFree: (reader) => this.#onFree(reader),
         onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
       }),
@@ -171,6 +200,7 @@ export class ReaderPool {
       this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
     }
     this.#waiting.unshift(...left);
+    this.#noteOpened();
     this.#changed();
   }
 
@@ -213,10 +243,12 @@ export class ReaderPool {
     }
   }
 
+  #noteOpened(): void {
+    if (![...this.#readers].some(({ opening }) => opening)) this.#onOpened?.();
+  }
+
   /** Gives the reader no more work; ends it now if it has none. */
   #retire(reader: Reader): void {
-    const back = reader.takeBack();
-    if (back !== null) this.#waiting.unshift(back);
     reader.retired = true;
     if (!reader.busy) this.#end(reader);
   }
@@ -256,4 +288,11 @@ export class ReaderPool {
       this.#idleLater();
     });
   }
+}
+
+/** Brings readers to one snapshot and has each run its part there. */
+function startTogether(readers: readonly Reader[], parts: readonly Part[]): void {
+  const started = parts.flatMap((part, i) => readers[i]?.assignTogether(part) ?? []);
+  const agreement = new Agreement(started.map(({ holder }) => holder));
+  for (const { begin } of started) begin(agreement);
 }

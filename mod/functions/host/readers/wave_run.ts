@@ -11,12 +11,15 @@ export interface WaveRunOptions {
   readonly texts: readonly string[];
   readonly onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly startedAt: number;
+  /** Calls `deliver` when what was found at `ts` may be told. */
+  readonly arrived: (ts: number, deliver: () => void) => void;
 }
 
 export class WaveRun implements Wave {
   readonly texts: readonly string[];
   readonly startedAt: number;
   readonly #onAnswer: (index: number, answer: QueryAnswer) => void;
+  readonly #arrived: WaveRunOptions["arrived"];
   readonly #pinned = Promise.withResolvers<number>();
   readonly #done = Promise.withResolvers<void>();
   readonly #answered: Uint8Array;
@@ -28,7 +31,8 @@ export class WaveRun implements Wave {
   /** The snapshot of the parts pinned so far. */
   #ts: number | null = null;
 
-  constructor({ texts, onAnswer, startedAt }: WaveRunOptions) {
+  constructor({ texts, onAnswer, startedAt, arrived }: WaveRunOptions) {
+    this.#arrived = arrived;
     this.texts = texts;
     this.startedAt = startedAt;
     this.#onAnswer = onAnswer;
@@ -73,11 +77,13 @@ export class WaveRun implements Wave {
   answer(index: number, answer: QueryAnswer): void {
     if (this.has(index)) return;
     this.#answered[index] = 1;
-    this.#left--;
-    this.#onAnswer(index, answer);
-    if (this.#left > 0) return;
-    this.#pinned.resolve(this.#ts ?? answer.ts);
-    this.#done.resolve();
+    this.#arrived(answer.ts, () => {
+      this.#left--;
+      this.#onAnswer(index, answer);
+      if (this.#left > 0) return;
+      this.#pinned.resolve(this.#ts ?? answer.ts);
+      this.#done.resolve();
+    });
   }
 
   /** Answers a query whose run did not end by itself. */
@@ -107,6 +113,17 @@ export interface Part {
   readonly indices: readonly number[];
   /** Whether it stands as it was dealt first, and not for what a lost or slow reader left. */
   readonly first: boolean;
+}
+
+/** The queries of a part as they stand on the wire, with commas between them. */
+export function queriesText({ run, indices }: Part): string {
+  return indices.map((index) => run.texts[index]).join(",");
+}
+
+/** A part with others of its wave behind it. */
+export function joined(part: Part, others: readonly Part[]): Part {
+  if (others.length === 0) return part;
+  return { ...part, indices: [...part.indices, ...others.flatMap(({ indices }) => indices)] };
 }
 
 /** What is left of a part, `null` if nothing. */

@@ -2,10 +2,10 @@
  * The writer's side in main: one queue, one batch with the writer and, while that is being committed, the next; and a new
  * writer when one is lost.
  *
- *     idle --mutate--> asks for its turn --gate--> batch out --last group--> idle
+ *     idle --mutate--> at the end of this turn --> batch out --last group--> idle
  *                                                  |  |   ^
  *                                                  |  |   +-- at once, if the next batch left during the commit
- *                                                  |  +--committing--> the next batch leaves, if no reader waits
+ *                                                  |  +--committing--> the next batch leaves
  *                                                  |
  *                                            writer lost --> restarting --ready--> settled, the rest runs again
  */
@@ -20,7 +20,6 @@ import type { Committing, Group } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, Batch } from "./mutation_batch.ts";
 import type { HostClock, Timer } from "../clock.ts";
-import type { Gate } from "./gate.ts";
 import type { Death, Isolate, IsolateStarter, Ready } from "../process/isolate.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
@@ -34,7 +33,6 @@ const NEWEST_WEIGHT = 0.25;
 
 export interface WriterOptions {
   readonly starter: IsolateStarter;
-  readonly gate: Gate;
   readonly clock: HostClock;
   readonly log: Log;
   /** Makes the names of batches unique over the life of the database. */
@@ -63,7 +61,7 @@ export class Writer {
   #ahead: Batch | null = null;
   /** How the writer of `#out` was lost, until its successor tells the fate of the batch. */
   #loss: Death | null = null;
-  /** `held` keeps readers from being pinned: a batch is out, its fate is open, or the writer is being replaced. */
+  /** `asked`: looks for work at the end of this turn. `held`: a batch is out, its fate is open, or the writer is being replaced. */
   #turn: "none" | "asked" | "held" = "none";
   /** Set by `replace` until the replacement has ended. */
   #replacement: (() => Promise<void>) | null = null;
@@ -124,10 +122,14 @@ export class Writer {
   }
 
   /**
-   * Puts a writer with new code in the old one's place between two batches. While `meanwhile` runs nothing is committed
-   * and no reader is pinned. The old writer goes on when the new one cannot be started.
+   * Puts a writer with new code in the old one's place between two batches. `before` runs before the new one makes the
+   * database fit its schema, `meanwhile` after that; until it has ended nothing is committed. The old writer goes on when
+   * the new one cannot be started.
    */
-  replace(meanwhile: (ready: Ready) => Promise<void>): Promise<ReplaceResult> {
+  replace(
+    meanwhile: (ready: Ready) => Promise<void>,
+    { before = () => Promise.resolve() }: { readonly before?: () => Promise<void> } = {},
+  ): Promise<ReplaceResult> {
     const { promise, resolve } = Promise.withResolvers<ReplaceResult>();
     if (this.#closing || this.#replacement !== null) {
       resolve({
@@ -137,6 +139,7 @@ export class Writer {
       return promise;
     }
     this.#replacement = async () => {
+      await before();
       const started = await this.#options.starter.start("writer");
       if (started.ok) {
         const old = this.#isolate;
@@ -204,7 +207,7 @@ export class Writer {
     this.#turn = "asked";
     // At the end of what runs now, so that calls which arrive together share a batch; without a timer, so that a lone one
     // waits for nothing.
-    queueMicrotask(() => this.#options.gate.takeTurn(() => this.#takeTurn()));
+    queueMicrotask(() => this.#takeTurn());
   }
 
   #takeTurn(): void {
@@ -225,7 +228,6 @@ export class Writer {
   #endTurn(): void {
     if (this.#turn !== "held") return;
     this.#turn = "none";
-    this.#options.gate.endTurn();
     this.#next();
   }
 
@@ -238,7 +240,7 @@ export class Writer {
   }
 
   /**
-   * The writer will be free in a moment: it finds the next batch waiting, unless somebody waits for it to pause. That
+   * The writer will be free in a moment: it finds the next batch waiting. That
    * batch and the one being committed are made about as large as one another: callers that wait for their answers come
    * back in turns then, and while the answers of one half are on their way the other half is with the writer.
    */
@@ -246,7 +248,7 @@ export class Writer {
     if (this.#out?.id !== batch || this.#ahead !== null) {
       throw new RangeError(`No commit of ${batch} was awaited`);
     }
-    if (!this.#closing && this.#replacement === null && this.#options.gate.mayStay) {
+    if (!this.#closing && this.#replacement === null) {
       const onTheWay = this.#out.calls.length + this.#queue.size;
       this.#ahead = this.#send(Math.ceil(onTheWay / 2));
     }
@@ -336,7 +338,6 @@ export class Writer {
       if (started.ok) return this.#install(started.isolate);
       this.#options.log("error", "Cannot start the writer", { message: started.message });
       this.#giveUpOld(started.message);
-      // No writer, no commits: readers may go on, at whatever the database holds.
       this.#endTurn();
     }
   }

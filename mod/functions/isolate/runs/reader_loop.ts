@@ -1,7 +1,7 @@
 /** A reader's work: waves of queries, each in one snapshot. */
 import type { ReaderDatabase } from "../../../engine/mod.ts";
 import type { FrameSender } from "../../wire/segment_frames.ts";
-import type { Pinned, RunWave, WaveAnswers } from "../../wire/messages.ts";
+import type { Pinned, RunWave, ToIsolate, WaveAnswers, WireCall } from "../../wire/messages.ts";
 import type { App } from "../app/app.ts";
 import { wireOutcome } from "./ending.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
@@ -19,6 +19,8 @@ export interface ReaderParts {
   readonly database: ReaderDatabase;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
+  /** The next message of main; `null` when there will be none. */
+  readonly next: () => Promise<ToIsolate | null>;
 }
 
 type Answer = WaveAnswers["answers"][number];
@@ -34,13 +36,31 @@ function mayTakeLong(udfPath: string): boolean {
   return (lastMs.get(udfPath) ?? Infinity) >= CHUNK_MS;
 }
 
+/** Opens the snapshot of a wave; gives the queries to run in it, or `null` when the wave is not for this reader any more. */
+async function pin(
+  { database, sender, next }: ReaderParts,
+  { wave, queries, together }: RunWave,
+): Promise<readonly WireCall[] | null> {
+  for (;;) {
+    const ts = database.openSnapshot();
+    await sender.send({ type: "Pinned", wave, ts } satisfies Pinned);
+    if (together !== true) return queries;
+    const go = await next();
+    if (go !== null && (go.type !== "WaveGo" || go.wave !== wave)) {
+      throw new TypeError(`A reader that waits with wave ${wave} cannot be sent ${go.type}`);
+    }
+    if (go?.what === "run") return go.more === undefined ? queries : [...queries, ...go.more];
+    database.closeSnapshot();
+    if (go?.what !== "again") return null;
+  }
+}
+
 /** Runs a wave and answers it. */
-export async function runWave(
-  { app, database, progress, sender }: ReaderParts,
-  { wave, queries }: RunWave,
-): Promise<void> {
-  const ts = database.openSnapshot();
-  await sender.send({ type: "Pinned", wave, ts } satisfies Pinned);
+export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void> {
+  const { app, database, progress, sender } = parts;
+  const { wave } = asked;
+  const queries = await pin(parts, asked);
+  if (queries === null) return;
   let answers: Answer[] = [];
   let segments: string[] = [];
   let chars = 0;

@@ -1,8 +1,7 @@
 /** A reader pool over fake isolates, with what it answers. */
-import { Gate } from "../../../../mod/functions/host/writer/gate.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
 import type { QueryAnswer, Wave } from "../../../../mod/functions/host_port.ts";
-import type { WaveAnswers } from "../../../../mod/functions/wire/messages.ts";
+import type { WaveAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
@@ -20,7 +19,6 @@ export interface TestWave extends Wave {
 export class ReaderWorld {
   readonly clock = new FakeClock();
   readonly starter = new FakeStarter();
-  readonly gate = new Gate();
   readonly warnings: string[] = [];
   /** Times the pool told that a reader is free. */
   freed = 0;
@@ -29,7 +27,6 @@ export class ReaderWorld {
   constructor(options: { readonly cores?: number } = {}) {
     this.pool = new ReaderPool({
       starter: this.starter,
-      gate: this.gate,
       clock: this.clock,
       log: (_level, message) => this.warnings.push(message),
       cores: options.cores ?? 4,
@@ -73,14 +70,21 @@ export class ReaderWorld {
     return test;
   }
 
-  /** A reader opens the snapshot of its newest wave. */
+  /** A reader opens the snapshot of its newest wave, with commits that main has heard of. */
   pins(reader: FakeIsolate, ts: number): void {
+    this.pool.heard(ts);
+    this.finds(reader, ts);
+  }
+
+  /** A reader opens the snapshot of its newest wave. */
+  finds(reader: FakeIsolate, ts: number): void {
     reader.says({ type: "Pinned", wave: reader.last("RunWave").wave, ts });
   }
 
   /** A reader answers the next queries of its newest wave; each result is the query's path. */
   answers(reader: FakeIsolate, from: number, count: number): void {
-    const { wave, queries } = reader.last("RunWave");
+    const { wave } = reader.last("RunWave");
+    const queries = queriesRun(reader);
     const segments = queries.slice(from, from + count).map(({ udfPath }) => JSON.stringify(udfPath));
     const answers = segments.map((_, value): WaveAnswers["answers"][number] => ({
       outcome: { value, logLines: [] },
@@ -94,7 +98,18 @@ export class ReaderWorld {
   }
 }
 
+function queriesRun(reader: FakeIsolate): readonly WireCall[] {
+  const { wave, queries } = reader.last("RunWave");
+  const go = reader.sent.findLast((message) => message.type === "WaveGo" && message.wave === wave);
+  return go?.type === "WaveGo" ? [...queries, ...go.more ?? []] : queries;
+}
+
 /** Paths of the queries of a reader's newest wave. */
 export function queriesOf(reader: FakeIsolate): string[] {
-  return reader.last("RunWave").queries.map(({ udfPath }) => udfPath);
+  return queriesRun(reader).map(({ udfPath }) => udfPath);
+}
+
+/** What a reader that waits with its snapshot was told last. */
+export function toldOf(reader: FakeIsolate): string {
+  return reader.last("WaveGo").what;
 }

@@ -1,6 +1,5 @@
 /** A writer over fake isolates, with everything it tells. */
 import { frameText } from "../../../../mod/functions/wire/segment_frames.ts";
-import { Gate } from "../../../../mod/functions/host/writer/gate.ts";
 import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../../mod/functions/identity.ts";
@@ -15,7 +14,6 @@ export function call(udfPath: string, args: Record<string, unknown> = {}): Funct
 export class WriterWorld {
   readonly clock = new FakeClock();
   readonly starter = new FakeStarter();
-  readonly gate = new Gate();
   /** What was told, in order: `commit <ts>`, `gap <ts>`, `answer <path>`. */
   readonly told: string[] = [];
   readonly warnings: string[] = [];
@@ -23,7 +21,6 @@ export class WriterWorld {
   readonly waits: ("wait" | "over")[] = [];
   readonly writer = new Writer({
     starter: this.starter,
-    gate: this.gate,
     clock: this.clock,
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
