@@ -1,6 +1,80 @@
-/** What each permission set of deno.json must refuse is tried, and is refused. */
+/** What each permission set of deno.json must refuse is tried, and is refused; what it needs is allowed. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+
+const FILES = ["read a file", "write a file"];
+/** Mail, external identity providers and buckets are wherever the operator says. */
+const NETWORK = ["listen", "reach another machine"];
+const OWN_VARIABLES = ["read SYNCLINE_ variables"];
+const EVERY_VARIABLE = [...OWN_VARIABLES, "read PATH's neighbours", "read the whole environment"];
+const ROOM = ["ask for the room on a disk"];
+const SH = ["start sh"];
+const EVERY_PROGRAM = [...SH, "start itself", "start another program"];
+const MACHINE = ["ask for the machine's name", ...ROOM];
+
+/** What each set allows. All else that the probe attempts is refused. */
+const SETS: readonly { readonly set: string; readonly name: string; readonly allows: readonly string[] }[] = [
+  {
+    set: "serve",
+    name: "the serve set starts nothing but sh, and reads no foreign environment",
+    allows: [...FILES, ...NETWORK, ...SH, ...OWN_VARIABLES, ...ROOM],
+  },
+  {
+    set: "import",
+    name: "the set of imports starts nothing but sh, and reads no foreign environment",
+    allows: [...FILES, ...NETWORK, ...SH, ...OWN_VARIABLES],
+  },
+  {
+    set: "restore",
+    name: "the restore set reads and writes files, starts nothing and reaches nobody",
+    allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
+  },
+  {
+    set: "restoreRemote",
+    name: "[SB11] the set of restores from a bucket has the network beside that, and nothing else",
+    allows: [...FILES, ...OWN_VARIABLES, ...ROOM, ...NETWORK],
+  },
+  {
+    set: "export",
+    name: "the set that exports reads and writes files, starts nothing and reaches nobody",
+    allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
+  },
+  {
+    set: "backup",
+    name: "the backup set reads and writes files, starts nothing and reaches nobody",
+    allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
+  },
+  {
+    set: "buildServer",
+    name: "the set that builds the single file starts nothing but sh and reaches nobody",
+    allows: [...FILES, ...SH],
+  },
+  {
+    set: "launcher",
+    name: "the set of the compiled launcher starts nothing but sh, writes nothing and reaches nobody",
+    allows: ["read a file", ...SH],
+  },
+  {
+    set: "buildClient",
+    name: "the set that builds the npm package writes nothing outside of dist and reaches no machine",
+    allows: ["read a file", ...EVERY_PROGRAM, ...EVERY_VARIABLE, ...MACHINE, "load a native library"],
+  },
+  {
+    set: "buildChat",
+    name: "the set that builds the chat writes nothing outside of it and reaches no machine",
+    allows: ["read a file", ...EVERY_PROGRAM, ...EVERY_VARIABLE],
+  },
+  {
+    set: "test",
+    name: "the test set loads no native library",
+    allows: [...FILES, ...NETWORK, ...EVERY_PROGRAM, ...EVERY_VARIABLE, ...MACHINE],
+  },
+  {
+    set: "bench",
+    name: "the bench set reaches this machine only",
+    allows: [...FILES, "listen", ...EVERY_PROGRAM, ...EVERY_VARIABLE],
+  },
+];
 
 const PROBE = fileURLToPath(new URL("./support/permission_probe.ts", import.meta.url));
 
@@ -14,175 +88,28 @@ async function attempts(set: string): Promise<Record<string, "allowed" | "refuse
   return JSON.parse(new TextDecoder().decode(stdout));
 }
 
-Deno.test("the serve set starts nothing but sh, and reads no foreign environment", async () => {
-  assert.deepEqual(await attempts("serve"), {
-    "read a file": "allowed",
-    "write a file": "allowed",
-    "listen": "allowed",
-    "start sh": "allowed",
-    "start itself": "refused",
-    "start another program": "refused",
-    "read SYNCLINE_ variables": "allowed",
-    "read PATH's neighbours": "refused",
-    "read the whole environment": "refused",
-    "load a native library": "refused",
-    "ask for the machine's name": "refused",
-    "ask for the room on a disk": "allowed",
-    "import from the web": "refused",
-    "import from a host Deno trusts": "refused",
-    // Mail, external identity providers and S3 are wherever the operator says.
-    "reach another machine": "allowed",
+interface Project {
+  readonly tasks: Readonly<Record<string, string>>;
+  readonly permissions: Readonly<Record<string, unknown>>;
+}
+
+async function project(): Promise<Project> {
+  return JSON.parse(await Deno.readTextFile(new URL("../../deno.json", import.meta.url)));
+}
+
+for (const { set, name, allows } of SETS) {
+  Deno.test(name, async () => {
+    const outcomes = await attempts(set);
+    const expected = Object.keys(outcomes)
+      .map((attempt) => [attempt, allows.includes(attempt) ? "allowed" : "refused"]);
+    assert.deepEqual(outcomes, Object.fromEntries(expected));
+    assert.deepEqual(allows.filter((attempt) => !(attempt in outcomes)), [], "attempts that the probe makes");
   });
-});
+}
 
-Deno.test("the set of imports starts nothing but sh, and reads no foreign environment", async () => {
-  const result = await attempts("import");
-  assert.equal(result["start sh"], "allowed");
-  assert.equal(result["read SYNCLINE_ variables"], "allowed");
-  for (
-    const attempt of [
-      "start itself",
-      "start another program",
-      "read PATH's neighbours",
-      "read the whole environment",
-      "load a native library",
-      "ask for the machine's name",
-      "import from the web",
-      "import from a host Deno trusts",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("the restore set reads and writes files, starts nothing and reaches nobody", async () => {
-  const result = await attempts("restore");
-  for (const attempt of ["read a file", "write a file", "read SYNCLINE_ variables"]) {
-    assert.equal(result[attempt], "allowed", attempt);
-  }
-  for (
-    const attempt of [
-      "listen",
-      "start sh",
-      "start itself",
-      "start another program",
-      "read PATH's neighbours",
-      "read the whole environment",
-      "load a native library",
-      "ask for the machine's name",
-      "import from the web",
-      "import from a host Deno trusts",
-      "reach another machine",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("[SB11] the set of restores from a bucket has the network beside that, and nothing else", async () => {
-  const [file, remote] = [await attempts("restore"), await attempts("restoreRemote")];
-  assert.deepEqual(remote, { ...file, "listen": "allowed", "reach another machine": "allowed" });
-});
-
-Deno.test("the bench set reaches this machine only", async () => {
-  const result = await attempts("bench");
-  for (
-    const attempt of [
-      "reach another machine",
-      "load a native library",
-      "ask for the machine's name",
-      "import from the web",
-      "import from a host Deno trusts",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("the set that exports reads and writes files, starts nothing and reaches nobody", async () => {
-  assert.deepEqual(await attempts("export"), {
-    "read a file": "allowed",
-    "write a file": "allowed",
-    "listen": "refused",
-    "start sh": "refused",
-    "start itself": "refused",
-    "start another program": "refused",
-    "read SYNCLINE_ variables": "allowed",
-    "read PATH's neighbours": "refused",
-    "read the whole environment": "refused",
-    "load a native library": "refused",
-    "ask for the machine's name": "refused",
-    "ask for the room on a disk": "allowed",
-    "import from the web": "refused",
-    "import from a host Deno trusts": "refused",
-    "reach another machine": "refused",
-  });
-});
-
-Deno.test("the backup set reads and writes files, starts nothing and reaches nobody", async () => {
-  const result = await attempts("backup");
-  for (
-    const attempt of ["read a file", "write a file", "read SYNCLINE_ variables", "ask for the room on a disk"]
-  ) {
-    assert.equal(result[attempt], "allowed", attempt);
-  }
-  for (
-    const attempt of [
-      "listen",
-      "start sh",
-      "start itself",
-      "start another program",
-      "read PATH's neighbours",
-      "read the whole environment",
-      "load a native library",
-      "ask for the machine's name",
-      "import from the web",
-      "import from a host Deno trusts",
-      "reach another machine",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("the set that builds the single file starts nothing but sh and reaches nobody", async () => {
-  const result = await attempts("buildServer");
-  for (
-    const attempt of [
-      "listen",
-      "start itself",
-      "start another program",
-      "read PATH's neighbours",
-      "read the whole environment",
-      "load a native library",
-      "import from the web",
-      "reach another machine",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("the set of the compiled launcher starts nothing but sh, writes nothing and reaches nobody", async () => {
-  const result = await attempts("launcher");
-  assert.equal(result["start sh"], "allowed");
-  for (
-    const attempt of [
-      "write a file",
-      "listen",
-      "start itself",
-      "start another program",
-      "read SYNCLINE_ variables",
-      "read the whole environment",
-      "load a native library",
-      "ask for the machine's name",
-      "import from the web",
-      "reach another machine",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
-});
-
-Deno.test("the set that builds the npm package writes nothing outside of dist and reaches no machine", async () => {
-  const result = await attempts("buildClient");
-  for (
-    const attempt of [
-      "write a file",
-      "listen",
-      "reach another machine",
-      "import from the web",
-      "import from a host Deno trusts",
-    ]
-  ) assert.equal(result[attempt], "refused", attempt);
+Deno.test("every set of deno.json is tried", async () => {
+  const sets = Object.keys((await project()).permissions);
+  assert.deepEqual(SETS.map(({ set }) => set).toSorted(), sets.toSorted());
 });
 
 Deno.test("a set that is not in deno.json does not run at all", async () => {
@@ -190,14 +117,11 @@ Deno.test("a set that is not in deno.json does not run at all", async () => {
 });
 
 Deno.test("every task that runs code names a permission set", async () => {
-  const project = JSON.parse(await Deno.readTextFile(new URL("../../deno.json", import.meta.url))) as {
-    tasks: Record<string, string>;
-    permissions: Record<string, unknown>;
-  };
-  for (const [task, command] of Object.entries(project.tasks)) {
+  const { tasks, permissions } = await project();
+  for (const [task, command] of Object.entries(tasks)) {
     for (const [run] of command.matchAll(/deno (?:run|test|bench|serve)\b[^&|;]*/g)) {
       const set = run.match(/-P=(\w+)/)?.[1];
-      assert.ok(set !== undefined && set in project.permissions, `${task}: ${run}`);
+      assert.ok(set !== undefined && set in permissions, `${task}: ${run}`);
       assert.doesNotMatch(run, /--allow-|-A\b/, task);
     }
   }
