@@ -1,14 +1,12 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { deriveKeys, loadSecretKeys, SecretKeyError, secretKeyFile } from "../../mod/auth/secret_key.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  await run(folder);
 }
 
 Deno.test("AT4 the secret key is made once with mode 0600 and read again afterwards", () =>

@@ -4,6 +4,7 @@ import { createTestServer } from "syncline/test";
 import { defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
 import { action, behaviours, type Ctx, internalQuery, mutation, query, withFunctions } from "./support.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const untyped = (value: unknown) => value as never;
 /** `db` as code without types sees it. */
@@ -376,14 +377,11 @@ const brokenApps: Record<string, readonly [files: Record<string, string>, messag
 
 for (const [name, [files, message]] of Object.entries(brokenApps)) {
   Deno.test(`broken app: ${name}`, async () => {
-    const functionsDir = await Deno.makeTempDir();
-    try {
-      for (const [file, text] of Object.entries(files)) {
-        await Deno.writeTextFile(`${functionsDir}/${file}`, text);
-      }
-      await assert.rejects(createTestServer({ functionsDir }), message);
-    } finally {
-      await Deno.remove(functionsDir, { recursive: true });
+    await using functionsDirFolder = new TempFolder();
+    const functionsDir = functionsDirFolder.path;
+    for (const [file, text] of Object.entries(files)) {
+      await Deno.writeTextFile(`${functionsDir}/${file}`, text);
     }
+    await assert.rejects(createTestServer({ functionsDir }), message);
   });
 }

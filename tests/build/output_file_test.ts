@@ -3,14 +3,12 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import { writeOutput } from "../../mod/build/output_file.ts";
 import { projectDir } from "./support/machine.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 async function inTempDir(test: (dir: string) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
-  try {
-    await test(dir);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  await test(dir);
 }
 
 /** Runs a build that has to refuse, and gives what it said. */

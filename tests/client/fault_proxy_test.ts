@@ -8,6 +8,7 @@ import { FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/cli
 import type { Clock } from "../../mod/client/mod.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy, FAULTS } from "./support/fault_proxy.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const size = Deno.env.get("SYNCLINE_FAULTS") === "full"
   ? { mutations: 10_000, faults: 500 }
@@ -82,61 +83,58 @@ async function eventually(holds: () => boolean, what: string): Promise<void> {
 }
 
 Deno.test("CL9 over a line that breaks in every way each mutation is applied once, in order, and seen", async () => {
-  const dataDir = await Deno.makeTempDir();
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   const struck = new Map<string, number>();
   const startedAt = performance.now();
-  try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions" });
-    await using proxy = new FaultProxy(server.port);
-    const total = size.mutations / CLIENTS;
-    const writers = Array.from(
-      { length: CLIENTS },
-      (_, i) => new Writer(`writer ${i}`, { port: proxy.port, total }),
-    );
-    let done = 0;
-    let strikes = 0;
-    const onDone = () => {
-      done++;
-      // Spread over the run; a strike that finds no healthy line is made up for by the next.
-      while (strikes < size.faults * (done / size.mutations)) {
-        const fault = FAULTS[Math.floor(Math.random() * FAULTS.length)] ?? "cut";
-        if (!proxy.strike(fault, Math.random())) break;
-        strikes++;
-        struck.set(fault, (struck.get(fault) ?? 0) + 1);
-      }
-    };
-    await Promise.all(writers.map((writer) => writer.write(onDone)));
+  await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions" });
+  await using proxy = new FaultProxy(server.port);
+  const total = size.mutations / CLIENTS;
+  const writers = Array.from(
+    { length: CLIENTS },
+    (_, i) => new Writer(`writer ${i}`, { port: proxy.port, total }),
+  );
+  let done = 0;
+  let strikes = 0;
+  const onDone = () => {
+    done++;
+    // Spread over the run; a strike that finds no healthy line is made up for by the next.
+    while (strikes < size.faults * (done / size.mutations)) {
+      const fault = FAULTS[Math.floor(Math.random() * FAULTS.length)] ?? "cut";
+      if (!proxy.strike(fault, Math.random())) break;
+      strikes++;
+      struck.set(fault, (struck.get(fault) ?? 0) + 1);
+    }
+  };
+  await Promise.all(writers.map((writer) => writer.write(onDone)));
 
-    const direct = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);
-    const expected = Array.from({ length: total }, (_, n) => n).filter((n) => n % 50 !== 49);
-    for (const { author, resolved, refused, unseen } of writers) {
-      assert.deepEqual(await direct.query("entries:numbers", { author }), expected, `what ${author} wrote`);
-      assert.deepEqual(resolved.toSorted((a, b) => a - b), expected, `what ${author} was told`);
-      assert.equal(refused.length, total - expected.length);
-      assert.deepEqual(unseen, [], `what ${author} could not see yet`);
-    }
-    const newest = JSON.stringify(await direct.query("entries:newest", { count: 20 }));
-    for (const writer of writers) {
-      await eventually(
-        () => writer.numbers.length === expected.length,
-        `the subscription of ${writer.author}`,
-      );
-      assert.deepEqual(writer.numbers, expected);
-      await eventually(
-        () => JSON.stringify(writer.newest) === newest,
-        `the newest entries of ${writer.author}`,
-      );
-    }
-    const reconnections = writers.map(({ client }) => client.connectionState().connectionCount);
-    for (const { client } of writers) client.close();
-    assert(strikes >= size.faults * 0.9, `only ${strikes} faults`);
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-    const kinds = [...struck].map(([fault, count]) => `${count} ${fault}`).join(", ");
-    // deno-lint-ignore no-console
-    console.log(
-      `${size.mutations} mutations, ${strikes} faults (${kinds}), ${reconnections} reconnections, ${seconds} s`,
-    );
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
+  const direct = new SynclineHttpClient(`http://127.0.0.1:${server.port}`);
+  const expected = Array.from({ length: total }, (_, n) => n).filter((n) => n % 50 !== 49);
+  for (const { author, resolved, refused, unseen } of writers) {
+    assert.deepEqual(await direct.query("entries:numbers", { author }), expected, `what ${author} wrote`);
+    assert.deepEqual(resolved.toSorted((a, b) => a - b), expected, `what ${author} was told`);
+    assert.equal(refused.length, total - expected.length);
+    assert.deepEqual(unseen, [], `what ${author} could not see yet`);
   }
+  const newest = JSON.stringify(await direct.query("entries:newest", { count: 20 }));
+  for (const writer of writers) {
+    await eventually(
+      () => writer.numbers.length === expected.length,
+      `the subscription of ${writer.author}`,
+    );
+    assert.deepEqual(writer.numbers, expected);
+    await eventually(
+      () => JSON.stringify(writer.newest) === newest,
+      `the newest entries of ${writer.author}`,
+    );
+  }
+  const reconnections = writers.map(({ client }) => client.connectionState().connectionCount);
+  for (const { client } of writers) client.close();
+  assert(strikes >= size.faults * 0.9, `only ${strikes} faults`);
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
+  const kinds = [...struck].map(([fault, count]) => `${count} ${fault}`).join(", ");
+  // deno-lint-ignore no-console
+  console.log(
+    `${size.mutations} mutations, ${strikes} faults (${kinds}), ${reconnections} reconnections, ${seconds} s`,
+  );
 });

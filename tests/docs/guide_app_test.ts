@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
 import { codeBlocks, fileName, pages, repository } from "./pages.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 /** What must not compile, each line for itself. */
 const MISUSES = `
@@ -107,23 +108,20 @@ async function write(dir: string, files: Iterable<readonly [name: string, text: 
 
 Deno.test("the apps of the documentation type-check in a folder of their own, and their test passes", async () => {
   const { first, guide } = await documentedApps();
-  const dir = await Deno.makeTempDir();
-  try {
-    await write(dir, [["deno.json", await appConfig()]]);
-    await write(join(dir, "first"), first);
-    await write(join(dir, "guide"), [...guide, ["misuses.ts", MISUSES]]);
-    await deno(dir, "check", "--no-lock", "first", "guide");
-    await deno(
-      dir,
-      "test",
-      "--no-lock",
-      "--no-check",
-      "--no-prompt",
-      "--allow-read",
-      "--allow-write",
-      "guide/tests",
-    );
-  } finally {
-    await Deno.remove(dir, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  await write(dir, [["deno.json", await appConfig()]]);
+  await write(join(dir, "first"), first);
+  await write(join(dir, "guide"), [...guide, ["misuses.ts", MISUSES]]);
+  await deno(dir, "check", "--no-lock", "first", "guide");
+  await deno(
+    dir,
+    "test",
+    "--no-lock",
+    "--no-check",
+    "--no-prompt",
+    "--allow-read",
+    "--allow-write",
+    "guide/tests",
+  );
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { Browser, Page } from "playwright-core";
 import { Child } from "../bench/support/child.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;
 
@@ -137,13 +138,10 @@ async function withTabs(
 }
 
 async function withServer(test: (server: Server, dataDir: string) => Promise<void>): Promise<void> {
-  const dataDir = await Deno.makeTempDir();
-  try {
-    await using server = await serveChat(dataDir);
-    await test(server, dataDir);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
-  }
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using server = await serveChat(dataDir);
+  await test(server, dataDir);
 }
 
 async function withBrowser(test: (browser: Browser) => Promise<void>): Promise<void> {

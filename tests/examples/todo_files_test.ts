@@ -7,6 +7,7 @@ import { Child } from "../bench/support/child.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { makeImages } from "../storage/support/images.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;
 /** Where screenshots go; none are taken without it. */
@@ -20,23 +21,20 @@ interface World {
 }
 
 async function inBrowsers(work: (world: World) => Promise<void>): Promise<void> {
-  const dataDir = await Deno.makeTempDir();
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using server = new Child({
+    args: [
+      ..."run --quiet --no-prompt -P=serve main.ts --port 0 --storage-private".split(" "),
+      ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
+    ],
+  });
+  const [url, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
+  const browser = await launchChromium();
   try {
-    await using server = new Child({
-      args: [
-        ..."run --quiet --no-prompt -P=serve main.ts --port 0 --storage-private".split(" "),
-        ...["--functions", "examples/todo/functions", "--static", "examples/todo/public", "--data", dataDir],
-      ],
-    });
-    const [url, port] = await server.line(/http:\/\/127\.0\.0\.1:(\d+)/, START_MS);
-    const browser = await launchChromium();
-    try {
-      await work({ url, port: Number(port), newContext: () => browser.newContext({ locale: "en-US" }) });
-    } finally {
-      await browser.close();
-    }
+    await work({ url, port: Number(port), newContext: () => browser.newContext({ locale: "en-US" }) });
   } finally {
-    await Deno.remove(dataDir, { recursive: true });
+    await browser.close();
   }
 }
 

@@ -4,6 +4,7 @@ import { BackupCounts } from "../../mod/ops/backups/backup_counts.ts";
 import { scheduledName } from "../../mod/ops/backups/scheduled/names.ts";
 import { ScheduledBackups } from "../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { DAY, HOUR, MemoryTarget, summary } from "./scheduled/support.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test("[ME8] backups count when they are there, and those the end of the server cut off do not count", async () => {
   const counts = new BackupCounts();
@@ -24,7 +25,8 @@ Deno.test("[ME8] backups count when they are there, and those the end of the ser
 });
 
 Deno.test("[ME8] a scheduled backup counts when it is in its place, and those found there are known", async () => {
-  const outgoingDir = await Deno.makeTempDir();
+  await using outgoingDirFolder = new TempFolder();
+  const outgoingDir = outgoingDirFolder.path;
   const target = new MemoryTarget();
   const counts = new BackupCounts();
   const madeAt = Date.now() - HOUR;
@@ -32,21 +34,17 @@ Deno.test("[ME8] a scheduled backup counts when it is in its place, and those fo
   const clock = { now: () => Date.now(), after: () => () => {} };
   const make = () => Promise.resolve(summary);
   const options = { target, make, outgoingDir, everyMs: DAY, keep: 2, withFiles: true, clock, counts };
-  try {
-    await using backups = new ScheduledBackups({ ...options, log: () => {} });
-    target.putFailure = new Error("the bucket is gone");
-    assert.equal((await backups.run()).kind, "failed");
-    assert.deepEqual([counts.made, counts.failed, counts.last], [0, 1, null]);
-    target.putFailure = null;
-    assert.equal((await backups.run()).kind, "made");
-    assert.deepEqual([counts.made, counts.failed], [1, 1]);
-    const later = new BackupCounts();
-    await using restarted = new ScheduledBackups({ ...options, counts: later, log: () => {} });
-    restarted.start();
-    while (later.last === null) await new Promise((resolve) => setTimeout(resolve, 0));
-    assert.equal(later.made, 0);
-    assert.ok(later.last.at > madeAt && later.last.at <= Date.now());
-  } finally {
-    await Deno.remove(outgoingDir, { recursive: true });
-  }
+  await using backups = new ScheduledBackups({ ...options, log: () => {} });
+  target.putFailure = new Error("the bucket is gone");
+  assert.equal((await backups.run()).kind, "failed");
+  assert.deepEqual([counts.made, counts.failed, counts.last], [0, 1, null]);
+  target.putFailure = null;
+  assert.equal((await backups.run()).kind, "made");
+  assert.deepEqual([counts.made, counts.failed], [1, 1]);
+  const later = new BackupCounts();
+  await using restarted = new ScheduledBackups({ ...options, counts: later, log: () => {} });
+  restarted.start();
+  while (later.last === null) await new Promise((resolve) => setTimeout(resolve, 0));
+  assert.equal(later.made, 0);
+  assert.ok(later.last.at > madeAt && later.last.at <= Date.now());
 });

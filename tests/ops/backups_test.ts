@@ -5,6 +5,7 @@ import { BackupFolder } from "../../mod/ops/backups/backup_folder.ts";
 import type { MakeBackup } from "../../mod/ops/backups/backups.ts";
 import { errorOf, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const NAME = /^backup-\d{8}T\d{6}Z-[0-9a-f]{8}\.tar\.zst$/;
 
@@ -163,19 +164,16 @@ function closed(path: string): Disposable {
 }
 
 Deno.test("[AD5] what a killed server left unfinished is gone with the next start, by the names that backups are made under", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(
-      join(folder, ".backup-20300101T000000Z-aa.tar.zst.00112233aabb.syncline-partial"),
-      "half of it",
-    );
-    await Deno.writeTextFile(join(folder, ".hidden"), "somebody else's");
-    const opened = await BackupFolder.open(folder);
-    assert.deepEqual(await namesIn(folder), [".hidden"]);
-    assert.deepEqual(await opened.list(), []);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  await Deno.writeTextFile(
+    join(folder, ".backup-20300101T000000Z-aa.tar.zst.00112233aabb.syncline-partial"),
+    "half of it",
+  );
+  await Deno.writeTextFile(join(folder, ".hidden"), "somebody else's");
+  const opened = await BackupFolder.open(folder);
+  assert.deepEqual(await namesIn(folder), [".hidden"]);
+  assert.deepEqual(await opened.list(), []);
 });
 
 Deno.test("[AD6] a download is the file, with its length", async () => {

@@ -8,6 +8,7 @@ import { petabyteArchive } from "./archive/archives.ts";
 import { errorOf, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
 import { DataFolder } from "./support/data_folders.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const staged: StagedRestore = {
   createdAt: "2030-01-01T00:00:00.000Z",
@@ -210,16 +211,13 @@ async function spoolFails(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   options: Partial<Parameters<typeof spoolBody>[1]>,
 ): Promise<string> {
-  const folder = await Deno.makeTempDir();
-  try {
-    const path = join(folder, "body");
-    const failed = spoolBody(requestOf(body), { path, bytesMax: 1e9, stallMs: 60_000, ...options });
-    const { code } = await failed.then(() => assert.fail("it was taken"), (error) => error);
-    assert.ok(await isEmpty(folder), "something was left");
-    return code;
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  const path = join(folder, "body");
+  const failed = spoolBody(requestOf(body), { path, bytesMax: 1e9, stallMs: 60_000, ...options });
+  const { code } = await failed.then(() => assert.fail("it was taken"), (error) => error);
+  assert.ok(await isEmpty(folder), "something was left");
+  return code;
 }
 
 Deno.test("[AD9] a body that is too large, breaks off, stands still or fills the disk leaves nothing", async () => {

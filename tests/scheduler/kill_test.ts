@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { killNow, processTree, writerOf } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { pause, random, rounds as roundsWanted, seed } from "../durability/support/rounds.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const JOBS = 200;
 /** Each starts a server twice. */
@@ -56,55 +57,49 @@ function checkActions({ begun, ended, jobs }: Outcome, label: string): number {
 }
 
 Deno.test("scheduled mutations run exactly once and actions at most once through kill -9 of the server", async () => {
-  const dataDir = await Deno.makeTempDir({ prefix: "syncline-scheduler-kill-" });
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   let interrupted = 0;
-  try {
-    for (let round = 0; round < rounds; round++) {
-      const label = `seed ${seed}, round ${round}`;
-      const server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
-      await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 3, actions: true });
-      await pause(random() * 500);
-      const isolates = (await processTree(server.pid)).slice(1);
-      // Every other time main dies alone, and the isolates find out that it is gone.
-      await killNow(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
-      await server.kill();
-      await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
-      await untilNothingIsOpen(next);
-      const outcome = await next.call("query", "work:outcome", { round }) as Outcome;
-      checkMutations(outcome, label);
-      interrupted += checkActions(outcome, label);
-    }
-    // deno-lint-ignore no-console -- whether the kills came at telling moments
-    console.log(`${interrupted} of ${rounds * JOBS / 10} actions were cut off`);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
+  for (let round = 0; round < rounds; round++) {
+    const label = `seed ${seed}, round ${round}`;
+    const server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+    await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 3, actions: true });
+    await pause(random() * 500);
+    const isolates = (await processTree(server.pid)).slice(1);
+    // Every other time main dies alone, and the isolates find out that it is gone.
+    await killNow(round % 2 === 0 ? [server.pid, ...isolates] : [server.pid]);
+    await server.kill();
+    await using next = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+    await untilNothingIsOpen(next);
+    const outcome = await next.call("query", "work:outcome", { round }) as Outcome;
+    checkMutations(outcome, label);
+    interrupted += checkActions(outcome, label);
   }
+  // deno-lint-ignore no-console -- whether the kills came at telling moments
+  console.log(`${interrupted} of ${rounds * JOBS / 10} actions were cut off`);
 });
 
 Deno.test("scheduled mutations run exactly once through kill -9 of the writer, and a stuck one costs only itself", async () => {
-  const dataDir = await Deno.makeTempDir({ prefix: "syncline-scheduler-kill-" });
-  try {
-    await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
-    for (let round = 0; round < rounds; round++) {
-      const plan = { round, count: JOBS, inMs: 0, everyMs: 3, actions: true };
-      await server.call("mutation", "work:plan", plan);
-      await pause(random() * 400);
-      await killNow([await writerOf(server.pid)]);
-      await untilNothingIsOpen(server);
-      const outcome = await server.call("query", "work:outcome", { round }) as Outcome;
-      const label = `seed ${seed}, round ${round}`;
-      checkMutations(outcome, label);
-      assert.equal(checkActions(outcome, label), 0, `${label}: actions live in other processes`);
-    }
-    await server.call("mutation", "work:planStuck");
-    const round = rounds;
-    await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 1, actions: false });
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS });
+  for (let round = 0; round < rounds; round++) {
+    const plan = { round, count: JOBS, inMs: 0, everyMs: 3, actions: true };
+    await server.call("mutation", "work:plan", plan);
+    await pause(random() * 400);
+    await killNow([await writerOf(server.pid)]);
     await untilNothingIsOpen(server);
     const outcome = await server.call("query", "work:outcome", { round }) as Outcome;
-    checkMutations(outcome, `seed ${seed}, behind a stuck one`);
-    const stuck = outcome.jobs.find(({ name }) => name === "work:stuck");
-    assert.match(stuck?.state.error ?? "", /took longer than 5 s/);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
+    const label = `seed ${seed}, round ${round}`;
+    checkMutations(outcome, label);
+    assert.equal(checkActions(outcome, label), 0, `${label}: actions live in other processes`);
   }
+  await server.call("mutation", "work:planStuck");
+  const round = rounds;
+  await server.call("mutation", "work:plan", { round, count: JOBS, inMs: 0, everyMs: 1, actions: false });
+  await untilNothingIsOpen(server);
+  const outcome = await server.call("query", "work:outcome", { round }) as Outcome;
+  checkMutations(outcome, `seed ${seed}, behind a stuck one`);
+  const stuck = outcome.jobs.find(({ name }) => name === "work:stuck");
+  assert.match(stuck?.state.error ?? "", /took longer than 5 s/);
 });

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { Child, projectDir } from "../bench/support/child.ts";
 import { childrenOf } from "../bench/support/process_tree.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const START_MS = 60_000;
 const LINE_MS = 30_000;
@@ -291,23 +292,20 @@ Deno.test("the first app of the documentation works, with curl's request and in 
 });
 
 Deno.test("the example is served when there is no app, page and client included", async () => {
-  const dataDir = await Deno.makeTempDir();
-  try {
-    await using child = new Child({
-      args: [..."run --quiet --no-prompt -P=serve main.ts --port 0 --data".split(" "), dataDir],
-    });
-    const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
-    for (
-      const [path, text] of [["/", "<!doctype html"], ["/_/client.js", "export"], [
-        "/_/",
-        "Syncline",
-      ]] as const
-    ) {
-      const response = await fetch(url + path);
-      assert.equal(response.status, 200, path);
-      assert.ok((await response.text()).toLowerCase().includes(text.toLowerCase()), path);
-    }
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using child = new Child({
+    args: [..."run --quiet --no-prompt -P=serve main.ts --port 0 --data".split(" "), dataDir],
+  });
+  const [url] = await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+  for (
+    const [path, text] of [["/", "<!doctype html"], ["/_/client.js", "export"], [
+      "/_/",
+      "Syncline",
+    ]] as const
+  ) {
+    const response = await fetch(url + path);
+    assert.equal(response.status, 200, path);
+    assert.ok((await response.text()).toLowerCase().includes(text.toLowerCase()), path);
   }
 });

@@ -8,6 +8,7 @@ import { storageLimits } from "../../mod/limits.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { TusClient } from "./support/tus.ts";
 import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const name = (digit: string) => digit.repeat(32);
 
@@ -106,19 +107,16 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
 
   await t.step("BS8 a file on disk becomes a blob, and is asked for only once", async () => {
     await using store = await open();
-    const dir = await Deno.makeTempDir();
-    try {
-      const path = join(dir, "file");
-      const whole = new Uint8Array(storageLimits.s3PartBytes + 12_345).map((_, at) => (at * 17) >> 2);
-      await Deno.writeFile(path, whole);
-      await store.adopt(name("9"), path);
-      assert.deepEqual([...Deno.readDirSync(dir)], []);
-      await store.adopt(name("9"), path);
-      assert.deepEqual(await bytesOf(store, name("9")), whole);
-      await store.remove(name("9"));
-    } finally {
-      await Deno.remove(dir, { recursive: true });
-    }
+    await using tempFolder = new TempFolder();
+    const dir = tempFolder.path;
+    const path = join(dir, "file");
+    const whole = new Uint8Array(storageLimits.s3PartBytes + 12_345).map((_, at) => (at * 17) >> 2);
+    await Deno.writeFile(path, whole);
+    await store.adopt(name("9"), path);
+    assert.deepEqual([...Deno.readDirSync(dir)], []);
+    await store.adopt(name("9"), path);
+    assert.deepEqual(await bytesOf(store, name("9")), whole);
+    await store.remove(name("9"));
   });
 
   await t.step("BS5 a listing says when a blob was written", async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { childrenOf, commandLine } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { makeImages, measure } from "./support/images.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const functions = "tests/storage/functions";
 
@@ -187,60 +188,57 @@ function sha256Of(bytes: Uint8Array): string {
 }
 
 Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses none that was answered, and no URL", async () => {
-  const dataDir = await Deno.makeTempDir();
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   const answered = new Map<string, string>();
   let interrupted: readonly Sent[] = [];
   let repeated = 0;
-  try {
-    for (let round = 0; round <= rounds; round++) {
-      const server = await start(dataDir, ["--trusted-proxy", "127.0.0.1"]);
-      try {
-        for (const [id, sha256] of answered) {
-          const bytes = await (await fetch(readUrl(server, id))).bytes();
-          assert.equal(sha256Of(bytes), sha256, `round ${round}`);
-        }
-        // A URL whose upload was cut off takes another; one whose answer was cut off says that it was used.
-        for (const { url, contents } of interrupted.slice(0, 20)) {
-          const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
-            method: "POST",
-            body: contents,
-          });
-          const { storageId, errorData } = await response.json();
-          if (response.ok) {
-            answered.set(storageId, sha256Of(contents));
-            repeated++;
-          } else assert.equal(errorData.code, "upload_url_used", `round ${round}`);
-        }
-        if (round === rounds) break;
-        const urls = await Promise.all(
-          Array.from({ length: UPLOADS }, () => server.call("mutation", "files:generate")),
-        );
-        const sent = urls.map((url, at) => ({
-          url: String(url),
-          contents: new Uint8Array(BYTES_MIN + at * BYTES_STEP).fill(at + round),
-        }));
-        const before = answered.size;
-        const unanswered = uploadAll(server, { sent, answered });
-        // The kill falls among the commits of the uploads.
-        while (answered.size < before + 3 + round * 25 % 150) {
-          await new Promise((resolve) => setTimeout(resolve, 1));
-        }
-        await server.kill();
-        interrupted = await unanswered;
-        assert.ok(interrupted.length > 0, "the kill came too late");
-      } finally {
-        await server[Symbol.asyncDispose]();
+  for (let round = 0; round <= rounds; round++) {
+    const server = await start(dataDir, ["--trusted-proxy", "127.0.0.1"]);
+    try {
+      for (const [id, sha256] of answered) {
+        const bytes = await (await fetch(readUrl(server, id))).bytes();
+        assert.equal(sha256Of(bytes), sha256, `round ${round}`);
       }
-      // Whatever has a blob's name is whole: its length is one of those sent, and all its bytes are alike.
-      for (const path of await blobsIn(dataDir)) {
-        const bytes = await Deno.readFile(path);
-        assert.equal((bytes.length - BYTES_MIN) % BYTES_STEP, 0, path);
-        assert.ok(bytes.every((byte) => byte === bytes[0]), path);
+      // A URL whose upload was cut off takes another; one whose answer was cut off says that it was used.
+      for (const { url, contents } of interrupted.slice(0, 20)) {
+        const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+          method: "POST",
+          body: contents,
+        });
+        const { storageId, errorData } = await response.json();
+        if (response.ok) {
+          answered.set(storageId, sha256Of(contents));
+          repeated++;
+        } else assert.equal(errorData.code, "upload_url_used", `round ${round}`);
       }
+      if (round === rounds) break;
+      const urls = await Promise.all(
+        Array.from({ length: UPLOADS }, () => server.call("mutation", "files:generate")),
+      );
+      const sent = urls.map((url, at) => ({
+        url: String(url),
+        contents: new Uint8Array(BYTES_MIN + at * BYTES_STEP).fill(at + round),
+      }));
+      const before = answered.size;
+      const unanswered = uploadAll(server, { sent, answered });
+      // The kill falls among the commits of the uploads.
+      while (answered.size < before + 3 + round * 25 % 150) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      await server.kill();
+      interrupted = await unanswered;
+      assert.ok(interrupted.length > 0, "the kill came too late");
+    } finally {
+      await server[Symbol.asyncDispose]();
     }
-    assert.ok(answered.size > 3 * rounds && repeated > 0);
-    assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "tmp"))], []);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
+    // Whatever has a blob's name is whole: its length is one of those sent, and all its bytes are alike.
+    for (const path of await blobsIn(dataDir)) {
+      const bytes = await Deno.readFile(path);
+      assert.equal((bytes.length - BYTES_MIN) % BYTES_STEP, 0, path);
+      assert.ok(bytes.every((byte) => byte === bytes[0]), path);
+    }
   }
+  assert.ok(answered.size > 3 * rounds && repeated > 0);
+  assert.deepEqual([...Deno.readDirSync(join(dataDir, "storage", "tmp"))], []);
 });

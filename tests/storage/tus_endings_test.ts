@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { errorOf, startTestStorage, type TestStorage } from "./support/test_storage.ts";
 import { chunkType, clientOf, metadata, offsetOf, spooled, TusClient } from "./support/tus.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -64,125 +65,116 @@ Deno.test("RU11 a beginning whose answer was lost is asked for again, and tells 
 });
 
 Deno.test("RU11 an end that failed half way is made up for by whoever asks", async () => {
-  const dir = await Deno.makeTempDir();
-  try {
-    let failures = 0;
-    let location = "";
-    const tusOf = (storage: TestStorage) => new TusClient(storage.request);
-    {
-      await using storage = await startTestStorage({
-        dir,
-        wrapStore: (store) =>
-          new Proxy(store, {
-            get(target, property) {
-              const own: unknown = Reflect.get(target, property);
-              if (typeof own !== "function") return own;
-              if (property !== "adopt") return own.bind(target);
-              return async (name: string, path: string) => {
-                // Once before the bytes are taken over, once after it.
-                if (failures++ > 0) await target.adopt(name, path);
-                if (failures < 3) throw new Error("the disk is gone");
-              };
-            },
-          }),
-      });
-      const tus = tusOf(storage);
-      location = await tus.begin(await storage.uploadUrl(), 3);
-      assert.equal(
-        await errorOf(await tus.patch(location, { offset: 0, body: bytesOf("abc") })),
-        "500 internal",
-      );
-      assert.equal(await offsetOf(tus, location), "500");
-      storage.clock.now += 2 * HOUR_MS;
-      await storage.service.sweep();
-      assert.equal((await storage.blobs()).length, 1, "the sweep of orphans leaves it alone");
-    }
-    await using storage = await startTestStorage({ dir });
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  let failures = 0;
+  let location = "";
+  const tusOf = (storage: TestStorage) => new TusClient(storage.request);
+  {
+    await using storage = await startTestStorage({
+      dir,
+      wrapStore: (store) =>
+        new Proxy(store, {
+          get(target, property) {
+            const own: unknown = Reflect.get(target, property);
+            if (typeof own !== "function") return own;
+            if (property !== "adopt") return own.bind(target);
+            return async (name: string, path: string) => {
+              // Once before the bytes are taken over, once after it.
+              if (failures++ > 0) await target.adopt(name, path);
+              if (failures < 3) throw new Error("the disk is gone");
+            };
+          },
+        }),
+    });
     const tus = tusOf(storage);
-    const id = (await tus.head(location)).headers.get("syncline-storage-id");
-    assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abc");
-    assert.equal((await storage.rows("_storage")).length, 1);
-    assert.deepEqual(spooled(storage), []);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+    location = await tus.begin(await storage.uploadUrl(), 3);
+    assert.equal(
+      await errorOf(await tus.patch(location, { offset: 0, body: bytesOf("abc") })),
+      "500 internal",
+    );
+    assert.equal(await offsetOf(tus, location), "500");
+    storage.clock.now += 2 * HOUR_MS;
+    await storage.service.sweep();
+    assert.equal((await storage.blobs()).length, 1, "the sweep of orphans leaves it alone");
   }
+  await using storage = await startTestStorage({ dir });
+  const tus = tusOf(storage);
+  const id = (await tus.head(location)).headers.get("syncline-storage-id");
+  assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abc");
+  assert.equal((await storage.rows("_storage")).length, 1);
+  assert.deepEqual(spooled(storage), []);
 });
 
 Deno.test("RU11 what is asked to become a file a second time is the same file", async () => {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
   const folder = join(dir, "storage", "resumable");
   const kept = new Map<string, Uint8Array>();
-  try {
-    let failures = 0;
-    let [location, id] = ["", ""];
-    {
-      await using storage = await startTestStorage({
-        dir,
-        wrapStore: (store) =>
-          new Proxy(store, {
-            get(target, property) {
-              const own: unknown = Reflect.get(target, property);
-              if (property === "adopt" && failures++ === 0) return () => Promise.reject(new Error("later"));
-              return typeof own === "function" ? own.bind(target) : own;
-            },
-          }),
-      });
-      const tus = clientOf(storage);
-      location = await tus.begin(await storage.uploadUrl(), 3);
-      assert.equal((await tus.patch(location, { offset: 0, body: bytesOf("abc") })).status, 500);
-      for (const name of spooled(storage)) kept.set(name, await Deno.readFile(join(folder, name)));
-      id = (await tus.head(location)).headers.get("syncline-storage-id") ?? "";
-      assert.notEqual(id, "");
-    }
-    // As if the server had been killed between the commit and the removal of what it was made of.
-    for (const [name, bytes] of kept) await Deno.writeFile(join(folder, name), bytes);
-    await using storage = await startTestStorage({ dir });
+  let failures = 0;
+  let [location, id] = ["", ""];
+  {
+    await using storage = await startTestStorage({
+      dir,
+      wrapStore: (store) =>
+        new Proxy(store, {
+          get(target, property) {
+            const own: unknown = Reflect.get(target, property);
+            if (property === "adopt" && failures++ === 0) return () => Promise.reject(new Error("later"));
+            return typeof own === "function" ? own.bind(target) : own;
+          },
+        }),
+    });
     const tus = clientOf(storage);
-    assert.equal((await tus.head(location)).headers.get("syncline-storage-id"), id);
-    assert.equal((await storage.rows("_storage")).length, 1);
-    assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abc");
-    assert.deepEqual(spooled(storage), []);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+    location = await tus.begin(await storage.uploadUrl(), 3);
+    assert.equal((await tus.patch(location, { offset: 0, body: bytesOf("abc") })).status, 500);
+    for (const name of spooled(storage)) kept.set(name, await Deno.readFile(join(folder, name)));
+    id = (await tus.head(location)).headers.get("syncline-storage-id") ?? "";
+    assert.notEqual(id, "");
   }
+  // As if the server had been killed between the commit and the removal of what it was made of.
+  for (const [name, bytes] of kept) await Deno.writeFile(join(folder, name), bytes);
+  await using storage = await startTestStorage({ dir });
+  const tus = clientOf(storage);
+  assert.equal((await tus.head(location)).headers.get("syncline-storage-id"), id);
+  assert.equal((await storage.rows("_storage")).length, 1);
+  assert.equal(await (await storage.request(`/api/storage/${id}`)).text(), "abc");
+  assert.deepEqual(spooled(storage), []);
 });
 
 Deno.test("RU11 an end whose answer was lost with the server is told as used when its file was deleted", async () => {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
   const folder = join(dir, "storage", "resumable");
-  try {
-    let [location, url, record] = ["", "", ""];
-    {
-      await using storage = await startTestStorage({
-        dir,
-        wrapStore: (store) =>
-          new Proxy(store, {
-            get(target, property) {
-              const own: unknown = Reflect.get(target, property);
-              if (typeof own !== "function") return own;
-              if (property !== "adopt") return own.bind(target);
-              return async (name: string, path: string) => {
-                await target.adopt(name, path);
-                record = await Deno.readTextFile(path.replace(".part", ".json"));
-              };
-            },
-          }),
-      });
-      const tus = clientOf(storage);
-      url = await storage.uploadUrl();
-      location = await tus.begin(url, 3);
-      const last = await tus.patch(location, { offset: 0, body: bytesOf("abc") });
-      await storage.call("files:remove", { id: last.headers.get("syncline-storage-id") });
-      await storage.service.sweep();
-      assert.deepEqual(await storage.blobs(), []);
-    }
-    await Deno.writeTextFile(join(folder, `${JSON.parse(record).token}.json`), record);
-    await using storage = await startTestStorage({ dir });
+  let [location, url, record] = ["", "", ""];
+  {
+    await using storage = await startTestStorage({
+      dir,
+      wrapStore: (store) =>
+        new Proxy(store, {
+          get(target, property) {
+            const own: unknown = Reflect.get(target, property);
+            if (typeof own !== "function") return own;
+            if (property !== "adopt") return own.bind(target);
+            return async (name: string, path: string) => {
+              await target.adopt(name, path);
+              record = await Deno.readTextFile(path.replace(".part", ".json"));
+            };
+          },
+        }),
+    });
     const tus = clientOf(storage);
-    assert.equal(await offsetOf(tus, location), "403");
-    assert.deepEqual(spooled(storage), []);
-    assert.equal(await errorOf(await storage.post(url, "x")), "403 upload_url_used");
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+    url = await storage.uploadUrl();
+    location = await tus.begin(url, 3);
+    const last = await tus.patch(location, { offset: 0, body: bytesOf("abc") });
+    await storage.call("files:remove", { id: last.headers.get("syncline-storage-id") });
+    await storage.service.sweep();
+    assert.deepEqual(await storage.blobs(), []);
   }
+  await Deno.writeTextFile(join(folder, `${JSON.parse(record).token}.json`), record);
+  await using storage = await startTestStorage({ dir });
+  const tus = clientOf(storage);
+  assert.equal(await offsetOf(tus, location), "403");
+  assert.deepEqual(spooled(storage), []);
+  assert.equal(await errorOf(await storage.post(url, "x")), "403 upload_url_used");
 });

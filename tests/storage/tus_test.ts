@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { resumableLimits } from "../../mod/limits.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
 import { chunkType, clientOf, metadata, offsetOf, resumable, spooled } from "./support/tus.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const HOUR_MS = 3_600_000;
 const bytesOf = (text: string) => new TextEncoder().encode(text);
@@ -99,57 +100,51 @@ Deno.test("RU2 what arrived before a body broke off, stood still or lied is kept
 });
 
 Deno.test("RU3 a server goes on where the one before it stopped, and cuts off what was not certain", async () => {
-  const dir = await Deno.makeTempDir();
-  try {
-    const contents = bytesOf("0123456789");
-    let location = "";
-    let url = "";
-    {
-      await using storage = await startTestStorage({ dir });
-      const tus = clientOf(storage);
-      url = await storage.uploadUrl();
-      location = await tus.begin(url, 10);
-      await tus.patch(location, { offset: 0, body: contents.slice(0, 4) });
-      const part = spooled(storage).find((name) => name.endsWith(".part")) ?? "";
-      const folder = join(dir, "storage", "resumable");
-      await Deno.writeFile(join(folder, part), bytesOf("unsure"), { append: true });
-      await Deno.writeTextFile(join(folder, "left over"), "x");
-      await Deno.writeTextFile(join(folder, `${"A".repeat(22)}.json`), "{");
-    }
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  const contents = bytesOf("0123456789");
+  let location = "";
+  let url = "";
+  {
     await using storage = await startTestStorage({ dir });
     const tus = clientOf(storage);
-    const left = spooled(storage);
-    assert.equal(left.length, 2);
-    const part = left.find((name) => name.endsWith(".part")) ?? "";
-    assert.equal((await Deno.stat(join(dir, "storage", "resumable", part))).size, 4);
-    assert.equal(await offsetOf(tus, location), "4");
-    assert.equal(await errorOf(await storage.post(url, "other")), "409 upload_in_progress");
-    const last = await tus.patch(location, { offset: 4, body: contents.slice(4) });
-    assert.equal((await storage.rows("_storage"))[0]?.sha256, sha256(contents));
-    assert.ok(last.headers.get("syncline-storage-id"));
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+    url = await storage.uploadUrl();
+    location = await tus.begin(url, 10);
+    await tus.patch(location, { offset: 0, body: contents.slice(0, 4) });
+    const part = spooled(storage).find((name) => name.endsWith(".part")) ?? "";
+    const folder = join(dir, "storage", "resumable");
+    await Deno.writeFile(join(folder, part), bytesOf("unsure"), { append: true });
+    await Deno.writeTextFile(join(folder, "left over"), "x");
+    await Deno.writeTextFile(join(folder, `${"A".repeat(22)}.json`), "{");
   }
+  await using storage = await startTestStorage({ dir });
+  const tus = clientOf(storage);
+  const left = spooled(storage);
+  assert.equal(left.length, 2);
+  const part = left.find((name) => name.endsWith(".part")) ?? "";
+  assert.equal((await Deno.stat(join(dir, "storage", "resumable", part))).size, 4);
+  assert.equal(await offsetOf(tus, location), "4");
+  assert.equal(await errorOf(await storage.post(url, "other")), "409 upload_in_progress");
+  const last = await tus.patch(location, { offset: 4, body: contents.slice(4) });
+  assert.equal((await storage.rows("_storage"))[0]?.sha256, sha256(contents));
+  assert.ok(last.headers.get("syncline-storage-id"));
 });
 
 Deno.test("RU3 an upload whose bytes are lost is forgotten, not filled with something else", async () => {
-  const dir = await Deno.makeTempDir();
-  try {
-    let [location, part] = ["", ""];
-    {
-      await using storage = await startTestStorage({ dir });
-      const tus = clientOf(storage);
-      location = await tus.begin(await storage.uploadUrl(), 10);
-      await tus.patch(location, { offset: 0, body: bytesOf("1234") });
-      part = spooled(storage).find((name) => name.endsWith(".part")) ?? "";
-    }
-    await Deno.truncate(join(dir, "storage", "resumable", part), 3);
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  let [location, part] = ["", ""];
+  {
     await using storage = await startTestStorage({ dir });
-    assert.equal(await offsetOf(clientOf(storage), location), "404");
-    assert.deepEqual(spooled(storage), []);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+    const tus = clientOf(storage);
+    location = await tus.begin(await storage.uploadUrl(), 10);
+    await tus.patch(location, { offset: 0, body: bytesOf("1234") });
+    part = spooled(storage).find((name) => name.endsWith(".part")) ?? "";
   }
+  await Deno.truncate(join(dir, "storage", "resumable", part), 3);
+  await using storage = await startTestStorage({ dir });
+  assert.equal(await offsetOf(clientOf(storage), location), "404");
+  assert.deepEqual(spooled(storage), []);
 });
 
 Deno.test("RU4 bytes for another place than the next one are refused and change nothing", async () => {

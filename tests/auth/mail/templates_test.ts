@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { loadTemplates, type MailKind, renderMail, TemplateError } from "../../../mod/auth/mail/templates.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const values = {
   app: "My <App>",
@@ -14,13 +15,10 @@ async function withFiles(
   files: Record<string, string>,
   run: (folder: string) => Promise<void>,
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(folder, name), text);
+  await run(folder);
 }
 
 for (const kind of ["verify", "reset", "magic", "change"] satisfies MailKind[]) {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
 import { stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 interface Ran {
   readonly code: number;
@@ -81,46 +82,40 @@ Deno.test("administrators are looked after while the server runs and while it do
 });
 
 Deno.test("beside a staged restore, which would replace them, no accounts are changed", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const dataDir = join(folder, "data");
-    await Deno.mkdir(dataDir);
-    assert.equal((await admin(dataDir, ["create", email])).code, 0);
-    const archive = join(folder, "one.tar.zst");
-    await createBackup({ dataDir, out: archive, withAux: false, withFiles: false, includeSecret: false });
-    await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
-    for (
-      const args of [["create", "b@example.com"], ["reset-password", email], ["revoke-sessions", email]]
-    ) {
-      const { code, out, err } = await admin(dataDir, args);
-      assert.deepEqual([code, out], [1, ""]);
-      assert.match(err, /A restore of "one\.tar\.zst" is staged in .*restore --cancel --data "/);
-    }
-    assert.match((await admin(dataDir, ["list"])).out, /^admin@example\.com .*\n$/);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  const dataDir = join(folder, "data");
+  await Deno.mkdir(dataDir);
+  assert.equal((await admin(dataDir, ["create", email])).code, 0);
+  const archive = join(folder, "one.tar.zst");
+  await createBackup({ dataDir, out: archive, withAux: false, withFiles: false, includeSecret: false });
+  await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
+  for (
+    const args of [["create", "b@example.com"], ["reset-password", email], ["revoke-sessions", email]]
+  ) {
+    const { code, out, err } = await admin(dataDir, args);
+    assert.deepEqual([code, out], [1, ""]);
+    assert.match(err, /A restore of "one\.tar\.zst" is staged in .*restore --cancel --data "/);
   }
+  assert.match((await admin(dataDir, ["list"])).out, /^admin@example\.com .*\n$/);
 });
 
 Deno.test("what a command cannot do it says, with exit code 1", async () => {
-  const folder = await Deno.makeTempDir();
-  try {
-    const nowhere = await admin(join(folder, "nowhere"), ["list"]);
-    assert.equal(nowhere.code, 1);
-    assert.match(nowhere.err, /There is no data folder/);
-    const empty = await admin(folder, ["list"]);
-    assert.deepEqual([empty.code, empty.out], [0, "There is no administrator.\n"]);
-    for (const command of ["reset-password", "revoke-sessions"]) {
-      const missing = await admin(folder, [command, "nobody@example.com"]);
-      assert.deepEqual([missing.code, missing.out], [1, "There is no account of nobody@example.com.\n"]);
-    }
-    const weak = await admin(folder, ["create", email, "--password-stdin"], "short\n");
-    assert.equal(weak.code, 1);
-    assert.match(weak.out, /at least 8 characters/);
-    assert.equal((await admin(folder, ["create"])).code, 2);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  const nowhere = await admin(join(folder, "nowhere"), ["list"]);
+  assert.equal(nowhere.code, 1);
+  assert.match(nowhere.err, /There is no data folder/);
+  const empty = await admin(folder, ["list"]);
+  assert.deepEqual([empty.code, empty.out], [0, "There is no administrator.\n"]);
+  for (const command of ["reset-password", "revoke-sessions"]) {
+    const missing = await admin(folder, [command, "nobody@example.com"]);
+    assert.deepEqual([missing.code, missing.out], [1, "There is no account of nobody@example.com.\n"]);
   }
+  const weak = await admin(folder, ["create", email, "--password-stdin"], "short\n");
+  assert.equal(weak.code, 1);
+  assert.match(weak.out, /at least 8 characters/);
+  assert.equal((await admin(folder, ["create"])).code, 2);
 });
 
 Deno.test("the local socket is its owner's alone, also where the path of the folder is long", async () => {

@@ -6,6 +6,7 @@ import { projectDir } from "../../bench/support/child.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { NodeProject } from "./support/node_project.ts";
 import { nodeScript } from "./support/node_script.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 /** Texts of `syncline/server`, and of the package it brings along. */
 const ONLY_FUNCTIONS = /"searchField"|ZodError|from "zod"/;
@@ -14,13 +15,10 @@ const FUNCTIONS = "tests/client/package/project/functions";
 
 /** Serves the project's functions, and a folder of static files if there is one. */
 async function serve(flags: readonly string[], test: (url: string) => Promise<void>): Promise<void> {
-  const dataDir = await Deno.makeTempDir();
-  try {
-    await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
-    await test(`http://127.0.0.1:${server.port}`);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
-  }
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using server = await ServerProcess.start({ dataDir, functions: FUNCTIONS, flags });
+  await test(`http://127.0.0.1:${server.port}`);
 }
 
 async function buildPackage(): Promise<string> {

@@ -2,18 +2,16 @@
 import assert from "node:assert/strict";
 import type { TokenStorage } from "../../../mod/client/mod.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const WAIT_MS = 20_000;
 
 /** Runs a test against a server on an empty database. */
 export async function withServer(test: (url: string) => Promise<void>, flags: string[] = []): Promise<void> {
-  const dataDir = await Deno.makeTempDir();
-  try {
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions", flags });
-    await test(`http://127.0.0.1:${server.port}`);
-  } finally {
-    await Deno.remove(dataDir, { recursive: true });
-  }
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
+  await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions", flags });
+  await test(`http://127.0.0.1:${server.port}`);
 }
 
 /** Waits until something holds; throws after a while. */

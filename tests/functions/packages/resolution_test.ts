@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
 import { packageRoots } from "../../../mod/functions/packages/package_roots.ts";
 import { type AppFiles, Workspace } from "../isolate/support.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 interface Scenario {
   readonly name: string;
@@ -284,17 +285,14 @@ Deno.test("packages may be links within the project, as pnpm and workspaces make
     await using isolate = await workspace.start("reader");
     assert.deepEqual((await isolate.query("a:run")).value, ["p with dep", "shared"]);
   }
-  const elsewhere = await Deno.makeTempDir();
-  try {
-    await Deno.writeTextFile(`${elsewhere}/index.js`, `module.exports = "stolen";`);
-    Deno.removeSync(`${workspace.dir}/node_modules/p`);
-    Deno.symlinkSync(elsewhere, `${workspace.dir}/node_modules/p`);
-    await using isolate = await workspace.start("writer");
-    assert.equal(isolate.booted?.type, "Broken");
-    assert.match(isolate.booted.message, /cannot import "p": it is a link to .*outside the project/);
-  } finally {
-    await Deno.remove(elsewhere, { recursive: true });
-  }
+  await using elsewhereFolder = new TempFolder();
+  const elsewhere = elsewhereFolder.path;
+  await Deno.writeTextFile(`${elsewhere}/index.js`, `module.exports = "stolen";`);
+  Deno.removeSync(`${workspace.dir}/node_modules/p`);
+  Deno.symlinkSync(elsewhere, `${workspace.dir}/node_modules/p`);
+  await using isolate = await workspace.start("writer");
+  assert.equal(isolate.booted?.type, "Broken");
+  assert.match(isolate.booted.message, /cannot import "p": it is a link to .*outside the project/);
 });
 
 Deno.test("a file of a package that is a link to one outside is not run", async () => {
@@ -311,22 +309,19 @@ Deno.test("a file of a package that is a link to one outside is not run", async 
 });
 
 Deno.test("no folder that holds the data is readable, however it is linked", async () => {
-  const dir = await Deno.realPath(await Deno.makeTempDir());
-  try {
-    for (const path of ["app/functions", "app/node_modules", "app/data", "app/lib"]) {
-      await Deno.mkdir(`${dir}/${path}`, { recursive: true });
-    }
-    await Deno.symlink(`${dir}/app`, `${dir}/app/node_modules/whole`);
-    await Deno.symlink(`${dir}/app/data`, `${dir}/app/node_modules/data`);
-    await Deno.symlink(`${dir}/app/lib`, `${dir}/app/node_modules/lib`);
-    const place = { functionsDir: `${dir}/app/functions`, dataDir: `${dir}/app/data` };
-    const roots = packageRoots(place).filter((root) => root.startsWith(dir));
-    assert.deepEqual(roots, [`${dir}/app/node_modules`, `${dir}/app/lib`]);
-    const inside = packageRoots({ ...place, dataDir: `${dir}/app/node_modules/.data` });
-    assert.deepEqual(inside.filter((root) => root.startsWith(`${dir}/app/node_modules`)), []);
-  } finally {
-    await Deno.remove(dir, { recursive: true });
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  for (const path of ["app/functions", "app/node_modules", "app/data", "app/lib"]) {
+    await Deno.mkdir(`${dir}/${path}`, { recursive: true });
   }
+  await Deno.symlink(`${dir}/app`, `${dir}/app/node_modules/whole`);
+  await Deno.symlink(`${dir}/app/data`, `${dir}/app/node_modules/data`);
+  await Deno.symlink(`${dir}/app/lib`, `${dir}/app/node_modules/lib`);
+  const place = { functionsDir: `${dir}/app/functions`, dataDir: `${dir}/app/data` };
+  const roots = packageRoots(place).filter((root) => root.startsWith(dir));
+  assert.deepEqual(roots, [`${dir}/app/node_modules`, `${dir}/app/lib`]);
+  const inside = packageRoots({ ...place, dataDir: `${dir}/app/node_modules/.data` });
+  assert.deepEqual(inside.filter((root) => root.startsWith(`${dir}/app/node_modules`)), []);
 });
 
 Deno.test("packages are read again only when something has changed", async () => {

@@ -23,17 +23,15 @@ import {
   petabyteArchive,
   streamOf,
 } from "./archives.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const manifestEntry: ForeignEntry = { name: "manifest.json", body: JSON.stringify(manifest) };
 const database: ForeignEntry = { name: "data.db", body: "the database" };
 
 async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await work(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  await work(folder);
 }
 
 /** Unpacks into a folder that is to be gone again; gives the error. */

@@ -5,18 +5,16 @@ import { Bucket } from "../../../mod/kit/bucket.ts";
 import { downloadArchive, newestArchives } from "../../../mod/ops/backups/bucket_archives.ts";
 import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { FakeBucket } from "./fake_bucket.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
 const archive = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
 
 async function withArchive(run: (path: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await Deno.writeFile(join(folder, NAME), archive);
-    await run(join(folder, NAME));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  await Deno.writeFile(join(folder, NAME), archive);
+  await run(join(folder, NAME));
 }
 
 Deno.test("[SB8] an archive goes in parts; the start tries listing and writing, and leaves nothing", () =>

@@ -4,16 +4,14 @@ import { join } from "node:path";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { writeTestArchive } from "../support/archives.ts";
 import { FolderTarget, type FolderTargetOptions } from "../../../mod/ops/backups/scheduled/folder_target.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
 
 async function withFolder(run: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await run(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
+  await run(folder);
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { type Family, parseMetrics, valueOf } from "../support/prometheus_text.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const functions = {
   "schema.ts": `
@@ -49,20 +50,17 @@ async function call(server: TestServer, kind: string, path: string, args = {}) {
 }
 
 Deno.test("[ME1] without --metrics the path does not exist, whatever is asked for", async () => {
-  const folder = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
   await Deno.writeTextFile(join(folder, "index.html"), "STATIC");
   await Deno.writeTextFile(join(folder, "metrics"), "STATIC");
-  try {
-    await using server = await startTestServer({ functions, config: { staticDir: folder } });
-    for (const method of ["GET", "POST", "HEAD"]) {
-      const response = await fetch(`${server.url}/metrics`, { method, headers: { Accept: "text/html" } });
-      const text = await response.text();
-      assert.equal(response.status, 404, method);
-      assert.equal(response.headers.get("cache-control"), "no-store");
-      if (method !== "HEAD") assert.equal(JSON.parse(text).errorData.code, "not_found");
-    }
-  } finally {
-    await Deno.remove(folder, { recursive: true });
+  await using server = await startTestServer({ functions, config: { staticDir: folder } });
+  for (const method of ["GET", "POST", "HEAD"]) {
+    const response = await fetch(`${server.url}/metrics`, { method, headers: { Accept: "text/html" } });
+    const text = await response.text();
+    assert.equal(response.status, 404, method);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    if (method !== "HEAD") assert.equal(JSON.parse(text).errorData.code, "not_found");
   }
 });
 

@@ -6,6 +6,7 @@ import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { StartError } from "../../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const MADE = "info A scheduled backup was made";
 const functions = {
@@ -82,61 +83,55 @@ Deno.test("[SB6] a folder that cannot be written to ends the start with the reas
 });
 
 Deno.test("[SB7] a served process puts database and files into the archive, never the key, on whichever disk the folder is", async () => {
-  const folder = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
   const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
   const flags = ["--backup-every", "15m", "--backup-to", target];
-  try {
-    await Deno.mkdir(join(dataDir, "storage/ab"), { recursive: true });
-    await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions", flags });
-    while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-    await server.stop();
-    const [name = "", ...more] = await scheduledIn(target);
-    assert.deepEqual(more, []);
-    const archive = (await Deno.open(join(target, name))).readable;
-    const { parts } = await extractArchive(archive, join(folder, "unpacked"));
-    assert.deepEqual([...parts].sort(), ["database", "files"]);
-    const unpacked = await Array.fromAsync(Deno.readDir(join(folder, "unpacked")), ({ name }) => name);
-    assert.ok(unpacked.includes("data.db") && !unpacked.includes("auth_secret.key"), unpacked.join());
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+  await Deno.mkdir(join(dataDir, "storage/ab"), { recursive: true });
+  await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions", flags });
+  while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await server.stop();
+  const [name = "", ...more] = await scheduledIn(target);
+  assert.deepEqual(more, []);
+  const archive = (await Deno.open(join(target, name))).readable;
+  const { parts } = await extractArchive(archive, join(folder, "unpacked"));
+  assert.deepEqual([...parts].sort(), ["database", "files"]);
+  const unpacked = await Array.fromAsync(Deno.readDir(join(folder, "unpacked")), ({ name }) => name);
+  assert.ok(unpacked.includes("data.db") && !unpacked.includes("auth_secret.key"), unpacked.join());
 });
 
 Deno.test("[SB4] a process that is killed in the middle leaves nothing half, and the next start makes the backup", async () => {
-  const folder = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
   const [dataDir, target] = [join(folder, "data"), join(folder, "elsewhere")];
   const flags = ["--backup-every", "15m", "--backup-to", target];
   const options = { dataDir, functions: "tests/storage/functions" };
   const named = async (dir: string) =>
     await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((): string[] => []);
-  try {
-    {
-      // Something that takes a moment to pack.
-      await using server = await ServerProcess.start(options);
-      for (let at = 0; at < 6; at++) {
-        const url = await server.call("mutation", "files:generate");
-        const body = crypto.getRandomValues(new Uint8Array(65_536));
-        const large = new Blob(Array.from({ length: 400 }, () => body));
-        const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
-          method: "POST",
-          body: large,
-        });
-        assert.equal(response.status, 200, await response.text());
-      }
+  {
+    // Something that takes a moment to pack.
+    await using server = await ServerProcess.start(options);
+    for (let at = 0; at < 6; at++) {
+      const url = await server.call("mutation", "files:generate");
+      const body = crypto.getRandomValues(new Uint8Array(65_536));
+      const large = new Blob(Array.from({ length: 400 }, () => body));
+      const response = await fetch(`http://127.0.0.1:${server.port}${url}`, {
+        method: "POST",
+        body: large,
+      });
+      assert.equal(response.status, 200, await response.text());
     }
-    const killed = await ServerProcess.start({ ...options, flags });
-    const outgoing = join(dataDir, "outgoing");
-    while ((await named(outgoing)).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-    await killed.kill();
-    assert.deepEqual(await named(target), []);
-    await using server = await ServerProcess.start({ ...options, flags });
-    while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
-    await server.stop();
-    const [name = "", ...more] = await named(target);
-    assert.deepEqual(more, []);
-    assert.deepEqual(await named(outgoing), []);
-    await extractArchive((await Deno.open(join(target, name))).readable, join(folder, "unpacked"));
-  } finally {
-    await Deno.remove(folder, { recursive: true });
   }
+  const killed = await ServerProcess.start({ ...options, flags });
+  const outgoing = join(dataDir, "outgoing");
+  while ((await named(outgoing)).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await killed.kill();
+  assert.deepEqual(await named(target), []);
+  await using server = await ServerProcess.start({ ...options, flags });
+  while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await server.stop();
+  const [name = "", ...more] = await named(target);
+  assert.deepEqual(more, []);
+  assert.deepEqual(await named(outgoing), []);
+  await extractArchive((await Deno.open(join(target, name))).readable, join(folder, "unpacked"));
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { ServerProcess } from "../../../bench/support/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
+import { TempFolder } from "../../../support/temp_folder.ts";
 
 export interface ClientPage {
   readonly browser: Browser;
@@ -12,27 +13,24 @@ export interface ClientPage {
 
 /** Starts a server and opens its blank page; ends everything after `test`. Errors of the page fail it. */
 export async function withClientPage(test: (page: ClientPage) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  await Deno.mkdir(join(dir, "public"));
+  await Deno.writeTextFile(join(dir, "public/index.html"), "<!doctype html><title>Client</title>\n");
+  await using server = await ServerProcess.start({
+    dataDir: join(dir, "data"),
+    functions: "tests/client/functions",
+    flags: ["--static", join(dir, "public")],
+  });
+  const browser = await launchChromium();
   try {
-    await Deno.mkdir(join(dir, "public"));
-    await Deno.writeTextFile(join(dir, "public/index.html"), "<!doctype html><title>Client</title>\n");
-    await using server = await ServerProcess.start({
-      dataDir: join(dir, "data"),
-      functions: "tests/client/functions",
-      flags: ["--static", join(dir, "public")],
-    });
-    const browser = await launchChromium();
-    try {
-      const page = await browser.newPage();
-      const errors: string[] = [];
-      page.on("pageerror", ({ message }) => errors.push(message));
-      await page.goto(`http://127.0.0.1:${server.port}/`);
-      await test({ browser, page, server });
-      if (errors.length > 0) throw new Error(`Errors on the page: ${errors.join(", ")}`);
-    } finally {
-      await browser.close();
-    }
+    const page = await browser.newPage();
+    const errors: string[] = [];
+    page.on("pageerror", ({ message }) => errors.push(message));
+    await page.goto(`http://127.0.0.1:${server.port}/`);
+    await test({ browser, page, server });
+    if (errors.length > 0) throw new Error(`Errors on the page: ${errors.join(", ")}`);
   } finally {
-    await Deno.remove(dir, { recursive: true });
+    await browser.close();
   }
 }

@@ -6,6 +6,7 @@ import { packageAliases } from "../../../../examples/chat/build/npm_packages.ts"
 import { ServerProcess } from "../../../bench/support/server_process.ts";
 import { launchChromium } from "../../../support/chromium.ts";
 import type { Scenarios } from "../page/main.tsx";
+import { TempFolder } from "../../../support/temp_folder.ts";
 
 export interface HooksPage {
   readonly url: string;
@@ -19,40 +20,37 @@ export interface HooksPage {
 
 /** Builds the page, serves it, opens it, and ends everything after `test`. */
 export async function withHooksPage(test: (page: HooksPage) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  await buildPage(join(dir, "public"));
+  await using server = await ServerProcess.start({
+    dataDir: join(dir, "data"),
+    functions: "tests/client/react/functions",
+    flags: ["--static", join(dir, "public")],
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  const browser = await launchChromium();
   try {
-    await buildPage(join(dir, "public"));
-    await using server = await ServerProcess.start({
-      dataDir: join(dir, "data"),
-      functions: "tests/client/react/functions",
-      flags: ["--static", join(dir, "public")],
+    const page = await browser.newPage();
+    const errors: string[] = [];
+    page.on("pageerror", (error) => errors.push(error.message));
+    await page.goto(url);
+    await test({
+      url,
+      server,
+      run: async (name, ...[options]) => {
+        const result = await page.evaluate(
+          ([name, options]) =>
+            (globalThis as unknown as { run(name: unknown, options: unknown): Promise<unknown> })
+              .run(name, options),
+          [name, options] as const,
+        );
+        if (errors.length > 0) throw new Error(`Errors on the page: ${errors.splice(0).join(", ")}`);
+        return result as never;
+      },
     });
-    const url = `http://127.0.0.1:${server.port}`;
-    const browser = await launchChromium();
-    try {
-      const page = await browser.newPage();
-      const errors: string[] = [];
-      page.on("pageerror", (error) => errors.push(error.message));
-      await page.goto(url);
-      await test({
-        url,
-        server,
-        run: async (name, ...[options]) => {
-          const result = await page.evaluate(
-            ([name, options]) =>
-              (globalThis as unknown as { run(name: unknown, options: unknown): Promise<unknown> })
-                .run(name, options),
-            [name, options] as const,
-          );
-          if (errors.length > 0) throw new Error(`Errors on the page: ${errors.splice(0).join(", ")}`);
-          return result as never;
-        },
-      });
-    } finally {
-      await browser.close();
-    }
   } finally {
-    await Deno.remove(dir, { recursive: true });
+    await browser.close();
   }
 }
 

@@ -1,0 +1,50 @@
+/** Waiting in tests: for what must happen, however long the machine takes, and never for a length of time. */
+
+/** Far above what anything takes on a machine that is busy with other things: who waits so long waits for ever. */
+const WAIT_MS = 60_000;
+const LOOK_MS = 5;
+
+export interface UntilOptions {
+  /** What is waited for, for the error; a function is asked when it has not come to be. */
+  readonly what?: string | (() => string);
+  readonly timeoutMs?: number;
+  /** Time between two looks. */
+  readonly everyMs?: number;
+}
+
+/** Waits until something holds. Throws with what it was when it does not come to be. */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  { what = String(holds), timeoutMs = WAIT_MS, everyMs = LOOK_MS }: UntilOptions = {},
+): Promise<void> {
+  const endAt = performance.now() + timeoutMs;
+  while (!await holds()) {
+    if (performance.now() > endAt) {
+      throw new Error(`Not within ${timeoutMs} ms: ${typeof what === "string" ? what : what()}`);
+    }
+    await pause(everyMs);
+  }
+}
+
+/** Waits until there is something to give back. */
+export async function found<Value>(
+  look: () => Value | null | undefined | Promise<Value | null | undefined>,
+  options: UntilOptions = {},
+): Promise<Value> {
+  let value: Value | null | undefined;
+  await until(async () => (value = await look()) !== null && value !== undefined, {
+    what: String(look),
+    ...options,
+  });
+  return value as Value;
+}
+
+/** A pause of some length: between the moments of a load, or where nothing must happen; never to wait for something. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/** Lets everything run that is ready to: timers that are due, and what their callbacks begin. */
+export function turn(): Promise<void> {
+  return pause(0);
+}
