@@ -5,7 +5,8 @@
 import assert from "node:assert/strict";
 import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/compiled.ts";
 import { childrenOf, commandLine, processTree } from "../bench/support/process_tree.ts";
-import { call, Machine, projectDir, until, untilEnded } from "./support/machine.ts";
+import { until } from "../support/waiting.ts";
+import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
 
 Deno.test("the launcher unpacks the server, runs it and ends with it", async (t) => {
   await using machine = await Machine.make();
@@ -26,7 +27,7 @@ Deno.test("the launcher unpacks the server, runs it and ends with it", async (t)
   await t.step("a signal while it unpacks ends it and leaves nothing", async () => {
     const { process } = machine.start([...launcher, "--help"]);
     const parts = () => machine.unpacked().catch(() => []);
-    await until(async () => (await parts()).length > 0, () => "Nothing is unpacked");
+    await until(async () => (await parts()).length > 0, { what: "something is unpacked" });
     process.kill("SIGTERM");
     assert.equal((await process.status).code, 143);
     assert.deepEqual(await parts(), []);

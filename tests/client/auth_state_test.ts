@@ -4,6 +4,7 @@ import { type AuthState, SynclineClient, type TokenStorage } from "../../mod/cli
 import { FakeClock, settle } from "./support/fake_clock.ts";
 import { FakeSockets } from "./support/fake_socket.ts";
 import { transition } from "./support/test_client.ts";
+import { turn } from "../support/waiting.ts";
 
 /** A client whose accounts have tokens of ada's, and what it says of who is signed in. */
 function makeClient() {
@@ -124,7 +125,7 @@ Deno.test("a listener may throw, end another one, and ask a client that was clos
   await settle();
   client.close();
   assert.equal(client.authState().status, "signedOut");
-  await new Promise((resolve) => setTimeout(resolve));
+  await turn();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual([told, ended, unhandled], [["loading", "signedOut"], [], ["Error: mine", "Error: mine"]]);
 });

@@ -9,6 +9,7 @@ import type { Clock } from "../../mod/client/mod.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy, FAULTS } from "./support/fault_proxy.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 
 const size = Deno.env.get("SYNCLINE_FAULTS") === "full"
   ? { mutations: 10_000, faults: 500 }
@@ -18,7 +19,6 @@ const CLIENTS = 4;
 const WINDOW = 10;
 /** How much faster the clients' time runs: 30 s of silence are one second. */
 const SPEED = 30;
-const END_MS = 30_000;
 
 const fastClock: Clock = {
   now: () => performance.now() * SPEED,
@@ -74,14 +74,6 @@ class Writer {
   }
 }
 
-async function eventually(holds: () => boolean, what: string): Promise<void> {
-  const endAt = performance.now() + END_MS;
-  while (!holds()) {
-    assert(performance.now() < endAt, `${what} did not come to be`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
-
 Deno.test("CL9 over a line that breaks in every way each mutation is applied once, in order, and seen", async () => {
   await using dataFolder = new TempFolder();
   const dataDir = dataFolder.path;
@@ -118,14 +110,14 @@ Deno.test("CL9 over a line that breaks in every way each mutation is applied onc
   }
   const newest = JSON.stringify(await direct.query("entries:newest", { count: 20 }));
   for (const writer of writers) {
-    await eventually(
+    await until(
       () => writer.numbers.length === expected.length,
-      `the subscription of ${writer.author}`,
+      { what: `the subscription of ${writer.author}` },
     );
     assert.deepEqual(writer.numbers, expected);
-    await eventually(
+    await until(
       () => JSON.stringify(writer.newest) === newest,
-      `the newest entries of ${writer.author}`,
+      { what: `the newest entries of ${writer.author}` },
     );
   }
   const reconnections = writers.map(({ client }) => client.connectionState().connectionCount);

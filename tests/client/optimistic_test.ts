@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { functionReference, type OptimisticStore } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";
 import { makeTestClient, transition, updated } from "./support/test_client.ts";
+import { turn } from "../support/waiting.ts";
 
 interface Row {
   readonly _id: string;
@@ -135,7 +136,7 @@ Deno.test("an update that throws refuses the mutation; one that throws later los
   // The first mutation above took the request id 0 with it.
   socket.receive({ type: "MutationResponse", requestId: 1, success: true, result: 3, ts: 2, logLines: [] });
   assert.equal(await done, 3);
-  await new Promise((resolve) => setTimeout(resolve));
+  await turn();
   globalThis.removeEventListener("unhandledrejection", onUnhandled);
   assert.deepEqual(unhandled, ["Error: again"]);
 });

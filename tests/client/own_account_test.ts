@@ -1,7 +1,8 @@
 /** What signed-in users do with their own account, against a real server. */
 import assert from "node:assert/strict";
 import { type OwnSession, ownSessions, SynclineClient } from "../../mod/client/mod.ts";
-import { eventually, memoryStorage, withServer } from "./support/real_server.ts";
+import { until } from "../support/waiting.ts";
+import { memoryStorage, withServer } from "./support/real_server.ts";
 
 const account = { email: "ada@example.com", password: "correct horse" };
 
@@ -50,7 +51,7 @@ Deno.test("sessions are listed live, ended one by one and all at once, also the 
         client.onAuthState(({ status }) => status === "signedOut" && signedOut.push(client));
       }
       here.subscribe(ownSessions, {}, (sessions) => live = sessions, (error) => errors.push(error.code));
-      await eventually(() => live.length === 3, "the list of three sessions");
+      await until(() => live.length === 3, { what: "the list of three sessions" });
       assert.deepEqual(live.map(({ current }) => current), [false, false, true]);
       assert.deepEqual(await there.auth.sessions().then((list) => list.map(({ current }) => current)), [
         false,
@@ -60,14 +61,14 @@ Deno.test("sessions are listed live, ended one by one and all at once, also the 
       await assert.rejects(here.auth.signOutSession("nothing"), { code: "session_not_found" });
       const thereSession = live[1]?.sessionId ?? "";
       await here.auth.signOutSession(thereSession);
-      await eventually(() => live.length === 2, "the list of two sessions");
-      await eventually(() => signedOut.includes(there), "the end of the other session");
+      await until(() => live.length === 2, { what: "the list of two sessions" });
+      await until(() => signedOut.includes(there), { what: "the end of the other session" });
       assert.equal(await here.auth.signOutEverywhere({ keepCurrent: true }), 1);
-      await eventually(() => signedOut.includes(elsewhere), "the end of all others");
+      await until(() => signedOut.includes(elsewhere), { what: "the end of all others" });
       assert.deepEqual(here.authState().status, "signedIn");
       assert.equal(await here.auth.signOutEverywhere(), 1);
-      await eventually(() => signedOut.includes(here), "the own end");
-      await eventually(() => errors.length > 0, "the list of nobody");
+      await until(() => signedOut.includes(here), { what: "the own end" });
+      await until(() => errors.length > 0, { what: "the list of nobody" });
       assert.deepEqual(errors, ["not_signed_in"]);
     } finally {
       for (const client of clients) client.close();

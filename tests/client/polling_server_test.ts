@@ -1,7 +1,8 @@
 /** Polling against a real server behind a proxy that refuses WebSockets. */
 import assert from "node:assert/strict";
 import { SynclineClient } from "../../mod/client/mod.ts";
-import { eventually, memoryStorage, withServer } from "./support/real_server.ts";
+import { until } from "../support/waiting.ts";
+import { memoryStorage, withServer } from "./support/real_server.ts";
 import { SocketBlocker } from "./support/socket_blocker.ts";
 
 Deno.test("behind a proxy without WebSockets an app works, and goes live when they are let through", async () => {
@@ -15,30 +16,30 @@ Deno.test("behind a proxy without WebSockets an app works, and goes live when th
     try {
       const shown: number[][] = [];
       blocked.subscribe("entries:numbers", { author: "a" }, (numbers) => shown.push(numbers as number[]));
-      await eventually(() => transport() === "polling", "polling");
+      await until(() => transport() === "polling", { what: "polling" });
       assert(proxy.refused >= 3);
       await blocked.auth.signUp({ email: "ada@example.com", password: "correct horse" });
-      await eventually(() => blocked.authState().status === "signedIn", "the sign-in");
+      await until(() => blocked.authState().status === "signedIn", { what: "the sign-in" });
       for (const n of [0, 1, 2]) {
         assert.equal(await blocked.mutation("entries:append", { author: "a", n }), n);
         assert.deepEqual(shown.at(-1)?.at(-1), n, "a write is seen when its promise resolves");
       }
       await assert.rejects(blocked.mutation("entries:append", { author: "a", n: 49 }), { code: "refused" });
       await free.mutation("entries:append", { author: "a", n: 3 });
-      await eventually(() => shown.at(-1)?.length === 4, "another client's write");
+      await until(() => shown.at(-1)?.length === 4, { what: "another client's write" });
       assert.deepEqual((await blocked.auth.sessions()).map(({ current }) => current), [true]);
       proxy.blocked = false;
-      await eventually(() => transport() === "webSocket", "the socket");
-      await eventually(() => blocked.authState().status === "signedIn", "the sign-in on the socket");
+      await until(() => transport() === "webSocket", { what: "the socket" });
+      await until(() => blocked.authState().status === "signedIn", { what: "the sign-in on the socket" });
       const before = shown.length;
       await free.mutation("entries:append", { author: "a", n: 4 });
-      await eventually(() => shown.length > before, "a live result");
+      await until(() => shown.length > before, { what: "a live result" });
       assert.deepEqual(shown.at(-1), [0, 1, 2, 3, 4]);
       proxy.blocked = true;
       proxy.cut();
-      await eventually(() => transport() === "polling", "polling again");
+      await until(() => transport() === "polling", { what: "polling again" });
       await free.mutation("entries:append", { author: "a", n: 5 });
-      await eventually(() => shown.at(-1)?.length === 6, "another client's write");
+      await until(() => shown.at(-1)?.length === 6, { what: "another client's write" });
       for (const [i, numbers] of shown.entries()) {
         assert(numbers.length >= (shown[i - 1]?.length ?? 0), "the view never went back");
       }

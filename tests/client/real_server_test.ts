@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { AccountError, FunctionError, SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import type { TokenStorage } from "../../mod/client/mod.ts";
-import { eventually, memoryStorage, withServer } from "./support/real_server.ts";
+import { until } from "../support/waiting.ts";
+import { memoryStorage, withServer } from "./support/real_server.ts";
 
 Deno.test("results are live, writes are visible when they resolve, errors carry what the app threw", async () => {
   await withServer(async (url) => {
@@ -17,7 +18,7 @@ Deno.test("results are live, writes are visible when they resolve, errors carry 
         assert.equal(await writer.mutation("entries:append", { author: "a", n }), n);
         assert.equal((own as number[]).at(-1), n);
       }
-      await eventually(() => JSON.stringify(seen.at(-1)) === "[1,2,3]", "the reader's result");
+      await until(() => JSON.stringify(seen.at(-1)) === "[1,2,3]", { what: "the reader's result" });
       assert.deepEqual(await http.query("entries:numbers", { author: "a" }), [1, 2, 3]);
       assert.equal(await http.mutation("entries:append", { author: "b", n: 4 }), 4);
       assert.deepEqual(await reader.query("entries:numbers", { author: "b" }), [4]);
@@ -56,15 +57,15 @@ Deno.test("an account signs up, is known to the socket, and a sign-out ends it i
         return true;
       });
       assert.deepEqual(await here.auth.signUp(account), { verificationRequired: false });
-      await eventually(() => here.authState().status === "signedIn", "the sign-up");
+      await until(() => here.authState().status === "signedIn", { what: "the sign-up" });
       const state = here.authState();
       assert(state.status === "signedIn" && state.userId !== null);
       // A client that starts later finds the tokens where both keep them.
       const there = open();
-      await eventually(() => there.authState().status === "signedIn", "the stored session");
+      await until(() => there.authState().status === "signedIn", { what: "the stored session" });
       await here.auth.signOut();
-      await eventually(() => there.authState().status === "signedOut", "the end of the session");
-      await eventually(() => there.connectionState().isConnected, "the anonymous connection");
+      await until(() => there.authState().status === "signedOut", { what: "the end of the session" });
+      await until(() => there.connectionState().isConnected, { what: "the anonymous connection" });
       assert.deepEqual(await there.query("entries:numbers", { author: "nobody" }), []);
       there.close();
     } finally {
@@ -98,12 +99,12 @@ Deno.test("ten tabs that share one session and nothing else renew it at the same
       for (const [i, tab] of tabs.entries()) {
         tab.onAuthState((state) => state.status === "signedOut" && signedOut.push(i));
       }
-      await eventually(
+      await until(
         () => tabs.every((tab) => tab.authState().status === "signedIn"),
-        "the sign-in of all tabs",
+        { what: "the sign-in of all tabs" },
       );
       signedOut.length = 0;
-      await eventually(() => refreshTokens.size >= 4, "three renewals");
+      await until(() => refreshTokens.size >= 4, { what: "three renewals" });
       assert.ok(tabs.every((tab) => tab.authState().status === "signedIn"));
       assert.deepEqual(signedOut, []);
     } finally {

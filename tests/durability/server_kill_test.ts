@@ -3,7 +3,9 @@ import assert from "node:assert/strict";
 import { killNow, processTree, runs } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { Appender } from "./support/appender.ts";
-import { pause, random, rounds, seed, until } from "./support/rounds.ts";
+import { pause } from "../support/waiting.ts";
+import { random, rounds, seed, until } from "./support/rounds.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const WRITERS = 64;
 const ANSWER_MS = 30_000;
@@ -57,7 +59,8 @@ async function checkComplete(server: ServerProcess, appenders: Appender[], from:
 }
 
 Deno.test("acknowledged mutations survive kill -9 of the server, whole and once, and are replayed from the record", async () => {
-  const dataDir = await Deno.makeTempDir({ prefix: "syncline-kill-" });
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   const appenders = Array.from({ length: WRITERS }, (_, writer) => new Appender(writer, { session: true }));
   const violations = () => appenders.flatMap((appender) => appender.violations);
   let checkedUpTo: number[] = [];
@@ -104,6 +107,5 @@ Deno.test("acknowledged mutations survive kill -9 of the server, whole and once,
     assert.deepEqual(violations(), [], `seed ${seed}`);
   } finally {
     await Promise.all(appenders.map((appender) => appender.disconnect()));
-    await Deno.remove(dataDir, { recursive: true });
   }
 });

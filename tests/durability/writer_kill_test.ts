@@ -4,7 +4,8 @@ import { killNow, resume, suspend, writerOf } from "../bench/support/process_tre
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { Appender } from "./support/appender.ts";
 import { NewestCommit } from "./support/newest_commit.ts";
-import { pause, random, rounds, seed, until } from "./support/rounds.ts";
+import { pause } from "../support/waiting.ts";
+import { random, rounds, seed, until } from "./support/rounds.ts";
 import { SyncClient } from "./support/sync_client.ts";
 
 const WRITERS = 64;

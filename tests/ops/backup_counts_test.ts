@@ -5,6 +5,7 @@ import { scheduledName } from "../../mod/ops/backups/scheduled/names.ts";
 import { ScheduledBackups } from "../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { DAY, HOUR, MemoryTarget, summary } from "./scheduled/support.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { found } from "../support/waiting.ts";
 
 Deno.test("[ME8] backups count when they are there, and those the end of the server cut off do not count", async () => {
   const counts = new BackupCounts();
@@ -44,7 +45,7 @@ Deno.test("[ME8] a scheduled backup counts when it is in its place, and those fo
   const later = new BackupCounts();
   await using restarted = new ScheduledBackups({ ...options, counts: later, log: () => {} });
   restarted.start();
-  while (later.last === null) await new Promise((resolve) => setTimeout(resolve, 0));
+  const last = await found(() => later.last);
   assert.equal(later.made, 0);
-  assert.ok(later.last.at > madeAt && later.last.at <= Date.now());
+  assert.ok(last.at > madeAt && last.at <= Date.now());
 });

@@ -12,6 +12,7 @@ import type { Job } from "../../mod/ops/maintenance/messages.ts";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
 import { cancelRestore, RestoreError, stagedRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { commit, DataFolder } from "./support/data_folders.ts";
+import { pause, until } from "../support/waiting.ts";
 
 const quiet: Log = () => {};
 const everything = { withAux: true, withFiles: true, includeSecret: false };
@@ -36,7 +37,7 @@ async function maintenanceProcesses(): Promise<number[]> {
 }
 
 async function processEnds(pid: number): Promise<void> {
-  while ((await maintenanceProcesses()).includes(pid)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(async () => !(await maintenanceProcesses()).includes(pid));
 }
 
 Deno.test("[BK16] backups are made and archives staged in a process of their own", async () => {
@@ -124,7 +125,7 @@ async function fileIn(folder: string): Promise<void> {
     }
     return false;
   };
-  while (!await hasFile(folder)) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => hasFile(folder), { everyMs: 1 });
 }
 
 Deno.test({
@@ -162,7 +163,7 @@ Deno.test({
     const staged = await maintenance.stage({ archive, source: "next" });
     const again = maintenance.stage({ archive, source: "again" }).then(() => null, (error) => error);
     while ((await Array.fromAsync(Deno.readDir(folder.at("restore-staged")))).length < 3) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await pause(1);
     }
     await kill();
     assert.match(String(await again), isKilled);

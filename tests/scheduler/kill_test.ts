@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { killNow, processTree, writerOf } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
-import { pause, random, rounds as roundsWanted, seed } from "../durability/support/rounds.ts";
+import { random, rounds as roundsWanted, seed } from "../durability/support/rounds.ts";
+import { pause, until } from "../support/waiting.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const JOBS = 200;
@@ -23,13 +24,11 @@ interface Outcome {
 }
 
 async function untilNothingIsOpen(server: ServerProcess): Promise<void> {
-  const until = performance.now() + OPEN_MS;
-  for (;;) {
-    const open = await server.call("query", "work:openJobs");
-    if (open === 0) return;
-    assert(performance.now() < until, `${open} jobs are still open`);
-    await pause(20);
-  }
+  await until(async () => await server.call("query", "work:openJobs") === 0, {
+    what: "no job is open",
+    timeoutMs: OPEN_MS,
+    everyMs: 20,
+  });
 }
 
 function checkMutations({ runs, jobs }: Outcome, label: string): void {

@@ -5,6 +5,7 @@ import { projectDir } from "../bench/support/child.ts";
 import { extractArchive, readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
+import { until } from "../support/waiting.ts";
 
 const SUFFIX = ".syncline-partial";
 
@@ -131,7 +132,7 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
       return partial !== undefined &&
         ((await Deno.stat(folder.at(partial)).catch(() => null))?.size ?? 0) > 0;
     };
-    while (!await isPacking()) await new Promise((resolve) => setTimeout(resolve, 1));
+    await until(isPacking, { everyMs: 1 });
     child.kill(signal);
     const { code, err } = await ended(child);
     assert.notEqual(code, 0);

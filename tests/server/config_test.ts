@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { resolveConfig } from "../../mod/config/config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/chat", import.meta.url));
 
@@ -15,14 +16,14 @@ function serveOptions(changes: Partial<ServeOptions> = {}): ServeOptions {
 
 /** Runs `body` in an empty folder, as a person would type the command there. */
 async function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
   const cwd = Deno.cwd();
   Deno.chdir(folder);
   try {
     await body(folder);
   } finally {
     Deno.chdir(cwd);
-    await Deno.remove(folder, { recursive: true });
   }
 }
 

@@ -5,6 +5,8 @@ import { listen } from "../../mod/server/http/listen.ts";
 import { Server, type StartBackend } from "../../mod/server/server.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { FakeBackend, testConfig } from "./support/fake_backend.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 
 interface Setup extends AsyncDisposable {
   readonly backend: FakeBackend;
@@ -89,14 +91,14 @@ Deno.test("a port in use is a StartError that names it, and the data folder is f
   await using s = await setup();
   await using first = await s.start();
   const port = Number(new URL(first.url).port);
-  const other = await Deno.makeTempDir();
+  await using otherFolder = new TempFolder();
+  const other = otherFolder.path;
   await assert.rejects(s.start({ port, dataDir: other }), (error) => {
     assert.ok(error instanceof StartError);
     assert.match(error.message, new RegExp(`Port ${port} .*--port`));
     return true;
   });
   (await DataLock.acquire(other, { by: "backup" }))[Symbol.dispose]();
-  await Deno.remove(other, { recursive: true });
 });
 
 Deno.test("without a port the default one is taken, or the next free one above it", async () => {
@@ -136,7 +138,7 @@ Deno.test("stop lets a running call finish, refuses new ones, then gives everyth
   s.backend.closeSockets = () => sockets.promise;
   const server = await s.start();
   const running = call(server);
-  while (!s.backend.events.includes("call")) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => s.backend.events.includes("call"));
   const stopped = server.stop();
   const refused = await call(server);
   assert.deepEqual([refused.status, (await refused.json()).errorData.code], [503, "unavailable"]);
@@ -159,7 +161,7 @@ Deno.test("a call that does not finish in time does not keep the server from sto
   s.backend[Symbol.asyncDispose] = () => Promise.resolve(gate.resolve());
   const server = await s.start({}, { drainMs: 20 });
   const running = call(server);
-  while (!s.backend.events.includes("call")) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => s.backend.events.includes("call"));
   await server.stop();
   assert.match(s.logged.join(), /still running/);
   await (await running).body?.cancel();

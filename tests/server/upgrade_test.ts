@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { socketLimits } from "../../mod/limits.ts";
 import { upgradeSocket } from "../../mod/server/http/upgrade.ts";
 import { RawWebSocket } from "../bench/support/raw_websocket.ts";
+import { pause } from "../support/waiting.ts";
 
 /** A server whose sockets say nothing, with the ends of its sockets as they come. */
 function quietServer(deadPeerMs: number) {
@@ -37,7 +38,7 @@ Deno.test("a peer that answers pings and says nothing else keeps its socket", as
     onText: () => {},
     onClose: () => closed = true,
   });
-  await new Promise((resolve) => setTimeout(resolve, 1000));
+  await pause(1000);
   assert.equal(closed, false);
 });
 

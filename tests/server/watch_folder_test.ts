@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { watchFolder } from "../../mod/server/dev/watch_folder.ts";
+import { pause } from "../support/waiting.ts";
 
 interface Watched extends AsyncDisposable {
   readonly folder: string;
@@ -53,7 +54,7 @@ Deno.test("edits made while a call runs lead to one more call", async () => {
     if (call > 1) return;
     for (let i = 0; i < 5; i++) await Deno.writeTextFile(join(w.folder, "a.ts"), `during ${i}`);
     // The events of these edits have to arrive during the call.
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
   });
   await Deno.writeTextFile(join(w.folder, "a.ts"), "first");
   await w.calls(2);
@@ -71,7 +72,7 @@ Deno.test("files that are not source code, and reading, are no edits", async () 
   }
   await Deno.remove(join(w.folder, "notes.md"));
   // One real edit afterwards: had the others counted, there would be more calls than two by the time it is told of.
-  await new Promise((resolve) => setTimeout(resolve, 150));
+  await pause(150);
   await Deno.remove(join(w.folder, "a.ts"));
   await w.calls(2);
   assert.equal(w.count(), 2);

@@ -9,6 +9,7 @@ import { ServerProcess } from "../bench/support/server_process.ts";
 import { TusClient } from "./support/tus.ts";
 import { swiftMissing, SwiftServer } from "./support/swift_server.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { pause } from "../support/waiting.ts";
 
 const name = (digit: string) => digit.repeat(32);
 
@@ -128,9 +129,9 @@ async function contract(t: Deno.TestContext, open: () => Promise<BlobStore>): Pr
 }
 
 Deno.test("blobs in a folder", async (t) => {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
   await contract(t, () => LocalBlobs.open(join(dir, "storage")));
-  await Deno.remove(dir, { recursive: true });
 });
 
 const missing = await swiftMissing();
@@ -170,7 +171,8 @@ Deno.test({
     });
 
     await t.step("BS7 a server with its own permissions keeps its files in a bucket", async () => {
-      const dataDir = await Deno.makeTempDir();
+      await using dataFolder = new TempFolder();
+      const dataDir = dataFolder.path;
       const flags = Object.entries({
         storage: "s3://files/server",
         "s3-endpoint": endpoint,
@@ -203,7 +205,7 @@ Deno.test({
         await using store = await S3Blobs.open({ ...options, prefix: "server/" });
         const deadline = Date.now() + 10_000;
         while ((await names(store)).length > 0 && Date.now() < deadline) {
-          await new Promise((resolve) => setTimeout(resolve, 50));
+          await pause(50);
         }
         assert.deepEqual(await names(store), []);
       }
@@ -211,7 +213,6 @@ Deno.test({
         (await Array.fromAsync(Deno.readDir(dataDir))).some(({ name }) => name === "storage"),
         false,
       );
-      await Deno.remove(dataDir, { recursive: true });
     });
     client.destroy();
   },

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import { makeImages, measure } from "./support/images.ts";
+import { pause } from "../support/waiting.ts";
 
 /** Ids of this process's children that make thumbnails. */
 async function imageProcesses(): Promise<number[]> {
@@ -29,7 +30,7 @@ Deno.test({
       maker.make(() => Promise.resolve(jpeg), spec),
       maker.make(() => Promise.resolve(jpeg), spec),
     ];
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
     Deno.kill(first, "SIGKILL");
     for (const { size } of await measure(await Promise.all(both))) assert.equal(size, "20x20");
     const [second = 0] = await imageProcesses();
@@ -38,11 +39,11 @@ Deno.test({
     Deno.kill(second, "SIGSTOP");
     const doomed = maker.make(() => Promise.resolve(jpeg), spec);
     const failed = assert.rejects(doomed, { code: "invalid_image" });
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await pause(50);
     Deno.kill(second, "SIGKILL");
     let third = 0;
     while (third === 0) {
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await pause(1);
       [third = 0] = (await imageProcesses()).filter((pid) => pid !== second);
     }
     Deno.kill(third, "SIGKILL");

@@ -6,6 +6,7 @@ import { childrenOf, commandLine } from "../bench/support/process_tree.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { pause } from "../support/waiting.ts";
 
 const functions = "tests/storage/functions";
 
@@ -63,7 +64,7 @@ Deno.test("files over real connections", async (t) => {
         // The server hears of a client that left when the system tells it.
         let open = await openBlobs(server);
         for (const giveUpAt = Date.now() + 10_000; open > 1 && Date.now() < giveUpAt;) {
-          await new Promise((resolve) => setTimeout(resolve, 50));
+          await pause(50);
           open = await openBlobs(server);
         }
         assert.ok(open <= 1, `${open} files are still open`);
@@ -147,7 +148,7 @@ Deno.test("files over real connections", async (t) => {
 /** Files below `storage/` that the server's main process has open. */
 async function openBlobs(server: ServerProcess): Promise<number> {
   // Cancelling reaches the server with the closing of the connection.
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await pause(200);
   const { stdout } = await new Deno.Command("ls", { args: ["-l", `/proc/${server.pid}/fd`], stderr: "null" })
     .output();
   return new TextDecoder().decode(stdout).split("\n").filter((line) => line.includes("/storage/")).length;
@@ -224,7 +225,7 @@ Deno.test("UP14 kill -9 during 200 uploads leaves whole files or nothing, loses 
       const unanswered = uploadAll(server, { sent, answered });
       // The kill falls among the commits of the uploads.
       while (answered.size < before + 3 + round * 25 % 150) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
+        await pause(1);
       }
       await server.kill();
       interrupted = await unanswered;

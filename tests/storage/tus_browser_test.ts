@@ -9,6 +9,7 @@ import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { resumable } from "./support/tus.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -69,7 +70,8 @@ function servePage(): { readonly url: string } & AsyncDisposable {
 }
 
 Deno.test("RU13 a page of another origin uploads in pieces, over a line that breaks", async () => {
-  const dataDir = await Deno.makeTempDir();
+  await using dataFolder = new TempFolder();
+  const dataDir = dataFolder.path;
   await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions" });
   await using proxy = new FaultProxy(server.port);
   await using origin = servePage();
@@ -120,6 +122,5 @@ Deno.test("RU13 a page of another origin uploads in pieces, over a line that bre
   } finally {
     await browser.close();
     await server.stop();
-    await Deno.remove(dataDir, { recursive: true });
   }
 });

@@ -8,6 +8,8 @@ import { resumableLimits } from "../../mod/limits.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { resumable } from "./support/tus.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 
 const functions = "tests/storage/functions";
 const MiB = 1024 * 1024;
@@ -53,7 +55,8 @@ Deno.test({
   // The client keeps connections open.
   sanitizeResources: false,
   fn: async (t) => {
-    const dataDir = await Deno.makeTempDir();
+    await using dataFolder = new TempFolder();
+    const dataDir = dataFolder.path;
     await using server = await ServerProcess.start({
       dataDir,
       functions,
@@ -132,7 +135,6 @@ Deno.test({
       await assert.rejects(done, (error: DetailedError) => error.originalResponse?.getStatus() === 413);
     });
     await server.stop();
-    await Deno.remove(dataDir, { recursive: true });
   },
 });
 
@@ -155,7 +157,7 @@ Deno.test({
           .reduce((bytes, { name }) => bytes + Deno.statSync(join(spool, name)).size, 0);
       const kills = (async () => {
         for (const bytes of [MiB, 40 * MiB, 70 * MiB]) {
-          while (arrived() < bytes) await new Promise((resolve) => setTimeout(resolve, 1));
+          await until(() => arrived() >= bytes, { everyMs: 1 });
           await server.kill();
           // What had been noted by then; a little may have been on its way into the note.
           certain = bytes - resumableLimits.checkpointBytes - MiB;
@@ -217,7 +219,7 @@ Deno.test({
       const part = join(dataDir, "storage", "resumable");
       const arrived = () =>
         [...Deno.readDirSync(part)].some(({ name }) => Deno.statSync(join(part, name)).size >= MiB);
-      while (!arrived()) await new Promise((resolve) => setTimeout(resolve, 10));
+      await until(arrived);
       await server.stop();
       await writer.abort().catch(() => {});
       await patch;

@@ -7,6 +7,8 @@ import { storageLimits } from "../../mod/limits.ts";
 import type { BlobStore, BlobWriter } from "../../mod/storage/blobs/blob_store.ts";
 import { errorOf, startTestStorage, urlKey } from "./support/test_storage.ts";
 import { UrlSigner } from "../../mod/storage/url_signer.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { pause } from "../support/waiting.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -224,7 +226,7 @@ Deno.test("UP7 bytes that are being written are not overwritten by those that co
     wrapStore: (store) =>
       withWrites(store, (writer) => async (chunk) => {
         const before = chunk.slice();
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await pause(5);
         if (!before.every((byte, at) => byte === chunk[at])) overwritten++;
         await writer.write(before);
       }),
@@ -369,7 +371,8 @@ Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and 
 });
 
 Deno.test("UP14 what was half written when a server ended is removed at the next start", async () => {
-  const dir = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
   {
     await using s = await startTestStorage({ dir });
     await Deno.writeTextFile(join(s.dir, "storage", "tmp", "half"), "half");
@@ -378,7 +381,6 @@ Deno.test("UP14 what was half written when a server ended is removed at the next
   await using s = await startTestStorage({ dir });
   assert.deepEqual([...Deno.readDirSync(join(dir, "storage", "tmp"))], []);
   assert.equal((await s.blobs()).length, 1);
-  await Deno.remove(dir, { recursive: true });
 });
 
 Deno.test("UP15 the key of URL signatures is the only thing that makes a token", () => {

@@ -4,6 +4,7 @@ import { noAccounts } from "../../mod/sync/authenticator.ts";
 import { Hub } from "../../mod/sync/hub.ts";
 import { socketLimits } from "../../mod/limits.ts";
 import { MemoryHost } from "./support/memory_host.ts";
+import { until } from "../support/waiting.ts";
 
 interface Received {
   readonly frames: Record<string, unknown>[];
@@ -46,13 +47,6 @@ class RealServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.hub.shutdown();
     await this.#server.shutdown();
-  }
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  for (let i = 0; !holds(); i++) {
-    assert.ok(i < 1000, "not within 10 s");
-    await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }
 

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { createApi, createFunctions, defineSchema, defineTable, id, UserError } from "syncline/server";
 import { createTestServer, FunctionError } from "syncline/test";
 import { z } from "zod";
+import { pause } from "../support/waiting.ts";
 
 const chat = { functionsDir: new URL("../../examples/chat/functions", import.meta.url) };
 
@@ -50,7 +51,7 @@ const notes = {
       // deno-lint-ignore no-console -- what functions print is under test
       console.log("adding", text);
       await ctx.runMutation(api.notes.add, { text });
-      await new Promise((resolve) => setTimeout(resolve, 1));
+      await pause(1);
       await ctx.runMutation(api.notes.add, { text });
       return { mine: await ctx.runQuery(api.notes.mine), env: ctx.env, now: Date.now() };
     },

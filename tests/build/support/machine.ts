@@ -1,6 +1,7 @@
 /** A machine that has no Deno, as far as a program can see, and an app on it. */
 import { fileURLToPath } from "node:url";
 import { commandLine } from "../../bench/support/process_tree.ts";
+import { pause, until } from "../../support/waiting.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../../", import.meta.url));
 /** What unpacking needs of the system, and what the server does. There is no Deno among it. */
@@ -27,6 +28,7 @@ const PROGRAMS = [
   "ps",
 ];
 /** Unpacking and starting, on a busy machine. */
+/** An archive is unpacked and the server started; several at once where there are few processors. */
 const START_MS = 120_000;
 
 const FUNCTIONS = `
@@ -109,7 +111,7 @@ export class Machine implements AsyncDisposable {
     const { process, output } = this.start(command, env);
     const { code } = await process.status;
     // What it printed last may still be under way.
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await pause(20);
     return { code, output: output.text };
   }
 
@@ -121,7 +123,7 @@ export class Machine implements AsyncDisposable {
       if (!this.#running.has(run.process)) throw new Error(`The server ended: ${run.output.text}`);
       url = /http:\/\/127\.0\.0\.1:\d+/.exec(run.output.text)?.[0];
       return url !== undefined;
-    }, () => run.output.text);
+    }, { what: () => run.output.text, timeoutMs: START_MS, everyMs: 50 });
     return { ...run, url: url ?? "" };
   }
 
@@ -142,14 +144,6 @@ export class Machine implements AsyncDisposable {
   }
 }
 
-export async function until(holds: () => boolean | Promise<boolean>, what: () => string): Promise<void> {
-  const end = performance.now() + START_MS;
-  while (!await holds()) {
-    if (performance.now() > end) throw new Error(what());
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 export async function call(url: string, kind: string, path: string, args: Record<string, unknown> = {}) {
   const response = await fetch(`${url}/api/${kind}`, {
     method: "POST",
@@ -162,6 +156,6 @@ export async function call(url: string, kind: string, path: string, args: Record
 export async function untilEnded(pids: readonly number[]): Promise<void> {
   await until(
     async () => (await Promise.all(pids.map(commandLine))).every((line) => line === null),
-    () => `Some of ${pids} still run`,
+    { what: `none of ${pids} runs`, timeoutMs: START_MS, everyMs: 50 },
   );
 }

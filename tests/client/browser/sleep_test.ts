@@ -4,6 +4,7 @@ import { SynclineHttpClient } from "../../../mod/client/mod.ts";
 import { FaultProxy } from "../support/fault_proxy.ts";
 import { BarePage } from "./support/bare_page.ts";
 import { withClientPage } from "./support/client_page.ts";
+import { pause } from "../../support/waiting.ts";
 
 /** About a second is aimed at; a busy machine must not fail a healthy run. */
 const AWAKE_MS_MAX = 3_000;
@@ -65,7 +66,7 @@ Deno.test("a page that wakes shows what was written while it slept, about at onc
       await sleep();
       const before = written++;
       await http.mutation("entries:append", { author: "a", n: written });
-      await new Promise((resolve) => setTimeout(resolve, SLEEP_MS));
+      await pause(SLEEP_MS);
       assert(await page.evaluate(shows, before), "it saw the write in its sleep");
       const startedAt = performance.now();
       await wake();
@@ -78,7 +79,7 @@ Deno.test("a page that wakes shows what was written while it slept, about at onc
     const freeze = async () => {
       await lifecycle("frozen");
       const before = await page.evaluate(ticks, null);
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await pause(300);
       assert.equal(await page.evaluate(ticks, null), before, "timers stand still");
     };
 

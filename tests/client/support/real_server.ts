@@ -1,10 +1,7 @@
 /** A real server with the functions of these tests, and what tests against it need. */
-import assert from "node:assert/strict";
 import type { TokenStorage } from "../../../mod/client/mod.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
-
-const WAIT_MS = 20_000;
 
 /** Runs a test against a server on an empty database. */
 export async function withServer(test: (url: string) => Promise<void>, flags: string[] = []): Promise<void> {
@@ -12,15 +9,6 @@ export async function withServer(test: (url: string) => Promise<void>, flags: st
   const dataDir = dataFolder.path;
   await using server = await ServerProcess.start({ dataDir, functions: "tests/client/functions", flags });
   await test(`http://127.0.0.1:${server.port}`);
-}
-
-/** Waits until something holds; throws after a while. */
-export async function eventually(holds: () => boolean, what: string): Promise<void> {
-  const endAt = performance.now() + WAIT_MS;
-  while (!holds()) {
-    assert(performance.now() < endAt, `${what} did not come to be`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }
 
 /** A token storage in memory. */

@@ -1,5 +1,6 @@
 /** How long the durability tests run, and the seed of their random moments. */
 import { mulberry32 } from "../../bench/support/random.ts";
+import { until as waitUntil } from "../../support/waiting.ts";
 import type { ServerProcess } from "../../bench/support/server_process.ts";
 
 /** Rounds of each test: few by default, `SYNCLINE_DURABILITY_ROUNDS` for more. */
@@ -10,23 +11,17 @@ export const seed = Number(Deno.env.get("SYNCLINE_SEED") ?? Date.now() % 1_000_0
 
 export const random = mulberry32(seed);
 
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
 /** Waits until something holds. Throws with what it was, and with the server's log, when it does not in time. */
-export async function until(
+export function until(
   holds: () => boolean,
-  options: { readonly what: string; readonly timeoutMs: number; readonly server: ServerProcess },
+  { what, timeoutMs, server }: {
+    readonly what: string;
+    readonly timeoutMs: number;
+    readonly server: ServerProcess;
+  },
 ): Promise<void> {
-  const { what, timeoutMs, server } = options;
-  const endAt = performance.now() + timeoutMs;
-  while (!holds()) {
-    if (performance.now() > endAt) {
-      throw new Error(
-        `Not within ${timeoutMs} ms: ${what} (seed ${seed}); the server:\n${server.lastOutput}`,
-      );
-    }
-    await pause(5);
-  }
+  return waitUntil(holds, {
+    what: () => `${what} (seed ${seed}); the server:\n${server.lastOutput}`,
+    timeoutMs,
+  });
 }

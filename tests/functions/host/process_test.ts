@@ -10,6 +10,7 @@ import { ProcessStarter } from "../../../mod/functions/host/process/isolate_proc
 import type { RunAction } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
 import { call } from "./support/writer_world.ts";
+import { pause, until } from "../../support/waiting.ts";
 
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -301,14 +302,14 @@ Deno.test("an isolate whose memory is too large when it is looked at is ended, t
   const other = await place.ready();
   // At first they may still be the shell that starts them.
   const started = () => seen.size === 2 && seen.values().every((bytes) => bytes > 10e6);
-  while (!started()) await new Promise((resolve) => setTimeout(resolve, 10));
+  await until(started);
   // What ps says is a size a small process has.
   for (const bytes of seen.values()) assert.ok(bytes < 400e6, `${bytes}`);
   guilty = [...seen.keys()][0] ?? 0;
   const { cause, detail } = await Promise.race([one.isolate.ended, other.isolate.ended]);
   assert.deepEqual({ cause, detail }, { cause: "crashed", detail: "out of memory" });
   const left = new Set([one.isolate.ended, other.isolate.ended]);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await pause(200);
   const states = await Promise.all([...left].map((ended) => Promise.race([ended, Promise.resolve("runs")])));
   assert.equal(states.filter((state) => state === "runs").length, 1);
 });

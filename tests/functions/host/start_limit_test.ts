@@ -7,6 +7,7 @@ import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/limits.ts";
 import { FakeClock } from "./support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";
+import { until } from "../../support/waiting.ts";
 
 const SCRIPT = fileURLToPath(new URL("./support/process_script.ts", import.meta.url));
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -62,7 +63,7 @@ class Place implements AsyncDisposable {
   /** Starts a process and waits until main waits for this long. */
   async start(role: IsolateRole, untilWaitOf: number) {
     const started = this.starter.start(role);
-    while (!this.#waits.has(untilWaitOf)) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => this.#waits.has(untilWaitOf));
     return { started };
   }
 

@@ -8,6 +8,7 @@ import { startBackend } from "../../../mod/server/backend.ts";
 import { Server } from "../../../mod/server/server.ts";
 import { testConfig } from "../../server/support/fake_backend.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { pause, until } from "../../support/waiting.ts";
 
 const FUNCTIONS = fileURLToPath(new URL("functions", import.meta.url));
 
@@ -48,14 +49,6 @@ async function serve(changes: Partial<ServeConfig> = {}): Promise<Served> {
 
 async function notes({ post }: Served): Promise<string[]> {
   return (await post("/api/query", { path: "notes:texts", args: {} }))["value"] as string[];
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const endAt = performance.now() + 10_000;
-  while (!await holds()) {
-    assert(performance.now() < endAt, "it does not come to hold");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 Deno.test("routes of an app, end to end", async (t) => {
@@ -215,7 +208,7 @@ Deno.test("routes of an app, end to end", async (t) => {
     // It stands still once every buffer on the way is full.
     let before = -1;
     await until(async () => {
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await pause(300);
       const now = await made();
       const stands = now > 0 && now === before;
       before = now;

@@ -11,6 +11,7 @@ import { defineSchema, defineTable } from "../../../mod/functions/api/mod.ts";
 import type { Committing, Group } from "../../../mod/functions/wire/messages.ts";
 import { z } from "zod";
 import { call } from "./support.ts";
+import { pause, until } from "../../support/waiting.ts";
 
 /** A sender that keeps what is sent. */
 class KeptFrames extends FrameSender {
@@ -146,8 +147,8 @@ Deno.test("a batch has ended when its answers have left, not before", async () =
   const run = runBatch({ ...parts, sender }, { type: "Batch", batch: "b", calls: mutations(2) }).then(() =>
     ended = true
   );
-  while (sender.groups.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-  await new Promise((resolve) => setTimeout(resolve, 10));
+  await until(() => sender.groups.length !== 0);
+  await pause(10);
   assert.equal(ended, false);
   left.resolve();
   await run;

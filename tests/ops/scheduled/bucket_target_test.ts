@@ -6,6 +6,7 @@ import { downloadArchive, newestArchives } from "../../../mod/ops/backups/bucket
 import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.ts";
 import { FakeBucket } from "./fake_bucket.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { pause } from "../../support/waiting.ts";
 
 const NAME = "scheduled-20300102T030405Z-0123abcd.tar.zst";
 const archive = new Uint8Array(100_000).map((_, at) => (at * 31) % 251);
@@ -117,7 +118,7 @@ Deno.test("[SB10] a download that breaks off is gone on with where it was", () =
           else if (stalls) await ended.promise;
           else {
             // What was sent has to arrive before the connection is cut.
-            await new Promise((resolve) => setTimeout(resolve, 50));
+            await pause(50);
             controller.close();
           }
           sent = true;

@@ -9,6 +9,8 @@ import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { projectDir } from "../../bench/support/child.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { until } from "../../support/waiting.ts";
 
 const MiB = 1024 * 1024;
 const missing = await swiftMissing();
@@ -54,7 +56,8 @@ Deno.test({
       endpoint,
       ...credentials,
     };
-    const folder = await Deno.makeTempDir();
+    await using tempFolder = new TempFolder();
+    const folder = tempFolder.path;
 
     await t.step(
       "[SB8] a large archive goes in parts, is whole, listed and removed; others' names stay",
@@ -106,7 +109,7 @@ Deno.test({
         ({ storageId } = await uploaded.json());
       }
       await using server = await ServerProcess.start({ dataDir, functions, flags });
-      while ((await namesIn(place)).length === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+      await until(async () => (await namesIn(place)).length !== 0);
       await server.stop();
       const [name = "", ...more] = await namesIn(place);
       assert.deepEqual(more, []);
@@ -166,7 +169,5 @@ Deno.test({
         assert.equal(await response.text(), contents);
       },
     );
-
-    await Deno.remove(folder, { recursive: true });
   },
 });

@@ -7,6 +7,7 @@ import { StartError } from "../../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { until } from "../../support/waiting.ts";
 
 const MADE = "info A scheduled backup was made";
 const functions = {
@@ -67,7 +68,8 @@ Deno.test("[SB3] [SB6] a target that vanishes costs backups and nothing else, un
 });
 
 Deno.test("[SB6] a folder that cannot be written to ends the start with the reason", async () => {
-  const folder = await Deno.makeTempDir();
+  await using tempFolder = new TempFolder();
+  const folder = tempFolder.path;
   await Deno.writeTextFile(join(folder, "file"), "");
   const start = (path: string) =>
     startTestServer({
@@ -79,7 +81,6 @@ Deno.test("[SB6] a folder that cannot be written to ends the start with the reas
     assert.match(error.message, /^Backups cannot be put into ".*file": /);
     return true;
   });
-  await Deno.remove(folder, { recursive: true });
 });
 
 Deno.test("[SB7] a served process puts database and files into the archive, never the key, on whichever disk the folder is", async () => {
@@ -89,7 +90,7 @@ Deno.test("[SB7] a served process puts database and files into the archive, neve
   const flags = ["--backup-every", "15m", "--backup-to", target];
   await Deno.mkdir(join(dataDir, "storage/ab"), { recursive: true });
   await using server = await ServerProcess.start({ dataDir, functions: "tests/storage/functions", flags });
-  while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(async () => (await scheduledIn(target)).length !== 0);
   await server.stop();
   const [name = "", ...more] = await scheduledIn(target);
   assert.deepEqual(more, []);
@@ -124,11 +125,11 @@ Deno.test("[SB4] a process that is killed in the middle leaves nothing half, and
   }
   const killed = await ServerProcess.start({ ...options, flags });
   const outgoing = join(dataDir, "outgoing");
-  while ((await named(outgoing)).length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(async () => (await named(outgoing)).length !== 0, { everyMs: 1 });
   await killed.kill();
   assert.deepEqual(await named(target), []);
   await using server = await ServerProcess.start({ ...options, flags });
-  while ((await scheduledIn(target)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(async () => (await scheduledIn(target)).length !== 0);
   await server.stop();
   const [name = "", ...more] = await named(target);
   assert.deepEqual(more, []);

@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { commit, schema } from "./data_folders.ts";
+import { turn } from "../../support/waiting.ts";
 
 const ACCOUNTS = 20;
 const FILES_KEPT = 30;
@@ -43,7 +44,7 @@ while (!ended) {
   if (files.length < FILES_KEPT) storeFile();
   else deleteFile();
   // Reads what is asked.
-  await new Promise((resolve) => setTimeout(resolve));
+  await turn();
 }
 
 function storeFile(): void {

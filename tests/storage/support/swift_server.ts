@@ -3,6 +3,7 @@
  * swift-container, swift-object and memcached.
  */
 import { join } from "node:path";
+import { until } from "../../support/waiting.ts";
 
 const PROGRAMS = [
   "swift-proxy-server",
@@ -147,15 +148,13 @@ export class SwiftServer implements AsyncDisposable {
   }
 
   async #ready(): Promise<void> {
-    const until = performance.now() + START_MS;
-    while (performance.now() < until) {
-      const ready = await fetch(`${this.endpoint}/healthcheck`).then((response) => response.text()).catch(
-        () => "",
-      );
-      if (ready === "OK") return;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    throw new Error("Swift did not start in time");
+    const health = () =>
+      fetch(`${this.endpoint}/healthcheck`).then((response) => response.text()).catch(() => "");
+    await until(async () => await health() === "OK", {
+      what: "Swift is up",
+      timeoutMs: START_MS,
+      everyMs: 100,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

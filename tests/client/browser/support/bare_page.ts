@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import type { Browser, CDPSession } from "playwright-core";
+import { pause } from "../../../support/waiting.ts";
 
 interface Reply {
   readonly id?: number;
@@ -78,7 +79,7 @@ export class BarePage {
     const endAt = performance.now() + 20_000;
     while (!await this.evaluate(holds, arg)) {
       assert(performance.now() < endAt, `In the page it did not come to be that ${holds}`);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await pause(10);
     }
   }
 }

@@ -3,8 +3,7 @@ import { Component, type ReactNode, StrictMode } from "react";
 import { createRoot, type Root } from "react-dom/client";
 import { FunctionError, SynclineClient, type WebSocketFactory } from "syncline/client";
 import { SynclineProvider } from "syncline/react";
-
-const WAIT_MS = 20_000;
+import { pause, until } from "../../../support/waiting.ts";
 
 /** What a client told the server about its queries. */
 export class Wire {
@@ -74,18 +73,7 @@ export function mount(tree: ReactNode): Mounted {
   return { client, wire, root, place, show, end };
 }
 
-export function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
-}
-
-/** Waits until something holds. Throws with its text when it does not come to be. */
-export async function until(holds: () => boolean): Promise<void> {
-  const endAt = performance.now() + WAIT_MS;
-  while (!holds()) {
-    if (performance.now() > endAt) throw new Error(`did not come to be: ${holds}`);
-    await pause(5);
-  }
-}
+export { pause, until };
 
 /** Shows the code of an error below it, and its children again when `again` is clicked. */
 export class Boundary extends Component<{ children?: ReactNode }, { error: unknown }> {
