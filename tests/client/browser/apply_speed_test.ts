@@ -1,7 +1,6 @@
 /** How long a Transition that changes one row of a long list takes in Chromium, from the frame to the subscriber. */
 import assert from "node:assert/strict";
 import { withClientPage } from "./support/client_page.ts";
-import { pause, turn } from "../../support/waiting.ts";
 
 const ROWS = 10_000;
 const CHANGES = 500;
@@ -31,7 +30,7 @@ async function measure({ rows, changes }: { rows: number; changes: number }): Pr
   const client = new SynclineClient(location.origin, { webSocket: Line, polling: false });
   let shown: readonly { _id: string; n: number }[] = [];
   client.subscribe("list", {}, (value) => shown = value as typeof shown);
-  await pause(50);
+  await new Promise((resolve) => setTimeout(resolve, 50));
   const version = (querySet: number, ts: number) => ({ querySet, identity: 0, ts });
   const frame = (ts: number, update: object) =>
     JSON.stringify({
@@ -62,7 +61,7 @@ async function measure({ rows, changes }: { rows: number; changes: number }): Pr
     if (shown[at]?.n !== change || shown[at] === before || shown[(at + 1) % rows] !== neighbour) {
       throw new Error(`change ${change} is not shown as it should be`);
     }
-    if (change % 50 === 0) await turn();
+    if (change % 50 === 0) await new Promise((resolve) => setTimeout(resolve));
   }
   client.close();
   return times;
