@@ -1,7 +1,7 @@
 /** Sign-up, sign-in, refresh and sign-out of users: what the endpoints do, without HTTP (contract: Auth endpoints). */
 import { ServiceError } from "../errors.ts";
-import { authLimits } from "../limits.ts";
-import type { AuthLimits } from "./auth_limits.ts";
+import { authLimits } from "./limits.ts";
+import type { AttemptLimits } from "./attempt_limits.ts";
 import type { CodeMail } from "./mail/code_mail.ts";
 import { normalizedEmail } from "./email_address.ts";
 import type { PasswordHasher } from "./passwords/password.ts";
@@ -29,7 +29,7 @@ export interface AccountParts {
   readonly passwords: PasswordHasher;
   readonly refreshTokens: RefreshTokens;
   readonly hasher: TokenHasher;
-  readonly limits: AuthLimits;
+  readonly limits: AttemptLimits;
   readonly redirects: Redirects;
   readonly mail: CodeMail;
   readonly now: () => number;

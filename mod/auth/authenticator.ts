@@ -4,7 +4,7 @@
  */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
 import { system, type SystemCalls } from "./system_calls.ts";

@@ -1,6 +1,6 @@
 /** Email addresses in the one form in which they are stored, compared and written to. */
 import { domainToASCII } from "node:url";
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 
 const LOCAL_CHARS_MAX = 64;
 const LOCAL = /^[^\s"(),:;<>@[\\\]\p{Cc}\p{Cf}]+$/u;

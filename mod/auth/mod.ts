@@ -7,7 +7,7 @@ import { AccessTokens } from "./tokens/access_token.ts";
 import { type AccountParts, type AccountPolicy, Accounts } from "./accounts.ts";
 import { AdminAccounts } from "./admin/admin_accounts.ts";
 import { AccountAuthenticator } from "./authenticator.ts";
-import { AuthLimits } from "./auth_limits.ts";
+import { AttemptLimits } from "./attempt_limits.ts";
 import { CodeMail } from "./mail/code_mail.ts";
 import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
@@ -115,7 +115,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     passwords: options.passwords ?? new PasswordHasher(),
     refreshTokens,
     hasher,
-    limits: new AuthLimits(now),
+    limits: new AttemptLimits(now),
     redirects,
     mail,
     now,

@@ -1,5 +1,5 @@
 /** Where links in mails and sign-ins may lead: an allowlist of app URLs (contract: Redirects). */
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 import { ServiceError } from "../errors.ts";
 
 const SCRIPT_SCHEMES = new Set([

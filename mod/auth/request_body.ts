@@ -2,7 +2,7 @@
 import type { Context } from "hono";
 import { z } from "zod";
 import { readJsonBody } from "../kit/json_body.ts";
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 
 /** A code or link from a mail. */
 const proofFields = {

@@ -2,7 +2,7 @@
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { requestText } from "../kit/request_text.ts";
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 import type { Accounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
 import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";

@@ -1,7 +1,7 @@
 /** Deletes expired rows every now and then while the server runs. */
 import type { Log } from "../kit/log.ts";
 import { RecurringWork } from "../kit/recurring_work.ts";
-import { authLimits } from "../limits.ts";
+import { authLimits } from "./limits.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 
 export interface SweeperOptions {

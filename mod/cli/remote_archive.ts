@@ -1,7 +1,7 @@
 /** An archive in a bucket, as the command `restore` is given it: found there, and brought into the data folder. */
 import { join } from "node:path";
 import type { Bucket, BucketPlace } from "../kit/bucket.ts";
-import { opsLimits } from "../limits.ts";
+import { opsLimits } from "../ops/limits.ts";
 import { parseBucket } from "../config/option_types.ts";
 import { StartError } from "../config/start_error.ts";
 

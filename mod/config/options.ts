@@ -4,7 +4,9 @@
  */
 import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
-import { authLimits, opsLimits, storageLimits } from "../limits.ts";
+import { authLimits } from "../auth/limits.ts";
+import { opsLimits } from "../ops/limits.ts";
+import { storageLimits } from "../storage/limits.ts";
 import { importModes, tableFormats } from "../ops/tables/mod.ts";
 import { parseSize } from "../storage/mod.ts";
 import {

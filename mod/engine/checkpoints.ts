@@ -7,7 +7,7 @@
  * for a while the log is copied much sooner, when no answer waits for it. A small group among large ones is none of
  * that: under load some batches happen to be small, and the copying would hold up the ones behind them.
  */
-import { engineLimits } from "../limits.ts";
+import { engineLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
 
 const { earlyCheckpointPages, groupsBetweenLooks, smallGroupCallsMax } = engineLimits;

@@ -1,6 +1,6 @@
 /** One SQLite connection: how it is opened, its prepared statements, and errors of the file in plain words. */
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
-import { engineLimits } from "../limits.ts";
+import { engineLimits } from "./limits.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 
 /** `PRAGMA application_id` of our files: "SYNL". */

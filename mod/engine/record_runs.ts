@@ -4,7 +4,7 @@
  * for each group and not one for each mutation. Runs of the same session and caller never overlap, so a record is found
  * by the first run that ends at its request id or behind it.
  */
-import { replayLimits } from "../limits.ts";
+import { replayLimits } from "./limits.ts";
 import type { RecordKey } from "./transaction.ts";
 
 const { runRecordsMax, runCharsMax } = replayLimits;

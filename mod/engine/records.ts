@@ -5,7 +5,7 @@
  * Three tables are used in turn. One receives new records, one is full, and the oldest is emptied in small steps once
  * its newest record is old enough; when it is empty and the first has been used for half the time, they move on by one.
  */
-import { replayLimits } from "../limits.ts";
+import { replayLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
 import { callerOf, newestOf, principalText, RecordRuns } from "./record_runs.ts";
 import type { RecordKey } from "./transaction.ts";

@@ -4,7 +4,7 @@
  */
 import { CsvError as LibraryError, parse } from "csv-parse";
 import { stringify } from "csv-stringify/sync";
-import { opsLimits } from "../limits.ts";
+import { csvLimits } from "./limits.ts";
 import { pause } from "./pause.ts";
 
 /** A file that is not CSV, or more than the limits allow. The message says what is wrong and in which line. */
@@ -101,10 +101,10 @@ class RowParser {
     this.#rowBytes += rows.length;
     const unfit = await this.#run((done) => this.#parser.write(rows, done));
     if (unfit !== null) return unfit;
-    if (this.#rowBytes <= opsLimits.csvRowBytesMax) return null;
+    if (this.#rowBytes <= csvLimits.rowBytesMax) return null;
     return new CsvError(
       this.#lines.current,
-      `the row is longer than ${opsLimits.csvRowBytesMax} bytes; is a quote left open?`,
+      `the row is longer than ${csvLimits.rowBytesMax} bytes; is a quote left open?`,
     );
   }
 
@@ -132,12 +132,12 @@ class RowParser {
   }
 
   #add(cells: string[]): void {
-    const { csvColumnsMax } = opsLimits;
+    const { columnsMax } = csvLimits;
     this.#rowBytes = 0;
     const line = this.#lines.current;
     if (this.#columns === 0) {
-      if (cells.length > csvColumnsMax) {
-        throw new CsvError(line, `the header has ${cells.length} columns and the limit is ${csvColumnsMax}`);
+      if (cells.length > columnsMax) {
+        throw new CsvError(line, `the header has ${cells.length} columns and the limit is ${columnsMax}`);
       }
       this.#columns = cells.length;
     }

@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../kit/durable_files.ts";
 import { reasonOf } from "../kit/file_reason.ts";
-import { opsLimits } from "../limits.ts";
+import { opsLimits } from "./limits.ts";
 import { BackupError } from "./backups/backup_error.ts";
 import { hasRoom } from "./disk_room.ts";
 

@@ -2,7 +2,7 @@
 import { statfs } from "node:fs/promises";
 import { ServiceError } from "../errors.ts";
 import { isDiskFull, removeIfThere, writeAll } from "../kit/durable_files.ts";
-import { opsLimits } from "../limits.ts";
+import { opsLimits } from "./limits.ts";
 
 const SLOWEST: SlowestBody = { ms: opsLimits.receivedWindowMs, bytes: opsLimits.receivedWindowBytesMin };
 

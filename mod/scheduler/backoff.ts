@@ -1,5 +1,5 @@
 /** Pauses after what the server could not do, such as writing to a full disk: each longer than the one before. */
-import { schedulerLimits } from "../limits.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 
 export class Backoff {
   #failures = 0;

@@ -1,7 +1,7 @@
 /** Deletes what became of scheduled functions when it is old. */
 import { z } from "zod";
 import { internalMainAction, type MainAction } from "../functions/main_actions.ts";
-import { schedulerLimits } from "../limits.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 import type { Cron } from "./crons.ts";
 import { serviceCron } from "./service_cron.ts";
 import { SystemCalls } from "../functions/system_calls.ts";

@@ -1,6 +1,6 @@
 /** Time as the scheduler uses it, so that tests hold it in their hands. */
 
-import { schedulerLimits } from "../limits.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 
 export interface SchedulerClock {
   /** Longest wait without a look at the clock, for one that may be set; none for one that only goes on. */

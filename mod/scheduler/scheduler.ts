@@ -4,7 +4,7 @@
  */
 import type { CommitEntry } from "../engine/types.ts";
 import type { Log } from "../kit/log.ts";
-import { schedulerLimits } from "../limits.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 import { Backoff } from "./backoff.ts";
 import { type SchedulerClock, systemClock } from "./clock.ts";
 import { type Cron, Crons } from "./crons.ts";

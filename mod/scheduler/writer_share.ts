@@ -1,5 +1,5 @@
 /** How many scheduled mutations may be with the writer at once: few when they are slow, because calls of clients stand behind. */
-import { schedulerLimits } from "../limits.ts";
+import { schedulerLimits } from "../functions/limits.ts";
 
 /** Weight of the newest mutation in the mean. */
 const NEWEST_WEIGHT = 0.1;

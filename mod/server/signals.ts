@@ -1,5 +1,5 @@
 /** Signals that tell the server to stop: the first asks it to, the second does not ask. */
-import { stopLimits } from "../limits.ts";
+import { stopLimits } from "./limits.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const;

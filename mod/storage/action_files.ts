@@ -4,7 +4,8 @@ import { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
 import { type MainAction, mainAction } from "../functions/main_actions.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
-import { storageLimits } from "../limits.ts";
+import { fileApiLimits } from "../functions/limits.ts";
+import { storageLimits } from "./limits.ts";
 import type { BlobIntake, BlobIntakes } from "./uploads/blob_intake.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
 import { isContentType } from "./content_type.ts";
@@ -31,7 +32,7 @@ export interface ActionFilesOptions {
   readonly now: () => number;
 }
 
-const base64 = z.base64().max(Math.ceil(storageLimits.actionChunkBytes / 3) * 4);
+const base64 = z.base64().max(Math.ceil(fileApiLimits.actionChunkBytes / 3) * 4);
 
 export class ActionFiles implements AsyncDisposable {
   readonly #options: ActionFilesOptions;
@@ -133,7 +134,7 @@ export class ActionFiles implements AsyncDisposable {
   async #read(id: string, { start, end }: { start: number; end: number }): Promise<string | null> {
     const file = await this.#options.facts.find(id);
     if (file === null) return null;
-    if (start > end || end >= file.size || end - start >= storageLimits.actionChunkBytes) {
+    if (start > end || end >= file.size || end - start >= fileApiLimits.actionChunkBytes) {
       throw new RangeError("The piece does not lie inside the file, or is too long");
     }
     const stream = await this.#options.store.read(file.blob, { start, end });

@@ -1,5 +1,5 @@
 /** Content types: what may be stored, and what a browser may show in place (contract: Stored file, Content-Disposition). */
-import { storageLimits } from "../limits.ts";
+import { storageLimits } from "./limits.ts";
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 const QUOTED = '"(?:[\\x20\\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\x20-\\x7e])*"';

@@ -1,7 +1,7 @@
 /** What main knows of stored files: looked up once, kept in bounded memory, and kept true by the commit stream. */
 import type { CommitEntry } from "../engine/types.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
-import { storageLimits } from "../limits.ts";
+import { storageLimits } from "./limits.ts";
 import type { StoredFile } from "./stored_file.ts";
 import { system } from "./system_calls.ts";
 

@@ -1,5 +1,5 @@
 /** Original names of files: what is kept of them, and how they are told to a browser. */
-import { storageLimits } from "../limits.ts";
+import { storageLimits } from "./limits.ts";
 
 /** The last path segment, without control characters, cut to the limit; `null` when nothing of a name is left. */
 export function cleanFileName(text: string | null): string | null {

@@ -2,7 +2,7 @@
 import type { SystemCalls } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import { RecurringWork } from "../kit/recurring_work.ts";
-import { storageLimits } from "../limits.ts";
+import { storageLimits } from "./limits.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
 import type { Removals } from "./blobs/removals.ts";
 import type { ResumableUploads } from "./resumable/uploads.ts";

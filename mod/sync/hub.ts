@@ -6,7 +6,8 @@
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import { httpLimits, sharedQueryLimits, socketLimits } from "../limits.ts";
+import { httpLimits, socketLimits } from "../limits.ts";
+import { sharedQueryLimits } from "./limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import type { Authenticator, SessionEnd } from "./authenticator.ts";
 import type { Channel } from "./sockets/channel.ts";

@@ -5,7 +5,7 @@ import { FunctionError } from "../client/mod.ts";
 import { ServiceError } from "../errors.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import { errorResponse } from "../kit/error_response.ts";
-import { storageLimits } from "../limits.ts";
+import { storageLimits } from "../storage/limits.ts";
 import { createStorage, LocalBlobs, type StorageService } from "../storage/mod.ts";
 import { testStorageSettings } from "./load_test_app.ts";
 

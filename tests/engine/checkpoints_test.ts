@@ -1,6 +1,6 @@
 /** The write-ahead log stays short under light load, and is left alone while larger groups come now and then. */
 import assert from "node:assert/strict";
-import { engineLimits } from "../../mod/limits.ts";
+import { engineLimits } from "../../mod/engine/limits.ts";
 import { openReaderDatabase } from "../../mod/engine/mod.ts";
 import { anyTable, TestDatabase } from "./support.ts";
 

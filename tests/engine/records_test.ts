@@ -1,7 +1,7 @@
 /** Replay records: found while they are young, by their whole key, through restart and rollback; forgotten when old. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { replayLimits } from "../../mod/limits.ts";
+import { replayLimits } from "../../mod/engine/limits.ts";
 import type { RecordKey } from "../../mod/engine/mod.ts";
 import { anyTable, TestDatabase } from "./support.ts";
 

@@ -1,7 +1,7 @@
 /** Vector search: exact against plain arithmetic, through writes and undoing, in the snapshot asked. */
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { engineLimits } from "../../mod/limits.ts";
+import { engineLimits } from "../../mod/engine/limits.ts";
 import { EngineError, openWriterDatabase, readSetTouches } from "../../mod/engine/mod.ts";
 import type { Doc, ReadTransaction, Value, WriteTransaction } from "../../mod/engine/mod.ts";
 import { loadTables } from "../../mod/engine/catalog.ts";

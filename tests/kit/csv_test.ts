@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import fc from "fast-check";
 import { CsvError, type CsvRow, csvRows, csvText } from "../../mod/kit/csv.ts";
-import { opsLimits } from "../../mod/limits.ts";
+import { csvLimits } from "../../mod/kit/limits.ts";
 
 const encoder = new TextEncoder();
 
@@ -152,10 +152,10 @@ Deno.test("a row without end and a header without end are refused while they com
     await assert.rejects(async () => {
       for await (const row of csvRows(endless())) assert.equal(row.line, 1);
     }, /Line 2: the row is longer than/);
-    assert.ok(given <= opsLimits.csvRowBytesMax + 2 * 1024 * 1024, `${given} bytes were read`);
+    assert.ok(given <= csvLimits.rowBytesMax + 2 * 1024 * 1024, `${given} bytes were read`);
     assert.ok(closed, "the source was left open");
   }
-  const columns = opsLimits.csvColumnsMax;
+  const columns = csvLimits.columnsMax;
   assert.deepEqual((await cellsOf(",".repeat(columns - 1) + "\n", 1000)).map((cells) => cells.length), [
     columns,
   ]);

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { opsLimits } from "../../mod/limits.ts";
+import { opsLimits } from "../../mod/ops/limits.ts";
 import { type AdminApp, errorOf, startAdminApp } from "./support/admin_app.ts";
 
 const impersonate = (app: AdminApp, body: unknown) =>

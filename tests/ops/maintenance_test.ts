@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { openExport } from "../../mod/engine/mod.ts";
 import type { Log } from "../../mod/kit/log.ts";
-import { opsLimits } from "../../mod/limits.ts";
+import { opsLimits } from "../../mod/ops/limits.ts";
 import { readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { BackupError } from "../../mod/ops/backups/backup_error.ts";
 import { MaintenanceProcess } from "../../mod/ops/maintenance/maintenance_process.ts";

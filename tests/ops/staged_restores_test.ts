@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Maintenance } from "../../mod/ops/maintenance/mod.ts";
 import { RestoreError, type StagedRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { spoolBody } from "../../mod/ops/spooled_body.ts";
-import { opsLimits } from "../../mod/limits.ts";
+import { opsLimits } from "../../mod/ops/limits.ts";
 import { petabyteArchive } from "./archive/archives.ts";
 import { errorOf, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";

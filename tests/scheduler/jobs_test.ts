@@ -1,6 +1,6 @@
 /** Scheduled functions on the real engine, with a clock in the test's hands. */
 import assert from "node:assert/strict";
-import { schedulerLimits } from "../../mod/limits.ts";
+import { schedulerLimits } from "../../mod/functions/limits.ts";
 import { World } from "./support/world.ts";
 
 const SECOND = 1_000;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join, relative } from "node:path";
 import { anonymous } from "../../mod/functions/identity.ts";
 import type { Outcome } from "../../mod/functions/outcome.ts";
-import { opsLimits } from "../../mod/limits.ts";
+import { opsLimits } from "../../mod/ops/limits.ts";
 import { openExport } from "../../mod/engine/mod.ts";
 import { createBackup } from "../../mod/ops/backups/backup.ts";
 import { stageRestore } from "../../mod/ops/backups/restore/mod.ts";

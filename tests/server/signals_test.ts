@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { stopLimits } from "../../mod/limits.ts";
+import { stopLimits } from "../../mod/server/limits.ts";
 import { type SignalSource, StopSignals } from "../../mod/server/signals.ts";
 
 interface FakeSource extends SignalSource {

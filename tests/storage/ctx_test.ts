@@ -1,6 +1,7 @@
 /** `ctx.storage` in queries, mutations and actions. */
 import assert from "node:assert/strict";
-import { storageLimits } from "../../mod/limits.ts";
+import { fileApiLimits } from "../../mod/functions/limits.ts";
+import { storageLimits } from "../../mod/storage/limits.ts";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
 
@@ -71,7 +72,7 @@ Deno.test("FS4 what queries say of files and of what is none", async () => {
     assert.equal(await s.call("files:metadata", { id: none }), null);
   }
   await assert.rejects(s.call("files:url", { id: 5 }), /needs the id of a file/);
-  for (const ttlSeconds of [0, -1, "1", storageLimits.signedUrlSecondsMax + 1]) {
+  for (const ttlSeconds of [0, -1, "1", fileApiLimits.signedUrlSecondsMax + 1]) {
     await assert.rejects(s.call("files:signedUrl", { id, ttlSeconds }), /needs ttlSeconds/);
   }
 });
@@ -92,7 +93,7 @@ Deno.test("FS5 actions generate upload URLs, get contents and store them", async
 });
 
 Deno.test("FS5 contents longer than one message pass whole, and those too large are refused", async () => {
-  const size = 2 * storageLimits.actionChunkBytes + 1;
+  const size = 2 * fileApiLimits.actionChunkBytes + 1;
   await using s = await startTestStorage({ uploadBytesMax: size });
   const contents = new Uint8Array(size);
   for (let at = 0; at < size; at += 65_536) crypto.getRandomValues(contents.subarray(at, at + 65_536));

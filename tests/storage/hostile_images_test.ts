@@ -1,6 +1,6 @@
 /** Thumbnails of images that are cut, lie or swell: the specified answer, and a server that goes on. */
 import assert from "node:assert/strict";
-import { storageLimits } from "../../mod/limits.ts";
+import { storageLimits } from "../../mod/storage/limits.ts";
 import { ProcessThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import {
   emptyPng,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { ServiceError } from "../../mod/errors.ts";
-import { storageLimits } from "../../mod/limits.ts";
+import { storageLimits } from "../../mod/storage/limits.ts";
 import { ProcessThumbnailMaker, type ThumbnailMaker } from "../../mod/storage/thumbnails/maker.ts";
 import { makeImages, measure } from "./support/images.ts";
 import { errorOf, startTestStorage, type TestStorage } from "./support/test_storage.ts";

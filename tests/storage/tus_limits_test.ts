@@ -1,6 +1,6 @@
 /** Uploads in pieces: what they are limited to, and how clients that are not ours come to them. */
 import assert from "node:assert/strict";
-import { resumableLimits } from "../../mod/limits.ts";
+import { resumableLimits } from "../../mod/storage/limits.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
 import { chunkType, clientOf, offsetOf, spooled, TusClient } from "./support/tus.ts";
 

@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { type DetailedError, type HttpResponse, Upload, type UploadOptions } from "tus-js-client";
-import { resumableLimits } from "../../mod/limits.ts";
+import { resumableLimits } from "../../mod/storage/limits.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { FaultProxy } from "../client/support/fault_proxy.ts";
 import { resumable } from "./support/tus.ts";

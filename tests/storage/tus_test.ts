@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { resumableLimits } from "../../mod/limits.ts";
+import { resumableLimits } from "../../mod/storage/limits.ts";
 import { errorOf, startTestStorage } from "./support/test_storage.ts";
 import { chunkType, clientOf, metadata, offsetOf, resumable, spooled } from "./support/tus.ts";
 import { TempFolder } from "../support/temp_folder.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Identity } from "../../mod/functions/identity.ts";
-import { storageLimits } from "../../mod/limits.ts";
+import { storageLimits } from "../../mod/storage/limits.ts";
 import type { BlobStore, BlobWriter } from "../../mod/storage/blobs/blob_store.ts";
 import { errorOf, startTestStorage, urlKey } from "./support/test_storage.ts";
 import { UrlSigner } from "../../mod/storage/url_signer.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mock } from "node:test";
 import type { Outcome } from "../../mod/functions/outcome.ts";
-import { sharedQueryLimits } from "../../mod/limits.ts";
+import { sharedQueryLimits } from "../../mod/sync/limits.ts";
 import { sameOutcome } from "../../mod/sync/queries/same_outcome.ts";
 
 function success(value: unknown): Outcome {

@@ -1,6 +1,6 @@
 /** Shared subscriptions: one run for all who may see the result, and never for anybody else. */
 import assert from "node:assert/strict";
-import { sharedQueryLimits } from "../../mod/limits.ts";
+import { sharedQueryLimits } from "../../mod/sync/limits.ts";
 import { anonymous, type Identity } from "../../mod/functions/identity.ts";
 import { World } from "./support/world.ts";
 import { settle } from "./support/test_socket.ts";

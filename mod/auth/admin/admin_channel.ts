@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import type { Log } from "../../kit/log.ts";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { type AdminAnswer, type AdminCommand, adminCommandSchema } from "./admin_commands.ts";
 
 /** Name of the socket in the data folder; a link to it where the folder's path is too long for a socket. */

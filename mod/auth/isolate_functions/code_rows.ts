@@ -1,6 +1,6 @@
 /** How codes and links are stored and used up, inside one transaction (contract: One-time codes and link tokens). */
 import { z } from "zod";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import type { CodeKind } from "../tokens/codes.ts";
 import type { AuthDoc, AuthMutationCtx } from "../tables.ts";
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import {
   type AuthDoc,
   type AuthMutationCtx,

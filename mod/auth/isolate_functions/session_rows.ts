@@ -1,6 +1,6 @@
 /** How the rows of sessions come and go, inside one transaction. */
 import { z } from "zod";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import type { Id } from "../../functions/api/service.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 

@@ -1,7 +1,7 @@
 /** The life of a session: looked up, refreshed, ended (contract: Refresh token and session). */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { type AuthDoc, type AuthMutationCtx, internalMutation, internalQuery } from "../tables.ts";
 import { endSession, newSessionSchema, type OpenedSession, openSession, ownerOf } from "./session_rows.ts";
 

@@ -1,6 +1,6 @@
 /** Rows that nobody can use any more are deleted, a bounded number at a time. */
 import { z } from "zod";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { internalMutation } from "../tables.ts";
 import { endSession } from "./session_rows.ts";
 

@@ -1,6 +1,6 @@
 /** Mails with codes and links: made, stored as hashes, and posted. */
 import type { Log } from "../../kit/log.ts";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "../tokens/codes.ts";
 import type { NewCode } from "../isolate_functions/code_rows.ts";
 import type { Outbox } from "./outbox.ts";

@@ -1,6 +1,6 @@
 /** The port through which mail leaves, and its two ends: a mail server, or the terminal of a developer. */
 import { createTransport } from "nodemailer";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 
 /** One mail, as text and HTML. */
 export interface Mail {

@@ -3,7 +3,7 @@
  * until it would be of no use any more. Mails hold live tokens and so are never written to disk: what is lost
  * with the process is asked for again.
  */
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import type { Log } from "../../kit/log.ts";
 import { type Mail, type Mailer, MailError } from "./mailer.ts";
 

@@ -1,7 +1,7 @@
 /** Password hashes: argon2id as PHC strings, computed outside the main thread, a few at a time. */
 import { Buffer } from "node:buffer";
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
 /** Cost of an argon2id hash. */

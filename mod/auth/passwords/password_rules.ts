@@ -1,5 +1,5 @@
 /** What may be a password (contract: Limits). */
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 
 /**

@@ -2,7 +2,7 @@
 import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 
 /** What an access token says. Times are in seconds since the epoch. */
 export interface AccessClaims {

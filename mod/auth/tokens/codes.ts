@@ -1,6 +1,6 @@
 /** One-time codes and link tokens: how they are made and hashed (contract: One-time codes and link tokens). */
 import { randomBytes, randomInt } from "node:crypto";
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import type { TokenHasher } from "./token_hash.ts";
 
 /** What a code or link proves. */

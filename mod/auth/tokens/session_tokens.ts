@@ -1,5 +1,5 @@
 /** What a client gets when it signs in or refreshes, and what is stored of it (contract: Tokens). */
-import { authLimits } from "../../limits.ts";
+import { authLimits } from "../limits.ts";
 import type { AccessTokens } from "./access_token.ts";
 import type { NewSession, OpenedSession } from "../isolate_functions/session_rows.ts";
 import type { RefreshTokens } from "./refresh_token.ts";

@@ -1,5 +1,5 @@
 /** Goes through all documents of a table in the order of their row ids, a few in memory at a time. */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 
 /** Row id, document id, JSON text. */

@@ -1,5 +1,5 @@
 /** Brings the SQLite tables of a document table from one state of a document to another, touching only what differs. */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import type { IndexEntries } from "../indexes/index_set.ts";

@@ -5,7 +5,7 @@
  * that inserts into the table it walks ends, and one that moves documents meets each of them once. For that the
  * mutation tells its open walks of each write, and the walk keeps the rows it has not read yet as they were.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection, Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { keyAfter, type KeyRange } from "./keys.ts";

@@ -3,7 +3,7 @@
  * do not rise, which makes single updates dear: all removals and then all insertions of a group in order cost a tenth.
  * A search inside a mutation has them written first.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { sameSearchEntry, type SearchEntry, type SearchIndex } from "./search_index.ts";
 

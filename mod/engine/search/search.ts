@@ -1,5 +1,6 @@
 /** A walk through the documents a search finds, by relevance. */
-import { engineLimits, functionLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
+import { functionLimits } from "../../limits.ts";
 import type { ScanOwner } from "../indexes/scan.ts";
 import { matchingRows, passes, prepareSearch, type SearchIndex } from "./search_index.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";

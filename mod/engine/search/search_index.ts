@@ -2,7 +2,7 @@
  * Full-text indexes on FTS5. The SQLite table holds the words only, not the text: a column of the text and one of
  * tokens that stand for the values of the filter fields, so that FTS5 itself joins words and filters.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";

@@ -2,7 +2,7 @@
  * Vector indexes: each document's vector, brought to length 1, as float32 in an SQLite table, and a table that counts
  * the changes, by which connections keep their copies in memory current.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";

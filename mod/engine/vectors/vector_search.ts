@@ -2,7 +2,7 @@
  * Nearest vectors, exactly: all rows are compared in memory by bytes, and those that rounding could have put in the
  * wrong place are compared again by their float32 numbers from the database.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";

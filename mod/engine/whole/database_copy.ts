@@ -4,7 +4,7 @@
  * Nobody waits for it; the write-ahead log grows until the copy is there.
  */
 import { backup, DatabaseSync } from "node:sqlite";
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 

@@ -5,7 +5,7 @@
  * write-ahead log behind it cannot be used again. A process that has one must not open and close the database's files by
  * other means than SQLite: that would take away SQLite's locks.
  */
-import { engineLimits } from "../../limits.ts";
+import { engineLimits } from "../limits.ts";
 import { readCatalog } from "../catalog.ts";
 import { Connection, inPlainWords, type Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";

@@ -1,6 +1,6 @@
 /** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
 import { type CallArgs, functionPath } from "../../protocol/function_reference.ts";
-import { schedulerLimits } from "../../limits.ts";
+import { schedulerLimits } from "../limits.ts";
 import type { SchedulableName } from "./scheduler.ts";
 
 /** Exactly one unit. */

@@ -1,5 +1,5 @@
 /** `httpRouter()` and `httpAction`: how `http.ts` declares the app's own HTTP routes. */
-import { routeLimits } from "../../limits.ts";
+import { routeLimits } from "../limits.ts";
 import type { ActionCtx } from "./context.ts";
 
 /** Methods a route may have. `HEAD` is answered by the route of `GET`, without the body. */

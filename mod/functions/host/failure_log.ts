@@ -1,7 +1,8 @@
 /** What the operator, and with `--dev` the author, read about runs that failed with an internal error: a bounded log. */
 import type { Log } from "../../kit/log.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
-import { failureLogLimits, functionLimits } from "../../limits.ts";
+import { failureLogLimits } from "../limits.ts";
+import { functionLimits } from "../../limits.ts";
 import type { Outcome } from "../outcome.ts";
 import type { HostClock, Timer } from "./clock.ts";
 

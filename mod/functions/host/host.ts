@@ -2,7 +2,8 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
-import { functionLimits, isolateLimits } from "../../limits.ts";
+import { functionLimits } from "../../limits.ts";
+import { isolateLimits } from "../limits.ts";
 import type {
   FunctionCall,
   FunctionHost,

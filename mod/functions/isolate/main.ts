@@ -11,7 +11,7 @@ import {
   type WriterDatabase,
 } from "../../engine/mod.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
-import { isolateLimits } from "../../limits.ts";
+import { isolateLimits } from "../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
 import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire/messages.ts";

@@ -1,6 +1,6 @@
 /** The files of an app and its packages while the graph is walked: their kinds, and what they say of other files. */
 import { dirname, extname } from "node:path";
-import { packageLimits } from "../../limits.ts";
+import { packageLimits } from "../limits.ts";
 import { type CommonJsFacts, commonJsFacts, type ModuleFacts, moduleFacts } from "./source_facts.ts";
 
 /** A file and what it says. */

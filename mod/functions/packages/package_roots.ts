@@ -1,6 +1,6 @@
 /** Which folders the npm packages of an app lie in: what isolates may read of them while they load. */
 import { dirname, sep } from "node:path";
-import { packageLimits } from "../../limits.ts";
+import { packageLimits } from "../limits.ts";
 
 /** Where an app is, and what it must not read. Absolute and real. */
 export interface AppPlace {

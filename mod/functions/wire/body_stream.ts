@@ -2,7 +2,7 @@
  * Bodies on their way between main and a runner: in chunks, and never more of one than the other side has room for. The
  * receiver tells what was taken out of its stream; the sender sends as far as that. Used on both sides.
  */
-import { routeLimits } from "../../limits.ts";
+import { routeLimits } from "../limits.ts";
 
 const { chunkBytesMax, windowBytes } = routeLimits;
 

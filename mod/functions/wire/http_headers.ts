@@ -1,5 +1,5 @@
 /** Headers between main and a runner. Those that speak about one connection stay on it. */
-import { routeLimits } from "../../limits.ts";
+import { routeLimits } from "../limits.ts";
 
 /** Headers as they travel: `set-cookie` may come more than once. */
 export type WireHeaders = readonly (readonly [name: string, value: string])[];

@@ -6,7 +6,7 @@
  * A length with its highest bit set announces bytes instead: 32 bits name the call they belong to, the rest are parts of a
  * body that streams. As text in base64 they would take two and a half times as long.
  */
-import { isolateLimits } from "../../limits.ts";
+import { isolateLimits } from "../limits.ts";
 
 /** A message and its segments. In the message a segment is named by its position. */
 export interface Frame<Message> {

@@ -3,7 +3,7 @@ import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
 import { copySqliteFile, holdDatabase } from "../../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
 import { BackupError, NoRoomError } from "./backup_error.ts";
 import { hasRoom } from "../disk_room.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readJsonBody } from "../../kit/json_body.ts";
 import type { Log } from "../../kit/log.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import type { AdminEnv } from "../admin/admin_guard.ts";
 import type { Backups } from "./backups.ts";
 

@@ -7,7 +7,7 @@ import { EngineError } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
 import type { DeletedSome, ImportApi } from "../../functions/isolate/mod.ts";
 import { internalMutation } from "../../functions/api/mod.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
 
 /** Rows of a file. */

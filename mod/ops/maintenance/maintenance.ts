@@ -5,7 +5,7 @@
  */
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import {

@@ -1,7 +1,7 @@
 /** The maintenance process, as main sees it. */
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "../../kit/limited_command.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import { type Answer, encodeLine, type Job, readMessages } from "./messages.ts";
 
 /** Queries and mutations go first. */

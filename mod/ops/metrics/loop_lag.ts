@@ -1,5 +1,5 @@
 /** How late main's event loop comes to what is due: the time for which it was busy with something else. */
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../limits.ts";
 import { Distribution } from "./distribution.ts";
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5];

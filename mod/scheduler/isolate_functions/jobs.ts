@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { callError } from "../../functions/isolate/mod.ts";
-import { schedulerLimits } from "../../limits.ts";
+import { schedulerLimits } from "../../functions/limits.ts";
 import {
   functionKindSchema,
   internalMutation,

@@ -2,7 +2,8 @@
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { isSystemPath } from "../../functions/system_functions.ts";
-import { functionLimits, schedulerLimits } from "../../limits.ts";
+import { functionLimits } from "../../limits.ts";
+import { schedulerLimits } from "../../functions/limits.ts";
 import { functionKindSchema, internalMutation } from "../tables.ts";
 
 /** Writes down a job. Functions of the service cannot be scheduled by whoever reaches this one. */

@@ -1,7 +1,7 @@
 /** One server for a data folder: an exclusive lock on its file `lock`, which the kernel drops when the process ends. */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { dataLockLimits } from "../../limits.ts";
+import { dataLockLimits } from "../limits.ts";
 import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
 import { applyRestore, type RestoreStep } from "./data_restore.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";

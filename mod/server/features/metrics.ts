@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { authOperations } from "../../auth/mod.ts";
 import { type IsolateHost, residentBytes } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
-import { opsLimits } from "../../limits.ts";
+import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { Hub } from "../../sync/mod.ts";

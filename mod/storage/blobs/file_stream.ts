@@ -1,6 +1,6 @@
 /** Part of an open file as a stream that reads when it is asked to. */
 import type { ByteRange } from "../../kit/byte_range.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 
 /** The bytes from `start` to `end`, both included. Closes the file at its end, when it is cancelled, and when reading fails. */
 export function fileStream(

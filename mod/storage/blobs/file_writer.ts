@@ -1,6 +1,6 @@
 /** A blob on its way into a folder: written under a temporary name, brought to disk, renamed. */
 import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { BlobWriter } from "./blob_store.ts";
 
 export interface FileWriterOptions {

@@ -2,7 +2,7 @@
 import { Bucket, type BucketPlace } from "../../kit/bucket.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { BlobStore, BlobWriter, ListedBlob } from "./blob_store.ts";
 
 export class S3Blobs implements BlobStore {

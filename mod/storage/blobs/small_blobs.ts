@@ -1,5 +1,5 @@
 /** Contents of small files in bounded memory: opening one costs many times what answering with it does. */
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "./blob_store.ts";
 import type { StoredFile } from "../stored_file.ts";
 

@@ -1,6 +1,6 @@
 /** What stands behind `ctx.storage` in queries and mutations; actions call it too. */
 import { z } from "zod";
-import { storageLimits } from "../../limits.ts";
+import { fileApiLimits } from "../../functions/limits.ts";
 import {
   internalMutation,
   internalQuery,
@@ -52,7 +52,7 @@ export const url = internalQuery({
 
 /** A URL of a file that can be used for `ttlSeconds`; `null` when there is no such file. */
 export const signedUrl = internalQuery({
-  args: { id: z.string(), ttlSeconds: z.number().positive().max(storageLimits.signedUrlSecondsMax) },
+  args: { id: z.string(), ttlSeconds: z.number().positive().max(fileApiLimits.signedUrlSecondsMax) },
   handler: async (ctx, { id, ttlSeconds }): Promise<string | null> => {
     const doc = await findDoc(ctx, id);
     if (doc === null) return null;

@@ -1,6 +1,6 @@
 /** Files as main sees them: facts of one, and what is to be removed. */
 import { z } from "zod";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { type StoredFile, storedFile } from "../stored_file.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 

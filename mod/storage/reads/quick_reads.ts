@@ -2,7 +2,7 @@
  * Answers the plainest reads at once: a small file that is in memory, asked for by its plain URL, whole and without a
  * condition. The way through the router and all checks costs more than the answer itself.
  */
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { FileFacts } from "../file_facts.ts";
 import { describe } from "./file_headers.ts";
 import type { FileTraffic } from "../file_traffic.ts";

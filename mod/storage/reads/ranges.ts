@@ -1,6 +1,6 @@
 /** The `Range` header of a request for several parts of a file (RFC 9110, section 14; contract: GET, ranges). */
 import type { ByteRange } from "../../kit/byte_range.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import type { FileFacts } from "../file_facts.ts";
 import { commonHeaders, describe, type Described } from "./file_headers.ts";

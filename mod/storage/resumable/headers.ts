@@ -1,7 +1,7 @@
 /** What requests of the tus protocol say in their headers (tus 1.0: core, creation, checksum). */
 import { Buffer } from "node:buffer";
 import { ServiceError } from "../../errors.ts";
-import { resumableLimits } from "../../limits.ts";
+import { resumableLimits } from "../limits.ts";
 
 /** Version of the protocol, the only one there is. */
 export const tusVersion = "1.0.0";

@@ -2,7 +2,7 @@
 import { createHash, type Hash, timingSafeEqual } from "node:crypto";
 import { ServiceError } from "../../errors.ts";
 import { writeAll } from "../../kit/durable_files.ts";
-import { resumableLimits } from "../../limits.ts";
+import { resumableLimits } from "../limits.ts";
 import { requestChunks } from "../uploads/request_chunks.ts";
 import type { Checksum } from "./headers.ts";
 import type { Space } from "./space.ts";

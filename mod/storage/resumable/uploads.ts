@@ -4,7 +4,7 @@ import { RateLimitedError, ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { addressKey } from "../../kit/client_address.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
-import { resumableLimits, storageLimits } from "../../limits.ts";
+import { resumableLimits, storageLimits } from "../limits.ts";
 import { fileTooLarge } from "../uploads/blob_intake.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import { isContentType } from "../content_type.ts";

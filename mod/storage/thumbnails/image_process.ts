@@ -1,7 +1,7 @@
 /** One process that makes thumbnails, as main sees it. */
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "../../kit/limited_command.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import {
   encodeFrame,
   type ImageFrame,

@@ -1,7 +1,7 @@
 /** Makes one thumbnail with sharp. Runs in the image process only. */
 import type { Buffer } from "node:buffer";
 import sharp, { type Sharp, type SharpOptions } from "sharp";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { imageTypeOf } from "./image_type.ts";
 import type { ThumbnailSpec } from "./spec.ts";
 

@@ -3,7 +3,7 @@
  * image over which the process ends, or which takes too long, costs that process and nothing else.
  */
 import { ServiceError } from "../../errors.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { ImageFrame, MadeThumbnail } from "./frames.ts";
 import { ImageProcess } from "./image_process.ts";
 import type { ThumbnailSpec } from "./spec.ts";

@@ -4,7 +4,7 @@
  * hostile image does to the decoder stays in here.
  */
 import sharp from "sharp";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { encodeFrame, type MadeThumbnail, type MakeThumbnail, readFrames } from "./frames.ts";
 import { ImageTooLargeError, makeThumbnail } from "./make_thumbnail.ts";
 

@@ -1,6 +1,6 @@
 /** What a thumbnail request asks for (contract: Thumbnails). */
 import { ServiceError } from "../../errors.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 
 export type Fit = "contain" | "cover";
 

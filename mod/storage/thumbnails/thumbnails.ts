@@ -1,6 +1,6 @@
 /** Thumbnails of stored images: made once, kept beside the image, gone with it. */
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import { essenceOf } from "../content_type.ts";
 import type { FileFacts } from "../file_facts.ts";

@@ -2,7 +2,7 @@
  * Reads a body into buffers that are used over and over. Reads into a large buffer take fewer turns, and far less copying in
  * the runtime, than those that let it allocate; garbage of this size costs more than the reads do.
  */
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 
 /** Chunks a caller may still be using when it asks for the next: their buffers are not used again yet. */
 export const chunksHeldMax = 2;

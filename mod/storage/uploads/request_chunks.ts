@@ -1,6 +1,6 @@
 /** The body of an upload, chunk by chunk, with every way in which it can break off as `upload_failed`. */
 import { ServiceError } from "../../errors.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { readBody } from "./body_reader.ts";
 
 export interface RequestChunksOptions {

@@ -3,7 +3,7 @@ import { RateLimitedError, ServiceError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { addressKey } from "../../kit/client_address.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { system } from "../system_calls.ts";
 import type { UploadToken, UrlSigner } from "../url_signer.ts";
 

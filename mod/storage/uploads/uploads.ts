@@ -1,7 +1,7 @@
 /** Uploads through signed URLs (contract: Upload URL, POST /api/storage/upload). */
 import { ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
-import { storageLimits } from "../../limits.ts";
+import { storageLimits } from "../limits.ts";
 import { type BlobIntakes, fileTooLarge, type StoredBlob } from "./blob_intake.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import { isContentType } from "../content_type.ts";

@@ -3,7 +3,7 @@
  * them to learn until when it holds.
  */
 import type { CommitEntry, Interval, KeySpace, ReadSet } from "../../engine/types.ts";
-import { sharedQueryLimits } from "../../limits.ts";
+import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
 
 /** Changed keys of one key space, oldest first. */

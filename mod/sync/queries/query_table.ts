@@ -3,7 +3,7 @@
  * leaving first, to answer one-shot calls and new subscriptions without a run.
  */
 import type { AuthScope, Identity } from "../../functions/identity.ts";
-import { sharedQueryLimits } from "../../limits.ts";
+import { sharedQueryLimits } from "../limits.ts";
 import { readsUnknown } from "./invalidation.ts";
 import { scopeKey, scopes } from "./scope.ts";
 import { type QuerySpec, SharedQuery } from "./shared_query.ts";

@@ -1,6 +1,6 @@
 /** Whether a new outcome shows a client anything new. */
 import { type Outcome, publicError } from "../../functions/outcome.ts";
-import { sharedQueryLimits } from "../../limits.ts";
+import { sharedQueryLimits } from "../limits.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { deepEqual } from "../../protocol/deep_equal.ts";
 

@@ -6,7 +6,7 @@ import type { CommitEntry } from "../../engine/types.ts";
 import type { FunctionHost, QueryAnswer } from "../../functions/host_port.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { failed, type Outcome } from "../../functions/outcome.ts";
-import { sharedQueryLimits } from "../../limits.ts";
+import { sharedQueryLimits } from "../limits.ts";
 import { CommitMemory } from "./commit_memory.ts";
 import { Invalidation, readsUnknown, sameReadSet } from "./invalidation.ts";
 import { QueryTable } from "./query_table.ts";

@@ -3,7 +3,7 @@
  * wave may not: when commits never stop, two slow queries of one socket could miss each other for ever. So a query
  * waits for a run beside which its own would be of no use, and a socket that is stuck gets a wave of its own.
  */
-import { isolateLimits } from "../../limits.ts";
+import { isolateLimits } from "../../functions/limits.ts";
 import type { Run, SharedQuery, View, WaveRecord } from "./shared_query.ts";
 
 export interface WavePlan {

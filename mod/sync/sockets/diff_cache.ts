@@ -1,6 +1,6 @@
 /** Diffs between outcomes, each computed once for all sockets that hold the same old result. */
 import type { Outcome } from "../../functions/outcome.ts";
-import { sharedQueryLimits } from "../../limits.ts";
+import { sharedQueryLimits } from "../limits.ts";
 import { resultDiff } from "../../protocol/result_diff.ts";
 
 export class DiffCache {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Mail, type Mailer, MailError } from "../../../mod/auth/mail/mailer.ts";
 import { Outbox } from "../../../mod/auth/mail/outbox.ts";
-import { authLimits } from "../../../mod/limits.ts";
+import { authLimits } from "../../../mod/auth/limits.ts";
 
 const mail = (to: string): Mail => ({ to, subject: "s", text: "t", html: "h" });
 

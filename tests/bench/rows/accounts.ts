@@ -4,7 +4,7 @@
  */
 import { PasswordHasher } from "../../../mod/auth/passwords/password.ts";
 import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";
-import { authLimits } from "../../../mod/limits.ts";
+import { authLimits } from "../../../mod/auth/limits.ts";
 import { type BenchContext, benchFunctions } from "../context.ts";
 import { RawHttp } from "../support/raw_http.ts";
 import { RawWebSocket } from "../support/raw_websocket.ts";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { FailureLog } from "../../../mod/functions/host/failure_log.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
-import { failureLogLimits, functionLimits } from "../../../mod/limits.ts";
+import { failureLogLimits } from "../../../mod/functions/limits.ts";
+import { functionLimits } from "../../../mod/limits.ts";
 import { call } from "./support/writer_world.ts";
 import { FakeClock } from "./support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";

@@ -8,7 +8,7 @@ import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/
 import { type MemoryReader, residentBytes } from "../../../mod/functions/host/process/memory_watch.ts";
 import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
 import type { RunAction } from "../../../mod/functions/wire/messages.ts";
-import { isolateLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { call } from "./support/writer_world.ts";
 import { pause, until } from "../../support/waiting.ts";
 

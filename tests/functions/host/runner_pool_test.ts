@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { functionLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { RunnerPool } from "../../../mod/functions/host/runners/runner_pool.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";

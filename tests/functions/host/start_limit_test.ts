@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
 import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
-import { isolateLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { FakeClock } from "./support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";
 import { until } from "../../support/waiting.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { functionLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { frameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import type { Group } from "../../../mod/functions/wire/messages.ts";

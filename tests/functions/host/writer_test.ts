@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { functionLimits, isolateLimits } from "../../../mod/limits.ts";
+import { functionLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { settled } from "./support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 

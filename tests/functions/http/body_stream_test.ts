@@ -8,7 +8,7 @@ import {
   FrameSender,
   readFrames,
 } from "../../../mod/functions/wire/segment_frames.ts";
-import { routeLimits } from "../../../mod/limits.ts";
+import { routeLimits } from "../../../mod/functions/limits.ts";
 
 const { chunkBytesMax, windowBytes } = routeLimits;
 

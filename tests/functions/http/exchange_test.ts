@@ -5,7 +5,7 @@ import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { RouteExchange } from "../../../mod/functions/host/runners/route_exchange.ts";
 import { RouteRequests } from "../../../mod/functions/host/runners/route_requests.ts";
 import type { ResponseHead } from "../../../mod/functions/wire/messages.ts";
-import { routeLimits } from "../../../mod/limits.ts";
+import { routeLimits } from "../../../mod/functions/limits.ts";
 import { FakeIsolate } from "../host/support/fake_isolate.ts";
 
 const CALL = 3;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { END_OF_KEYS } from "../../../mod/engine/mod.ts";
 import { parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
 import type { Group } from "../../../mod/functions/wire/messages.ts";
-import { isolateLimits } from "../../../mod/limits.ts";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { call, errorOf, user, Workspace } from "./support.ts";
 
 const app = {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { openExport } from "../../../mod/engine/mod.ts";
 import { csvRows } from "../../../mod/kit/csv.ts";
-import { opsLimits } from "../../../mod/limits.ts";
+import { csvLimits } from "../../../mod/kit/limits.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { ExportError } from "../../../mod/ops/tables/export/mod.ts";
 import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
@@ -134,10 +135,10 @@ Deno.test("[EX4] any documents can be told from their CSV when the kind of each 
 });
 
 Deno.test("[EX5] what CSV cannot hold is refused before the first text, with the way out", () => {
-  const { csvColumnsMax } = opsLimits;
+  const { columnsMax } = csvLimits;
   const wide = (from: number, count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, at) => [`f${from + at}`, 1]));
-  const fields = csvColumnsMax - 2;
+  const fields = columnsMax - 2;
   for (
     const [documents, message] of [
       [
@@ -160,7 +161,7 @@ Deno.test("[EX5] what CSV cannot hold is refused before the first text, with the
     assert.equal(textOf(database.path, "jsonl").split("\n").length, documents.length + 1);
   }
   using widest = databaseOf([wide(0, 1000), wide(1000, 1000), wide(2000, fields - 2000)]);
-  assert.equal(textOf(widest.path, "csv").split("\r\n")[0]?.split(",").length, csvColumnsMax);
+  assert.equal(textOf(widest.path, "csv").split("\r\n")[0]?.split(",").length, columnsMax);
 });
 
 Deno.test("[EX2] [EX3] a table without documents is an empty file, or a header", () => {

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { Hono } from "hono";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { exportRoutes, type ExportRoutesOptions } from "../../../mod/ops/tables/export/mod.ts";
-import { opsLimits } from "../../../mod/limits.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 
 interface Served {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { newId } from "../../../mod/engine/documents/ids.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import { action, defineTable, id, mutation, query } from "../../../mod/functions/api/mod.ts";
-import { opsLimits } from "../../../mod/limits.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { ImportError, type ImportSource } from "../../../mod/ops/tables/import/mod.ts";
 import { ImportWorld, jsonl, source } from "./support/import_world.ts";
 

@@ -1,7 +1,7 @@
 /** When scheduled backups are made, and what becomes of those that fail, on the real scheduler with a clock that is moved. */
 import assert from "node:assert/strict";
 import { ServiceError } from "../../../mod/errors.ts";
-import { opsLimits } from "../../../mod/limits.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { BACKUP_PATH } from "../../../mod/ops/backups/scheduled/backup_action.ts";
 import { BackupWorld, DAY, HOUR, summary } from "./support.ts";
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { SynclineClient } from "../../../mod/client/mod.ts";
-import { opsLimits } from "../../../mod/limits.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
 
 const functions = {

@@ -1,6 +1,6 @@
 /** The command that starts an isolate: its flags, its environment, its limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/limited_command.ts";
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
 /** The entry of an isolate without functions of the service. */

@@ -1,7 +1,7 @@
 /** Isolates as child processes: start, socket, progress file, end. */
 import { join } from "node:path";
 import type { Log } from "../../../kit/log.ts";
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../../wire/segment_frames.ts";
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";

@@ -2,7 +2,7 @@
  * Ends isolates that use too much memory where the kernel does not bound it (macOS, where `ulimit -d` has no effect). What
  * an isolate takes within a second it still gets: this keeps a leak from taking the machine, no more.
  */
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { HostClock, Timer } from "../clock.ts";
 
 /** Gives the resident size of processes in bytes, by id; those that have ended are left out. */

@@ -1,5 +1,5 @@
 /** How fast isolates of one role are started again. */
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 
 const MINUTE_MS = 60_000;
 const FIRST_PAUSE_MS = 100;

@@ -1,5 +1,5 @@
 /** How an isolate is started: where its files are, and the flags that give it what it needs until it gives it up. */
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 
 /** What an isolate is started for. Paths are absolute and real. */

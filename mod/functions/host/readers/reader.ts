@@ -1,5 +1,6 @@
 /** One reader and the part of a wave it runs. */
-import { functionLimits, isolateLimits } from "../../../limits.ts";
+import { functionLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson } from "../../wire/segment_frames.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Pinned, WaveAnswers } from "../../wire/messages.ts";

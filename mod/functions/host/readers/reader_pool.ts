@@ -1,6 +1,6 @@
 /** The readers: one from the start, more when they are busy or slow, fewer when they have nothing to do. */
 import type { Log } from "../../../kit/log.ts";
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall, QueryAnswer, Wave } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { Agreement } from "./agreement.ts";

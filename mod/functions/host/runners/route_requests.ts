@@ -1,5 +1,5 @@
 /** Requests of the app's routes: a bounded number in the runners at once, the others wait their turn. */
-import { routeLimits } from "../../../limits.ts";
+import { routeLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import { overloaded } from "../outcomes.ts";

@@ -1,6 +1,7 @@
 /** The action runners: started when first needed, spread thin, ended when idle. */
 import type { Log } from "../../../kit/log.ts";
-import { functionLimits, isolateLimits } from "../../../limits.ts";
+import { functionLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { isCtxPath } from "../../system_functions.ts";

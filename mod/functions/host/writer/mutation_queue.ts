@@ -1,5 +1,5 @@
 /** Mutations waiting for the writer, in arrival order and within bounds. */
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 

@@ -12,7 +12,8 @@
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Log } from "../../../kit/log.ts";
 import type { Wakefulness } from "../../../kit/wakefulness.ts";
-import { functionLimits, isolateLimits } from "../../../limits.ts";
+import { functionLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../../wire/segment_frames.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";

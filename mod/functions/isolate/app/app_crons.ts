@@ -1,5 +1,6 @@
 /** The crons of `crons.ts`, checked against the app's functions. */
-import { functionLimits, schedulerLimits } from "../../../limits.ts";
+import { functionLimits } from "../../../limits.ts";
+import { schedulerLimits } from "../../limits.ts";
 import { cronExpressionFault } from "../../../kit/cron_expression.ts";
 import { type CronDefinition, cronDefinitions } from "../../api/cron_jobs.ts";
 import { issueText } from "../../api/zod_issues.ts";

@@ -1,6 +1,7 @@
 /** `ctx.scheduler`: checks what is to be scheduled, where the mistake is made, and writes it down through system functions. */
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
-import { functionLimits, schedulerLimits } from "../../../limits.ts";
+import { functionLimits } from "../../../limits.ts";
+import { schedulerLimits } from "../../limits.ts";
 import { issueText } from "../../api/zod_issues.ts";
 import { isSystemPath } from "../../system_functions.ts";
 import type { App } from "../app/app.ts";

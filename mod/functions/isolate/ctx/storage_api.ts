@@ -1,5 +1,5 @@
 /** `ctx.storage`: the names authors know for functions of `mod/storage`, which do the work. */
-import { storageLimits } from "../../../limits.ts";
+import { fileApiLimits } from "../../limits.ts";
 
 type Args = Record<string, unknown>;
 
@@ -29,10 +29,10 @@ export class StorageReaderApi {
     { ttlSeconds = SIGNED_URL_SECONDS }: { readonly ttlSeconds?: number } = {},
   ): Promise<unknown> {
     if (
-      typeof ttlSeconds !== "number" || !(ttlSeconds > 0 && ttlSeconds <= storageLimits.signedUrlSecondsMax)
+      typeof ttlSeconds !== "number" || !(ttlSeconds > 0 && ttlSeconds <= fileApiLimits.signedUrlSecondsMax)
     ) {
       throw new RangeError(
-        `getSignedUrl() needs ttlSeconds above 0 and up to ${storageLimits.signedUrlSecondsMax}, not ${
+        `getSignedUrl() needs ttlSeconds above 0 and up to ${fileApiLimits.signedUrlSecondsMax}, not ${
           String(ttlSeconds)
         }`,
       );
@@ -86,7 +86,7 @@ export class StorageActionsApi extends StorageWriterApi {
       name: name ?? (contents instanceof File ? contents.name : null),
       contentType: contentType ?? (contents.type === "" ? null : contents.type),
     });
-    const step = storageLimits.actionChunkBytes;
+    const step = fileApiLimits.actionChunkBytes;
     for (let start = 0; start < contents.size; start += step) {
       const bytes = new Uint8Array(await contents.slice(start, start + step).arrayBuffer());
       await this.#act("_ctx/storage:appendToFile", { upload, bytes: bytes.toBase64() });
@@ -99,12 +99,12 @@ export class StorageActionsApi extends StorageWriterApi {
       | { readonly size: number; readonly contentType: string | null }
       | null;
     if (metadata === null) return null;
-    if (metadata.size > storageLimits.actionReadBytesMax) {
+    if (metadata.size > fileApiLimits.actionReadBytesMax) {
       throw new RangeError(
-        `The file has ${metadata.size} bytes, more than the limit of ${storageLimits.actionReadBytesMax} for get(): fetch its URL instead`,
+        `The file has ${metadata.size} bytes, more than the limit of ${fileApiLimits.actionReadBytesMax} for get(): fetch its URL instead`,
       );
     }
-    const step = storageLimits.actionChunkBytes;
+    const step = fileApiLimits.actionChunkBytes;
     const pieces: Uint8Array<ArrayBuffer>[] = [];
     for (let start = 0; start < metadata.size; start += step) {
       const piece = await this.#act("_ctx/storage:readFile", {

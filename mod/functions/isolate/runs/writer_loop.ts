@@ -1,6 +1,6 @@
 /** The writer's work: batches of mutations, committed in groups. */
 import type { WriterDatabase } from "../../../engine/mod.ts";
-import { isolateLimits } from "../../../limits.ts";
+import { isolateLimits } from "../../limits.ts";
 import type { Wakefulness } from "../../../kit/wakefulness.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../../wire/messages.ts";

@@ -3,7 +3,7 @@
  * line for each, so that a reader puts the text together itself and compares.
  */
 import { createHash, type Hash } from "node:crypto";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 
 /** Takes the bytes of the entries as they pass by. */

@@ -1,5 +1,5 @@
 /** What may lie in an archive, by name. Names say where a file belongs in a data folder. */
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import type { ArchivePart } from "./manifest.ts";
 
 /** Names of the entries of which there is at most one. */

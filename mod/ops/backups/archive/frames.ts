@@ -9,7 +9,7 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 
 const FRAME_BYTES = opsLimits.archiveFrameBytes;

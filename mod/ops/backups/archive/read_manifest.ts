@@ -1,5 +1,5 @@
 /** Reading the first entry of an archive. */
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 import { archiveNames } from "./entry_names.ts";
 import { type ArchiveManifest, parseManifest } from "./manifest.ts";

@@ -1,6 +1,6 @@
 /** The entries of an archive's tar layer, one after another. What is wrong with the bytes is an `ArchiveError`. */
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ArchiveError } from "./archive_error.ts";
 import { unpackFrames } from "./frames.ts";
 

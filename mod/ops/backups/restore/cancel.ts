@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere } from "../../../kit/durable_files.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { cancelBroken } from "./broken_marker.ts";
 import { BrokenMarkerError, readMarker, removeMarker, type RestoreMarker } from "./marker.ts";
 import { removeStagedFolderIfEmpty, stagedFolder, takeStaging } from "./places.ts";

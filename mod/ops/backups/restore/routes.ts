@@ -5,7 +5,7 @@ import { Hono } from "hono";
 import { z } from "zod";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import type { BackupFolder } from "../backup_folder.ts";
 import { noSuchBackup } from "../routes.ts";
 import { RestoreError, type StagedRestore } from "./mod.ts";

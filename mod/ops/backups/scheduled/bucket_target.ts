@@ -1,6 +1,6 @@
 /** A place in a bucket for scheduled backups. Loads the client's library: only to be loaded when there is a bucket. */
 import { Bucket, type BucketPlace, bucketReason, isRefusal } from "../../../kit/bucket.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt, scheduledName } from "./names.ts";

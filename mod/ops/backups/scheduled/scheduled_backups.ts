@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { ServiceError } from "../../../errors.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
 import type { Log } from "../../../kit/log.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import type { BackupCounts } from "../backup_counts.ts";
 import type { MakeBackup } from "../backups.ts";
 import type { BackupTarget } from "./backup_target.ts";

@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { openExport } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { filesFolder } from "./work_folder.ts";
 
 /** The table of stored files, and its field with the name of a file's blob. */

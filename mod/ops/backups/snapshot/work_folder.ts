@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 
 const LOCK = "backup.lock";
 

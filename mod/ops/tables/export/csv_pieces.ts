@@ -6,7 +6,8 @@
  */
 import type { Doc, ExportSnapshot } from "../../../engine/mod.ts";
 import { csvText } from "../../../kit/csv.ts";
-import { opsLimits } from "../../../limits.ts";
+import { csvLimits } from "../../../kit/limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
 import type { ExportPiece } from "./pieces.ts";
 
@@ -51,8 +52,8 @@ function* columnsOf(
       }
       columns.add(field);
     }
-    if (columns.size > opsLimits.csvColumnsMax) {
-      throw unfit(table, `its documents have more than ${opsLimits.csvColumnsMax} different fields`);
+    if (columns.size > csvLimits.columnsMax) {
+      throw unfit(table, `its documents have more than ${csvLimits.columnsMax} different fields`);
     }
     work += text.length;
     if (work < opsLimits.exportPieceChars) continue;

@@ -8,7 +8,7 @@ import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { reasonOf } from "../../../kit/file_reason.ts";
 import { pause } from "../../../kit/pause.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";
 import { appTables, namedTables } from "./exported_tables.ts";

@@ -1,5 +1,5 @@
 /** A table as lines of JSON, one document each. */
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import type { ExportPiece } from "./pieces.ts";
 
 /** The lines of documents given as JSON texts. `_id` and `_creationTime` come first, the rest as it is stored. */

@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
 import { type TableFormat, tableFormats } from "../formats.ts";
 import { exportFormats, isExportFormat } from "./formats.ts";

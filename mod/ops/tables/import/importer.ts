@@ -7,7 +7,7 @@ import type { MutationAnswer, MutationCall } from "../../../functions/host_port.
 import { anonymous } from "../../../functions/identity.ts";
 import type { DeletedSome } from "../../../functions/isolate/mod.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { createApi } from "../../../protocol/api_reference.ts";
 import { functionPath, type FunctionReference } from "../../../protocol/function_reference.ts";
 import type { RowFault } from "../../isolate_functions/import.ts";

@@ -1,6 +1,6 @@
 /** The lines of a JSONL file, as its bytes come. */
 import { pause } from "../../../kit/pause.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
 
 /** One line that is not blank. */

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { ServiceError } from "../../../errors.ts";
 import { SystemCallError } from "../../../functions/system_calls.ts";
 import type { Log } from "../../../kit/log.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import { fileSource } from "./file_source.ts";
 import { ImportError } from "./import_error.ts";

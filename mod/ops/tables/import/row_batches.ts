@@ -1,6 +1,6 @@
 /** A file's rows in batches that fit one commit, with the lines they stand in. */
 import { CsvError, csvRows } from "../../../kit/csv.ts";
-import { opsLimits } from "../../../limits.ts";
+import { opsLimits } from "../../limits.ts";
 import type { RowBatch } from "../../isolate_functions/import.ts";
 import type { TableFormat } from "../formats.ts";
 import { FileFault } from "./file_fault.ts";

@@ -2,12 +2,12 @@
 import { RateLimitedError } from "../errors.ts";
 import { addressKey } from "../kit/client_address.ts";
 import { RateLimiter } from "../kit/rate_limit.ts";
-import { authLimits, rateLimits } from "../limits.ts";
+import { authLimits, rateLimits } from "./limits.ts";
 
 type LimitName = keyof typeof rateLimits;
 
 /** The rate limits of accounts. Each method throws `RateLimitedError`. */
-export class AuthLimits {
+export class AttemptLimits {
   readonly #limiters: Readonly<Record<LimitName, RateLimiter>>;
   /** Clients with accounts they signed in to, in order of last use: nobody else's failures are held against them. */
   readonly #welcome = new Set<string>();

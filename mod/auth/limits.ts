@@ -1,0 +1,98 @@
+/** The bounds of accounts. Units stand last in the names, as in `mod/limits.ts`. */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Limits of accounts (contract: Limits; thresholds the contract leaves open are chosen here). */
+export const authLimits = {
+  /** Body of a request to an auth endpoint. */
+  bodyBytesMax: 16 * KiB,
+  /** Access token lifetime unless the operator sets another. */
+  accessTokenMs: 15 * 60_000,
+  /** A session ends after this long without a refresh. */
+  sessionMs: 30 * 86_400_000,
+  /** An expired session's row is kept this long, so that a late refresh is told why it failed. */
+  expiredSessionKeptMs: 30 * 86_400_000,
+  /** A rotated refresh token presented within this time is a lost race, not a theft. */
+  refreshGraceMs: 10_000,
+  /** Rotations of one session whose times are remembered within the grace time. */
+  recentRotationsMax: 32,
+  /** Shortest password, in code points. */
+  passwordCharsMin: 8,
+  /** Longest password, in code points. */
+  passwordCharsMax: 256,
+  /** Longest email address. */
+  emailCharsMax: 254,
+  /** Longest display name; the rest is refused. */
+  nameCharsMax: 200,
+  /** Longest `attemptId` of a refresh. */
+  attemptIdCharsMax: 128,
+  /** Shortest `attemptId` of a refresh: it has to be a guess nobody makes. */
+  attemptIdCharsMin: 16,
+  /** Longest `redirectTo`. */
+  redirectCharsMax: 2048,
+  /** Longest access token that is looked at. */
+  accessTokenCharsMax: 8 * KiB,
+  /** Lifetime of an email verification. */
+  verifyCodeMs: 24 * 3_600_000,
+  /** Lifetime of a password reset. */
+  resetCodeMs: 30 * 60_000,
+  /** Lifetime of a sign-in by mail. */
+  magicCodeMs: 15 * 60_000,
+  /** Wrong attempts after which a code is burned. */
+  codeAttemptsMax: 5,
+  /** Links of one kind and address that are valid at once; the oldest gives way. */
+  liveLinksMax: 3,
+  /** Password hashes computed at once; each takes 19 MiB and one core. */
+  hashesAtOnceMax: 2,
+  /** Password hashes waiting; one more is refused. */
+  hashesQueuedMax: 100,
+  /** Mails waiting in memory; one more is refused and logged. */
+  mailsQueuedMax: 1_000,
+  /** Mails being handed to the mail server at once. */
+  mailsAtOnceMax: 4,
+  /** Time the mail server has to connect, greet and answer each command. */
+  mailTimeoutMs: 20_000,
+  /** First pause before a failed mail is tried again; each further pause is twice as long. */
+  mailRetryMs: 2_000,
+  /** Longest pause before a failed mail is tried again. */
+  mailRetryMsMax: 300_000,
+  /** Without a mail server the log says no more often than this that one was asked for. */
+  noMailToldMs: 600_000,
+  /** Requests for mail that were answered and are still being worked on. */
+  mailRequestsMax: 1_000,
+  /** Sessions kept in memory to check access tokens without a look-up. */
+  cachedSessionsMax: 100_000,
+  /** Keys one rate limit remembers; the one unused for longest gives way. */
+  rateLimitKeysMax: 50_000,
+  /** Expired rows deleted by one run of the sweep. */
+  sweepRowsMax: 500,
+  /** Time between two sweeps of expired rows. */
+  sweepIntervalMs: 600_000,
+  /** Commands for administrators that come in at once over the local socket. */
+  adminConnectionsMax: 8,
+  /** Time one such command has. */
+  adminCommandMs: 30_000,
+  /** Longest such command or answer. */
+  adminLineCharsMax: 1 * MiB,
+  /** Sessions one account has at once; one more ends the oldest. */
+  sessionsPerOwnerMax: 1_000,
+  /** Description of a session's device that is kept, cut from its `User-Agent`. */
+  userAgentCharsMax: 200,
+} as const;
+
+/** Rate limits: `burst` calls at once, then `perMinute`. */
+export const rateLimits = {
+  /** Passwords, codes and setup tokens tried from one client address. */
+  credentialsPerClient: { burst: 60, perMinute: 60 },
+  /** Wrong passwords and codes for one account from one client address. */
+  failuresPerAccountAndClient: { burst: 10, perMinute: 2 },
+  /** Wrong passwords and codes for one account, from wherever. */
+  failuresPerAccount: { burst: 100, perMinute: 10 },
+  /** Refreshes from one client address, behind which a whole office may sit. */
+  refreshesPerClient: { burst: 600, perMinute: 1_200 },
+  /** Mails asked for from one client address. */
+  mailsPerClient: { burst: 30, perMinute: 10 },
+  /** Mails asked for to one email address. */
+  mailsPerAddress: { burst: 5, perMinute: 0.5 },
+} as const;

@@ -1,0 +1,69 @@
+/** The bounds of the engine. Units stand last in the names, as in `mod/limits.ts`. */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Limits of the engine's connections, caches and loops. */
+export const engineLimits = {
+  /** Prepared statements a connection keeps, about 4 KB each. */
+  statementsMax: 1024,
+  /** Pages the writer keeps in memory. */
+  writerCacheBytes: 64 * MiB,
+  /** Pages a reader keeps in memory. */
+  readerCacheBytes: 16 * MiB,
+  /** Pages in the write-ahead log after which a commit copies them into the database file. */
+  checkpointPages: 16_000,
+  /** The same while groups are small, where it delays no answer; looked at when so many have come in a row. */
+  earlyCheckpointPages: 1000,
+  groupsBetweenLooks: 16,
+  /** Calls of a small group. */
+  smallGroupCallsMax: 8,
+  /** The write-ahead log is cut to this when it has been copied. */
+  walBytesKept: 64 * MiB,
+  /** A connection waits this long for a lock that another process holds. */
+  lockWaitMs: 5_000,
+  /** Rows a scan reads at first when it does not know how many are wanted. */
+  scanRowsFirst: 16,
+  /** Rows a scan reads at first however many are wanted: documents may be large. */
+  scanRowsFirstMax: 64,
+  /** Rows a scan reads at once. What comes next may be the largest documents there are, and all must fit in memory. */
+  scanRowsMax: 64,
+  /** Characters of documents a scan aims to read at once. */
+  scanCharsAimed: 1 * MiB,
+  /** Documents an export reads at once. */
+  exportRowsMax: 256,
+  /** Bytes of the documents an export reads at once; a larger document is read alone. */
+  exportBytesAimed: 64 * KiB,
+  /** Documents a schema change holds in memory at once. */
+  migrationRows: 64,
+  /** Words of a search that count; the rest is left out. */
+  searchWordsMax: 32,
+  /** Characters of a word that count. */
+  searchWordCharsMax: 128,
+  /** Documents a search looks up at first; it goes on when more are asked for. */
+  searchRowsFirst: 64,
+  /** Changes to search indexes that wait for the end of the group, as characters of text. */
+  searchCharsPending: 4 * MiB,
+  /** Numbers in a vector. */
+  vectorDimensionsMax: 4_096,
+  /** Documents one vector search may give back. */
+  vectorResultsMax: 256,
+  /** Vectors kept in memory by one connection; larger indexes are read from disk at each search. */
+  vectorBytesMax: 384 * MiB,
+  /** Changes of a vector index kept for connections to catch up with; older ones load the index again. */
+  vectorChangesKept: 16_384,
+} as const;
+
+/** Limits of replay records (contract: guarantee 7). */
+export const replayLimits = {
+  /** A recorded response is kept at least this long. */
+  recordMs: 600_000,
+  /** Sessions whose highest request id the writer remembers, to skip the look-up for new requests. */
+  sessionsRememberedMax: 50_000,
+  /** Records that share a row, and the characters from which on a row takes no more of them. */
+  runRecordsMax: 64,
+  runCharsMax: 16 * KiB,
+  /** Rows removed from the oldest table with each group, and for each row the group saves. */
+  runsRemovedPerGroup: 64,
+  runsRemovedPerRun: 4,
+} as const;

@@ -1,0 +1,130 @@
+/** The bounds of operations. Units stand last in the names, as in `mod/limits.ts`. */
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Backups, restores, exports, imports, the admin endpoints and the metrics. */
+export const opsLimits = {
+  /** Time between two looks at how late main's event loop is; only with `--metrics`. */
+  loopLagSampleMs: 200,
+  /** For so long the memory of the isolates is not asked for again, however often the metrics are read. */
+  memoryKnownMs: 1_000,
+  /** Bytes of one line of JSONL that is imported: the largest document has fewer, with every character escaped. */
+  importLineBytesMax: 8 * MiB,
+  /** Rows written in one commit of an import. */
+  importBatchRowsMax: 256,
+  /** Characters of the rows of such a commit, as they stand in the file; a row that is longer goes alone. */
+  importBatchCharsMax: 512 * KiB,
+  /** Rows of one imported file. */
+  importRowsMax: 10_000_000,
+  /** Bad rows that are told before an import is given up. */
+  importFaultsMax: 20,
+  /** Characters told of what is wrong with one row; the rest is cut. */
+  importFaultCharsMax: 500,
+  /** Documents deleted in one commit when an import empties a table. */
+  importDeletedRowsMax: 512,
+  /** Characters of such documents. */
+  importDeletedCharsMax: 4 * MiB,
+  /** Body of an import over HTTP; it is kept in a temporary file until its rows are checked. */
+  importBodyBytesMax: 1024 * MiB,
+  /** An import over HTTP whose body brings nothing for this long has broken off. */
+  importStallMs: 60_000,
+  /** Exports over HTTP at once: each holds a snapshot, which keeps the write-ahead log from being used again. */
+  exportsAtOnceMax: 4,
+  /** An export over HTTP whose client takes nothing for this long is ended. */
+  exportStallMs: 60_000,
+  /** An export over HTTP that takes longer is ended. */
+  exportMsMax: 6 * 3_600_000,
+  /**
+   * Bytes of the write-ahead log above which exports over HTTP are ended when it has grown since they began: a slow client
+   * keeps the log from being used again, and a busy server would fill the disk with it.
+   */
+  exportLogBytesMax: 1024 * MiB,
+  /** Time between two looks at it. */
+  exportLogCheckMs: 1_000,
+  /** Characters of an export made at once; the server does its other work in between. */
+  exportPieceChars: 64 * KiB,
+  /** Longest JSON body of an admin endpoint. */
+  bodyBytesMax: 64 * KiB,
+  /** How long a session lasts in which an administrator acts as a user, when the request does not say. */
+  impersonationSecondsDefault: 900,
+  /** Longest such session that a request may ask for. */
+  impersonationSecondsMax: 86_400,
+  /** Largest archive that is taken over HTTP; the disk may set a lower bound. */
+  uploadedArchiveBytesMax: 1024 * 1024 * MiB,
+  /** An archive that brings no byte for this long has broken off. */
+  uploadedArchiveStallMs: 60_000,
+  /** Bytes of such an archive between two looks at the room on the disk; less than `diskReserveBytes`. */
+  uploadedArchiveCheckBytes: 16 * MiB,
+  /**
+   * Bytes of such a body, or of one that is imported, read at once. No more than a client sends in one chunk: reads into
+   * larger buffers, which stay half empty, take milliseconds each with the chunked encoding.
+   */
+  receivedChunkBytes: 64 * KiB,
+  /** While so long is spent waiting for such a body, at least `receivedWindowBytesMin` bytes of it have to come. */
+  receivedWindowMs: 60_000,
+  /** About 17 KB/s: whoever sends more slowly keeps all others out. */
+  receivedWindowBytesMin: 1 * MiB,
+  /** Characters of the name under which an uploaded archive is shown. */
+  archiveSourceCharsMax: 255,
+  /** Bytes that one frame of a backup archive holds, compressed on its own. */
+  archiveFrameBytes: 1 * MiB,
+  /** Files in one backup archive. */
+  archiveEntriesMax: 1_000_000,
+  /** Characters in the name of a file in a backup archive. */
+  archiveNameCharsMax: 250,
+  /** Bytes of the manifest of a backup archive. */
+  archiveManifestBytesMax: 64 * KiB,
+  /** Bytes of a backup archive that belong to no file, above what the format needs: padding at its end. */
+  archiveSlackBytes: 16 * MiB,
+  /** Time between two tries to take what another process holds, as the right to make a backup or to stage a restore. */
+  heldLookMs: 100,
+  /** Who cancels a restore while another is being staged waits for so long. */
+  stagingWaitMs: 10_000,
+  /** Times a state of the database is taken for one backup, as files that it names may go at that moment. */
+  snapshotAttemptsMax: 3,
+  /** Bytes of a backup written between two looks at the room on the disk; less than `diskReserveBytes`. */
+  roomCheckBytes: 16 * MiB,
+  /** Larger files are put into a backup piece by piece. */
+  wholeFileBytesMax: 256 * KiB,
+  /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
+  missingFilesMax: 10_000,
+  /** Shortest time between two scheduled backups: each is a whole one. */
+  backupEveryMsMin: 15 * 60_000,
+  /** Longest. */
+  backupEveryMsMax: 366 * 86_400_000,
+  /** Scheduled backups that are left when `--backup-keep` does not say. */
+  backupsKeptDefault: 7,
+  /** Most that can be asked for. */
+  backupsKeptMax: 10_000,
+  /** Pause before a scheduled backup that failed is tried again; then twice as long. */
+  backupRetryMs: 60_000,
+  /** Longest such pause; the next turn comes in any case. */
+  backupRetryMsMax: 3_600_000,
+  /** A scheduled backup made so short a time ago is not made again when its turn comes. */
+  backupFreshMs: 60_000,
+  /** Longest wait for a backup that is late without a look at the clock, which may be set. */
+  backupLookMs: 3_600_000,
+  /** A request to a bucket of backups that has no answer for this long has failed. */
+  bucketRequestMs: 300_000,
+  /** Bytes of an archive that are sent to a bucket at once and held in memory. */
+  bucketPartBytes: 8 * MiB,
+  /** Parts of one upload: services refuse more, so those of archives above 80 GiB are larger. */
+  bucketPartsMax: 10_000,
+  /** An archive from a bucket that brings no byte for this long has broken off. */
+  downloadStallMs: 60_000,
+  /** Times that a download which broke off is gone on with although it brought nothing new. */
+  downloadAttemptsMax: 5,
+  /** Archives in a bucket that are named to somebody who named none of them. */
+  archivesNamedMax: 10,
+  /** Backups and checks of archives under way or waiting; one more is refused. */
+  maintenanceJobsMax: 16,
+  /** The process that does them ends when it had nothing to do for this long. */
+  maintenanceIdleMs: 30_000,
+  /** Private writable memory of that process, above what the runtime itself reserves. */
+  maintenanceDataMiB: 1_024,
+  /** Longest message between it and the server. */
+  maintenanceLineCharsMax: 1 * MiB,
+  /** Room left on the disk when an archive is unpacked: a server may run beside it. */
+  diskReserveBytes: 64 * MiB,
+} as const;
