@@ -99,7 +99,7 @@ export class MethodNotAllowedError extends ServiceError {
 export const userErrorKey: unique symbol = Symbol.for("syncline.userError") as never;
 
 /**
- * An error an app throws on purpose: its message, code and data reach the caller (contract: guarantee 6).
+ * An error an app throws on purpose: its message, code and data reach the caller (SG6).
  *
  * @example
  * ```ts

@@ -43,10 +43,11 @@ function misfits({ prefixes, rules }: Rulebook, tested: ReadonlyMap<string, stri
   ];
 }
 
-async function* testFiles(dir: URL): AsyncGenerator<URL> {
+/** The files of a folder, with those of the folders in it, whose names match. */
+async function* filesIn(dir: URL, name: RegExp): AsyncGenerator<URL> {
   for await (const entry of Deno.readDir(dir)) {
-    if (entry.isDirectory) yield* testFiles(new URL(`${entry.name}/`, dir));
-    else if (/[._](test|scenarios)\.tsx?$/.test(entry.name)) yield new URL(entry.name, dir);
+    if (entry.isDirectory) yield* filesIn(new URL(`${entry.name}/`, dir), name);
+    else if (name.test(entry.name)) yield new URL(entry.name, dir);
   }
 }
 
@@ -54,7 +55,7 @@ async function* testFiles(dir: URL): AsyncGenerator<URL> {
 async function testedIds(prefixes: readonly string[]): Promise<Map<string, string>> {
   const id = new RegExp(`\\b(?:${prefixes.join("|")})\\d+\\b`, "g");
   const tested = new Map<string, string>();
-  for await (const file of testFiles(testsDir)) {
+  for await (const file of filesIn(testsDir, /[._](test|scenarios)\.tsx?$/)) {
     const text = await Deno.readTextFile(file);
     for (const [, , name = ""] of text.matchAll(TEST_NAME)) {
       for (const [found] of name.matchAll(id)) {
@@ -88,4 +89,19 @@ Deno.test("a rule without a test, a mark that is out of date and an unknown id a
     "QA4 is marked as not built and has a test in b: take the mark away",
     "QA9 in c is no rule",
   ]);
+});
+
+Deno.test("what comments of the code cite in brackets are rules and sections of the contract", async () => {
+  const { prefixes, rules } = rulebook(await Deno.readTextFile(contract));
+  const known = new Set([...prefixes, ...rules.map(({ id }) => id)]);
+  let cited = 0;
+  for await (const file of filesIn(new URL("../mod/", testsDir), /\.tsx?$/)) {
+    const text = await Deno.readTextFile(file);
+    for (const [, list = ""] of text.matchAll(/\(((?:[A-Z]{2}\d*)(?:(?:, | to | and )[A-Z]{2}\d+)*)\)/g)) {
+      const ids = list.split(/, | to | and /).filter((id) => prefixes.includes(id.slice(0, 2)));
+      cited += ids.length;
+      assert.deepEqual(ids.filter((id) => !known.has(id)), [], file.pathname);
+    }
+  }
+  assert.ok(cited > 0);
 });

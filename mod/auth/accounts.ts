@@ -1,4 +1,4 @@
-/** Sign-up, sign-in, refresh and sign-out of users: what the endpoints do, without HTTP (contract: Auth endpoints). */
+/** Sign-up, sign-in, refresh and sign-out of users: what the endpoints do, without HTTP (AE5 to AE8). */
 import { ServiceError } from "../errors.ts";
 import { authLimits } from "./limits.ts";
 import type { AttemptLimits } from "./attempt_limits.ts";

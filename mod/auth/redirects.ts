@@ -1,4 +1,4 @@
-/** Where links in mails and sign-ins may lead: an allowlist of app URLs (contract: Redirects). */
+/** Where links in mails and sign-ins may lead: an allowlist of app URLs (RD). */
 import { authLimits } from "./limits.ts";
 import { ServiceError } from "../errors.ts";
 

@@ -1,4 +1,4 @@
-/** The auth endpoints over HTTP (contract: Auth endpoints). */
+/** The auth endpoints over HTTP (AE). */
 import { type Context, Hono } from "hono";
 import { ServiceError } from "../errors.ts";
 import { requestText } from "../kit/request_text.ts";

@@ -3,7 +3,7 @@
  * browsers load this file, and each is a constant of its own, which builders put in its place. Units stand last in the
  * names.
  */
-/** A socket that has brought nothing for this long is dead (contract: Client reconnect sequence). */
+/** A socket that has brought nothing for this long is dead (CL10). */
 export const silenceMs = 30_000;
 /** A socket that has not opened after this long is given up. */
 export const openMs = 15_000;

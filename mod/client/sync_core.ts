@@ -1,6 +1,6 @@
 /**
  * The heart of the client: joins connection, versions, queries, calls, optimistic updates and token into the
- * conversation of the contract ("Client reconnect sequence"). It knows nothing of who watches the results.
+ * conversation of the contract (CL1). It knows nothing of who watches the results.
  */
 import type { ClientMessage } from "../protocol/client_messages.ts";
 import type { AuthError, MutationResponse, ServerMessage, Transition } from "../protocol/server_messages.ts";

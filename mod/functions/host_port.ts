@@ -13,7 +13,7 @@ export interface FunctionInfo {
   readonly visibility: "public" | "internal";
 }
 
-/** Name of a mutation for replay records (contract: guarantee 7). The identity is the call's own. */
+/** Name of a mutation for replay records (SG7). The identity is the call's own. */
 export interface ReplayKey {
   readonly sessionId: string;
   readonly requestId: number;

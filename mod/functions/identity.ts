@@ -16,7 +16,7 @@ export interface Identity {
 export const anonymous: Identity = { principal: null, userId: null, adminId: null, sessionId: null };
 
 /**
- * What a query's run read of the auth context (contract: Shared subscriptions):
+ * What a query's run read of the auth context (SH2):
  * nothing, the principal's id (or that there is none), or the session id.
  */
 export type AuthScope = "nothing" | "principal" | "session";

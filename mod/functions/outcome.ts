@@ -1,7 +1,7 @@
 /** How a call of a function ended, and what of it the caller may see. */
 import type { ErrorData } from "../protocol/server_messages.ts";
 
-/** Why a call failed. Only `internal` errors are hidden outside `--dev` (contract: guarantee 6). */
+/** Why a call failed. Only `internal` errors are hidden outside `--dev` (SG6). */
 export type CallErrorKind = "user" | "args" | "unknown_function" | "internal";
 
 /** A failed call's error, before it is decided what the caller sees of it. */
@@ -34,7 +34,7 @@ export function publicError(error: CallError, options: { readonly dev: boolean }
   return { errorMessage: shown ? error.message : "Server Error", errorData: null };
 }
 
-/** HTTP status of a failed function call (contract: HTTP function calls). */
+/** HTTP status of a failed function call (HC5). */
 export function errorStatus(error: CallError): 400 | 404 | 500 {
   switch (error.kind) {
     case "user":

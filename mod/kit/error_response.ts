@@ -1,4 +1,4 @@
-/** Errors of the service itself, in the shape of the auth, admin and storage endpoints (contract: Error shapes). */
+/** Errors of the service itself, in the shape of the auth, admin and storage endpoints (AE1). */
 import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../errors.ts";
 import type { Log } from "./log.ts";
 

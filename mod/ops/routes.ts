@@ -1,4 +1,4 @@
-/** All there is below `/api/admin` (contract: Admin and operations endpoints). */
+/** All there is below `/api/admin` (AD). */
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";

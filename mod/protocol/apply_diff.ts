@@ -1,5 +1,5 @@
 /**
- * Applies a result diff to the result it was made from (contract: Result diffs). What a diff does not touch keeps its
+ * Applies a result diff to the result it was made from (DF3 to DF7). What a diff does not touch keeps its
  * identity, so views that compare by identity render only what changed. Browser-safe.
  */
 

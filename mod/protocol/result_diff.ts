@@ -1,5 +1,5 @@
 /**
- * Makes result diffs (contract: Result diffs): the JSON text of the edits that turn one result into the next.
+ * Makes result diffs (DF): the JSON text of the edits that turn one result into the next.
  * `apply_diff.ts` is the other half. Elements of arrays are matched by `_id` before their content, so a row that
  * moved or was edited costs that row only.
  */

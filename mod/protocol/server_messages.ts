@@ -3,7 +3,7 @@ import { z } from "zod";
 
 export const stateVersionSchema = z.object({ querySet: z.int(), identity: z.int(), ts: z.int() });
 
-/** What a user error carries; `null` for any other error (contract: guarantee 6). */
+/** What a user error carries; `null` for any other error (SG6). */
 export const errorDataSchema = z.object({ code: z.string(), data: z.unknown() }).nullable();
 
 const logLines = z.array(z.string());
@@ -13,7 +13,7 @@ export const queryUpdatedSchema = z.object({
   queryId: z.int(),
   /** The full result; exactly one of `value` and `diff` is there. */
   value: z.unknown().optional(),
-  /** Edits to the result this socket last received (contract: Result diffs). */
+  /** Edits to the result this socket last received (DF). */
   diff: z.unknown().optional(),
   logLines,
 });

@@ -1,4 +1,4 @@
-/** The client's view of the world, as one version (contract: Protocol concepts). Browser-safe. */
+/** The client's view of the world, as one version (PC3). Browser-safe. */
 
 /** Three counters that every Transition moves from `startVersion` to `endVersion`. */
 export interface StateVersion {

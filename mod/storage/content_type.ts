@@ -1,4 +1,4 @@
-/** Content types: what may be stored, and what a browser may show in place (contract: Stored file, Content-Disposition). */
+/** Content types: what may be stored, and what a browser may show in place (UP8, FR8). */
 import { storageLimits } from "./limits.ts";
 
 const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";

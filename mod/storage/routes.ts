@@ -1,4 +1,4 @@
-/** The storage endpoints over HTTP (contract: File storage endpoints). */
+/** The storage endpoints over HTTP (UP, FR). */
 import { type Context, Hono } from "hono";
 import type { FileTraffic } from "./file_traffic.ts";
 import { readRequest, type Reads } from "./reads/reads.ts";

@@ -1,7 +1,7 @@
 /** What the hub and the HTTP calls ask of accounts: whose token this is, and word of sessions that end. */
 import type { Identity } from "../functions/identity.ts";
 
-/** Texts of `AuthError` (contract: Errors, WebSocket). */
+/** Texts of `AuthError` (AT2, SV5). */
 export type AuthErrorText =
   | "malformed access token"
   | "invalid access token signature"

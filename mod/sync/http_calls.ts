@@ -1,4 +1,4 @@
-/** The one-shot function calls: `POST /api/query`, `/api/mutation`, `/api/action` (contract: HTTP function calls). */
+/** The one-shot function calls: `POST /api/query`, `/api/mutation`, `/api/action` (HC). */
 import { Hono } from "hono";
 import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";

@@ -1,4 +1,4 @@
-/** Tokens: sign-in over the socket, renewal, refusal, and getters that misbehave (contract: Authentication 9). */
+/** Tokens: sign-in over the socket, renewal, refusal, and getters that misbehave (CL12). */
 import assert from "node:assert/strict";
 import { tokenLife } from "../../mod/client/accounts/access_token.ts";
 import type { FetchToken } from "../../mod/client/mod.ts";

@@ -1,4 +1,4 @@
-/** Mutations and actions on the wire, and when their promises end (contract: guarantee 4). */
+/** Mutations and actions on the wire, and when their promises end (SG4). */
 import assert from "node:assert/strict";
 import { ConnectionLostError, FunctionError, functionReference } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";

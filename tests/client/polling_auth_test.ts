@@ -1,4 +1,4 @@
-/** Tokens while the client polls: the rules of the socket, told by status 401 (contract: Authentication 9). */
+/** Tokens while the client polls: the rules of the socket, told by status 401 (CL12). */
 import assert from "node:assert/strict";
 import type { FetchToken } from "../../mod/client/mod.ts";
 import { type HttpCalls, type HttpRequest, invalidToken, success } from "./support/http_calls.ts";

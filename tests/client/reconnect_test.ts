@@ -1,4 +1,4 @@
-/** Sockets come and go under one client (contract: Client reconnect sequence). */
+/** Sockets come and go under one client (CL1). */
 import assert from "node:assert/strict";
 import { ClientClosedError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";

@@ -1,4 +1,4 @@
-/** Queries, their results and their subscribers, with a server played by the test (contract: guarantees 1 to 5). */
+/** Queries, their results and their subscribers, with a server played by the test (SG1 to SG5). */
 import assert from "node:assert/strict";
 import { FunctionError } from "../../mod/client/mod.ts";
 import { settle } from "./support/fake_clock.ts";

@@ -1,4 +1,4 @@
-/** Sessions in which an administrator sees what a user sees (contract: Refresh token and session). */
+/** Sessions in which an administrator sees what a user sees (RT6, AD2). */
 import type { AccountParts } from "../accounts.ts";
 import type { Tokens } from "../tokens/session_tokens.ts";
 import { system } from "../system_calls.ts";

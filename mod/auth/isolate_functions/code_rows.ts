@@ -1,4 +1,4 @@
-/** How codes and links are stored and used up, inside one transaction (contract: One-time codes and link tokens). */
+/** How codes and links are stored and used up, inside one transaction (CO). */
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import type { CodeKind } from "../tokens/codes.ts";

@@ -1,4 +1,4 @@
-/** The life of a session: looked up, refreshed, ended (contract: Refresh token and session). */
+/** The life of a session: looked up, refreshed, ended (RT). */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";

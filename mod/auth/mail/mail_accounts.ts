@@ -1,4 +1,4 @@
-/** What accounts do by mail: confirm an address, set a new password, sign in (contract: Auth endpoints). */
+/** What accounts do by mail: confirm an address, set a new password, sign in (AE9 to AE12). */
 import { ServiceError } from "../../errors.ts";
 import type { AccountParts } from "../accounts.ts";
 import { codeHash, type CodeKind, linkTokenHash } from "../tokens/codes.ts";

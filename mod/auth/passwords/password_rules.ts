@@ -1,4 +1,4 @@
-/** What may be a password (contract: Limits). */
+/** What may be a password (AE15). */
 import { authLimits } from "../limits.ts";
 import { ServiceError } from "../../errors.ts";
 

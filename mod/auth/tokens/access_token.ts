@@ -1,4 +1,4 @@
-/** Access tokens: JWTs signed with the server's own key (contract: Access token). */
+/** Access tokens: JWTs signed with the server's own key (AT). */
 import { Buffer } from "node:buffer";
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from "node:crypto";
 import { z } from "zod";

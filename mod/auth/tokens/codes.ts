@@ -1,4 +1,4 @@
-/** One-time codes and link tokens: how they are made and hashed (contract: One-time codes and link tokens). */
+/** One-time codes and link tokens: how they are made and hashed (CO1). */
 import { randomBytes, randomInt } from "node:crypto";
 import { authLimits } from "../limits.ts";
 import type { TokenHasher } from "./token_hash.ts";

@@ -1,4 +1,4 @@
-/** What a client gets when it signs in or refreshes, and what is stored of it (contract: Tokens). */
+/** What a client gets when it signs in or refreshes, and what is stored of it (AE5, RT1). */
 import { authLimits } from "../limits.ts";
 import type { AccessTokens } from "./access_token.ts";
 import type { NewSession, OpenedSession } from "../isolate_functions/session_rows.ts";

@@ -1,4 +1,4 @@
-/** Requests to the auth endpoints (contract: Auth endpoints). */
+/** Requests to the auth endpoints (AE). */
 import { httpAddress } from "../connection/addresses.ts";
 
 /** What sign-in and refresh answer. */

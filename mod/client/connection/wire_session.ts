@@ -1,4 +1,4 @@
-/** The versions of one socket: what was asked of the server, how far it has come (contract: Protocol concepts). */
+/** The versions of one socket: what was asked of the server, how far it has come (PC3). */
 import type { Authenticate, ModifyQuerySet, QuerySetModification } from "../../protocol/client_messages.ts";
 import type { Transition } from "../../protocol/server_messages.ts";
 import { initialVersion, sameVersion, type StateVersion } from "../../protocol/state_version.ts";
@@ -40,7 +40,7 @@ export class WireSession {
 
   /**
    * Mutations up to this ts are visible in the local results; -1 while the queries of earlier sockets are not back
-   * (contract: guarantee 4).
+   * (SG4, CL8).
    */
   get visibleTs(): number {
     return this.#version.querySet >= this.#readdVersion ? this.#version.ts : -1;

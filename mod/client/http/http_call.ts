@@ -1,4 +1,4 @@
-/** One function call over HTTP (contract: HTTP function calls). */
+/** One function call over HTTP (HC). */
 import type { ErrorData } from "../../protocol/server_messages.ts";
 import { httpAddress } from "../connection/addresses.ts";
 

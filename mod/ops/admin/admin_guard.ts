@@ -1,4 +1,4 @@
-/** The door of `/api/admin`: nothing behind it answers anybody but an administrator (contract: Authentication, point 4). */
+/** The door of `/api/admin`: nothing behind it answers anybody but an administrator (AD1). */
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";

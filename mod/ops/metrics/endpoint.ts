@@ -1,4 +1,4 @@
-/** `GET /metrics` (contract: Admin and operations endpoints): who may read, and the answer. */
+/** `GET /metrics` (ME1 to ME4): who may read, and the answer. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";

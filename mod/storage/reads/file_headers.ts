@@ -1,4 +1,4 @@
-/** What every answer about a file says of it (contract: GET, headers; Content-Disposition rules). */
+/** What every answer about a file says of it (FR1, FR8). */
 import { defaultContentType, essenceOf, isShownInline } from "../content_type.ts";
 import { contentDisposition } from "../file_name.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";

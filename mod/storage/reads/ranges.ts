@@ -1,4 +1,4 @@
-/** The `Range` header of a request for several parts of a file (RFC 9110, section 14; contract: GET, ranges). */
+/** The `Range` header of a request for several parts of a file (RFC 9110, section 14; FR11 to FR18). */
 import type { ByteRange } from "../../kit/byte_range.ts";
 import { storageLimits } from "../limits.ts";
 

@@ -1,4 +1,4 @@
-/** Reads of stored files (contract: GET and HEAD /api/storage/{id}). */
+/** Reads of stored files (FR). */
 import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";

@@ -1,4 +1,4 @@
-/** What a thumbnail request asks for (contract: Thumbnails). */
+/** What a thumbnail request asks for (TH). */
 import { ServiceError } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 

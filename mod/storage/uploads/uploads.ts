@@ -1,4 +1,4 @@
-/** Uploads through signed URLs (contract: Upload URL, POST /api/storage/upload). */
+/** Uploads through signed URLs (UP). */
 import { ServiceError, UserError } from "../../errors.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { storageLimits } from "../limits.ts";

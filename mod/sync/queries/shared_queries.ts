@@ -1,5 +1,5 @@
 /**
- * Runs every distinct query once for all who want it (contract: Shared subscriptions): who shares what, which results
+ * Runs every distinct query once for all who want it (SH): who shares what, which results
  * still hold after a commit, and what has to run again.
  */
 import type { CommitEntry } from "../../engine/types.ts";

@@ -69,7 +69,7 @@ function responseFrame(
   }${tail}`;
 }
 
-/** Log lines leave the server in development only (contract: guarantee 10). */
+/** Log lines leave the server in development only (SG10). */
 export function logLinesText(logLines: readonly string[], dev: boolean): string {
   return dev ? JSON.stringify(logLines) : "[]";
 }

@@ -1,4 +1,4 @@
-/** `GET /export/{table}?format=jsonl|csv`: one table as a download (contract: Admin and operations endpoints). */
+/** `GET /export/{table}?format=jsonl|csv`: one table as a download (EX10 to EX12). */
 import { Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";

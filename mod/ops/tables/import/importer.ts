@@ -1,5 +1,5 @@
 /**
- * Imports of tables (contract: Command-line operations, Admin and operations endpoints), in two passes over a file: first
+ * Imports of tables (IM), in two passes over a file: first
  * every row is checked and nothing is written, then the rows are written in batches, each a commit of its own.
  */
 import { UserError } from "../../../errors.ts";

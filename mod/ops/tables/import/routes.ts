@@ -1,4 +1,4 @@
-/** Imports over HTTP (contract: Admin and operations endpoints). Who mounts them sees to it that administrators ask. */
+/** Imports over HTTP (IM12, IM13). Who mounts them sees to it that administrators ask. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
