@@ -7,7 +7,7 @@
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of one WebSocket (contract: Limits). */
+/** Limits of one WebSocket (WL). */
 export const socketLimits = {
   /** Live queries one socket may hold; one more is a FatalError. */
   liveQueriesMax: 1024,

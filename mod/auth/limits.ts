@@ -3,7 +3,7 @@
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of accounts (contract: Limits; thresholds the contract leaves open are chosen here). */
+/** Limits of accounts; thresholds that the contract leaves open are chosen here. */
 export const authLimits = {
   /** Body of a request to an auth endpoint. */
   bodyBytesMax: 16 * KiB,

@@ -54,7 +54,7 @@ export const engineLimits = {
   vectorChangesKept: 16_384,
 } as const;
 
-/** Limits of replay records (contract: guarantee 7). */
+/** Limits of replay records (SG7). */
 export const replayLimits = {
   /** A recorded response is kept at least this long. */
   recordMs: 600_000,

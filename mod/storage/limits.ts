@@ -3,7 +3,7 @@
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
-/** Limits of stored files (contract: Limits; bounds the contract leaves open are chosen here). */
+/** Limits of stored files; bounds that the contract leaves open are chosen here. */
 export const storageLimits = {
   /** Largest upload unless the operator sets another. */
   uploadBytesMax: 100 * MiB,
