@@ -13,6 +13,22 @@ export const packageLimits = {
   linksMax: 10_000,
 } as const;
 
+/** Limits of the versions of an app that lie in the data folder. */
+export const versionLimits = {
+  /** Versions that are kept, beside those that run. */
+  kept: 10,
+  /** A version that was never loaded is removed after so long. */
+  unusedMs: 60 * 60_000,
+  /** Bytes of a file in the functions folder that is not source code: larger ones are no part of a version. */
+  assetBytesMax: 4 * MiB,
+  /** Folders inside one another in the functions folder. */
+  depthMax: 32,
+  /** A version is begun anew so often when files change while it is made. */
+  triesMax: 5,
+  /** Time between two of these tries. */
+  retryMs: 100,
+} as const;
+
 /** Limits of the isolates and of the queues in front of them. */
 export const isolateLimits = {
   /** Old generation of the V8 heap of an isolate. New objects come on top: up to three semi-spaces. */

@@ -90,7 +90,7 @@ async function startIsolates(
   try {
     return await IsolateHost.start({
       dataDir: config.dataDir,
-      functionsDir: config.functionsDir,
+      code: { functionsDir: config.functionsDir },
       env: config.env,
       actionNet: config.actionNet,
       entry: ISOLATE_ENTRY,

@@ -20,7 +20,8 @@ export async function startOfflineHost(
   try {
     return await IsolateHost.start({
       dataDir,
-      functionsDir,
+      code: { functionsDir },
+      passing: true,
       env: {},
       ...(tableNumbers && { tableNumbers: Object.fromEntries(tableNumbers) }),
       entry: new URL("./isolate_entry.ts", import.meta.url),

@@ -15,6 +15,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["functions"],
   ["functions/wire"],
   ["functions/isolate", "functions/packages"],
+  ["functions/versions"],
   ["functions/host"],
   ["sync", "auth", "storage", "scheduler", "ops"],
   ["config"],

@@ -27,6 +27,7 @@ import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
 import { RouteTable } from "./runners/route_table.ts";
+import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
 import type { RunEnd, RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
 import { type ReplaceResult, Writer } from "./writer/writer.ts";
@@ -34,8 +35,10 @@ import { type ReplaceResult, Writer } from "./writer/writer.ts";
 export interface IsolateHostOptions {
   /** Folder of `data.db`; it must exist. */
   readonly dataDir: string;
-  /** The app's functions. */
-  readonly functionsDir: string;
+  /** The app's functions as their author has them, or the hash of a version in the data folder. */
+  readonly code: VersionSource | { readonly version: string };
+  /** Whether this version of the code is of no use to anybody later: it is removed at the end unless it was there. */
+  readonly passing?: boolean;
   /** What actions see as `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
   /** Hosts that actions may reach; `null` or absent for any. */
@@ -63,6 +66,17 @@ export interface HostParts {
   /** Kept by the starter. */
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
+  /** The code that isolates load; without it there is nothing to load in its place. */
+  readonly code?: HostCode;
+}
+
+/** The versions of a data folder, and the one that is loaded first. */
+export interface HostCode {
+  readonly versions: VersionStore;
+  readonly version: Version;
+  /** Where {@linkcode version} comes from, to be loaded anew; `null` when it is not to be. */
+  readonly source: VersionSource | null;
+  readonly passing?: boolean;
 }
 
 export class IsolateHost implements FunctionHost, AsyncDisposable {
@@ -84,6 +98,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #crons: readonly WireCron[] = [];
   /** Advanced with each group, before the listeners are told of it. */
   #ts = 0;
+  /** The version that is loaded, and its hold; set when one was. */
+  #version: Version | null = null;
+  #held: Disposable | null = null;
+  /** Ends with the newest load. */
+  #loading: Promise<unknown> = Promise.resolve();
   /** Set by `serveQueries`. */
   #serveQuery: ((call: FunctionCall) => Promise<Outcome>) | null = null;
   /** Set by `serveActions`. */
@@ -94,6 +113,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
     this.#parts = parts;
+    this.#version = parts.code?.version ?? null;
     this.isolates = census ?? new IsolateCensus();
     this.#failures = new FailureLog({ log, clock });
     this.#writer = new Writer({
@@ -130,11 +150,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    */
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
-    const functionsDir = await Deno.realPath(options.functionsDir);
-    const { env, actionNet = null, entry, settings = {}, tableNumbers, observer, log } = options;
+    const { env, actionNet = null, entry, settings = {}, tableNumbers, observer, log, passing } = options;
+    const versions = await VersionStore.open(dataDir);
+    const source = "functionsDir" in options.code ? options.code : null;
+    const version = "version" in options.code
+      ? await versions.get(options.code.version)
+      : await versions.make(options.code);
     const starter = await ProcessStarter.create({
       dataDir,
-      functionsDir,
+      version,
+      versions,
       env,
       actionNet,
       settings,
@@ -156,6 +181,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       awake,
       census: starter.census,
       ...(observer && { observer }),
+      code: { versions, version, source, ...(passing && { passing }) },
     });
   }
 
@@ -165,6 +191,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     try {
       host.#loaded(await host.#writer.start());
       await host.#readers.start();
+      if (parts.code !== undefined && !parts.code.passing) await host.#served(parts.code.version);
     } catch (error) {
       await host[Symbol.asyncDispose]();
       throw error;
@@ -263,19 +290,81 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#ctxActions = new MainActions(ctxActions);
   }
 
+  /** The versions of the code in the data folder. Throws where there are none. */
+  get versions(): VersionStore {
+    if (this.#parts.code === undefined) throw new Error("The code of these isolates is not kept in versions");
+    return this.#parts.code.versions;
+  }
+
+  /** The version of the code that is served; `null` where there are none. */
+  get version(): Version | null {
+    return this.#version;
+  }
+
+  /** Loads the app's code as its author has it now. When it is broken, or cannot be kept, the old goes on serving. */
+  reload(): Promise<ReplaceResult> {
+    return this.#oneByOne(async () => {
+      const { code } = this.#parts;
+      if (code === undefined) return await this.#load(null);
+      if (code.source === null) {
+        return { ok: false, message: "The code is not served from a functions folder" };
+      }
+      try {
+        return await this.#load(await code.versions.make(code.source));
+      } catch (error) {
+        return { ok: false, message: error instanceof Error ? error.message : String(error) };
+      }
+    });
+  }
+
   /**
-   * Loads the app's code anew: a new writer makes the database fit the new schema, then readers and runners follow; actions
-   * under way end with the old code. When the new code is broken, the old goes on serving.
+   * Loads a version of the code: a new writer makes the database fit its schema, between two commits readers and runners
+   * follow, and actions under way end with the code they began with. When it is broken, or does not fit the data, what was
+   * served before goes on. Calls follow one another.
    */
-  async reload(): Promise<ReplaceResult> {
-    const result = await this.#writer.replace(async (ready) => {
-      this.#declared(ready);
-      await this.#readers.replace();
-      this.#runners.replace();
-    }, { before: () => this.#readers.hold() });
+  load(version: Version): Promise<ReplaceResult> {
+    return this.#oneByOne(() => this.#load(version));
+  }
+
+  async #oneByOne(work: () => Promise<ReplaceResult>): Promise<ReplaceResult> {
+    const result = this.#loading.then(work);
+    this.#loading = result.catch(() => {});
+    return await result;
+  }
+
+  /** `null`: whatever the starter has. */
+  async #load(version: Version | null): Promise<ReplaceResult> {
+    const { starter, log } = this.#parts;
+    const result = await this.#writer.replace(
+      async (ready) => {
+        // A lost isolate comes back with the new code from now on.
+        if (version !== null) starter.use?.(version);
+        this.#declared(ready);
+        await this.#readers.replace();
+        this.#runners.replace();
+      },
+      {
+        before: () => this.#readers.hold(),
+        start: () => starter.start("writer", version ?? undefined),
+      },
+    );
     this.#readers.release();
-    if (result.ok) this.#tell(this.#reloadListeners, undefined);
+    if (!result.ok) return result;
+    this.#tell(this.#reloadListeners, undefined);
+    if (version !== null) {
+      await this.#served(version).catch((error) =>
+        log("warn", "Old versions of the code were not removed", { error })
+      );
+    }
     return result;
+  }
+
+  async #served(version: Version): Promise<void> {
+    const held = await this.versions.hold(version);
+    this.#held?.[Symbol.dispose]();
+    this.#held = held;
+    this.#version = version;
+    await this.versions.served(version);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -286,6 +375,17 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     await this.#readers.close();
     await this.#writer.close();
     await this.#parts.starter[Symbol.asyncDispose]();
+    this.#held?.[Symbol.dispose]();
+    await this.#forget();
+  }
+
+  /** Removes a version that nobody has a use for. */
+  async #forget(): Promise<void> {
+    const { code } = this.#parts;
+    if (code?.passing !== true) return;
+    const { hash } = code.version;
+    const known = (await code.versions.list()).find((version) => version.hash === hash);
+    if (known?.servedAt === null) await code.versions.remove(hash);
   }
 
   #loaded(ready: Ready): void {

@@ -17,6 +17,7 @@ import type { SystemModule } from "../system_module.ts";
 import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire/messages.ts";
 import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./runs/call.ts";
+import { asAuthored, setCodePlace } from "./process/author_text.ts";
 import { setFunctionsUrl } from "./runs/call_errors.ts";
 import { watchIdle } from "./process/idle.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
@@ -70,6 +71,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   const progress = new ProgressFile(boot.progressPath);
   keepAppFolder(boot, socketPath);
   setFunctionsUrl(fileUrl(boot.functionsDir));
+  setCodePlace(boot.place);
   setTableResolver((id) => {
     const reads = currentCall()?.reads;
     if (reads !== undefined) return reads.tableOf(id);
@@ -108,7 +110,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, packages: table, tableNumbers = {} }: Boot,
+  { role, functionsDir, place, packages: table, tableNumbers = {} }: Boot,
   { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -116,7 +118,7 @@ async function load(
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
-    const packages = table === undefined ? null : await preparePackages(table);
+    const packages = table === undefined ? null : await preparePackages(table, place.folder);
     let app: LoadedApp;
     try {
       app = await loadApp(functionsDir, systemModules);
@@ -144,7 +146,7 @@ async function load(
     const { crons, routes } = app;
     return { app, ready: { type: "Ready", functions, ts, lastGroup, crons, routes } };
   } catch (error) {
-    return { type: "Broken", message: error instanceof Error ? error.message : String(error) };
+    return { type: "Broken", message: asAuthored(error instanceof Error ? error.message : String(error)) };
   }
 }
 

@@ -49,6 +49,11 @@ export class PackageFiles {
     this.#known = this.#used;
   }
 
+  /** The files of the newest walk. */
+  get paths(): string[] {
+    return [...this.#used.keys()];
+  }
+
   /** Whether the files of the newest walk are as they were. */
   get unchanged(): boolean {
     for (const [path, stamp] of this.#watched) if (!same(stampOf(path), stamp)) return false;

@@ -4,21 +4,31 @@
  */
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import type { Turns } from "../../kit/turns.ts";
 import { findModules } from "../module_files.ts";
+import type { PackageTarget } from "../wire/package_table.ts";
+import type { AppCode } from "./app_code.ts";
 import { commonJsStub } from "./commonjs_stub.ts";
 import type { PackageFiles } from "./package_files.ts";
 import { type ImportKind, PackageResolver, type Resolution } from "./package_resolver.ts";
 import { type AppPlace, isInside } from "./package_roots.ts";
-import type { CommonJsFile, PackageTable, PackageTarget } from "../wire/package_table.ts";
 
-/** Entries of an import map, by the URL of the folder they are for; `""`: for every folder. */
-export type MapEntries = Map<string, Map<string, string>>;
+/** Where an import leads, until it is known below which folder everything lies. */
+type Target =
+  | { readonly file: string }
+  /** The stand-in of a CommonJS file, with the names it exports. */
+  | { readonly stub: string; readonly names: readonly string[] };
+
+/** Like a {@linkcode PackageTarget}; a module of the app is named by its path. */
+type Wanted = { readonly file: string; readonly kind: "module" | "commonJs" } | PackageTarget;
 
 export interface PackageGraph {
-  readonly entries: MapEntries;
-  readonly table: PackageTable;
-  /** Whether everything that is asked for is there. */
-  readonly complete: boolean;
+  /** Every file that the app's modules lead to, they themselves included. Absolute paths. */
+  readonly files: readonly string[];
+  /** Folders that the files of packages see their imports from. */
+  readonly scopes: readonly string[];
+  /** What isolates have to be told, by paths below this folder, which must hold all files and scopes. */
+  readonly code: (folder: string) => AppCode;
 }
 
 export interface PackagePlace extends AppPlace {
@@ -26,10 +36,13 @@ export interface PackagePlace extends AppPlace {
 }
 
 /** Walks all files that can be reached. Throws when one cannot be read, or past the limits. */
-export function packageGraph(place: PackagePlace, files: PackageFiles): PackageGraph {
+export async function packageGraph(
+  place: PackagePlace,
+  { files, turns }: { readonly files: PackageFiles; readonly turns: Turns },
+): Promise<PackageGraph> {
   files.begin(place.roots);
   using resolver = new PackageResolver([...place.roots, place.functionsDir]);
-  const graph = new Walk({ place, files, resolver }).run();
+  const graph = await new Walk({ place, files, resolver }).run(turns);
   files.end();
   return graph;
 }
@@ -46,14 +59,19 @@ class Walk {
   readonly #resolver: PackageResolver;
   /** Files to look at; each is in it once. */
   readonly #queue = new Set<string>();
-  readonly #entries: MapEntries = new Map();
-  readonly #commonJs: Record<string, CommonJsFile> = {};
+  /** Addresses of files that lead elsewhere. */
+  readonly #redirected = new Map<string, Target>();
+  /** By the folder they are for. */
+  readonly #entries = new Map<string, Map<string, Target | string>>();
+  readonly #commonJs = new Map<
+    string,
+    { readonly requires: Map<string, Wanted>; readonly imports: Map<string, Wanted> }
+  >();
   readonly #required = new Set<string>();
-  readonly #deferred = new Set<string>();
+  readonly #deferred = new Map<string, Target | string>();
   /** Stand-ins of CommonJS files for modules, by path. */
-  readonly #stubs = new Map<string, string>();
+  readonly #stubs = new Map<string, Target>();
   readonly #refusals: Record<string, string> = {};
-  #complete = true;
 
   constructor({ place, files, resolver }: WalkParts) {
     this.#place = place;
@@ -61,20 +79,52 @@ class Walk {
     this.#resolver = resolver;
   }
 
-  run(): PackageGraph {
+  async run(turns: Turns): Promise<PackageGraph> {
     for (const { file } of findModules(this.#place.functionsDir)) this.#queue.add(file);
-    for (const path of this.#queue) this.#look(path);
-    // Files found late stand at the bottom of what asks for them.
-    const required = [...this.#required].reverse();
+    for (const path of this.#queue) {
+      this.#look(path);
+      await turns.next();
+    }
     return {
-      entries: this.#entries,
+      files: this.#files.paths,
+      scopes: [...this.#entries.keys()],
+      code: (folder) => this.#code(folder),
+    };
+  }
+
+  #code(folder: string): AppCode {
+    const below = (path: string) =>
+      path === folder ? "." : path.slice(folder === "/" ? 1 : folder.length + 1);
+    const named = (path: string) => path === folder ? "." : `./${below(path)}`;
+    const address = (target: Target | string): string => {
+      if (typeof target === "string") return target;
+      return "file" in target ? named(target.file) : commonJsStub(below(target.stub), target.names);
+    };
+    const wanted = (target: Wanted): PackageTarget => {
+      if (!("kind" in target)) return target;
+      return target.kind === "module" ? { module: named(target.file) } : { file: below(target.file) };
+    };
+    const record = <Value, Result>(map: ReadonlyMap<string, Value>, convert: (value: Value) => Result) =>
+      Object.fromEntries([...map].map(([key, value]) => [key, convert(value)]));
+    return {
+      files: Object.fromEntries(
+        [...this.#redirected].map(([path, target]) => [named(path), address(target)]),
+      ),
+      scopes: Object.fromEntries(
+        [...this.#entries].map(([scope, entries]) => [named(scope), record(entries, address)]),
+      ),
       table: {
-        files: this.#commonJs,
-        required,
-        deferred: [...this.#deferred],
+        files: Object.fromEntries(
+          [...this.#commonJs].map(([path, { requires, imports }]) => [
+            below(path),
+            { requires: record(requires, wanted), imports: record(imports, wanted) },
+          ]),
+        ),
+        // Files found late stand at the bottom of what asks for them.
+        required: [...this.#required].reverse().map((name) => isPath(name) ? named(name) : name),
+        deferred: [...new Set([...this.#deferred.values()].map(address))],
         refusals: this.#refusals,
       },
-      complete: this.#complete,
     };
   }
 
@@ -83,22 +133,30 @@ class Walk {
     if (file.kind === "module") {
       for (const specifier of file.facts.imports) this.#import(specifier, path);
       for (const specifier of file.facts.deferred) {
-        const address = this.#import(specifier, path);
-        if (address !== null) this.#deferred.add(address);
+        const target = this.#import(specifier, path);
+        if (target !== null) this.#defer(target);
       }
     } else if (file.kind === "commonJs") {
       const { requires, deferred } = file.facts;
-      this.#commonJs[path] = {
+      this.#commonJs.set(path, {
         requires: this.#targets(requires, { from: path, as: "require" }),
         imports: this.#targets(deferred, { from: path, as: "import" }),
-      };
+      });
     } else if (file.kind === "json") {
-      this.#commonJs[path] = { requires: {}, imports: {} };
+      this.#commonJs.set(path, { requires: new Map(), imports: new Map() });
     }
   }
 
-  /** An import of a module: what is needed beside Deno's own ways. Gives the address that the import leads to. */
-  #import(specifier: string, from: string): string | null {
+  /** Imported after the app, in this order. */
+  #defer(target: Target | string): void {
+    this.#deferred.set(
+      typeof target === "string" ? target : "file" in target ? target.file : `stub ${target.stub}`,
+      target,
+    );
+  }
+
+  /** An import of a module: what is needed beside Deno's own ways. Gives where the import leads, of files. */
+  #import(specifier: string, from: string): Target | null {
     if (specifier === "zod" && this.#isOwn(from)) return null;
     const relative = /^(?:\.{0,2}\/|file:)/.test(specifier);
     const found = relative
@@ -106,22 +164,17 @@ class Walk {
       : this.#resolver.resolve(specifier, { from, as: "import" });
     switch (found.kind) {
       case "file": {
-        const address = this.#address(found.path);
-        if (address === null) {
+        const target = this.#target(found.path);
+        if (target === null) {
           this.#refusals[specifier] = addonReason(found.path);
           return null;
         }
-        const own = pathToFileURL(found.path).href;
-        if (!relative) this.#enter(this.#scopeOf(from), specifier, address);
-        else if (address !== own) this.#enter("", own, address);
-        return address;
+        if (!relative) this.#enter(this.#scopeOf(from), specifier, target);
+        else if ("stub" in target) this.#redirected.set(found.path, target);
+        return target;
       }
       case "refused":
-        this.#complete = false;
         this.#refusals[specifier] = found.reason;
-        return null;
-      case "missing":
-        this.#complete = false;
         return null;
       case "builtin":
         // Named by the package's own `imports`.
@@ -129,6 +182,7 @@ class Walk {
           this.#enter(this.#scopeOf(from), specifier, runtimeModule(found.specifier));
         }
         return null;
+      case "missing":
       case "left":
         return null;
       default:
@@ -137,9 +191,15 @@ class Walk {
   }
 
   /** What a module has to import to get a file, which is looked at too. `null` for a native addon. */
-  #address(path: string): string | null {
-    const file = this.#isReadable(path) ? this.#read(path) : null;
-    switch (file?.kind) {
+  #target(path: string): Target | null {
+    const real = Deno.realPathSync(path);
+    if (!this.#isReadable(real)) {
+      // What lies elsewhere is not taken along: importing it fails. A link must not bring it in.
+      if (real === path) return { file: path };
+      throw new Error(`${path} is a link to ${real}, which lies outside the project of the app`);
+    }
+    const file = this.#read(path);
+    switch (file.kind) {
       case "commonJs":
         this.#queue.add(path);
         return this.#stub(path);
@@ -148,44 +208,49 @@ class Walk {
       case "module":
         this.#queue.add(path);
     }
-    return pathToFileURL(path).href;
+    return { file: path };
   }
 
   #targets(
     specifiers: readonly string[],
     { from, as }: { readonly from: string; readonly as: ImportKind },
-  ): Record<string, PackageTarget> {
-    const targets: Record<string, PackageTarget> = {};
+  ): Map<string, Wanted> {
+    const targets = new Map<string, Wanted>();
     for (const specifier of specifiers) {
-      const target = this.#target(this.#resolver.resolve(specifier, { from, as }), { specifier, from });
+      const target = this.#wanted(this.#resolver.resolve(specifier, { from, as }), { specifier, from });
       if (target === null) continue;
-      targets[specifier] = target;
-      if ("module" in target) (as === "require" ? this.#required : this.#deferred).add(target.module);
+      targets.set(specifier, target);
+      const module = "module" in target
+        ? target.module
+        : "kind" in target && target.kind === "module"
+        ? target.file
+        : null;
+      if (module === null) continue;
+      if (as === "require") this.#required.add(module);
+      else this.#defer(isPath(module) ? { file: module } : module);
     }
     return targets;
   }
 
-  #target(
+  #wanted(
     found: Resolution,
     { specifier, from }: { readonly specifier: string; readonly from: string },
-  ): PackageTarget | null {
+  ): Wanted | null {
     switch (found.kind) {
       case "builtin":
         return { module: found.specifier };
       case "left":
         return { module: specifier };
       case "missing":
-        this.#complete = false;
         return specifier === "zod" ? { module: specifier } : null;
       case "refused":
-        this.#complete = false;
         return { refused: `Cannot require "${specifier}" in ${from}: ${found.reason}` };
       case "file": {
         const { path } = found;
         const { kind } = this.#read(path);
         if (kind === "addon") return { refused: addonReason(path) };
         this.#queue.add(path);
-        return kind === "module" ? { module: pathToFileURL(path).href } : { file: path };
+        return { file: path, kind: kind === "module" ? "module" : "commonJs" };
       }
       default:
         return found satisfies never;
@@ -193,10 +258,10 @@ class Walk {
   }
 
   /** The stand-in of a CommonJS file, with the names it exports. */
-  #stub(path: string): string {
+  #stub(path: string): Target {
     let stub = this.#stubs.get(path);
     if (stub === undefined) {
-      stub = commonJsStub(path, [...this.#namesOf(path, new Set())]);
+      stub = { stub: path, names: [...this.#namesOf(path, new Set())] };
       this.#stubs.set(path, stub);
     }
     return stub;
@@ -220,19 +285,18 @@ class Walk {
     return this.#files.read(path, this.#isOwn(path));
   }
 
-  #enter(scope: string, specifier: string, address: string): void {
+  #enter(scope: string, specifier: string, target: Target | string): void {
     let entries = this.#entries.get(scope);
     if (entries === undefined) this.#entries.set(scope, entries = new Map());
-    entries.set(specifier, address);
+    entries.set(specifier, target);
   }
 
-  /** The URL of the folder whose files see what this file sees: that of the app, or of the package. */
+  /** The folder whose files see what this file sees: that of the app, or of the package. */
   #scopeOf(from: string): string {
     const { functionsDir, roots } = this.#place;
-    const folder = this.#isOwn(from)
+    return this.#isOwn(from)
       ? functionsDir
       : PACKAGE_FOLDER.exec(from)?.[0] ?? roots.find((root) => isInside(from, [root])) ?? dirname(from);
-    return `${pathToFileURL(folder).href}/`;
   }
 
   #isOwn(path: string): boolean {
@@ -240,10 +304,15 @@ class Walk {
     return isInside(path, [functionsDir]) && !path.slice(functionsDir.length).includes("/node_modules/");
   }
 
-  /** Whether isolates may read a file, where it really lies. */
-  #isReadable(path: string): boolean {
-    return isInside(Deno.realPathSync(path), [...this.#place.roots, this.#place.functionsDir]);
+  /** Whether a file may be part of the app, by its real path. */
+  #isReadable(real: string): boolean {
+    return isInside(real, [...this.#place.roots, this.#place.functionsDir]);
   }
+}
+
+/** Whether a name is a path, and not an address. */
+function isPath(name: string): boolean {
+  return name.startsWith("/");
 }
 
 /** The folder of the innermost package that a path is in. */

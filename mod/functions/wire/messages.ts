@@ -6,6 +6,7 @@ import type { CallOrigin, FunctionInfo, ReplayKey } from "../host_port.ts";
 import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "../identity.ts";
 import type { CallError } from "../outcome.ts";
+import type { CodePlace } from "./code_place.ts";
 import type { PackageTable } from "./package_table.ts";
 import type { WireEntries } from "./packed_entry.ts";
 
@@ -20,6 +21,8 @@ export interface Boot {
   readonly databasePath: string;
   /** Absolute path of the app's functions folder. */
   readonly functionsDir: string;
+  /** The folder that all of the app's code lies below, and what its author calls it. */
+  readonly place: CodePlace;
   /** File of 16 bytes in which the isolate notes what it is running (progress.ts). */
   readonly progressPath: string;
   /** Environment of the app, for runners (`ctx.env`). */

@@ -30,5 +30,5 @@ export interface PackageTable {
   readonly refusals: Readonly<Record<string, string>>;
 }
 
-/** Where modules of the import map find the function that runs a CommonJS file, by absolute path. */
+/** Where modules of the import map find the function that runs a CommonJS file, by its path below the folder of the app's code. */
 export const commonJsKey = "syncline.commonJs";

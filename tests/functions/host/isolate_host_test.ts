@@ -149,7 +149,10 @@ Deno.test("disposing leaves no process and no file but the database's", async ()
   assert.equal((await mutation).outcome.ok, true, "what the writer had was not waited for");
   assert.equal((await action).ok, false);
   assert.deepEqual((await Promise.all(roles.map((role) => it.pids(role)))).flat(), []);
-  assert.deepEqual([...Deno.readDirSync(`${it.dir}/data`)].map(({ name }) => name), ["data.db"]);
+  assert.deepEqual([...Deno.readDirSync(`${it.dir}/data`)].map(({ name }) => name).sort(), [
+    "data.db",
+    "versions",
+  ]);
 });
 
 Deno.test("a database is served again where it was left", async () => {
@@ -159,7 +162,7 @@ Deno.test("a database is served again where it was left", async () => {
   await it.stop();
   await using host = await IsolateHost.start({
     dataDir: `${it.dir}/data`,
-    functionsDir: `${it.dir}/functions`,
+    code: { functionsDir: `${it.dir}/functions` },
     env: {},
     settings: {},
     log: () => {},

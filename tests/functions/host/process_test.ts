@@ -9,6 +9,7 @@ import { type MemoryReader, residentBytes } from "../../../mod/functions/host/pr
 import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
 import type { RunAction } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
+import { fakeCode } from "./support/fake_code.ts";
 import { call } from "./support/writer_world.ts";
 import { pause, until } from "../../support/waiting.ts";
 
@@ -41,7 +42,7 @@ class Place implements AsyncDisposable {
     const logged: string[] = [];
     const starter = await ProcessStarter.create({
       dataDir,
-      functionsDir: dir,
+      ...fakeCode(dir),
       env: { GREETING: "hello" },
       settings: {},
       actionNet: null,
@@ -133,7 +134,7 @@ Deno.test("a program that is not there is a failed start", async () => {
   await using place = await Place.make("");
   const starter = await ProcessStarter.create({
     dataDir: place.dir,
-    functionsDir: place.dir,
+    ...fakeCode(place.dir),
     env: {},
     settings: {},
     actionNet: null,
@@ -262,7 +263,7 @@ Deno.test("what a killed server left behind is cleared away by the next one", as
   await Deno.writeTextFile(`${dir}/run-of-the-mill.txt`, "");
   await using starter = await ProcessStarter.create({
     dataDir: dir,
-    functionsDir: dir,
+    ...fakeCode(dir),
     env: {},
     settings: {},
     actionNet: null,

@@ -5,6 +5,7 @@ import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
 import { ProcessStarter } from "../../../mod/functions/host/process/isolate_process.ts";
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
+import { fakeCode } from "./support/fake_code.ts";
 import { FakeClock } from "./support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";
 import { until } from "../../support/waiting.ts";
@@ -30,7 +31,7 @@ class Place implements AsyncDisposable {
     const place = new Place(await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-start-" })));
     place.starter = await ProcessStarter.create({
       dataDir: place.dir,
-      functionsDir: place.dir,
+      ...fakeCode(place.dir),
       env: {},
       settings: {},
       actionNet: null,

@@ -34,7 +34,7 @@ Deno.test("modules are the TypeScript and JavaScript files below the folder", as
     "with space é.ts": one,
     "http.ts": `import { httpRouter } from "syncline/server"; export default httpRouter();`,
     "crons.ts": `import { cronJobs } from "syncline/server"; export default cronJobs();`,
-  }, (workspace) => Deno.symlinkSync("/etc", `${workspace.functionsDir}/link`));
+  }, (workspace) => Deno.symlinkSync("a.ts", `${workspace.functionsDir}/link.ts`));
   assert.deepEqual(paths, [
     "a:one",
     "b:one",

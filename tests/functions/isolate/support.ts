@@ -2,7 +2,8 @@
 import { type Frame, FrameSender, readFrames } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
-import { AppPackages } from "../../../mod/functions/packages/app_packages.ts";
+import { mapEntries, placedTable, usesPackages } from "../../../mod/functions/packages/app_code.ts";
+import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { isolateImportMap } from "../../../mod/functions/host/process/isolate_import_map.ts";
 import { isolateCommand, plainEntry } from "../../../mod/functions/host/process/command.ts";
 import { answerFromWire, fromWire } from "../../../mod/functions/host/outcomes.ts";
@@ -33,6 +34,7 @@ export class Workspace implements AsyncDisposable {
   readonly dataDir: string;
   readonly progressDir: string;
   #isolates = 0;
+  #versions: Promise<VersionStore> | null = null;
 
   constructor(files: AppFiles) {
     this.dir = Deno.makeTempDirSync({ prefix: "syncline-isolate-" });
@@ -57,6 +59,12 @@ export class Workspace implements AsyncDisposable {
     for (const [name, text] of Object.entries(files)) this.write({ [`../node_modules/${name}`]: text });
   }
 
+  /** The app as it is now, as isolates load it. */
+  async version(): Promise<Version> {
+    const versions = await (this.#versions ??= VersionStore.open(Deno.realPathSync(this.dataDir)));
+    return await versions.make({ functionsDir: this.functionsDir });
+  }
+
   /** Starts an isolate and boots it. */
   async start(
     role: IsolateRole,
@@ -68,23 +76,23 @@ export class Workspace implements AsyncDisposable {
     using listener = Deno.listen({ transport: "unix", path: socketPath });
     Deno.writeFileSync(progressPath, new Uint8Array(16));
     const databasePath = `${this.dataDir}/data.db`;
-    const packages = await new AppPackages(this).find();
+    const version = await this.version();
+    const { folder, functionsDir, authorFolder, code } = version;
     const importMapPath = `${this.progressDir}/${name}.m`;
     Deno.writeTextFileSync(
       importMapPath,
-      isolateImportMap({ role, entry: plainEntry, packages: packages?.entries }),
+      isolateImportMap({ role, entry: plainEntry, packages: mapEntries(code, folder) }),
     );
     const { executable, args, env } = isolateCommand({
       role,
       entry: plainEntry,
       dataDir: this.dataDir,
       databasePath,
-      functionsDir: this.functionsDir,
+      codeFolder: folder,
       socketPath,
       progressPath,
       actionNet: null,
       importMapPath,
-      packageRoots: packages?.roots ?? [],
     });
     const child = new Deno.Command(executable, {
       args: [...args],
@@ -103,10 +111,11 @@ export class Workspace implements AsyncDisposable {
       type: "Boot",
       role,
       databasePath,
-      functionsDir: this.functionsDir,
+      functionsDir,
+      place: { folder, authorFolder },
       progressPath,
       env: options.env ?? {},
-      ...(packages && { packages: packages.table }),
+      ...(usesPackages(code) && { packages: placedTable(code, folder) }),
     });
     return isolate;
   }

@@ -1,6 +1,7 @@
 /** What the host sees of one isolate, and how it gets one. `process.ts` implements it with child processes. */
 import type { Frame } from "../../wire/segment_frames.ts";
 import type { Progress } from "../../wire/progress_file.ts";
+import type { Version } from "../../versions/version_store.ts";
 import type { BootAnswer, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 
 /** A frame of an isolate after its boot. */
@@ -50,6 +51,11 @@ export type StartResult =
   | { readonly ok: false; readonly broken: boolean; readonly message: string };
 
 export interface IsolateStarter {
-  /** Starts an isolate and waits for its answer to Boot, for a bounded time. Never rejects. */
-  start(role: IsolateRole): Promise<StartResult>;
+  /**
+   * Starts an isolate and waits for its answer to Boot, for a bounded time. It loads the version in use, or the one that is
+   * given. Never rejects.
+   */
+  start(role: IsolateRole, version?: Version): Promise<StartResult>;
+  /** From now on isolates load this version. */
+  use?(version: Version): void;
 }

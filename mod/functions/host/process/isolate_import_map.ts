@@ -5,7 +5,7 @@
 import { pathToFileURL } from "node:url";
 import { importMapPath, sources } from "./start_flags.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
-import type { MapEntries } from "../../packages/package_graph.ts";
+import type { MapEntries } from "../../packages/app_code.ts";
 
 interface ImportMap {
   readonly imports: Readonly<Record<string, string>>;

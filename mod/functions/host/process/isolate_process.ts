@@ -6,7 +6,9 @@ import { type Frame, FrameSender, readFrames } from "../../wire/segment_frames.t
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 import type { IsolatePaths } from "./start_flags.ts";
-import { AppPackages } from "../../packages/app_packages.ts";
+import { mapEntries, placedTable, usesPackages } from "../../packages/app_code.ts";
+import { authorTexts } from "../../wire/code_place.ts";
+import type { Version, VersionStore } from "../../versions/version_store.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
 import type { HostClock } from "../clock.ts";
 import type { LimitedCommand } from "../../../kit/limited_command.ts";
@@ -26,13 +28,13 @@ const PROGRESS_BYTES = 16;
 /** V8, and the parts of the runtime below it, which abort. */
 const OUT_OF_MEMORY = /out of memory|allocation failed|\bOOM\b|^memory allocation of \d+ bytes failed/m;
 
-/** The app's npm packages cannot be used as they are. */
-class BrokenPackagesError extends Error {}
-
 export interface ProcessStarterOptions {
   /** Absolute and real. */
   readonly dataDir: string;
-  readonly functionsDir: string;
+  /** The code that isolates load until they are told to load another. */
+  readonly version: Version;
+  /** Keeps versions from being removed while isolates run them. */
+  readonly versions: Pick<VersionStore, "hold">;
   readonly env: Readonly<Record<string, string>>;
   readonly actionNet: readonly string[] | null;
   readonly settings: Readonly<Record<string, unknown>>;
@@ -54,7 +56,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
-  readonly #packages: AppPackages;
+  /** Set by `use`. */
+  #version: Version;
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
   #disposed = false;
@@ -65,7 +68,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#options = options;
     this.#runDir = runDir;
     globalThis.addEventListener("unload", this.#killAll);
-    this.#packages = new AppPackages(options);
+    this.#version = options.version;
     const { memory: read = machineMemory, clock } = options;
     this.#memoryWatch = read === null
       ? null
@@ -76,19 +79,27 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return new ProcessStarter(options, await makeRunDir(options.dataDir));
   }
 
-  async start(role: IsolateRole): Promise<StartResult> {
+  use(version: Version): void {
+    this.#version = version;
+  }
+
+  async start(role: IsolateRole, version: Version = this.#version): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
-    const { dataDir, functionsDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
-    const { tableNumbers } = this.#options;
-    let resources: { listener?: Deno.Listener; progress?: Deno.FsFile } = {};
+    const { dataDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
+    const { tableNumbers, versions } = this.#options;
+    const { folder, functionsDir, authorFolder, code } = version;
+    const authored = authorTexts(version);
+    let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
     try {
-      const packages = await this.#packages.find().catch((error) => {
-        throw new BrokenPackagesError(error instanceof Error ? error.message : String(error));
-      });
-      await Deno.writeTextFile(importMapPath, isolateImportMap({ role, entry, packages: packages?.entries }));
+      const held = await versions.hold(version);
+      resources = { held };
+      await Deno.writeTextFile(
+        importMapPath,
+        isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
+      );
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
         read: true,
@@ -97,29 +108,29 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         mode: 0o600,
       });
       const listener = Deno.listen({ transport: "unix", path: socketPath });
-      resources = { listener, progress };
+      resources = { listener, progress, held };
       const databasePath = join(dataDir, "data.db");
       const child = this.#spawn({
         role,
         entry,
         dataDir,
         databasePath,
-        functionsDir,
+        codeFolder: folder,
         socketPath,
         progressPath,
         actionNet,
         importMapPath,
-        packageRoots: packages?.roots ?? [],
       });
       const boot: Boot = {
         type: "Boot",
         role,
         databasePath,
         functionsDir,
+        place: { folder, authorFolder },
         progressPath,
         env: role === "runner" ? { ...env } : {},
         settings,
-        ...(packages && { packages: packages.table }),
+        ...(usesPackages(code) && { packages: placedTable(code, folder) }),
         ...(tableNumbers && { tableNumbers }),
       };
       const process = new IsolateProcess({
@@ -128,21 +139,23 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         progressPath,
         clock,
         log,
-        tell: (text) => log("warn", "An isolate says", { isolate: name, text }),
+        authored,
+        tell: (text) => log("warn", "An isolate says", { isolate: name, text: authored(text) }),
       });
       resources = { listener };
       this.#running.add(process);
       this.census.started(process.pid, role);
       process.ended.then(({ cause }) => {
         this.#running.delete(process);
+        held[Symbol.dispose]();
         this.census.ended(process.pid, cause);
       });
       return await process.boot(listener, boot);
     } catch (error) {
-      const broken = error instanceof BrokenPackagesError;
-      return { ok: false, broken, message: error instanceof Error ? error.message : String(error) };
+      return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
     } finally {
       close(resources.listener);
+      resources.held?.[Symbol.dispose]();
       await remove(socketPath);
       await remove(importMapPath);
       // Still ours only when there is no process that has it.
@@ -183,6 +196,7 @@ class IsolateProcess implements Isolate {
   readonly #progressPath: string;
   readonly #clock: HostClock;
   readonly #log: Log;
+  readonly #authored: (text: string) => string;
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
@@ -205,6 +219,8 @@ class IsolateProcess implements Isolate {
     readonly progressPath: string;
     readonly clock: HostClock;
     readonly log: Log;
+    /** Names files of the app as their author does. */
+    readonly authored: (text: string) => string;
     readonly tell: (text: string) => void;
   }) {
     this.#child = options.child;
@@ -212,6 +228,7 @@ class IsolateProcess implements Isolate {
     this.#progressPath = options.progressPath;
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#authored = options.authored;
     this.#stderr = new StderrText(options.child.stderr, {
       now: () => options.clock.now(),
       tell: options.tell,
@@ -408,7 +425,7 @@ class IsolateProcess implements Isolate {
     if (this.#nonsense !== null) return { cause: "crashed", detail: this.#nonsense, progress };
     if (this.#asked) return { cause: "asked", detail: "ended by the server", progress };
     if (signal === "SIGKILL") return { cause: "killed", detail: "killed from outside", progress };
-    const summary = this.#stderr.summary;
+    const summary = this.#authored(this.#stderr.summary);
     if (OUT_OF_MEMORY.test(this.#stderr.text)) {
       return { cause: "crashed", detail: "out of memory", progress };
     }

@@ -10,15 +10,14 @@ export interface IsolatePaths {
   /** Folder of the database; runners are not let into it. */
   readonly dataDir: string;
   readonly databasePath: string;
-  readonly functionsDir: string;
+  /** Folder of the version of the app's code: its functions and their packages. */
+  readonly codeFolder: string;
   /** Unix socket on which main waits for the isolate. */
   readonly socketPath: string;
   readonly progressPath: string;
   /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
   readonly actionNet: readonly string[] | null;
   readonly importMapPath: string;
-  /** Folders the app's npm packages lie in. */
-  readonly packageRoots: readonly string[];
 }
 
 const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
@@ -37,7 +36,7 @@ export function importMapPath(role: IsolateRole): string {
 
 /** Arguments of the runtime's executable that start an isolate. */
 export function startArguments(paths: IsolatePaths): string[] {
-  const { role, dataDir, databasePath, functionsDir, socketPath, progressPath, actionNet } = paths;
+  const { role, dataDir, databasePath, codeFolder, socketPath, progressPath, actionNet } = paths;
   // Connecting to a unix socket needs reading and writing its path beside the network.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
@@ -58,7 +57,7 @@ export function startArguments(paths: IsolatePaths): string[] {
     "--frozen",
     `--lock=${address("../../isolate/process/deno.lock")}`,
     `--import-map=${paths.importMapPath}`,
-    `--allow-read=${list([...read, functionsDir, sources, ...paths.packageRoots])}`,
+    `--allow-read=${list([...read, codeFolder, sources])}`,
     `--allow-write=${list(write)}`,
     net,
     `--v8-flags=${heapFlags(role)}`,

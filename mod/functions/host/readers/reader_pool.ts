@@ -39,6 +39,8 @@ export class ReaderPool {
   #waiting: Part[] = [];
   /** Readers being started. */
   #starting = 0;
+  /** Advanced by `replace`: readers started before it have other code. */
+  #generation = 0;
   /** Starts in a row that failed. */
   #failures = 0;
   /** While new code is loaded nothing is handed to the readers that have the old. */
@@ -121,6 +123,7 @@ export class ReaderPool {
    */
   async replace(): Promise<void> {
     this.#held = true;
+    this.#generation++;
     const old = [...this.#readers];
     const started = await this.#options.starter.start("reader");
     for (const reader of old) this.#retire(reader);
@@ -213,9 +216,13 @@ export class ReaderPool {
     const start = async () => {
       this.#retryTimer = null;
       this.#starting++;
+      const generation = this.#generation;
       const started = await starter.start("reader");
       this.#starting--;
-      if (started.ok) {
+      if (started.ok && generation !== this.#generation) {
+        // It has loaded the code before the present one.
+        started.isolate.kill();
+      } else if (started.ok) {
         this.#failures = 0;
         this.#add(started.isolate);
       } else this.#startFailed(started.message);

@@ -45,6 +45,8 @@ export class RunnerPool {
   /** Actions no runner has yet. */
   #waiting: PendingAction[] = [];
   #starting = 0;
+  /** Advanced by `replace`: runners started before it have other code. */
+  #generation = 0;
   #failures = 0;
   #closing = false;
   /** Exists while a runner has actions. */
@@ -69,6 +71,7 @@ export class RunnerPool {
 
   /** New actions get runners with new code; the old ones end with their last action. */
   replace(): void {
+    this.#generation++;
     for (const runner of this.#runners) this.#retire(runner);
     this.#dispatch();
   }
@@ -169,9 +172,13 @@ export class RunnerPool {
 
   async #start(): Promise<void> {
     const { starter, clock, log } = this.#options;
+    const generation = this.#generation;
     const started = await starter.start("runner");
     this.#starting--;
-    if (!started.ok) {
+    if (started.ok && generation !== this.#generation) {
+      // It has loaded the code before the present one.
+      started.isolate.kill();
+    } else if (!started.ok) {
       this.#failures++;
       log("error", "Cannot start an action runner", { message: started.message });
       if (this.#failures >= FAILED_STARTS_MAX && this.#takers().length === 0) {

@@ -21,7 +21,7 @@ import type { Committing, Group } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, Batch } from "./mutation_batch.ts";
 import type { HostClock, Timer } from "../clock.ts";
-import type { Death, Isolate, IsolateStarter, Ready } from "../process/isolate.ts";
+import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -125,11 +125,14 @@ export class Writer {
   /**
    * Puts a writer with new code in the old one's place between two batches. `before` runs before the new one makes the
    * database fit its schema, `meanwhile` after that; until it has ended nothing is committed. The old writer goes on when
-   * the new one cannot be started.
+   * the new one cannot be started. `start`: how it is.
    */
   replace(
     meanwhile: (ready: Ready) => Promise<void>,
-    { before = () => Promise.resolve() }: { readonly before?: () => Promise<void> } = {},
+    { before = () => Promise.resolve(), start = () => this.#options.starter.start("writer") }: {
+      readonly before?: () => Promise<void>;
+      readonly start?: () => Promise<StartResult>;
+    } = {},
   ): Promise<ReplaceResult> {
     const { promise, resolve } = Promise.withResolvers<ReplaceResult>();
     if (this.#closing || this.#replacement !== null) {
@@ -141,7 +144,7 @@ export class Writer {
     }
     this.#replacement = async () => {
       await before();
-      const started = await this.#options.starter.start("writer");
+      const started = await start();
       if (started.ok) {
         const old = this.#isolate;
         this.#isolate = null;

@@ -35,13 +35,16 @@ interface CommonJsModule {
 /** A module that was imported ahead, or why it could not be. */
 type Imported = { readonly exports: unknown } | { readonly error: unknown };
 
-/** Gets the packages of an app ready, while files can be read; runs none of their CommonJS files yet. */
-export async function preparePackages(table: PackageTable): Promise<Packages> {
+/**
+ * Gets the packages of an app ready, while files can be read; runs none of their CommonJS files yet. `folder`: where the
+ * code of the app lies.
+ */
+export async function preparePackages(table: PackageTable, folder: string): Promise<Packages> {
   const importAsApp = await appImporter();
   const { compileFunction } = await import("node:vm");
   const packages = new Packages(table, { importAsApp, compile: compileFunction as unknown as Compile });
   Object.defineProperty(globalThis, Symbol.for(commonJsKey), {
-    value: (path: unknown) => packages.run(String(path)),
+    value: (path: unknown) => packages.run(`${folder}/${String(path)}`),
   });
   explainImports(table.refusals);
   await packages.importRequired();

@@ -25,6 +25,9 @@ function hint(error: Error): string {
   if (/^The requested module '[^./][^']*' does not provide an export named/.test(message)) {
     return " (a CommonJS package that does not name its exports is imported as a whole: import name from ...)";
   }
+  if (/^Module not found "file:/.test(relativeToFunctions(message)) && !message.includes("/node_modules/")) {
+    return " (only what lies in the functions folder is part of the app, and packages that are installed beside or above it)";
+  }
   // Without a frame in the author's files, at least the package's own place.
   const place = cleanStack(stack) === ""
     ? /file:\/\/\S+\/node_modules\/\S+:\d+:\d+/.exec(stack)?.[0]

@@ -1,4 +1,5 @@
 /** Imports an app's modules and registers what they export; every failure is told with the file it is in. */
+import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
 import { functionLimits } from "../../../limits.ts";
 import { functionSpec } from "../../api/registration.ts";
@@ -92,7 +93,7 @@ export function assembleApp(
 
 /** The URL of an absolute path. */
 export function fileUrl(path: string): string {
-  return `file://${path.split("/").map(encodeURIComponent).join("/")}`;
+  return pathToFileURL(path).href;
 }
 
 async function importModule({ file, name }: ModuleFile): Promise<Record<string, unknown>> {

@@ -1,5 +1,6 @@
 /** The log lines of one call: `[LEVEL] message key=value ...`, bounded in number and length. */
 import { functionLimits } from "../../../limits.ts";
+import { asAuthored } from "../process/author_text.ts";
 
 const { stringify } = JSON;
 const { inspect } = Deno;
@@ -53,7 +54,8 @@ export class LogLines {
 
   #push(line: string): void {
     const max = functionLimits.logLineCharsMax;
-    this.#lines?.push(line.length > max ? `${line.slice(0, max - 3)}...` : line);
+    const text = asAuthored(line);
+    this.#lines?.push(text.length > max ? `${text.slice(0, max - 3)}...` : text);
   }
 }
 

@@ -3,6 +3,7 @@ import { userErrorKey } from "../../../errors.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { CallError, CallErrorKind } from "../../outcome.ts";
 import { lateImportMessage } from "../app/import_message.ts";
+import { asAuthored } from "../process/author_text.ts";
 import { jsonText } from "./json_text.ts";
 import { inspected } from "../ctx/log_lines.ts";
 
@@ -103,7 +104,7 @@ function userError(error: { code?: unknown; message?: unknown; data?: unknown; s
 function internal(message: string, stack: string): CallError {
   return {
     kind: "internal",
-    message: cut(message),
+    message: cut(asAuthored(message)),
     data: null,
     ...(stack === "" ? {} : { stack: cut(stack) }),
   };

@@ -2,6 +2,7 @@
 import { machineClock } from "../../../../mod/functions/host/clock.ts";
 import { isolateCommand } from "../../../../mod/functions/host/process/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
+import { VersionStore } from "../../../../mod/functions/versions/version_store.ts";
 import { ProcessStarter } from "../../../../mod/functions/host/process/isolate_process.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
@@ -48,9 +49,13 @@ export class RealHost implements AsyncDisposable {
       after: (ms: number, run: () => void) => machineClock.after(ms / hurry, run),
     };
     try {
+      const versions = await VersionStore.open(`${dir}/data`);
+      const source = { functionsDir: `${dir}/functions` };
+      const version = await versions.make(source);
       const starter = await ProcessStarter.create({
         dataDir: `${dir}/data`,
-        functionsDir: `${dir}/functions`,
+        version,
+        versions,
         env,
         settings: {},
         actionNet: [],
@@ -68,6 +73,7 @@ export class RealHost implements AsyncDisposable {
         cores: 2,
         census: starter.census,
         ...(observer && { observer }),
+        code: { versions, version, source },
       });
       return new RealHost(dir, { host, logged });
     } catch (error) {

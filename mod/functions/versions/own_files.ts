@@ -1,0 +1,69 @@
+/** What the functions folder holds: the files that become part of a version, and links among them. */
+import { extname } from "node:path";
+import { packageLimits, versionLimits } from "../limits.ts";
+import { isInside } from "../packages/package_roots.ts";
+
+export interface OwnFiles {
+  /** Absolute paths of regular files. */
+  readonly files: readonly string[];
+  /** Links within the folder, by absolute path: what they lead to, as a real path. */
+  readonly links: ReadonlyMap<string, string>;
+}
+
+/** Something in the functions folder that cannot be part of a version; the message names it. */
+export class BadSourceError extends Error {
+  override readonly name = "BadSourceError";
+}
+
+const SOURCE = /^\.(?:[cm]?[jt]s|[jt]sx|json|wasm)$/;
+
+/**
+ * Lists a functions folder, a real path. Names that begin with a dot, packages and the data folder are left out, and so
+ * are large files that are no source code. Throws a {@linkcode BadSourceError} for a link that leads out of the folder: what
+ * stands behind it is not the app's.
+ */
+export function ownFiles(functionsDir: string, dataDir: string): OwnFiles {
+  const files: string[] = [];
+  const links = new Map<string, string>();
+  const walk = (folder: string, depth: number) => {
+    if (depth > versionLimits.depthMax) {
+      throw new BadSourceError(`${folder} is nested deeper than ${versionLimits.depthMax} folders`);
+    }
+    for (const entry of Deno.readDirSync(folder)) {
+      if (entry.name.startsWith(".") || entry.name === "node_modules") continue;
+      const path = `${folder}/${entry.name}`;
+      if (entry.isSymlink) {
+        const target = linkTarget(path, functionsDir);
+        if (target !== null) links.set(path, target);
+      } else if (entry.isDirectory) {
+        if (!isInside(path, [dataDir])) walk(path, depth + 1);
+      } else if (entry.isFile && isTaken(path)) {
+        files.push(path);
+      }
+      if (files.length + links.size > packageLimits.filesMax) {
+        throw new BadSourceError(`${functionsDir} has more than ${packageLimits.filesMax} files`);
+      }
+    }
+  };
+  walk(functionsDir, 0);
+  return { files, links };
+}
+
+/** The real path behind a link; `null` when it leads to nothing. */
+function linkTarget(path: string, functionsDir: string): string | null {
+  let target;
+  try {
+    target = Deno.realPathSync(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.FilesystemLoop) return null;
+    throw error;
+  }
+  if (isInside(target, [functionsDir])) return target;
+  throw new BadSourceError(
+    `${path} is a link to ${target}, which lies outside the functions folder: put a copy in its place, or install it as a package`,
+  );
+}
+
+function isTaken(path: string): boolean {
+  return SOURCE.test(extname(path)) || Deno.statSync(path).size <= versionLimits.assetBytesMax;
+}

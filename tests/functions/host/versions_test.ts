@@ -1,0 +1,97 @@
+/** What is served is a version: every isolate loads it and no other, whatever happens to the files it was made from. */
+import assert from "node:assert/strict";
+import { RealHost } from "./support/real_host.ts";
+
+const app = (word: string): Record<string, string> => ({
+  "notes.ts": `import { action, mutation, query } from "syncline/server"; import { word } from "./word.ts";
+    export const ask = query(() => word);
+    export const change = mutation(() => word);
+    export const act = action(() => word);
+    export const fail = query(() => { throw new Error("bad luck " + import.meta.url); });
+    export const shout = query((ctx) => ctx.log.info(new Error("loud").stack));
+    export const loop = mutation(() => { for (;;); });
+    export const wait = action(async (ctx) => {
+      const before = word;
+      while (!(await ctx.runQuery("notes:ask", {})).startsWith("new")) await new Promise((r) => setTimeout(r, 20));
+      return [before, word];
+    });`,
+  "word.ts": `export const word: string = ${JSON.stringify(word)};`,
+});
+const everywhere = async (it: RealHost) => [
+  await it.query("notes:ask"),
+  await it.mutate("notes:change"),
+  await it.act("notes:act"),
+];
+const edit = (it: RealHost, word: string) => it.write("word.ts", app(word)["word.ts"] ?? "");
+
+Deno.test("VE1 an edit on disk reaches nobody before it is loaded, not even isolates that start later", async () => {
+  await using it = await RealHost.start(app("old"), { hurry: 10 });
+  await edit(it, "edited");
+  // The first action starts the first runner.
+  assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
+  // A timeout costs the writer its life.
+  await it.mutate("notes:loop");
+  for (const role of ["reader", "runner"]) for (const pid of await it.pids(role)) Deno.kill(pid, "SIGKILL");
+  assert.equal(await it.mutate("notes:change"), "old");
+  assert.equal(await it.query("notes:ask"), "old");
+  await Deno.remove(`${it.dir}/functions`, { recursive: true });
+  for (const role of ["writer", "reader"]) for (const pid of await it.pids(role)) Deno.kill(pid, "SIGKILL");
+  assert.equal(await it.mutate("notes:change"), "old");
+  assert.equal(await it.query("notes:ask"), "old");
+});
+
+Deno.test("VE2 a reload serves the new version everywhere; calls under way end with the code they began with", async () => {
+  await using it = await RealHost.start(app("old"));
+  const waiting = it.act("notes:wait");
+  while ((await it.pids("runner")).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  await edit(it, "new");
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
+  assert.deepEqual(await waiting, ["old", "old"]);
+});
+
+Deno.test("VE3 after a broken edit the version before it is served by every kind of isolate", async () => {
+  await using it = await RealHost.start(app("old"));
+  await it.write("word.ts", "export const word = ;");
+  const result = await it.host.reload();
+  assert.ok(!result.ok);
+  assert.match(result.message, /^word\.ts:1:21: /m);
+  assert.deepEqual(await everywhere(it), ["old", "old", "old"]);
+});
+
+Deno.test("VE4 versions are named by their content, listed, and loaded again", async () => {
+  await using it = await RealHost.start(app("one"));
+  const { host } = it;
+  const first = host.version;
+  await edit(it, "two");
+  assert.deepEqual(await host.reload(), { ok: true });
+  const second = host.version;
+  assert.notEqual(first?.hash, second?.hash);
+  assert.deepEqual((await host.versions.list()).map(({ hash }) => hash), [second?.hash, first?.hash]);
+  assert.deepEqual(await host.load(await host.versions.get(first?.hash ?? "")), { ok: true });
+  assert.deepEqual(await everywhere(it), ["one", "one", "one"]);
+  assert.equal(host.version?.hash, first?.hash);
+  await edit(it, "one");
+  assert.equal((await host.versions.make({ functionsDir: `${it.dir}/functions` })).hash, first?.hash);
+});
+
+Deno.test("VE5 errors and logs name files as their author knows them", async () => {
+  await using it = await RealHost.start(app("one"));
+  const answer = await it.run("notes:fail");
+  assert.ok(!answer.outcome.ok);
+  assert.equal(answer.outcome.error.message, `bad luck file://${it.dir}/functions/notes.ts`);
+  assert.match(answer.outcome.error.stack ?? "", /^\s+at \S* ?\(?notes\.ts:5:\d+\)?/);
+  const { outcome } = await it.run("notes:shout");
+  assert.match(outcome.logLines.join(), new RegExp(`at .*file://${it.dir}/functions/notes\\.ts:6:\\d+`));
+});
+
+Deno.test("VE6 loads that are asked for at once follow one another", async () => {
+  await using it = await RealHost.start(app("one"));
+  const { host } = it;
+  const first = host.version;
+  assert.ok(first);
+  await edit(it, "two");
+  const results = await Promise.all([host.reload(), host.load(first), host.reload()]);
+  assert.deepEqual(results, [{ ok: true }, { ok: true }, { ok: true }]);
+  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+});
