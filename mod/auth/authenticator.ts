@@ -4,6 +4,7 @@
  */
 import type { CommitEntry, DocumentChange } from "../engine/types.ts";
 import type { Identity } from "../functions/identity.ts";
+import { KnownRows } from "../kit/known_rows.ts";
 import { authLimits } from "./limits.ts";
 import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
@@ -28,25 +29,20 @@ export interface AccountAuthenticatorOptions {
 /** Sessions looked up again at once. */
 const RECHECKED_AT_ONCE = 256;
 
-/** A look-up under way; `outdated` when the session may have changed since it began. */
-interface Lookup {
-  readonly session: Promise<OpenedSession | null>;
-  outdated: boolean;
-}
-
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
-  readonly #calls: SystemCalls;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
-  /** Sessions known to exist, in order of last use. */
-  readonly #sessions = new Map<string, OpenedSession>();
-  readonly #lookups = new Map<string, Lookup>();
+  readonly #sessions: KnownRows<OpenedSession>;
 
   constructor({ accessTokens, calls, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
-    this.#calls = calls;
     this.#now = now;
+    this.#sessions = new KnownRows({
+      rowsMax: authLimits.cachedSessionsMax,
+      idOf: ({ sessionId }) => sessionId,
+      load: (sessionId) => calls.query(system.findSession, { sessionId }),
+    });
   }
 
   /** Checks signature, claims, expiry, and that the session exists and has not expired. */
@@ -56,7 +52,7 @@ export class AccountAuthenticator {
     const checked = this.#accessTokens.verify(token, this.#now());
     if (!checked.ok) return checked;
     const { sub, sid, adm = false, exp } = checked.claims;
-    const session = await this.#session(sid);
+    const session = await this.#sessions.find(sid);
     const owner = adm ? session?.adminId : session?.userId;
     if (!session || owner !== sub || session.expiresAt <= this.#now()) {
       return { ok: false, error: "session has ended" };
@@ -90,74 +86,30 @@ export class AccountAuthenticator {
 
   /** Looks up again what is remembered, after commits may have been missed, and tells of the sessions that have ended. */
   async recheck(): Promise<void> {
-    const known = [...this.#sessions.keys()];
+    const known = [...this.#sessions.rows()].map(({ sessionId }) => sessionId);
     this.#sessions.clear();
-    for (const sessionId of [...this.#lookups.keys()]) this.#outdate(sessionId);
     for (let from = 0; from < known.length; from += RECHECKED_AT_ONCE) {
       await Promise.all(
         known.slice(from, from + RECHECKED_AT_ONCE).map(async (sessionId) => {
-          if (await this.#session(sessionId) === null) this.#tell({ sessionId });
+          if (await this.#sessions.find(sessionId) === null) this.#tell({ sessionId });
         }),
       );
     }
   }
 
-  async #session(sessionId: string): Promise<OpenedSession | null> {
-    for (;;) {
-      const known = this.#sessions.get(sessionId);
-      if (known) {
-        this.#remember(known);
-        return known;
-      }
-      const lookup = this.#lookups.get(sessionId) ?? this.#lookUp(sessionId);
-      const session = await lookup.session;
-      if (!lookup.outdated) return session;
-    }
-  }
-
-  #lookUp(sessionId: string): Lookup {
-    const lookup: Lookup = {
-      outdated: false,
-      session: this.#calls.query(system.findSession, { sessionId }).then((session) => {
-        if (session !== null && !lookup.outdated) this.#remember(session);
-        return session;
-      }).finally(() => {
-        if (!lookup.outdated) this.#lookups.delete(sessionId);
-      }),
-    };
-    this.#lookups.set(sessionId, lookup);
-    return lookup;
-  }
-
-  #remember(session: OpenedSession): void {
-    this.#sessions.delete(session.sessionId);
-    this.#sessions.set(session.sessionId, session);
-    if (this.#sessions.size <= authLimits.cachedSessionsMax) return;
-    const [oldest] = this.#sessions.keys();
-    if (oldest !== undefined) this.#sessions.delete(oldest);
-  }
-
   #sessionChanged({ id, doc }: DocumentChange): void {
     // Looked up again when it is next asked for.
-    this.#sessions.delete(id);
-    this.#outdate(id);
+    this.#sessions.forget(id);
     if (doc === null) this.#tell({ sessionId: id });
   }
 
   #ownerDeleted(kind: "user" | "admin", ownerId: string): void {
-    for (const { sessionId, userId, adminId } of this.#sessions.values()) {
-      if (ownerId === (kind === "user" ? userId : adminId)) this.#sessions.delete(sessionId);
+    for (const { sessionId, userId, adminId } of [...this.#sessions.rows()]) {
+      if (ownerId === (kind === "user" ? userId : adminId)) this.#sessions.forget(sessionId);
     }
     // Whose sessions are being looked up is not known yet.
-    for (const sessionId of [...this.#lookups.keys()]) this.#outdate(sessionId);
+    this.#sessions.forgetLookups();
     this.#tell({ principal: `${kind}:${ownerId}` });
-  }
-
-  #outdate(sessionId: string): void {
-    const lookup = this.#lookups.get(sessionId);
-    if (!lookup) return;
-    lookup.outdated = true;
-    this.#lookups.delete(sessionId);
   }
 
   #tell(ended: EndedSession): void {

@@ -27,23 +27,20 @@ export interface HttpCallsOptions {
 }
 
 export interface HttpCalls {
-  /** All there is below these paths. */
-  readonly routes: Hono;
   /**
    * Answers a call without a router and its middleware, which take about a tenth of the time of a small call. `null` for
-   * every other request. Never rejects: where the routes throw, the error is answered.
+   * every other request. Never rejects: an error of the service itself is answered.
    */
   readonly respondAtOnce: (request: Request) => Promise<Response> | null;
+  /** Tells other methods than POST that there is none but it. */
+  readonly routes: Hono;
 }
 
 const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
-/**
- * The three calls. The routes throw errors of the service itself (a token that is not valid, a body over the limit) as
- * `ServiceError` for the router to answer.
- */
+/** The three calls, by their exact paths. */
 export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpCallsOptions): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
   const respond = async (
@@ -67,19 +64,18 @@ export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpC
     ["/api/action", (request) => respond(request, async (call) => ({ outcome: await host.act(call) }))],
   ]);
   const routes = new Hono();
-  for (const [path, call] of calls) {
-    routes.post(path, (c) => call(c.req.raw));
+  for (const path of calls.keys()) {
     routes.all(path, () => {
       throw new MethodNotAllowedError("POST, OPTIONS");
     });
   }
   return {
-    routes,
     respondAtOnce(request) {
       if (request.method !== "POST") return null;
-      const call = calls.get(plainPath(request.url));
+      const call = calls.get(pathOf(request.url));
       return call?.(request).catch((error) => failureResponse(error, log, headers)) ?? null;
     },
+    routes,
   };
 }
 
@@ -89,11 +85,17 @@ interface Answer {
   readonly rest?: string;
 }
 
-/** The path of an absolute URL, as it stands there; a path the router would see differently is not one of a call. */
-function plainPath(url: string): string {
+/** The path of an absolute URL, as a router would read it. */
+function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("://") + 4);
   const end = url.slice(start).search(/[?#]/);
-  return end === -1 ? url.slice(start) : url.slice(start, start + end);
+  const path = end === -1 ? url.slice(start) : url.slice(start, start + end);
+  if (!path.includes("%")) return path;
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 /** The call a request makes, or the outcome of one that cannot be made. */

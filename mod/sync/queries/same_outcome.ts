@@ -1,6 +1,7 @@
 /** Whether a new outcome shows a client anything new. */
 import { type Outcome, publicError } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
+import { PairMemo } from "../pair_memo.ts";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
 import { deepEqual } from "../../protocol/deep_equal.ts";
 
@@ -16,18 +17,13 @@ export function sameOutcome(a: Outcome, b: Outcome, options: { readonly dev: boo
     canonicalJson(left.errorData) === canonicalJson(right.errorData);
 }
 
-/** By result, then by the other: what was found of texts that may differ in the order of keys only. */
-const verdicts = new WeakMap<Success, WeakMap<Success, boolean>>();
+/** What was found of texts that may differ in the order of keys only. */
+const verdicts = new PairMemo<boolean>();
 
-/** The comparison of two results is made once, however many sockets show them. */
 function sameValue(a: Success, b: Success): boolean {
   if (a.value === b.value) return true;
   if (a.value.length !== b.value.length || a.value.length > sharedQueryLimits.diffedCharsMax) return false;
-  let known = verdicts.get(a);
-  if (known === undefined) verdicts.set(a, known = new WeakMap());
-  let same = known.get(b);
-  if (same === undefined) known.set(b, same = sameButForOrder(a.value, b.value));
-  return same;
+  return verdicts.get(a, b, () => sameButForOrder(a.value, b.value));
 }
 
 /** Whether texts of one length are of equal values. */

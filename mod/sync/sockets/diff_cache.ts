@@ -1,22 +1,17 @@
 /** Diffs between outcomes, each computed once for all sockets that hold the same old result. */
 import type { Outcome } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
+import { PairMemo } from "../pair_memo.ts";
 import { resultDiff } from "../../protocol/result_diff.ts";
 
 export class DiffCache {
-  /** By new outcome, then by old: a diff lives as long as both do. `null`: not worth sending. */
-  readonly #diffs = new WeakMap<Outcome, WeakMap<Outcome, string | null>>();
+  /** `null`: not worth sending. */
+  readonly #diffs = new PairMemo<string | null>();
 
   /** JSON text of the diff from one result to the next, `null` when the whole value has to be sent. */
   diff(before: Outcome | null, after: Outcome): string | null {
     if (before === null || !before.ok || !after.ok) return null;
-    let diffs = this.#diffs.get(after);
-    if (diffs === undefined) this.#diffs.set(after, diffs = new WeakMap());
-    const known = diffs.get(before);
-    if (known !== undefined) return known;
-    const diff = worthwhileDiff(before.value, after.value);
-    diffs.set(before, diff);
-    return diff;
+    return this.#diffs.get(after, before, () => worthwhileDiff(before.value, after.value));
   }
 }
 
