@@ -25,10 +25,14 @@ Deno.test("UP8 spaces around parameters are taken, and parameters may be missing
 });
 
 Deno.test("UP8 a text that is almost a content type is refused as fast as any other", () => {
-  const began = performance.now();
-  for (const part of [";   ", ";", " ; ", "; a=b  ", '; a="b"  ', "; a=b ;  "]) {
-    // Shorter than the limit, so that one that takes exponential time ends within a few seconds.
-    assert.equal(isContentType(`a/b${part.repeat(13)}(`), false);
-  }
-  assert.ok(performance.now() - began < 500);
+  const refusing = () => {
+    const began = performance.now();
+    for (const part of [";   ", ";", " ; ", "; a=b  ", '; a="b"  ', "; a=b ;  "]) {
+      // Shorter than the limit, so that one that takes exponential time ends within a few seconds.
+      assert.equal(isContentType(`a/b${part.repeat(13)}(`), false);
+    }
+    return performance.now() - began;
+  };
+  // The least of several: a busy machine only ever adds.
+  assert.ok(Math.min(...Array.from({ length: 5 }, refusing)) < 500);
 });

@@ -90,7 +90,7 @@ Deno.test("images that are cut, lie or swell", async (t) => {
       for (const [bytes, type] of lies) {
         const startedAt = performance.now();
         assert.equal(await outcome(bytes, type), "422 image_too_large", `${type} ${size.width}`);
-        assert.ok(performance.now() - startedAt < QUICK_MS / 10, type);
+        assert.ok(performance.now() - startedAt < QUICK_MS, type);
       }
     }
   });

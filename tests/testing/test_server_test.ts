@@ -61,8 +61,8 @@ const notes = {
 const modules = { schema: { default: schema }, notes };
 const { api } = createApi<{ notes: typeof notes }>();
 
-Deno.test("a test server is ready in under 200 ms", async () => {
-  // The first one compiles and warms up; what a test waits for is the median of the following.
+Deno.test("a test server is ready in the time that a few processes take to do nothing", async () => {
+  // The first one compiles and warms up; the least of the following is what a busy machine did not add to.
   const times: number[] = [];
   for (let round = 0; round < 6; round++) {
     const start = performance.now();
@@ -70,8 +70,17 @@ Deno.test("a test server is ready in under 200 ms", async () => {
     await server.query("channels:list");
     times.push(performance.now() - start);
   }
-  const [median = Infinity] = times.slice(1).sort((a, b) => a - b).slice(2);
-  assert(median < 200, `ready after ${times.map((ms) => ms.toFixed(0)).join(", ")} ms`);
+  const processTimes: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    const start = performance.now();
+    await new Deno.Command(Deno.execPath(), { args: ["eval", "0"] }).output();
+    processTimes.push(performance.now() - start);
+  }
+  const texts = [times, processTimes].map((each) => each.map((ms) => ms.toFixed(0)).join(", "));
+  assert(
+    Math.min(...times.slice(1)) < 4 * Math.min(...processTimes),
+    `ready after ${texts[0]} ms, processes ${texts[1]}`,
+  );
 });
 
 Deno.test("a mutation's effects are in every live query when it resolves", async () => {
