@@ -107,6 +107,33 @@ Deno.test("every link and every path that a page names is there, and every page 
   assert.deepEqual((await pages()).filter((page) => page !== "README.md" && !linked.has(page)), []);
 });
 
-Deno.test("the README is short enough to be read", async () => {
-  assert.ok((await readPage("README.md")).split("\n").length <= 150);
+Deno.test("every file that a room's README names is there", async () => {
+  const files = await Array.fromAsync(filesBelow("mod"));
+  const texts = files.filter((file) => file.endsWith(".md"));
+  assert.ok(texts.length > 10);
+  for (const page of texts) {
+    for (const [, name = ""] of (await readPage(page)).matchAll(/`([\w./-]+\.tsx?)`/g)) {
+      const places = name.includes("/")
+        ? [`${dirname(page)}/${name}`, `mod/${name}`, name].filter((place) => files.includes(place))
+        : files.filter((file) => file.endsWith(`/${name}`));
+      const isOfAnApp = ["schema.ts", "crons.ts", "http.ts"].includes(name);
+      assert.ok(
+        places.length > 0 || isOfAnApp || /^(main|cli)\.ts$|^tests\//.test(name),
+        `${page} names ${name}`,
+      );
+    }
+  }
+});
+
+async function* filesBelow(folder: string): AsyncGenerator<string> {
+  for await (const { name, isDirectory } of Deno.readDir(`${repository}/${folder}`)) {
+    if (isDirectory) yield* filesBelow(`${folder}/${name}`);
+    else yield `${folder}/${name}`;
+  }
+}
+
+Deno.test("the README and the map are short enough to be read", async () => {
+  for (const page of ["README.md", "mod/ARCHITECTURE.md"]) {
+    assert.ok((await readPage(page)).split("\n").length <= 150, page);
+  }
 });
