@@ -173,6 +173,7 @@ export class Accounts {
       hash: hasher.hash("refresh", refreshToken),
       nextHash: hasher.hash("refresh", next),
       attempt: attemptId === null ? null : hasher.hash("attempt", attemptId),
+      address: requester.client.slice(0, authLimits.addressCharsMax),
       now: now(),
     });
     switch (answer.kind) {

@@ -68,6 +68,13 @@ export class AccountAuthenticator {
     return opened.ok ? opened.claims.sid : null;
   }
 
+  /** Whether a caller is an administrator whose session lives. */
+  async isLiveAdmin({ adminId, sessionId }: Identity): Promise<boolean> {
+    if (adminId === null || sessionId === null) return false;
+    const session = await this.#session(sessionId);
+    return session !== null && session.adminId === adminId && session.expiresAt > this.#now();
+  }
+
   /** Calls the listener in the turn in which the end of a session is known. */
   onSessionEnd(listener: (ended: EndedSession) => void): void {
     this.#listeners.push(listener);

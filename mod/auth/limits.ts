@@ -79,6 +79,14 @@ export const authLimits = {
   sessionsPerOwnerMax: 1_000,
   /** Description of a session's device that is kept, cut from its `User-Agent`. */
   userAgentCharsMax: 200,
+  /** Address of an administrator's client that is kept with the session. */
+  addressCharsMax: 64,
+  /** Users an administrator's search finds. */
+  usersFoundMax: 100,
+  /** Documents deleted with a user in one transaction. */
+  cascadeRowsMax: 500,
+  /** Administrators shown at once. */
+  adminsShownMax: 1_000,
 } as const;
 
 /** Rate limits: `burst` calls at once, then `perMinute`. */

@@ -6,6 +6,8 @@ import type { Log } from "../kit/log.ts";
 import { AccessTokens } from "./tokens/access_token.ts";
 import { type AccountParts, type AccountPolicy, Accounts } from "./accounts.ts";
 import { AdminAccounts } from "./admin/admin_accounts.ts";
+import { administratorActions } from "./admin/administrator_actions.ts";
+import { userActions } from "./admin/user_actions.ts";
 import { AccountAuthenticator } from "./authenticator.ts";
 import { AttemptLimits } from "./attempt_limits.ts";
 import { CodeMail } from "./mail/code_mail.ts";
@@ -127,7 +129,11 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     authenticator,
     admins,
     sessions: new Impersonation(parts),
-    actions: ownActions(new OwnAccountActions(parts)),
+    actions: new Map([
+      ...ownActions(new OwnAccountActions(parts)),
+      ...userActions(parts),
+      ...administratorActions(parts, admins),
+    ]),
     routes: authRoutes({
       accounts: new Accounts(parts),
       mailAccounts: new MailAccounts(parts),

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import {
   createFunctions,
+  createSystemFunctions,
   type DataModelOf,
   defineTable,
   type DocumentOf,
@@ -24,7 +25,10 @@ export const tables = {
     email: z.string().optional(),
     emailVerified: z.boolean(),
     name: z.string().optional(),
-  }).index("by_email", ["email"]),
+  }).index("by_email", ["email"])
+    .searchIndex("search_email", { searchField: "email" }).searchIndex("search_name", {
+      searchField: "name",
+    }),
 
   /** Operators of this server. They are no users. */
   _admins: defineTable({
@@ -41,8 +45,13 @@ export const tables = {
     expiresAt: instant,
     refreshedAt: instant,
     impersonatedBy: id("_admins").optional(),
+    /** The administrator's own session, with which this one ends. */
+    impersonatorSession: z.string().optional(),
     userAgent: z.string().optional(),
-  }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"]),
+    /** Where the administrator was at the last sign-in or refresh; of users it is not kept. */
+    address: z.string().optional(),
+  }).index("by_user", ["user"]).index("by_admin", ["admin"]).index("by_expiry", ["expiresAt"])
+    .index("by_impersonator", ["impersonatorSession"]),
 
   /** Argon2id hashes, as PHC strings. */
   _passwords: defineTable({
@@ -86,5 +95,10 @@ export type AuthMutationCtx = MutationCtx<AuthModel>;
 
 /** The function builders whose `ctx.db` knows these tables. */
 export const { query, mutation, internalQuery, internalMutation } = createFunctions(
+  { tables } satisfies Schema<typeof tables>,
+);
+
+/** The builders of what administrators call, and of what looks at all tables. */
+export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

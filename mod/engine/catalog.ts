@@ -113,6 +113,11 @@ export class Tables {
     );
   }
 
+  /** All tables of the schema. */
+  all(): Table[] {
+    return [...this.#byName.values()];
+  }
+
   /** The table an id belongs to, or `undefined` when the text is no id of a table of the schema. */
   ofId(id: string): Table | undefined {
     return this.#byNumber.get(tableNumberOf(id));

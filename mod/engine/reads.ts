@@ -3,6 +3,7 @@ import { checkComparable, rangeOfScan } from "./indexes/bounds.ts";
 import type { Tables } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { EngineError } from "./errors.ts";
+import { type Inspection, inspectionOf } from "./whole/inspection.ts";
 import { ReadSetRecorder } from "./read_set.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
 import { searchDocuments, type SearchOwner } from "./search/search.ts";
@@ -84,6 +85,12 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
 
   readSet(): ReadSet {
     return this.recorder.readSet();
+  }
+
+  inspect(): Inspection {
+    this.check();
+    const { connection, recorder } = this;
+    return inspectionOf({ connection, recorder, tables: this.#tables });
   }
 
   check(): void {

@@ -1,4 +1,5 @@
 /** The engine's face to the isolates: databases, and the view of one function run. Everything here is synchronous. */
+import type { Inspection } from "./whole/inspection.ts";
 import type { CommitEntry, Doc, ReadSet, SchemaDefinition, Value } from "./types.ts";
 
 /** One end of a range. `undefined` is a missing field, the lowest of all values. */
@@ -70,6 +71,8 @@ export interface ReadTransaction {
   search(table: string, index: string, options: SearchOptions): IterableIterator<Doc>;
   /** The nearest documents by cosine, best first. */
   vectorSearch(table: string, index: string, options: VectorSearchOptions): { id: string; score: number }[];
+  /** Looks at the database as a whole; queries only. */
+  inspect?(): Inspection;
   /** What was read; for mutations always empty. */
   readSet(): ReadSet;
 }

@@ -3,14 +3,15 @@
  * tests and the simulation implement it in memory.
  */
 import type { CommitEntry, ReadSet } from "../engine/types.ts";
+import type { Visibility } from "../protocol/api_reference.ts";
 import type { AuthScope, Identity } from "./identity.ts";
 import type { CallError, Outcome } from "./outcome.ts";
 
 /** What a function is and who may call it. */
 export interface FunctionInfo {
   readonly kind: "query" | "mutation" | "action";
-  /** `internal` functions do not exist for clients. */
-  readonly visibility: "public" | "internal";
+  /** `internal` functions do not exist for clients, `admin` functions only for administrators. */
+  readonly visibility: Visibility;
 }
 
 /** Name of a mutation for replay records (SG7). The identity is the call's own. */

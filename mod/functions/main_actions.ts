@@ -3,12 +3,14 @@ import type { z } from "zod";
 import { ServiceError, UserError } from "../errors.ts";
 import type { FunctionCall, FunctionInfo } from "./host_port.ts";
 import type { Identity } from "./identity.ts";
-import { failed, type Outcome } from "./outcome.ts";
+import { failed, type Outcome, unknownFunctionText } from "./outcome.ts";
 
 /** An action that main runs. */
 export interface MainAction {
-  /** `internal`: only the server itself calls it. Public when absent. */
+  /** `internal`: only the server itself calls it; `admin`: administrators do. Public when absent. */
   readonly visibility?: FunctionInfo["visibility"];
+  /** Changes nothing, so that nothing has to be noted of what administrators did with it. */
+  readonly readsOnly?: true;
   /** Runs with the caller's arguments, checked by {@linkcode mainAction}. The result is JSON. */
   run(args: Record<string, unknown>, identity: Identity): Promise<Outcome>;
 }
@@ -46,6 +48,22 @@ export function internalMainAction<Args extends z.ZodType>(
   return { visibility: "internal", run: mainAction(schema, handler).run };
 }
 
+/** Like {@linkcode mainAction}, for an action that administrators call. */
+export function adminMainAction<Args extends z.ZodType>(
+  schema: Args,
+  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+): MainAction {
+  return { visibility: "admin", run: mainAction(schema, handler).run };
+}
+
+/** Like {@linkcode adminMainAction}, for one that changes nothing. */
+export function adminReadingAction<Args extends z.ZodType>(
+  schema: Args,
+  handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
+): MainAction {
+  return { ...adminMainAction(schema, handler), readsOnly: true };
+}
+
 function outcomeOf(error: unknown): Outcome {
   if (error instanceof UserError || error instanceof ServiceError) {
     const data = { code: error.code, data: error instanceof UserError ? error.data : null };
@@ -56,12 +74,23 @@ function outcomeOf(error: unknown): Outcome {
   return { ok: false, error: { kind: "internal", message, data: null, ...stack }, logLines: [] };
 }
 
+/** The door of actions for administrators, as of their queries and mutations (`isolate/app/admin_door.ts`). */
+export interface ActionDoor {
+  /** Whether a client is an administrator whose session lives. */
+  admits(identity: Identity): Promise<boolean>;
+  /** Told of each action that passed and has ended. Never rejects. */
+  notes(call: FunctionCall, outcome: Outcome): Promise<void>;
+}
+
 /** The actions that main runs, by path: a table that a host of functions consults before its own. */
 export class MainActions {
   readonly #actions: ReadonlyMap<string, MainAction>;
+  readonly #door: ActionDoor | null;
 
-  constructor(actions: ReadonlyMap<string, MainAction> = new Map()) {
+  /** Without a door no client reaches actions for administrators. */
+  constructor(actions: ReadonlyMap<string, MainAction> = new Map(), door: ActionDoor | null = null) {
     this.#actions = actions;
+    this.#door = door;
   }
 
   /** An action's place among the app's functions: what clients see is the same. */
@@ -71,12 +100,36 @@ export class MainActions {
   }
 
   /** Runs the action a call is for; `null` when main has none at its path. */
-  run({ udfPath, args, identity, origin }: FunctionCall): Promise<Outcome> | null {
-    const action = this.#actions.get(udfPath);
+  run(call: FunctionCall): Promise<Outcome> | null {
+    const action = this.#actions.get(call.udfPath);
     if (action === undefined) return null;
-    if (action.visibility === "internal" && origin !== "system") {
-      return Promise.resolve(failed("unknown_function", `There is no function "${udfPath}"`));
+    switch (action.visibility) {
+      case undefined:
+      case "public":
+        return action.run(call.args, call.identity);
+      case "internal":
+        return call.origin === "system"
+          ? action.run(call.args, call.identity)
+          : Promise.resolve(unknownFunction(call));
+      case "admin":
+        return this.#runAdmin(action, call);
+      default:
+        return action.visibility satisfies never;
     }
-    return action.run(args, identity);
   }
+
+  async #runAdmin(action: MainAction, call: FunctionCall): Promise<Outcome> {
+    const { args, identity, origin } = call;
+    if (origin === "system") return await action.run(args, identity);
+    if (origin === "server" || this.#door === null || !await this.#door.admits(identity)) {
+      return unknownFunction(call);
+    }
+    const outcome = await action.run(args, identity);
+    if (action.readsOnly !== true) await this.#door.notes(call, outcome);
+    return outcome;
+  }
+}
+
+function unknownFunction({ udfPath }: FunctionCall): Outcome {
+  return failed("unknown_function", unknownFunctionText(udfPath));
 }

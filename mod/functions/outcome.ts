@@ -49,6 +49,11 @@ export function errorStatus(error: CallError): 400 | 404 | 500 {
   }
 }
 
+/** What is said of a function that does not exist for the caller, whether it does for others or not. */
+export function unknownFunctionText(udfPath: string): string {
+  return `There is no function "${udfPath}"`;
+}
+
 /** An outcome for a call that failed before or outside any app code. */
 export function failed(
   kind: CallErrorKind,

@@ -5,6 +5,32 @@ const MiB = 1024 * KiB;
 
 /** Backups, restores, exports, imports, the admin endpoints and the metrics. */
 export const opsLimits = {
+  /** Documents of a table counted for administrators whenever the table changes; how many more there are is asked for. */
+  adminCountMax: 10_000,
+  /** Documents looked at for one page when conditions leave some out. */
+  adminRowsReadMax: 4_000,
+  /** Documents that administrators store or delete in one call. */
+  adminDocumentsMax: 1_000,
+  /** Conditions of one look at a table. */
+  adminConditionsMax: 20,
+  /** Longest text that administrators search for. */
+  adminSearchCharsMax: 1_000,
+  /** Documents deleted in one step of a deletion of many. */
+  adminDeletedAtOnce: 500,
+  /** Long works of administrators at once; one more is refused. */
+  adminWorksMax: 4,
+  /** Works that have ended and are still shown. */
+  adminWorksKept: 100,
+  /** Table sizes are looked up again after this long. */
+  tableSizesKnownMs: 10_000,
+  /** Longest text of an argument in the audit log; the rest is cut off. */
+  auditTextCharsMax: 200,
+  /** Arguments of one call that are noted. */
+  auditArgsMax: 20,
+  /** How long the audit log is kept: never less than 90 days. */
+  auditKeptMs: 400 * 86_400_000,
+  /** Rows of the audit log deleted in one step. */
+  auditRowsCleanedMax: 500,
   /** Time between two looks at how late main's event loop is; only with `--metrics`. */
   loopLagSampleMs: 200,
   /** For so long the memory of the isolates is not asked for again, however often the metrics are read. */

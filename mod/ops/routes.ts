@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
+import { type AuditRequests, auditRequests } from "./admin/audit_requests.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
@@ -16,6 +17,8 @@ export interface AdminRoutesOptions {
   readonly restores: RestorePort;
   /** Folder of bodies that are being received. */
   readonly incomingDir: string;
+  /** Notes what is done by requests; nothing is noted without. */
+  readonly audit?: AuditRequests;
   /** Exports and imports of tables. */
   readonly tables: readonly Hono[];
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the process again. */
@@ -32,6 +35,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   // Before all others, unknown paths included: strangers do not learn what there is.
   app.use("*", adminGuard(verify));
+  if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
   const state = async () => ({ restore: await stagedOrFault(restores), replication });
   app.route("/", backupRoutes({ backups, state, log }));

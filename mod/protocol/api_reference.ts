@@ -4,8 +4,8 @@
  */
 import { type FunctionKind, functionPathKey, type FunctionReference } from "./function_reference.ts";
 
-/** Who may call a function: everybody, or only functions of the app. */
-export type Visibility = "public" | "internal";
+/** Who may call a function: everybody, administrators only, or only functions of the app. */
+export type Visibility = "public" | "admin" | "internal";
 
 /** What `query`, `mutation` and their siblings return, as far as types go. `~registered` exists for the compiler only. */
 export interface RegisteredFunction<Kind extends FunctionKind, Vis extends Visibility, Args, Result> {
@@ -81,7 +81,8 @@ export type AnyReferences = FunctionReference<FunctionKind, Record<string, unkno
 };
 
 /**
- * Typed references to the app's functions: `api` for public ones, `internal` for internal ones.
+ * Typed references to functions: `api` for public ones, `internal` for internal ones, `admin` for those of the service that
+ * administrators call.
  *
  * @example
  * ```ts
@@ -92,6 +93,7 @@ export type AnyReferences = FunctionReference<FunctionKind, Record<string, unkno
 export function createApi<Modules>(): {
   readonly api: ApiFromModules<Modules, "public">;
   readonly internal: ApiFromModules<Modules, "internal">;
+  readonly admin: ApiFromModules<Modules, "admin">;
 } {
-  return { api: anyApi as never, internal: anyApi as never };
+  return { api: anyApi as never, internal: anyApi as never, admin: anyApi as never };
 }

@@ -160,7 +160,10 @@ export class Scheduler implements AsyncDisposable {
     }
     const { name, scheduledTime, functionKind } = job;
     const pending: PendingJob = { id: job._id, name, scheduledTime, creationTime: job._creationTime };
-    this.#lanes[functionKind].add(pending);
+    const lane = this.#lanes[functionKind];
+    // It may be known with another time.
+    lane.remove(id);
+    lane.add(pending);
   }
 
   async #declareAll(): Promise<void> {

@@ -2,11 +2,13 @@
 import { z } from "zod";
 import {
   createFunctions,
+  createSystemFunctions,
   type DataModelOf,
   defineTable,
   type DocumentOf,
   id,
   type MutationCtx,
+  type QueryCtx,
   type Schema,
 } from "../functions/api/service.ts";
 import { cronScheduleSchema } from "./cron_schedule.ts";
@@ -66,6 +68,13 @@ export type SchedulerMutationCtx = MutationCtx<SchedulerModel>;
 export type JobState = z.output<typeof stateSchema>;
 export type JobKind = z.output<typeof functionKindSchema>;
 
+export type SchedulerQueryCtx = QueryCtx<SchedulerModel>;
+
 export const { internalQuery, internalMutation } = createFunctions(
+  { tables } satisfies Schema<typeof tables>,
+);
+
+/** The builders of what administrators call. */
+export const { adminQuery, adminMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

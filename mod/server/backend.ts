@@ -2,6 +2,9 @@
 import { Hono } from "hono";
 import type { LoadedSecret } from "../auth/mod.ts";
 import { IsolateHost } from "../functions/host/mod.ts";
+import type { FunctionCall } from "../functions/host_port.ts";
+import type { Identity } from "../functions/identity.ts";
+import type { Outcome } from "../functions/outcome.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
@@ -14,6 +17,7 @@ import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startScheduling } from "./features/scheduling.ts";
+import { startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { clientOfRequests } from "./http/client_of.ts";
@@ -130,7 +134,8 @@ async function connect(
   // Accounts are told of commits first: a session that ended sends nothing more.
   const accounts = features.add(await startAccounts(context, secret));
   const storage = features.add(await startStorage(context));
-  const admin = features.add(await startAdmin(context, accounts));
+  const steering = features.add(startSteering(context));
+  const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit }));
   features.add(await startBackups(context, { place: backupPlace, admin }));
   const { authenticator } = accounts;
   const { dev } = config;
@@ -139,7 +144,12 @@ async function connect(
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 
   host.serveQueries((call) => hub.query(call));
-  host.serveActions(features);
+  const { actions, ctxActions } = features;
+  const door = {
+    admits: (identity: Identity) => authenticator.isLiveAdmin(identity),
+    notes: (call: FunctionCall, outcome: Outcome) => steering.audit.noteAction(call, outcome),
+  };
+  host.serveActions({ actions, ctxActions, door });
   const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, log });
   const setupLink = await accounts.setupLink();
   await features.start();

@@ -39,6 +39,15 @@ export const storageLimits = {
   s3PartBytes: 5 * MiB,
   /** Files up to this size are kept in memory once they were read. */
   smallFileBytesMax: 32 * KiB,
+  /** Documents, and characters of them, looked at in one query of a walk that looks for files they name. */
+  documentsWalkedAtOnce: 2_000,
+  charsWalkedAtOnce: 4 * MiB,
+  /** References to a file, or files nobody names, that are told at once. */
+  referencesToldMax: 1_000,
+  /** Files named by documents that are kept in mind while those that nobody names are looked for: some 100 MB. */
+  namedFilesMax: 1_000_000,
+  /** Files looked at for one page of those an administrator looks for. */
+  filesLookedAtMax: 4_000,
   /** Bytes of such files kept, and at most as many again in answers made of them. */
   smallFilesKeptBytes: 16 * MiB,
   /** Bytes of a file read from disk at once. */

@@ -5,6 +5,7 @@ import type { MainAction } from "../functions/main_actions.ts";
 import { type CallPort, SystemCalls } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
 import { ActionFiles } from "./action_files.ts";
+import { fileActions } from "./admin_actions.ts";
 import { BlobIntakes } from "./uploads/blob_intake.ts";
 import type { BlobStore } from "./blobs/blob_store.ts";
 import { FileFacts } from "./file_facts.ts";
@@ -73,6 +74,8 @@ export interface StorageService extends AsyncDisposable {
   readAtOnce(request: Request): Response | null;
   /** Behind `ctx.storage` of actions, by function path. */
   readonly actions: ReadonlyMap<string, MainAction>;
+  /** What administrators call and main does, by function path. */
+  readonly adminActions: ReadonlyMap<string, MainAction>;
   /** Files stored and read so far. */
   readonly traffic: Readonly<FileTraffic>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -123,6 +126,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const actionFiles = new ActionFiles({ calls, facts, store, intakes, traffic, now });
   return {
     actions: actionFiles.actions,
+    adminActions: fileActions({ calls, now }),
     traffic,
     routes: uploadRoutes({ uploads, clientOf: options.clientOf }),
     completeRoutes: new Hono()

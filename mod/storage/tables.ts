@@ -5,6 +5,7 @@
 import { z } from "zod";
 import {
   createFunctions,
+  createSystemFunctions,
   type DataModelOf,
   defineTable,
   type DocumentOf,
@@ -61,5 +62,10 @@ export type StorageMutationCtx = MutationCtx<StorageModel>;
 
 /** The function builders whose `ctx.db` knows these tables. */
 export const { query, mutation, internalQuery, internalMutation } = createFunctions(
+  { tables } satisfies Schema<typeof tables>,
+);
+
+/** The builders of what administrators call, and of what looks at all tables. */
+export const { adminQuery, adminMutation, systemQuery } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

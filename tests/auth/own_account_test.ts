@@ -188,6 +188,7 @@ Deno.test("an administrator who acts as a user cannot change who gets in, but ca
   const acting = await accounts.service.sessions.impersonate({
     userId: user.userId ?? "",
     adminId: admin.adminId ?? "",
+    adminSession: (await accounts.identityOf(admin.accessToken)).sessionId ?? "",
     lifetimeMs: 600_000,
     userAgent: null,
   });

@@ -208,6 +208,7 @@ Deno.test("AT3 RT6 an impersonation session keeps its expiry and caps its access
   const tokens = await accounts.service.sessions.impersonate({
     userId: user.userId ?? "",
     adminId: admin.adminId ?? "",
+    adminSession: (await accounts.identityOf(admin.accessToken)).sessionId ?? "",
     lifetimeMs: 600_000,
     userAgent: null,
   });

@@ -31,9 +31,11 @@ async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<str
   const user = await accounts.signUp("user@example.com");
   const signedOut = await accounts.signInAdmin("left@example.com");
   await accounts.post("/signout", {}, { bearer: signedOut.accessToken });
+  const admin = await accounts.identityOf(adminToken);
   const acting = await accounts.service.sessions.impersonate({
     userId: user.userId ?? "",
-    adminId: (await accounts.identityOf(adminToken)).adminId ?? "",
+    adminId: admin.adminId ?? "",
+    adminSession: admin.sessionId ?? "",
     lifetimeMs: 60_000,
     userAgent: null,
   });

@@ -9,6 +9,7 @@ import {
   setAdminPassword,
   setUpFirstAdmin,
 } from "./admins.ts";
+import * as administrators from "./administrators.ts";
 import { confirmEmail, requestChange, requestCode, resetPassword, signInByMail } from "./codes.ts";
 import {
   account,
@@ -21,13 +22,19 @@ import {
 } from "./own_account.ts";
 import { endSessionBy, findSession, impersonate, refreshSession } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
+import { admitsAdmin } from "./live_admin.ts";
+import { addressOf, createUser, deleteUserStep, setUserPassword } from "./user_changes.ts";
+import { edit, endOneSession, endSessions, get, list } from "./users.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/auth:<name>`. */
 export const systemFunctions = {
+  addressOf,
   confirmEmail,
   createAdmin,
+  createUser,
   deleteUser,
+  deleteUserStep,
   emailTaken,
   endSessionBy,
   findCredential,
@@ -35,6 +42,7 @@ export const systemFunctions = {
   impersonate,
   listAdmins,
   needsSetup,
+  ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,
   refreshSession,
   requestChange,
@@ -42,7 +50,9 @@ export const systemFunctions = {
   resetPassword,
   revokeSessions,
   setAdminPassword,
+  setOwnAdminPassword: administrators.setOwnAdminPassword,
   setOwnPassword,
+  setUserPassword,
   setUpFirstAdmin,
   signIn,
   signInByMail,
@@ -53,9 +63,24 @@ export const systemFunctions = {
 /** What clients call about their own account, at `_auth:<name>`. */
 export const ownAccountFunctions = { account, listSessions, setName, signOutEverywhere, signOutSession };
 
+/** What administrators call, at `_admin/users:<name>`. */
+export const userFunctions = { edit, endSession: endOneSession, endSessions, get, list };
+
+/** What administrators call, at `_admin/administrators:<name>`. */
+export const administratorFunctions = {
+  endSession: administrators.endOneSession,
+  endSessions: administrators.endSessions,
+  list: administrators.list,
+  me: administrators.me,
+  remove: administrators.remove,
+  sessions: administrators.sessions,
+};
+
 /** What accounts bring into the isolates. */
 export const authModules: readonly SystemModule[] = [
-  { path: "_system/auth", tables, functions: systemFunctions },
+  { path: "_system/auth", tables, functions: systemFunctions, admits: admitsAdmin as never },
+  { path: "_admin/users", tables: {}, functions: userFunctions },
+  { path: "_admin/administrators", tables: {}, functions: administratorFunctions },
   { path: "_auth", tables: {}, functions: ownAccountFunctions },
 ];
 

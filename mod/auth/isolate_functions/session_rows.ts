@@ -15,6 +15,8 @@ export const newSessionSchema = z.object({
   now: z.number(),
   expiresAt: z.number(),
   userAgent: z.string().optional(),
+  /** Of the client; kept for administrators only. */
+  address: z.string().optional(),
 });
 export type NewSession = z.infer<typeof newSessionSchema>;
 
@@ -29,7 +31,7 @@ export interface OpenedSession {
 export interface OpenSessionOptions {
   readonly session: NewSession;
   /** Set when an administrator acts as the user: such a session's expiry is fixed. */
-  readonly impersonatedBy?: Id<"_admins">;
+  readonly impersonatedBy?: { readonly admin: Id<"_admins">; readonly session: Id<"_sessions"> };
 }
 
 /** Opens a session. An account with too many loses its oldest one. */
@@ -38,7 +40,7 @@ export async function openSession(
   owner: Owner,
   { session, impersonatedBy }: OpenSessionOptions,
 ): Promise<OpenedSession> {
-  const { family, tokenHash, now, expiresAt, userAgent } = session;
+  const { family, tokenHash, now, expiresAt, userAgent, address } = session;
   const existing = await sessionsOf(ctx, owner);
   for (const old of existing.slice(0, Math.max(0, existing.length + 1 - authLimits.sessionsPerOwnerMax))) {
     await endSession(ctx, old._id);
@@ -47,8 +49,12 @@ export async function openSession(
     ...owner,
     expiresAt,
     refreshedAt: now,
-    ...(impersonatedBy !== undefined && { impersonatedBy }),
+    ...(impersonatedBy !== undefined && {
+      impersonatedBy: impersonatedBy.admin,
+      impersonatorSession: impersonatedBy.session,
+    }),
     ...(userAgent !== undefined && { userAgent }),
+    ...("admin" in owner && address !== undefined && { address }),
   });
   const row = { session: sessionId, family, generation: 0, hash: tokenHash, expiresAt, rotations: [] };
   await ctx.db.insert("_refresh_tokens", row);
@@ -56,8 +62,11 @@ export async function openSession(
   return { sessionId, userId, adminId, expiresAt };
 }
 
-/** Ends a session, if it has not ended yet. */
+/** Ends a session, if it has not ended yet, and with an administrator's those in which they act as users. */
 export async function endSession(ctx: AuthMutationCtx, sessionId: Id<"_sessions">): Promise<void> {
+  const impersonated = await ctx.db.query("_sessions")
+    .withIndex("by_impersonator", (q) => q.eq("impersonatorSession", sessionId)).collect();
+  for (const session of impersonated) await endSession(ctx, session._id);
   const tokens = await ctx.db.query("_refresh_tokens")
     .withIndex("by_session", (q) => q.eq("session", sessionId)).collect();
   for (const token of tokens) await ctx.db.delete(token._id);

@@ -36,6 +36,8 @@ export const refreshSession = internalMutation({
     nextHash: z.string(),
     /** Hash of the client's `attemptId`. */
     attempt: z.string().nullable(),
+    /** Of the client; kept for administrators only. */
+    address: z.string().optional(),
     now: z.number(),
   },
   handler: async (ctx, args): Promise<RefreshAnswer> => {
@@ -68,7 +70,11 @@ export const refreshSession = internalMutation({
       expiresAt,
       rotations: [...recent(token, args.now), rotation].slice(-authLimits.recentRotationsMax),
     });
-    await ctx.db.patch(session._id, { expiresAt, refreshedAt: args.now });
+    await ctx.db.patch(session._id, {
+      expiresAt,
+      refreshedAt: args.now,
+      ...(session.admin !== undefined && args.address !== undefined && { address: args.address }),
+    });
     return { kind: "refreshed", session: { ...opened(session), expiresAt }, at: args.now };
   },
 });
@@ -122,13 +128,15 @@ export const endSessionBy = internalMutation({
 
 /** Opens a session in which an administrator acts as a user until a fixed time; `null` when there is no such user. */
 export const impersonate = internalMutation({
-  args: { userId: z.string(), adminId: z.string(), session: newSessionSchema },
-  handler: async (ctx, { userId, adminId, session }): Promise<OpenedSession | null> => {
+  args: { userId: z.string(), adminId: z.string(), adminSession: z.string(), session: newSessionSchema },
+  handler: async (ctx, { userId, adminId, adminSession, session }): Promise<OpenedSession | null> => {
     const user = ctx.db.normalizeId("_users", userId);
     const admin = ctx.db.normalizeId("_admins", adminId);
     if (user === null || await ctx.db.get(user) === null) return null;
     if (admin === null || await ctx.db.get(admin) === null) return null;
-    return await openSession(ctx, { user }, { session, impersonatedBy: admin });
+    const own = ctx.db.normalizeId("_sessions", adminSession);
+    if (own === null || (await ctx.db.get(own))?.admin !== admin) return null;
+    return await openSession(ctx, { user }, { session, impersonatedBy: { admin, session: own } });
   },
 });
 

@@ -42,7 +42,9 @@ export class SessionTokens {
 
   /** A new session. `lifetimeMs`: until it expires unless it is refreshed. */
   prepare(
-    { userAgent = null, lifetimeMs = authLimits.sessionMs }: {
+    { client, userAgent = null, lifetimeMs = authLimits.sessionMs }: {
+      /** Address of the client. */
+      readonly client?: string;
       readonly userAgent?: string | null;
       readonly lifetimeMs?: number;
     },
@@ -56,6 +58,7 @@ export class SessionTokens {
       now: at,
       expiresAt: at + lifetimeMs,
       ...(userAgent !== null && { userAgent: userAgent.slice(0, authLimits.userAgentCharsMax) }),
+      ...(client !== undefined && { address: client.slice(0, authLimits.addressCharsMax) }),
     };
     return { row, refreshToken: token };
   }

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { ActionCtx, MutationCtx, QueryCtx } from "./context.ts";
+import type { SystemMutationCtx, SystemQueryCtx } from "./system_context.ts";
 import type { RegisteredFunction, Visibility } from "../../protocol/api_reference.ts";
 import type { AnyDataModel, DataModel } from "./values.ts";
 
@@ -116,6 +117,26 @@ function builder<Kind extends FunctionKind, Vis extends Visibility, Ctx>(
   visibility: Vis,
 ): FunctionBuilder<Kind, Vis, Ctx> {
   return ((definition: unknown) => declare(kind, visibility, definition)) as FunctionBuilder<Kind, Vis, Ctx>;
+}
+
+/** A query of the service for administrators. */
+export const adminQuery: FunctionBuilder<"query", "admin", QueryCtx<AnyDataModel>> = builder(
+  "query",
+  "admin",
+);
+
+/** A mutation of the service for administrators. */
+export const adminMutation: FunctionBuilder<"mutation", "admin", MutationCtx<AnyDataModel>> = builder(
+  "mutation",
+  "admin",
+);
+
+/** The builders of functions that only the service has: those for administrators, and its own with the whole `ctx`. */
+export interface SystemFunctionBuilders<Model extends DataModel> {
+  readonly systemQuery: FunctionBuilder<"query", "internal", SystemQueryCtx<Model>>;
+  readonly systemMutation: FunctionBuilder<"mutation", "internal", SystemMutationCtx<Model>>;
+  readonly adminQuery: FunctionBuilder<"query", "admin", SystemQueryCtx<Model>>;
+  readonly adminMutation: FunctionBuilder<"mutation", "admin", SystemMutationCtx<Model>>;
 }
 
 /** The builders whose `ctx.db` knows the tables of a data model. */

@@ -11,6 +11,8 @@ import type {
 } from "../../engine/types.ts";
 import {
   action,
+  adminMutation,
+  adminQuery,
   type FunctionBuilders,
   internalAction,
   internalMutation,
@@ -18,6 +20,7 @@ import {
   isZodSchema,
   mutation,
   query,
+  type SystemFunctionBuilders,
 } from "./registration.ts";
 import { checkIndexFields } from "./index_fields.ts";
 import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
@@ -56,6 +59,9 @@ type With<Table extends TableTypes, Key extends "indexes" | "searchIndexes" | "v
 /** The zod schemas of tables, by what the engine knows of them. */
 const tableSchemas = new WeakMap<TableDefinition, z.ZodType>();
 
+/** Tables whose documents go with a user, and the index by which they are found. */
+const cascades = new WeakMap<TableDefinition, string>();
+
 /** The zod schema behind a table's definition: a strict object, or a union of such. */
 export function tableSchema(definition: TableDefinition): z.ZodType {
   const schema = tableSchemas.get(definition);
@@ -70,6 +76,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
   readonly #indexes: IndexDefinition[] = [];
   readonly #searchIndexes: SearchIndexDefinition[] = [];
   readonly #vectorIndexes: VectorIndexDefinition[] = [];
+  #deletedWithUser: string | null = null;
 
   constructor(shape: TableShape) {
     this.#schema = strictSchema(shape);
@@ -130,6 +137,28 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     return this as never;
   }
 
+  /**
+   * Documents go with the user that the first field of this index names, when an administrator deletes that user.
+   *
+   * @example
+   * ```ts
+   * defineTable({ author: id("_users"), body: z.string() }).index("by_author", ["author"]).deleteWithUser("by_author")
+   * ```
+   */
+  deleteWithUser(index: keyof Table["indexes"] & string): this {
+    if (this.#deletedWithUser !== null) throw new TypeError("deleteWithUser() may be said once for a table");
+    if (!this.#indexes.some(({ name }) => name === index)) {
+      throw new TypeError(`deleteWithUser("${index}") needs an index of the table, declared before it`);
+    }
+    this.#deletedWithUser = index;
+    return this;
+  }
+
+  /** The index by which documents of a table go with a user; `null` when they stay. */
+  static deletedWithUser(definition: TableDefinition): string | null {
+    return cascades.get(definition) ?? null;
+  }
+
   /** Throws for an index on a field that no document of the table can have. */
   static check(name: string, table: TableBuilder): void {
     checkIndexFields(name, table.#schema, {
@@ -156,6 +185,7 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
       },
     };
     tableSchemas.set(definition, schema);
+    if (table.#deletedWithUser !== null) cascades.set(definition, table.#deletedWithUser);
     return definition;
   }
 
@@ -303,6 +333,12 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
  */
 export function createFunctions<S extends Schema>(_schema: S): FunctionBuilders<DataModelOf<S>> {
   return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
+}
+
+/** Builders that only the service has, with `ctx.db` typed by the schema. */
+export function createSystemFunctions<S extends Schema>(_schema: S): SystemFunctionBuilders<DataModelOf<S>> {
+  const [systemQuery, systemMutation] = [internalQuery, internalMutation];
+  return { adminQuery, adminMutation, systemQuery, systemMutation } as never;
 }
 
 /** The table an id belongs to; `null` when the text is no id, `undefined` when it is one whose table is not known here. */

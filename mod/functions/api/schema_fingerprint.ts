@@ -16,6 +16,11 @@ export function markIdSchema(schema: object, table: string): void {
   idSchemas.set(schema, table);
 }
 
+/** The table whose ids a schema takes; `undefined` for schemas not made by `id()`. */
+export function idSchemaTable(schema: object): string | undefined {
+  return idSchemas.get(schema);
+}
+
 /** Thrown, and caught here, where a schema holds code. */
 class HoldsCode extends Error {}
 

@@ -2,6 +2,7 @@
 export type { AnyDataModel, DataModel, DocumentOf, Id } from "./values.ts";
 export {
   createFunctions,
+  createSystemFunctions,
   type DataModelOf,
   defineTable,
   id,
@@ -10,3 +11,14 @@ export {
 } from "./schema.ts";
 export type { MutationCtx, QueryCtx } from "./context.ts";
 export { functionSpec, internalMutation } from "./registration.ts";
+export { paginationOpts } from "./pagination.ts";
+export type { OrderedQuery, PaginationResult } from "./database.ts";
+export type { Unchecked } from "./values.ts";
+export type {
+  FieldIssue,
+  FunctionFacts,
+  JsonSchema,
+  SystemMutationCtx,
+  SystemQueryCtx,
+  TableFacts,
+} from "./system_context.ts";

@@ -13,8 +13,8 @@ import type {
   QueryAnswer,
   Wave,
 } from "../host_port.ts";
-import { type MainAction, MainActions } from "../main_actions.ts";
-import { failed, type Outcome } from "../outcome.ts";
+import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
+import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
 import type { WireCron } from "../wire/messages.ts";
 import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./process/command.ts";
@@ -284,9 +284,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   /** Actions that main runs: those that stand in front of the app's functions, and what stands behind `ctx` of actions. */
   serveActions(
-    { actions, ctxActions }: Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>,
+    { actions, ctxActions, door }:
+      & Readonly<Record<"actions" | "ctxActions", ReadonlyMap<string, MainAction>>>
+      & { readonly door?: ActionDoor | null },
   ): void {
-    this.#mainActions = new MainActions(actions);
+    this.#mainActions = new MainActions(actions, door);
     this.#ctxActions = new MainActions(ctxActions);
   }
 
@@ -421,7 +423,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     try {
       if (kind === "action") {
         return await this.#ctxActions.run(call) ??
-          failed("unknown_function", `There is no function "${call.udfPath}"`);
+          failed("unknown_function", unknownFunctionText(call.udfPath));
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
       if (this.#serveQuery === null) throw new Error("No one serves queries");

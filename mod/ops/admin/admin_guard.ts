@@ -8,6 +8,9 @@ export interface AdminEnv {
   Variables: {
     /** Id of the administrator. */
     readonly adminId: string;
+    readonly sessionId: string;
+    /** What the audit log is told of the request beside its path; set by its route. */
+    noted?: Readonly<Record<string, unknown>>;
   };
 }
 
@@ -28,6 +31,7 @@ export function adminGuard(verify: VerifyToken): MiddlewareHandler<AdminEnv> {
       throw new ServiceError("invalid_token");
     }
     c.set("adminId", identity.adminId);
+    c.set("sessionId", identity.sessionId);
     await next();
     c.header("Cache-Control", "no-store");
   };

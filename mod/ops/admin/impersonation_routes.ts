@@ -10,6 +10,8 @@ import type { AdminEnv } from "./admin_guard.ts";
 export interface ImpersonationCall {
   readonly userId: string;
   readonly adminId: string;
+  /** The administrator's own session, with which this one ends. */
+  readonly adminSession: string;
   /** Until the session ends, whatever is refreshed meanwhile. */
   readonly lifetimeMs: number;
   readonly userAgent: string | null;
@@ -32,8 +34,15 @@ export function impersonationRoutes({ impersonate, log }: ImpersonationRoutesOpt
     const body = await readJsonBody(c.req.raw, bodySchema, { bytesMax: opsLimits.bodyBytesMax });
     const { userId, ttlSeconds } = body;
     const adminId = c.get("adminId");
+    c.set("noted", { userId, ttlSeconds });
     const userAgent = c.req.header("user-agent") ?? null;
-    const tokens = await impersonate({ userId, adminId, lifetimeMs: ttlSeconds * 1000, userAgent });
+    const tokens = await impersonate({
+      userId,
+      adminId,
+      adminSession: c.get("sessionId"),
+      lifetimeMs: ttlSeconds * 1000,
+      userAgent,
+    });
     if (tokens === null) throw new ServiceError("not_found", "There is no user with this id");
     log("info", "An administrator acts as a user", { adminId, userId, ttlSeconds });
     return c.json(tokens);

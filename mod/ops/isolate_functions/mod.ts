@@ -1,11 +1,50 @@
 /** The system functions of operations: what runs in the isolates, by the paths under which it is called. */
 import type { SystemModule } from "../../functions/system_module.ts";
+import { clean, list as listAudit, note, noteMutation } from "../admin/isolate_functions/audit.ts";
+import * as data from "../admin/isolate_functions/data.ts";
+import { list as listFunctions, schema, sizes, spaces } from "../admin/isolate_functions/functions.ts";
+import { accountExists } from "../admin/isolate_functions/run_as.ts";
+import * as work from "../admin/isolate_functions/work.ts";
+import { tables } from "../admin/tables.ts";
 import { check, empty, write } from "./import.ts";
 
 /** Called by the server only, at `_system/import:<name>`. */
 export const importFunctions = { check, empty, write };
 
+/** Called by the server only, at `_system/admin:<name>`. */
+export const adminSystemFunctions = {
+  accountExists,
+  beginDelete: work.beginDelete,
+  cleanAudit: clean,
+  deleteStep: work.deleteStep,
+  failWork: work.fail,
+  interruptWork: work.interrupt,
+  note,
+  sizes,
+  spaces,
+};
+
+/** What administrators call, at `_admin/data:<name>`. */
+export const dataFunctions = {
+  documents: data.documents,
+  get: data.get,
+  insert: data.insert,
+  patch: data.patch,
+  remove: data.remove,
+  replace: data.replace,
+  tables: data.tables,
+};
+
+/** What administrators call, at `_admin/work:<name>`. */
+export const workFunctions = { cancel: work.cancel, get: work.get, list: work.list };
+
 /** What operations bring into the isolates. */
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
+  { path: "_system/admin", tables, functions: adminSystemFunctions, notes: noteMutation as never },
+  { path: "_admin/data", tables: {}, functions: dataFunctions },
+  { path: "_admin/schema", tables: {}, functions: { get: schema } },
+  { path: "_admin/functions", tables: {}, functions: { list: listFunctions } },
+  { path: "_admin/work", tables: {}, functions: workFunctions },
+  { path: "_admin/audit", tables: {}, functions: { list: listAudit } },
 ];

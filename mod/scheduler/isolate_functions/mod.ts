@@ -1,6 +1,7 @@
 /** What the scheduler brings into the isolates. */
 import type { SystemModule } from "../../functions/system_module.ts";
 import { declare, start } from "./crons.ts";
+import { cancelJob, crons, jobs, runCronNow, runJobNow } from "./admin.ts";
 import { begin, clean, fail, finish, interrupt, pending, putBack, runMutation } from "./jobs.ts";
 import { cancel, schedule } from "./schedule.ts";
 import { tables } from "../tables.ts";
@@ -11,8 +12,12 @@ export const jobFunctions = { begin, clean, fail, finish, interrupt, pending, pu
 /** Called by the server only, at `_system/crons:<name>`. */
 export const cronFunctions = { declare, start };
 
+/** What administrators call, at `_admin/schedule:<name>`. */
+export const scheduleFunctions = { cancelJob, crons, jobs, runCronNow, runJobNow };
+
 export const schedulerModules: readonly SystemModule[] = [
   { path: "_system/scheduler", tables, functions: jobFunctions },
   { path: "_system/crons", tables: {}, functions: cronFunctions },
   { path: "_ctx/scheduler", tables: {}, functions: { cancel, schedule } },
+  { path: "_admin/schedule", tables: {}, functions: scheduleFunctions },
 ];

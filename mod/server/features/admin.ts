@@ -8,6 +8,7 @@ import { exportRoutes } from "../../ops/tables/export/mod.ts";
 import { importRoutes } from "../../ops/tables/import/mod.ts";
 import { Maintenance } from "../../ops/maintenance/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
+import type { AuditLog } from "../../ops/admin/mod.ts";
 import { adminRoutes, emptyFolder } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -24,8 +25,11 @@ export interface AdminFeature extends Feature {
 
 /** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
-  { config: { dataDir }, port, restart, log }: FeatureContext,
-  { authenticator, sessions }: AccountsFeature,
+  { config: { dataDir }, port, clientOf, restart, log }: FeatureContext,
+  { accounts: { authenticator, sessions }, audit }: {
+    readonly accounts: AccountsFeature;
+    readonly audit: AuditLog;
+  },
 ): Promise<AdminFeature> {
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
@@ -47,6 +51,7 @@ export async function startAdmin(
       cancel: () => cancelRestore(dataDir),
     },
     incomingDir,
+    audit: { log: audit, clientOf },
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, tempDir: incomingDir, log }),

@@ -31,6 +31,7 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
       { at: "/api/storage", app: storage.routes },
       { at: "/api/storage", app: storage.completeRoutes, complete: true },
     ],
+    actions: storage.adminActions,
     ctxActions: storage.actions,
     respondAtOnce: (request) => storage.readAtOnce(request),
     applyCommits: (entries) => storage.applyCommits(entries),

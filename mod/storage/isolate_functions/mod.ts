@@ -1,7 +1,9 @@
 /** The system functions of files: what runs in the isolates, by the paths under which it is called. */
 import type { SystemModule } from "../../functions/system_module.ts";
+import { get, list, remove, url as adminUrl } from "./admin.ts";
 import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
 import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
+import { filesAmong, referencesAmong } from "./references.ts";
 import { configureStorage } from "./settings.ts";
 import { commitFile, isUploadUsed, uploadedFile } from "./uploads.ts";
 import { tables } from "../tables.ts";
@@ -14,12 +16,17 @@ export const systemFunctions = {
   forgetDeletedBlobs,
   forgetUsedUploads,
   isUploadUsed,
+  filesAmong,
   orphansAmong,
+  referencesAmong,
   uploadedFile,
 };
 
 /** Behind `ctx.storage`, at `_ctx/storage:<name>`. */
 export const ctxFunctions = { deleteFile, generateUploadUrl, metadata, signedUrl, url };
+
+/** What administrators call, at `_admin/files:<name>`. */
+export const fileFunctions = { get, list, remove, url: adminUrl };
 
 /** Name of the settings of files among those an isolate is given. */
 export const storageFeature = "storage";
@@ -33,4 +40,5 @@ export const storageModules: readonly SystemModule[] = [
     settings: { name: storageFeature, configure: configureStorage },
   },
   { path: "_ctx/storage", tables: {}, functions: ctxFunctions },
+  { path: "_admin/files", tables: {}, functions: fileFunctions },
 ];

@@ -18,11 +18,18 @@ export class QueryTable {
   /** Scope of the last run of each function: the best guess for arguments that never ran. Only real functions enter. */
   readonly #lastScopes = new Map<string, AuthScope>();
   readonly #onDrop: (query: SharedQuery) => void;
+  readonly #firstScope: (udfPath: string) => AuthScope;
   #cachedChars = 0;
 
-  /** `onDrop` is told of each query that leaves the table. */
-  constructor(onDrop: (query: SharedQuery) => void) {
+  /** `onDrop` is told of each query that leaves the table; `firstScope` is the scope of functions that never ran. */
+  constructor(
+    { onDrop, firstScope }: {
+      readonly onDrop: (query: SharedQuery) => void;
+      readonly firstScope: (udfPath: string) => AuthScope;
+    },
+  ) {
     this.#onDrop = onDrop;
+    this.#firstScope = firstScope;
   }
 
   get size(): number {
@@ -44,7 +51,8 @@ export class QueryTable {
       this.#uncache(known);
       return known;
     }
-    return this.at(spec, { scope: this.#lastScopes.get(spec.udfPath) ?? "nothing", identity }).query;
+    const scope = this.#lastScopes.get(spec.udfPath) ?? this.#firstScope(spec.udfPath);
+    return this.at(spec, { scope, identity }).query;
   }
 
   /** The shared query of one scope for a caller, made if there is none. */

@@ -54,7 +54,11 @@ export class SharedQueries {
     this.#options = options;
     this.#ts = options.host.ts;
     this.#memory = new CommitMemory(this.#ts);
-    this.#table = new QueryTable((query) => this.#forget(query));
+    this.#table = new QueryTable({
+      onDrop: (query) => this.#forget(query),
+      // Nobody shares what administrators ask for, not even for the time until it has run once.
+      firstScope: (udfPath) => options.host.info(udfPath)?.visibility === "admin" ? "session" : "nothing",
+    });
   }
 
   /** Newest commit known here. */

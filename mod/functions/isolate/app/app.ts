@@ -2,7 +2,9 @@
 import type { FunctionKind } from "../../../protocol/function_reference.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
+import { unknownFunctionText } from "../../outcome.ts";
 import { isCtxPath } from "../../system_functions.ts";
+import type { AdminDoor } from "./admin_door.ts";
 import { RefusedCallError } from "../runs/call_errors.ts";
 import type { Tables } from "./tables.ts";
 
@@ -16,11 +18,14 @@ export interface LoadedFunction {
 export interface App {
   readonly functions: ReadonlyMap<string, LoadedFunction>;
   readonly tables: Tables;
+  /** The door of functions for administrators; without one nobody passes. */
+  readonly door?: AdminDoor;
 }
 
 /**
  * The function a call names. Throws a {@linkcode RefusedCallError} when there is none of this kind for the caller;
- * clients learn nothing of internal functions.
+ * clients learn nothing of internal functions, nor of those for administrators, who have still to pass the door
+ * (admin_door.ts).
  */
 export function findFunction(
   app: App,
@@ -28,16 +33,33 @@ export function findFunction(
   { kind, origin }: { readonly kind: FunctionKind; readonly origin: CallOrigin },
 ): LoadedFunction {
   const found = app.functions.get(udfPath);
-  if (found === undefined || (found.spec.visibility === "internal" && !reachesInternal(found, origin))) {
-    throw new RefusedCallError("unknown_function", `There is no function "${udfPath}"`);
-  }
+  if (found === undefined || !reaches(found, origin)) throw unknownFunction(udfPath);
   if (found.spec.kind !== kind) {
+    if (found.spec.visibility === "admin") throw unknownFunction(udfPath);
     throw new RefusedCallError(
       "unknown_function",
       `"${udfPath}" is ${withArticle(found.spec.kind)}, not ${withArticle(kind)}`,
     );
   }
   return found;
+}
+
+/** What is said of functions that do not exist for the caller. */
+export function unknownFunction(udfPath: string): RefusedCallError {
+  return new RefusedCallError("unknown_function", unknownFunctionText(udfPath));
+}
+
+function reaches(found: LoadedFunction, origin: CallOrigin): boolean {
+  switch (found.spec.visibility) {
+    case "public":
+      return true;
+    case "admin":
+      return origin !== "server";
+    case "internal":
+      return reachesInternal(found, origin);
+    default:
+      return found.spec.visibility satisfies never;
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
 import { isSystemPath, systemTables } from "../../system_functions.ts";
 import type { SystemModule } from "../../system_module.ts";
 import type { WireCron } from "../../wire/messages.ts";
+import { adminDoor } from "./admin_door.ts";
 import type { App, LoadedFunction } from "./app.ts";
 import { appCrons } from "./app_crons.ts";
 import { type AppRoutes, appRoutes, noRoutes } from "./app_routes.ts";
@@ -82,9 +83,11 @@ export function assembleApp(
   const cronModule = modules.find(({ modulePath }) => modulePath === "crons");
   const httpModule = modules.find(({ modulePath }) => modulePath === "http");
   const system = systemTables(systemModules);
+  const door = adminDoor(systemModules);
   return {
     functions,
     tables: new Tables({ app: schema, system }),
+    ...(door && { door }),
     schema: new Map([...system, ...schema ?? []]),
     ...(httpModule === undefined ? noRoutes : declared(httpModule, appRoutes)),
     crons: cronModule === undefined ? [] : declared(cronModule, (exported) => appCrons(exported, functions)),

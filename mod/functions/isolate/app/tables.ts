@@ -26,6 +26,13 @@ export class Tables {
     return definition;
   }
 
+  /** All tables, those of the app first. */
+  all(): { readonly name: string; readonly definition: TableDefinition; readonly ofService: boolean }[] {
+    const listed = (schema: SchemaDefinition | null, ofService: boolean) =>
+      [...schema ?? []].map(([name, definition]) => ({ name, definition, ofService }));
+    return [...listed(this.#app, false), ...listed(this.#system, true)];
+  }
+
   /** Checks that the function may write to a table. */
   checkWritable(frame: Frame, table: string): void {
     if (table.startsWith("_") && !frame.system) {

@@ -1,12 +1,13 @@
 /** The `ctx` of queries and mutations, and the calls nested in them: all in one transaction. */
 import type { WriteTransaction } from "../../../engine/mod.ts";
 import { type FunctionName, functionPath } from "../../../protocol/function_reference.ts";
-import { type App, findFunction, type LoadedFunction } from "../app/app.ts";
+import { type App, findFunction, type LoadedFunction, unknownFunction } from "../app/app.ts";
 import { AuthApi } from "./auth_api.ts";
 import { Frame } from "../runs/call.ts";
 import { CalledFunctionError, RefusedCallError } from "../runs/call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
 import { ImportApi } from "./import_api.ts";
+import { InspectApi } from "./inspect_api.ts";
 import { mendRegExp } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
 import { jsonText } from "../runs/json_text.ts";
@@ -53,12 +54,24 @@ export class MutationContext extends QueryContext {
   }
 }
 
-/** The `ctx` of a mutation of the service itself. */
-export class SystemMutationContext extends MutationContext {
-  readonly importer: ImportApi;
+/** The `ctx` of a query of the service itself. */
+export class SystemQueryContext extends QueryContext {
+  readonly inspector: InspectApi;
 
   constructor(app: App, frame: Frame) {
     super(app, frame);
+    this.inspector = new InspectApi(app, frame);
+  }
+}
+
+/** The `ctx` of a mutation of the service itself. */
+export class SystemMutationContext extends MutationContext {
+  readonly importer: ImportApi;
+  readonly inspector: InspectApi;
+
+  constructor(app: App, frame: Frame) {
+    super(app, frame);
+    this.inspector = new InspectApi(app, frame);
     this.importer = new ImportApi(frame, app.tables);
   }
 }
@@ -122,14 +135,22 @@ async function runInside(
 export async function runFrame(
   app: App,
   frame: Frame,
-  { callee, args, settle }: {
+  { callee, args, door = false, settle }: {
     readonly callee: LoadedFunction;
     readonly args: Args;
+    /** Whether the caller has to pass the door of functions for administrators. */
+    readonly door?: boolean;
     readonly settle: (result: PromiseLike<unknown>) => Promise<unknown>;
   },
 ): Promise<string> {
   try {
-    const text = await invoke(callee, contextOf(app, frame), { args, settle });
+    const ctx = contextOf(app, frame);
+    // Before the arguments are looked at: what is wrong with them is for administrators only.
+    if (door && await settle(admitted(app, ctx)) !== true) throw unknownFunction(callee.udfPath);
+    // It is undone with the rest when the function fails, and tells of the caller as they were before.
+    const notes = door && frame.writable ? app.door?.notes ?? null : null;
+    if (notes !== null) await settle(notes(ctx, { udfPath: callee.udfPath, args }));
+    const text = await invoke(callee, ctx, { args, settle });
     // A nested function that was not awaited still belongs to this transaction.
     if (frame.busy) await settle(frame.turn());
     return text;
@@ -143,8 +164,14 @@ export async function runFrame(
   }
 }
 
+async function admitted(app: App, ctx: QueryContext): Promise<boolean> {
+  return await app.door?.admits(ctx) ?? false;
+}
+
 function contextOf(app: App, frame: Frame): QueryContext {
-  if (!frame.writable) return new QueryContext(app, frame);
+  if (!frame.writable) {
+    return frame.system ? new SystemQueryContext(app, frame) : new QueryContext(app, frame);
+  }
   return frame.system ? new SystemMutationContext(app, frame) : new MutationContext(app, frame);
 }
 

@@ -2,6 +2,7 @@
 import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { WireMutation } from "../../wire/messages.ts";
+import { needsDoor } from "../app/admin_door.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
@@ -59,7 +60,8 @@ async function attempt(
   try {
     const callee = findFunction(app, udfPath, { kind: "mutation", origin });
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
-    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    const door = needsDoor(callee, origin);
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
     return { ok: true, text };
   } catch (error) {
     return endingOfError(error);

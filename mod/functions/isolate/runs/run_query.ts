@@ -3,6 +3,7 @@ import type { ReadTransaction } from "../../../engine/mod.ts";
 import type { ReadSet } from "../../../engine/types.ts";
 import type { AuthScope } from "../../identity.ts";
 import type { WireCall } from "../../wire/messages.ts";
+import { needsDoor } from "../app/admin_door.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
@@ -27,10 +28,13 @@ export async function runQuery(
   const seed = () => `${udfPath}\n${JSON.stringify(args)}`;
   const call = new Call({ udfPath, identity, at, seed, reads });
   let ending: Ending;
+  const door = needsDoor(app.functions.get(udfPath), origin);
+  // What administrators are told is for one session; so is that others are told that there is no such function.
+  if (door) call.scope = "session";
   try {
     const callee = findFunction(app, udfPath, { kind: "query", origin });
     const frame = outerFrame(call, { reads, writes: null, system: callee.system });
-    const text = await asCall(call, () => runFrame(app, frame, { callee, args, settle: settleOrIdle }));
+    const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
     ending = { ok: true, text };
   } catch (error) {
     ending = endingOfError(error);

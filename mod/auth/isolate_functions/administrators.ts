@@ -1,0 +1,152 @@
+/**
+ * What administrators see and change of one another, at `_admin/administrators:<name>`. What needs main stands in
+ * `admin/administrator_actions.ts`.
+ */
+import { z } from "zod";
+import { UserError } from "../../errors.ts";
+import type { Id } from "../../functions/api/service.ts";
+import { authLimits } from "../limits.ts";
+import { adminMutation, adminQuery, type AuthDoc, type AuthQueryCtx, internalMutation } from "../tables.ts";
+import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
+import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
+import { type SessionSummary, sessionSummary } from "./session_summary.ts";
+
+/** An administrator as others see them. */
+export interface AdministratorSummary {
+  readonly adminId: Id<"_admins">;
+  readonly email: string;
+  readonly createdAt: number;
+  readonly sessions: number;
+  /** Whether it is the caller. */
+  readonly you: boolean;
+}
+
+/** All administrators, the first one first. */
+export const list = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<AdministratorSummary[]> => {
+    const admins = await ctx.db.query("_admins").take(authLimits.adminsShownMax);
+    return await Promise.all(admins.map((admin) => summary(ctx, admin)));
+  },
+});
+
+/** The caller. */
+export const me = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<AdministratorSummary | null> => {
+    const admin = await ctx.db.get(caller(ctx));
+    return admin === null ? null : await summary(ctx, admin);
+  },
+});
+
+export interface AdministratorSession extends SessionSummary {
+  /** Whether the caller asks from it. */
+  readonly current: boolean;
+}
+
+/** The sessions of an administrator, newest first. */
+export const sessions = adminQuery({
+  args: { adminId: z.string() },
+  handler: async (ctx, { adminId }): Promise<AdministratorSession[]> => {
+    const { _id: admin } = await existing(ctx, adminId);
+    const current = ctx.auth.sessionId();
+    return (await sessionsOf(ctx, { admin })).reverse().map((session) => ({
+      ...sessionSummary(session),
+      current: session._id === current,
+    }));
+  },
+});
+
+/** Ends one session of an administrator, also the one the caller asks from. */
+export const endOneSession = adminMutation({
+  args: { sessionId: z.string() },
+  handler: async (ctx, { sessionId }): Promise<null> => {
+    const id = ctx.db.normalizeId("_sessions", sessionId);
+    const session = id === null ? null : await ctx.db.get(id);
+    if (session?.admin === undefined) throw new UserError("session_not_found", "There is no such session");
+    await endSession(ctx, session._id);
+    return null;
+  },
+});
+
+/** Ends the sessions of an administrator; the caller's own current one stays. Returns how many. */
+export const endSessions = adminMutation({
+  args: { adminId: z.string() },
+  handler: async (ctx, { adminId }): Promise<number> => {
+    const { _id: admin } = await existing(ctx, adminId);
+    const current = ctx.auth.sessionId();
+    return await endSessionsOf(ctx, { admin }, {
+      except: current === null ? null : ctx.db.normalizeId("_sessions", current),
+    });
+  },
+});
+
+/** Removes an administrator with their sessions, also the caller; never the last one (`last_administrator`). */
+export const remove = adminMutation({
+  args: { adminId: z.string() },
+  handler: async (ctx, { adminId }): Promise<null> => {
+    const admin = await existing(ctx, adminId);
+    if ((await ctx.db.query("_admins").take(2)).length < 2) {
+      throw new UserError("last_administrator", "The last administrator cannot be removed");
+    }
+    await endSessionsOf(ctx, { admin: admin._id });
+    await setPasswordHash(ctx, admin._id, null);
+    await ctx.db.delete(admin._id);
+    return null;
+  },
+});
+
+/** What main needs to check the caller's password before it changes it. */
+export const ownAdminCredential = internalMutation({
+  args: {},
+  handler: async (ctx): Promise<{ email: string; hash: string | null }> => {
+    const admin = await ctx.db.get(caller(ctx));
+    if (admin === null) throw notSignedIn();
+    return { email: admin.email, hash: await passwordHashOf(ctx, admin._id) };
+  },
+});
+
+/** Sets the caller's password and ends their other sessions; `false` when it was changed meanwhile. */
+export const setOwnAdminPassword = internalMutation({
+  args: { checkedHash: z.string().nullable(), passwordHash: z.string() },
+  handler: async (ctx, { checkedHash, passwordHash }): Promise<boolean> => {
+    const admin = caller(ctx);
+    if (await ctx.db.get(admin) === null) throw notSignedIn();
+    if (await passwordHashOf(ctx, admin) !== checkedHash) return false;
+    await setPasswordHash(ctx, admin, passwordHash);
+    const current = ctx.auth.sessionId();
+    await endSessionsOf(ctx, { admin }, {
+      except: current === null ? null : ctx.db.normalizeId("_sessions", current),
+    });
+    return true;
+  },
+});
+
+async function summary(ctx: AuthQueryCtx, admin: AuthDoc<"_admins">): Promise<AdministratorSummary> {
+  return {
+    adminId: admin._id,
+    email: admin.email,
+    createdAt: admin._creationTime,
+    sessions: (await sessionsOf(ctx, { admin: admin._id })).length,
+    you: admin._id === ctx.auth.adminId(),
+  };
+}
+
+async function existing(ctx: AuthQueryCtx, adminId: string): Promise<AuthDoc<"_admins">> {
+  const id = ctx.db.normalizeId("_admins", adminId);
+  const admin = id === null ? null : await ctx.db.get(id);
+  if (admin === null) {
+    throw new UserError("administrator_not_found", "There is no administrator with this id");
+  }
+  return admin;
+}
+
+function caller(ctx: AuthQueryCtx): Id<"_admins"> {
+  const admin = ctx.auth.adminId();
+  if (admin === null) throw notSignedIn();
+  return admin;
+}
+
+function notSignedIn(): UserError {
+  return new UserError("not_signed_in", "Sign in first");
+}

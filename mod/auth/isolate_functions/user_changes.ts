@@ -1,0 +1,86 @@
+/** The transactions behind what administrators do with users and main has a part in: passwords, and deletion with a cascade. */
+import { z } from "zod";
+import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../functions/api/service.ts";
+import { authLimits } from "../limits.ts";
+import { type AuthModel, internalMutation, internalQuery, systemMutation } from "../tables.ts";
+import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { endSessionsOf } from "./session_rows.ts";
+
+/** Creates a user; `null` when the address is taken. */
+export const createUser = internalMutation({
+  args: {
+    email: z.string(),
+    name: z.string().optional(),
+    emailVerified: z.boolean(),
+    passwordHash: z.string().nullable(),
+  },
+  handler: async (ctx, { email, name, emailVerified, passwordHash }): Promise<Id<"_users"> | null> => {
+    if (await userByEmail(ctx, email) !== null) return null;
+    const user = await ctx.db.insert("_users", { email, emailVerified, ...(name !== undefined && { name }) });
+    if (passwordHash !== null) await setPasswordHash(ctx, user, passwordHash);
+    return user;
+  },
+});
+
+/** Sets a user's password and ends their sessions. Returns how many, or `null` when there is no such user. */
+export const setUserPassword = internalMutation({
+  args: { userId: z.string(), passwordHash: z.string() },
+  handler: async (ctx, { userId, passwordHash }): Promise<number | null> => {
+    const user = ctx.db.normalizeId("_users", userId);
+    if (user === null || await ctx.db.get(user) === null) return null;
+    await setPasswordHash(ctx, user, passwordHash);
+    return await endSessionsOf(ctx, { user });
+  },
+});
+
+/** The address of a user: `null` for one without; `undefined` is no user. */
+export const addressOf = internalQuery({
+  args: { userId: z.string() },
+  handler: async (ctx, { userId }): Promise<{ email: string | null } | null> => {
+    const id = ctx.db.normalizeId("_users", userId);
+    const user = id === null ? null : await ctx.db.get(id);
+    return user === null ? null : { email: user.email ?? null };
+  },
+});
+
+export interface DeletionStep {
+  /** Documents of the app deleted in this step. */
+  readonly deleted: number;
+  /** Whether the user is gone; else there are more documents of theirs. */
+  readonly done: boolean;
+}
+
+/**
+ * One step of deleting a user: ends their sessions and deletes documents that the app's tables name as theirs
+ * (`deleteWithUser`). When none is left the user goes in the same transaction. `null` when there is no such user.
+ */
+export const deleteUserStep = systemMutation({
+  args: { userId: id("_users") },
+  handler: async (ctx, { userId }): Promise<DeletionStep | null> => {
+    const user = await ctx.db.get(userId);
+    if (user === null) return null;
+    await endSessionsOf(ctx, { user: userId });
+    const { deleted, more } = await deleteTheirs(ctx, userId);
+    if (!more) await removeUser(ctx, user);
+    return { deleted, done: !more };
+  },
+});
+
+async function deleteTheirs(
+  ctx: SystemMutationCtx<AuthModel>,
+  user: Id<"_users">,
+): Promise<{ readonly deleted: number; readonly more: boolean }> {
+  // Tables of the app, of which nothing is known here but their names.
+  const { db } = ctx as unknown as SystemMutationCtx<AnyDataModel>;
+  const max = authLimits.cascadeRowsMax;
+  let deleted = 0;
+  for (const { name, deletedWithUser: index, indexes } of ctx.inspector.tables()) {
+    const field = indexes.find((candidate) => candidate.name === index)?.fields[0];
+    if (index === null || field === undefined) continue;
+    const rows = await db.query(name).withIndex(index, (q) => q.eq(field as never, user)).take(max - deleted);
+    for (const { _id } of rows) await db.delete(_id);
+    deleted += rows.length;
+    if (deleted >= max) return { deleted, more: true };
+  }
+  return { deleted, more: false };
+}

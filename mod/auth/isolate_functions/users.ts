@@ -1,0 +1,159 @@
+/** What administrators see and change of users, at `_admin/users:<name>`. What needs main stands in `admin/user_actions.ts`. */
+import { z } from "zod";
+import { UserError } from "../../errors.ts";
+import { type Id, paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
+import { authLimits } from "../limits.ts";
+import { normalizedEmail } from "../email_address.ts";
+import {
+  adminMutation,
+  adminQuery,
+  type AuthDoc,
+  type AuthMutationCtx,
+  type AuthQueryCtx,
+} from "../tables.ts";
+import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
+import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
+import { type SessionSummary, sessionSummary } from "./session_summary.ts";
+
+/** A user as administrators see them. */
+export interface UserSummary {
+  readonly userId: Id<"_users">;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  readonly name: string | null;
+  readonly createdAt: number;
+  readonly hasPassword: boolean;
+  /** How many sessions there are, expired ones that were not swept yet included. */
+  readonly sessions: number;
+}
+
+/**
+ * Users, newest first unless `order` says otherwise. A `search` is for words of the address or the name, the last one as a
+ * prefix, or for a whole address or an id; it finds a bounded number, on one page.
+ */
+export const list = adminQuery({
+  args: {
+    paginationOpts,
+    search: z.string().max(authLimits.emailCharsMax).optional(),
+    order: z.enum(["newest", "oldest", "email"]).optional(),
+  },
+  handler: async (ctx, args): Promise<PaginationResult<UserSummary>> => {
+    const { paginationOpts, search = "", order = "newest" } = args;
+    const wanted = search.trim();
+    if (wanted !== "") {
+      const page = await Promise.all((await found(ctx, wanted)).map((user) => summary(ctx, user)));
+      return { page, isDone: true, continueCursor: "" };
+    }
+    const users = ctx.db.query("_users");
+    const ordered = order === "email"
+      ? users.withIndex("by_email")
+      : users.order(order === "newest" ? "desc" : "asc");
+    const { page, ...rest } = await ordered.paginate(paginationOpts);
+    return { ...rest, page: await Promise.all(page.map((user) => summary(ctx, user))) };
+  },
+});
+
+/** A user with their sessions; `null` when there is none. */
+export const get = adminQuery({
+  args: { userId: z.string() },
+  handler: async (ctx, { userId }): Promise<UserSummary & { list: SessionSummary[] } | null> => {
+    const id = ctx.db.normalizeId("_users", userId);
+    const user = id === null ? null : await ctx.db.get(id);
+    if (user === null) return null;
+    const sessions = (await sessionsOf(ctx, { user: user._id })).reverse().map(sessionSummary);
+    return { ...await summary(ctx, user), list: sessions };
+  },
+});
+
+/** Changes what is named; `null` takes away the name or the address. */
+export const edit = adminMutation({
+  args: {
+    userId: z.string(),
+    email: z.string().nullable().optional(),
+    name: z.string().trim().max(authLimits.nameCharsMax).nullable().optional(),
+    emailVerified: z.boolean().optional(),
+  },
+  handler: async (ctx, { userId, email, name, emailVerified }): Promise<null> => {
+    const user = await existing(ctx, userId);
+    const address = email === undefined ? undefined : await freeAddress(ctx, email, user);
+    if (address !== undefined && address !== (user.email ?? null)) await dropChanges(ctx, user._id);
+    const verified = emailVerified ?? (address === null ? false : undefined);
+    await ctx.db.patch(user._id, {
+      ...(address !== undefined && { email: address ?? undefined }),
+      ...(name !== undefined && { name: name === null || name === "" ? undefined : name }),
+      ...(verified !== undefined && { emailVerified: verified }),
+    });
+    return null;
+  },
+});
+
+/** Ends one session of a user. */
+export const endOneSession = adminMutation({
+  args: { sessionId: z.string() },
+  handler: async (ctx, { sessionId }): Promise<null> => {
+    const id = ctx.db.normalizeId("_sessions", sessionId);
+    const session = id === null ? null : await ctx.db.get(id);
+    if (session?.user === undefined) throw new UserError("session_not_found", "There is no such session");
+    await endSession(ctx, session._id);
+    return null;
+  },
+});
+
+/** Ends all sessions of a user. Returns how many there were. */
+export const endSessions = adminMutation({
+  args: { userId: z.string() },
+  handler: async (ctx, { userId }): Promise<number> =>
+    await endSessionsOf(ctx, { user: (await existing(ctx, userId))._id }),
+});
+
+async function found(ctx: AuthQueryCtx, text: string): Promise<AuthDoc<"_users">[]> {
+  const id = ctx.db.normalizeId("_users", text);
+  if (id !== null) {
+    const user = await ctx.db.get(id);
+    return user === null ? [] : [user];
+  }
+  const users = new Map<string, AuthDoc<"_users">>();
+  const exact = await userByEmail(ctx, normalizedEmail(text) ?? "");
+  if (exact !== null) return [exact];
+  const max = authLimits.usersFoundMax;
+  const byEmail = await ctx.db.query("_users")
+    .withSearchIndex("search_email", (q) => q.search("email", text)).take(max);
+  const byName = await ctx.db.query("_users")
+    .withSearchIndex("search_name", (q) => q.search("name", text)).take(max);
+  for (const user of [...byEmail, ...byName]) users.set(user._id, user);
+  return [...users.values()].slice(0, max);
+}
+
+async function summary(ctx: AuthQueryCtx, user: AuthDoc<"_users">): Promise<UserSummary> {
+  const { _id, _creationTime, email = null, emailVerified, name = null } = user;
+  return {
+    userId: _id,
+    email,
+    emailVerified,
+    name,
+    createdAt: _creationTime,
+    hasPassword: await passwordHashOf(ctx, _id) !== null,
+    sessions: (await sessionsOf(ctx, { user: _id })).length,
+  };
+}
+
+/** The user with an id. Throws `user_not_found`. */
+export async function existing(ctx: AuthQueryCtx, userId: string): Promise<AuthDoc<"_users">> {
+  const id = ctx.db.normalizeId("_users", userId);
+  const user = id === null ? null : await ctx.db.get(id);
+  if (user === null) throw new UserError("user_not_found", "There is no user with this id");
+  return user;
+}
+
+async function freeAddress(
+  ctx: AuthMutationCtx,
+  email: string | null,
+  user: AuthDoc<"_users">,
+): Promise<string | null> {
+  if (email === null) return null;
+  const address = normalizedEmail(email);
+  if (address === null) throw new UserError("invalid_email", "The email address is not valid");
+  const holder = await userByEmail(ctx, address);
+  if (holder === null || holder._id === user._id) return address;
+  throw new UserError("email_in_use", "An account with this email address already exists");
+}

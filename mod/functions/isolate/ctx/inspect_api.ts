@@ -1,0 +1,98 @@
+/**
+ * How functions of the service look at the app and the database as a whole. It stands in their `ctx` as `inspector`;
+ * functions of the app have none.
+ */
+import type { Doc, Inspection, TableSize } from "../../../engine/mod.ts";
+import { TableBuilder, tableSchema } from "../../api/schema.ts";
+import type {
+  FieldIssue,
+  FunctionFacts,
+  Inspector,
+  TableFacts,
+  Walk,
+  WalkOptions,
+} from "../../api/system_context.ts";
+import { fieldIssues } from "../../api/zod_issues.ts";
+import type { App, LoadedFunction } from "../app/app.ts";
+import type { Frame } from "../runs/call.ts";
+import { jsonSchemaOf } from "../app/json_schema.ts";
+import type { Tables } from "../app/tables.ts";
+
+export class InspectApi implements Inspector {
+  readonly #app: App;
+  readonly #frame: Frame;
+
+  constructor(app: App, frame: Frame) {
+    this.#app = app;
+    this.#frame = frame;
+  }
+
+  tables(): TableFacts[] {
+    return this.#app.tables.all().map(tableFacts);
+  }
+
+  functions(): FunctionFacts[] {
+    return [...this.#app.functions.values()].map(functionFacts);
+  }
+
+  issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[] {
+    const parsed = tableSchema(this.#app.tables.readable(this.#frame, table)).safeParse(fields);
+    return parsed.success ? [] : fieldIssues(parsed.error);
+  }
+
+  walk(table: string, { after, rowsMax, charsMax }: WalkOptions): Walk {
+    this.#app.tables.readable(this.#frame, table);
+    const { reads } = this.#frame;
+    const enough = reads.usage.charsRead + charsMax;
+    const documents: Doc[] = [];
+    const options = { order: "asc", expected: rowsMax, ...(after !== null && { after }) } as const;
+    for (const { key, doc } of reads.scan(table, "by_creation_time", { eq: [] }, options)) {
+      documents.push(doc);
+      if (documents.length >= rowsMax || reads.usage.charsRead >= enough) return { documents, next: key };
+    }
+    return { documents, next: null };
+  }
+
+  count(table: string, max: number): number {
+    return this.#inspection.count(table, max);
+  }
+
+  sizes(): TableSize[] {
+    return this.#inspection.sizes();
+  }
+
+  spaces(): Record<string, { readonly table: string; readonly index: string }> {
+    return Object.fromEntries(this.#inspection.spaces());
+  }
+
+  get #inspection(): Inspection {
+    const inspection = this.#frame.reads.inspect?.();
+    if (inspection === undefined) throw new TypeError("Mutations cannot look at the database as a whole");
+    return inspection;
+  }
+}
+
+function tableFacts({ name, definition, ofService }: ReturnType<Tables["all"]>[number]): TableFacts {
+  const { indexes, searchIndexes, vectorIndexes } = definition;
+  return {
+    name,
+    ofService,
+    schema: jsonSchemaOf(tableSchema(definition)),
+    indexes,
+    searchIndexes,
+    vectorIndexes,
+    deletedWithUser: TableBuilder.deletedWithUser(definition),
+  };
+}
+
+function functionFacts({ udfPath, spec, system }: LoadedFunction): FunctionFacts {
+  const { kind, visibility, args, returns } = spec;
+  return {
+    path: udfPath,
+    kind,
+    visibility,
+    ofService: system,
+    args: args === null ? null : jsonSchemaOf(args),
+    returns: returns === null ? null : jsonSchemaOf(returns),
+  };
+}

@@ -1,0 +1,49 @@
+/** Notes requests below `/api/admin` that change something, or take data away, in the audit log. */
+import type { Context, MiddlewareHandler } from "hono";
+import type { AdminEnv } from "./admin_guard.ts";
+import type { AuditLog } from "./audit_log.ts";
+
+export interface AuditRequests {
+  readonly log: Pick<AuditLog, "note">;
+  /** Address of the client that sent a request. */
+  readonly clientOf: (c: Context) => string;
+}
+
+/** What is read with GET and is a copy of what the database holds. */
+const TAKES_DATA = /\/(?:backups|export)\/[^/]+$/;
+
+/** Behind the guard. A request is noted when it has been answered, failed ones with their code. */
+export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandler<AdminEnv> {
+  return async (c, next) => {
+    const { method } = c.req;
+    const noted = method !== "GET" && method !== "HEAD" || TAKES_DATA.test(c.req.path);
+    if (!noted) return await next();
+    let outcome = "failed";
+    try {
+      await next();
+      outcome = c.error === undefined ? outcomeOf(c.res.status) : codeOf(c.error);
+    } finally {
+      // A request that nobody has a route for has done nothing.
+      if (outcome !== "not_found") {
+        await log.note({
+          admin: c.get("adminId"),
+          session: c.get("sessionId"),
+          action: `${method} ${c.req.path}`,
+          args: { ...c.req.query(), ...c.get("noted") },
+          outcome,
+          address: clientOf(c),
+        });
+      }
+    }
+  };
+}
+
+function outcomeOf(status: number): string {
+  if (status < 400) return "ok";
+  return status === 404 ? "not_found" : String(status);
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { readonly code?: unknown }).code;
+  return typeof code === "string" ? code : "failed";
+}

@@ -1,0 +1,149 @@
+/** The audit log: what administrators did. Rows are written where it is done, and read at `_admin/audit:list`. */
+import { z } from "zod";
+import { paginationOpts, type PaginationResult } from "../../../functions/api/service.ts";
+import { opsLimits } from "../../limits.ts";
+import type { AdminCall } from "../../../functions/system_module.ts";
+import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation } from "../tables.ts";
+
+type AuditRow = AdminDoc<"_audit">;
+type Noted = AuditRow["args"][string];
+
+/** What was done, the newest first. */
+export const list = adminQuery({
+  args: {
+    paginationOpts,
+    adminId: z.string().optional(),
+    /** What the path begins with, such as `_admin/users:`. */
+    action: z.string().optional(),
+  },
+  handler: async (ctx, { paginationOpts, adminId, action }): Promise<PaginationResult<AuditRow>> => {
+    const rows = ctx.db.query("_audit");
+    const byAdmin = adminId === undefined ? rows : rows.withIndex("by_admin", (q) => q.eq("admin", adminId));
+    const newestFirst = byAdmin.order("desc");
+    return await (action === undefined
+      ? newestFirst
+      : newestFirst.filter((row) => row.action.startsWith(action)))
+      .paginate({
+        ...paginationOpts,
+        ...(action !== undefined && { maximumRowsRead: opsLimits.adminRowsReadMax }),
+      });
+  },
+});
+
+/** Notes a mutation that an administrator called, in its own transaction. */
+export async function noteMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
+  const [admin, session] = [ctx.auth.adminId(), ctx.auth.sessionId()];
+  await insert(ctx, { admin: admin ?? "", session, action: udfPath, args: notedArgs(args), outcome: "ok" });
+}
+
+/** Notes what an administrator did by other means than a mutation: an action that main ran, a request. */
+export const note = systemMutation({
+  args: {
+    admin: z.string(),
+    session: z.string().nullable(),
+    action: z.string(),
+    args: z.record(z.string(), z.unknown()),
+    outcome: z.string(),
+    /** Where the request came from; otherwise what the session says. */
+    address: z.string().optional(),
+    changes: z.array(z.strictObject({ setting: z.string(), before: z.unknown(), after: z.unknown() }))
+      .optional(),
+  },
+  handler: async (ctx, { args, ...row }): Promise<null> => {
+    await insert(ctx, { ...row, args: notedArgs(args) });
+    return null;
+  },
+});
+
+/** Deletes some of the rows of before a time, which is never less than 90 days ago. Returns whether there may be more. */
+export const clean = systemMutation({
+  args: { before: z.number() },
+  handler: async (ctx, { before }): Promise<boolean> => {
+    const rows = opsLimits.auditRowsCleanedMax;
+    const end = Math.min(before, Date.now() - AUDIT_KEPT_MS_MIN);
+    const old = await ctx.db.query("_audit").withIndex("by_creation_time", (q) => q.lt("_creationTime", end))
+      .take(rows);
+    for (const { _id } of old) await ctx.db.delete(_id);
+    return old.length === rows;
+  },
+});
+
+/** Nothing and nobody deletes what is younger. */
+const AUDIT_KEPT_MS_MIN = 90 * 86_400_000;
+
+interface NewRow extends Pick<AuditRow, "admin" | "action" | "args" | "outcome" | "changes"> {
+  readonly session: string | null;
+  readonly address?: string | undefined;
+}
+
+/** Who and where are told by rows of accounts, which are read by id only. */
+async function insert(ctx: AdminMutationCtx, { session, address, changes, ...row }: NewRow): Promise<void> {
+  const { db } = ctx as unknown as AccountsReader;
+  const admin = await find(db, "_admins", row.admin);
+  const found = session === null ? null : await find(db, "_sessions", session);
+  const from = address ?? text(found?.["address"]);
+  const userAgent = text(found?.["userAgent"]);
+  await ctx.db.insert("_audit", {
+    ...row,
+    email: text(admin?.["email"]) ?? "",
+    ...(from !== undefined && { address: from }),
+    ...(userAgent !== undefined && { userAgent }),
+    ...(changes !== undefined && { changes }),
+  });
+}
+
+interface AccountsReader {
+  readonly db: {
+    normalizeId(table: string, id: string): string | null;
+    get(id: string): Promise<Record<string, unknown> | null>;
+  };
+}
+
+async function find(
+  db: AccountsReader["db"],
+  table: string,
+  id: string,
+): Promise<Record<string, unknown> | null> {
+  const own = db.normalizeId(table, id);
+  return own === null ? null : await db.get(own);
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** Names of arguments whose values nobody may read later. */
+const SECRET = /password|secret|token|key|url$/i;
+
+/**
+ * Arguments as they are noted: short ones only, and of documents and lists how many there are. So nothing that was deleted
+ * lives on here.
+ */
+function notedArgs(args: Readonly<Record<string, unknown>>): Record<string, Noted> {
+  const noted: Record<string, Noted> = {};
+  for (const [name, value] of Object.entries(args).slice(0, opsLimits.auditArgsMax)) {
+    noted[name] = SECRET.test(name) ? "(hidden)" : notedValue(value);
+  }
+  return noted;
+}
+
+function notedValue(value: unknown): Noted {
+  switch (typeof value) {
+    case "string":
+      return value.slice(0, opsLimits.auditTextCharsMax);
+    case "number":
+    case "boolean":
+      return value;
+    case "object":
+      if (value === null) return null;
+      return Array.isArray(value) ? notedList(value) : `(${Object.keys(value).slice(0, 20).join(", ")})`;
+    default:
+      return null;
+  }
+}
+
+/** Ids are told as long as there are few. */
+function notedList(values: readonly unknown[]): string {
+  const few = values.length <= 5 && values.every((value) => typeof value === "string" && value.length <= 40);
+  return few ? values.join(", ") : `(${values.length})`;
+}

@@ -1,0 +1,140 @@
+/** Long work of administrators as documents: watched at `_admin/work:<name>`, done step by step by main (`work.ts`). */
+import { z } from "zod";
+import { UserError } from "../../../errors.ts";
+import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
+import { opsLimits } from "../../limits.ts";
+import {
+  type AdminDoc,
+  adminMutation,
+  type AdminMutationCtx,
+  adminQuery,
+  systemMutation,
+} from "../tables.ts";
+import { toldErrors } from "./told_errors.ts";
+import { checkWritable, queryOf, whereArgs } from "./where.ts";
+
+/** The works that run, then those that have ended, the newest first. */
+export const list = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<AdminDoc<"_admin_work">[]> =>
+    await ctx.db.query("_admin_work").order("desc").take(opsLimits.adminWorksKept + opsLimits.adminWorksMax),
+});
+
+/** One work; `null` when it is forgotten. */
+export const get = adminQuery({
+  args: { workId: z.string() },
+  handler: async (ctx, { workId }): Promise<AdminDoc<"_admin_work"> | null> => {
+    const id = ctx.db.normalizeId("_admin_work", workId);
+    return id === null ? null : await ctx.db.get(id);
+  },
+});
+
+/** Ends a work after the step that is under way; what it has done stays. */
+export const cancel = adminMutation({
+  args: { workId: z.string() },
+  handler: async (ctx, { workId }): Promise<null> => {
+    const id = ctx.db.normalizeId("_admin_work", workId);
+    const work = id === null ? null : await ctx.db.get(id);
+    if (work === null) throw new UserError("work_not_found", "There is no such work");
+    if (work.state === "running") await end(ctx, work._id, { state: "canceled" });
+    return null;
+  },
+});
+
+/** Begins a deletion of documents. Throws `too_much_work` while enough others run. */
+export const beginDelete = systemMutation({
+  args: { table: z.string(), startedBy: z.string() },
+  handler: async (ctx, { table, startedBy }): Promise<Id<"_admin_work">> => {
+    checkWritable(table);
+    if (!ctx.inspector.tables().some(({ name }) => name === table)) {
+      throw new UserError("unknown_table", `There is no table "${table}"`);
+    }
+    const running = await ctx.db.query("_admin_work").withIndex("by_state", (q) => q.eq("state", "running"))
+      .take(opsLimits.adminWorksMax);
+    if (running.length === opsLimits.adminWorksMax) {
+      throw new UserError(
+        "too_much_work",
+        `${opsLimits.adminWorksMax} works run already: wait or cancel one`,
+      );
+    }
+    await forgetOld(ctx);
+    return await ctx.db.insert("_admin_work", {
+      kind: "deleteDocuments",
+      table,
+      startedBy,
+      state: "running",
+      changed: 0,
+    });
+  },
+});
+
+export interface DeleteStep {
+  /** Where the next step goes on; `null` when nothing is left or the work was canceled. */
+  readonly cursor: string | null;
+}
+
+/** Deletes some of the documents meant, and notes how far it came: both or nothing. */
+export const deleteStep = systemMutation({
+  args: {
+    ...whereArgs,
+    workId: id("_admin_work"),
+    cursor: z.string().nullable(),
+    /** Documents that came later stay. */
+    until: z.number(),
+  },
+  handler: async (ctx, { workId, cursor, until, ...where }): Promise<DeleteStep> => {
+    checkWritable(where.table);
+    const work = await ctx.db.get(workId);
+    if (work === null || work.state !== "running") return { cursor: null };
+    return await toldErrors(async () => {
+      const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
+      // What a search found moves up when something is deleted: each step begins anew.
+      const { page, isDone, continueCursor } = await queryOf(app, where)
+        .filter((doc) => doc._creationTime <= until).paginate({
+          cursor: where.search === undefined ? cursor : null,
+          numItems: opsLimits.adminDeletedAtOnce,
+          maximumRowsRead: opsLimits.adminRowsReadMax,
+        });
+      for (const { _id } of page) await app.db.delete(_id);
+      const over = isDone || (where.search !== undefined && page.length === 0);
+      const changed = work.changed + page.length;
+      if (over) await end(ctx, workId, { state: "done", changed });
+      else await ctx.db.patch(workId, { changed });
+      return { cursor: over ? null : continueCursor };
+    });
+  },
+});
+
+/** Ends a work that cannot go on. */
+export const fail = systemMutation({
+  args: { workId: id("_admin_work"), error: z.string() },
+  handler: async (ctx, { workId, error }): Promise<null> => {
+    if ((await ctx.db.get(workId))?.state === "running") await end(ctx, workId, { state: "failed", error });
+    return null;
+  },
+});
+
+/** After a start: what ran when the server ended does not run any more. */
+export const interrupt = systemMutation({
+  args: {},
+  handler: async (ctx): Promise<null> => {
+    const running = await ctx.db.query("_admin_work").withIndex("by_state", (q) => q.eq("state", "running"))
+      .collect();
+    for (const { _id } of running) await end(ctx, _id, { state: "interrupted" });
+    return null;
+  },
+});
+
+async function end(
+  ctx: AdminMutationCtx,
+  workId: Id<"_admin_work">,
+  fields: Partial<Pick<AdminDoc<"_admin_work">, "state" | "changed" | "error">>,
+): Promise<void> {
+  await ctx.db.patch(workId, { ...fields, endedAt: Date.now() });
+}
+
+async function forgetOld(ctx: AdminMutationCtx): Promise<void> {
+  const kept = opsLimits.adminWorksKept;
+  const newest = await ctx.db.query("_admin_work").order("desc").take(kept + opsLimits.adminWorksMax + 1);
+  for (const { _id, state } of newest.slice(kept)) if (state !== "running") await ctx.db.delete(_id);
+}

@@ -1,0 +1,6 @@
+/** What administrators do through system functions: the door of this room. */
+export { adminActions } from "./actions.ts";
+export { AUDIT_CLEAN_PATH, type AuditEntry, AuditLog } from "./audit_log.ts";
+export type { AuditRequests } from "./audit_requests.ts";
+export { TableSizes } from "./table_sizes.ts";
+export { AdminWork } from "./work.ts";

@@ -1,0 +1,133 @@
+/** Runs a function as an administrator asks for it: any, as anyone, with all that is known of the run. */
+import { z } from "zod";
+import type { ReadSet } from "../../engine/mod.ts";
+import { UserError } from "../../errors.ts";
+import type { FunctionCall, FunctionHost, QueryAnswer } from "../../functions/host_port.ts";
+import { anonymous, type Identity } from "../../functions/identity.ts";
+import type { CallError, Outcome } from "../../functions/outcome.ts";
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import { system } from "./system.ts";
+
+export const runArgs = z.strictObject({
+  path: z.string(),
+  args: z.record(z.string(), z.unknown()).default({}),
+  /** In whose name: a user's, an administrator's, or nobody's. */
+  as: z.union([
+    z.null(),
+    z.strictObject({ userId: z.string() }),
+    z.strictObject({ adminId: z.string() }),
+  ]).default(null),
+});
+
+/** What of one table or index a run read. */
+export interface ReadOf {
+  readonly table: string;
+  readonly index: string;
+  /** Single documents or keys that were looked up. */
+  readonly points: number;
+  readonly ranges: number;
+  /** Ids of some of the documents that were looked up. */
+  readonly ids: readonly string[];
+}
+
+/** A run with all that is known of it. */
+export interface FunctionRun {
+  readonly kind: "query" | "mutation" | "action";
+  readonly result:
+    | { readonly ok: true; readonly value: unknown }
+    | { readonly ok: false; readonly error: Pick<CallError, "kind" | "message" | "data" | "stack"> };
+  readonly logLines: readonly string[];
+  readonly ms: number;
+  /** The snapshot of a query, the commit of a mutation; `null` for actions. */
+  readonly ts: number | null;
+  /** What a query read; `null` for the others. */
+  readonly reads: readonly ReadOf[] | null;
+}
+
+export interface RunFunctionOptions {
+  readonly host: Pick<FunctionHost, "info" | "mutate" | "act" | "startWave">;
+  readonly calls: SystemCalls;
+}
+
+const IDS_TOLD = 50;
+
+/** Runs a function of the app, internal ones too, or what clients may call of the service. Throws `unknown_function`. */
+export async function runFunction(
+  { host, calls }: RunFunctionOptions,
+  { path, args, as }: z.output<typeof runArgs>,
+): Promise<FunctionRun> {
+  const info = host.info(path);
+  if (info === undefined || info.visibility === "admin") {
+    throw new UserError("unknown_function", `There is no function "${path}" to run`);
+  }
+  const identity = await identityOf(calls, as);
+  const call: FunctionCall = { udfPath: path, args, identity, origin: "server" };
+  const since = performance.now();
+  switch (info.kind) {
+    case "query": {
+      const { outcome, ts, readSet, durationMs } = await runQuery(host, call);
+      return { ...told("query", outcome), ms: durationMs, ts, reads: await readsOf(calls, readSet) };
+    }
+    case "mutation": {
+      const { outcome, ts } = await host.mutate(call);
+      return { ...told("mutation", outcome), ms: performance.now() - since, ts, reads: null };
+    }
+    case "action":
+      return {
+        ...told("action", await host.act(call)),
+        ms: performance.now() - since,
+        ts: null,
+        reads: null,
+      };
+    default:
+      return info.kind satisfies never;
+  }
+}
+
+async function identityOf(calls: SystemCalls, as: z.output<typeof runArgs>["as"]): Promise<Identity> {
+  if (as === null) return anonymous;
+  const [kind, id] = "userId" in as ? ["user", as.userId] as const : ["admin", as.adminId] as const;
+  if (!await calls.query(system.accountExists, { kind, id })) {
+    throw new UserError(
+      kind === "user" ? "user_not_found" : "administrator_not_found",
+      "There is no such account",
+    );
+  }
+  return {
+    principal: `${kind}:${id}`,
+    userId: kind === "user" ? id : null,
+    adminId: kind === "admin" ? id : null,
+    sessionId: null,
+  };
+}
+
+/** A run of its own, at a snapshot of its own: nothing is shared with others, and what was read is told. */
+function runQuery(host: RunFunctionOptions["host"], call: FunctionCall): Promise<QueryAnswer> {
+  return new Promise((resolve) => host.startWave([call], (_, answer) => resolve(answer)));
+}
+
+function told(
+  kind: FunctionRun["kind"],
+  outcome: Outcome,
+): Pick<FunctionRun, "kind" | "result" | "logLines"> {
+  const { logLines } = outcome;
+  if (outcome.ok) return { kind, logLines, result: { ok: true, value: JSON.parse(outcome.value) } };
+  const { error: { message, data, stack } } = outcome;
+  const error = { kind: outcome.error.kind, message, data, ...(stack !== undefined && { stack }) };
+  return { kind, logLines, result: { ok: false, error } };
+}
+
+async function readsOf(calls: SystemCalls, readSet: ReadSet): Promise<ReadOf[]> {
+  const spaces = await calls.query(system.spaces, {});
+  return Object.entries(readSet).map(([space, intervals]) => {
+    const { table, index } = spaces[space] ?? { table: space, index: "" };
+    const points = intervals.filter((interval) => interval.length === 1);
+    return {
+      table,
+      index,
+      points: points.length,
+      ranges: intervals.length - points.length,
+      ids: index === "by_id" ? points.slice(0, IDS_TOLD).map(([key]) => key) : [],
+    };
+  });
+}

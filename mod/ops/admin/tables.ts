@@ -1,0 +1,66 @@
+/** The tables of what administrators do: long work, settings, the audit log. */
+import { z } from "zod";
+import {
+  createSystemFunctions,
+  type DataModelOf,
+  defineTable,
+  type DocumentOf,
+  type Schema,
+  type SystemMutationCtx,
+  type SystemQueryCtx,
+} from "../../functions/api/service.ts";
+
+/** Instants are milliseconds since the epoch. */
+const instant = z.number();
+
+/** What a value in the audit log may be: nothing that a document or a secret could hide in. */
+const noted = z.union([z.string(), z.number(), z.boolean(), z.null()]);
+
+export const tables = {
+  /**
+   * Work that takes long, so that it can be watched and left. Its life:
+   *
+   *     running --the last step--> done | failed
+   *     running --cancel--> canceled
+   *     running --the server ended--> interrupted
+   */
+  _admin_work: defineTable({
+    kind: z.enum(["deleteDocuments"]),
+    /** What it works on. */
+    table: z.string(),
+    startedBy: z.string(),
+    state: z.enum(["running", "done", "failed", "canceled", "interrupted"]),
+    /** Documents changed so far. */
+    changed: z.int(),
+    error: z.string().optional(),
+    endedAt: instant.optional(),
+  }).index("by_state", ["state"]),
+
+  /** What administrators did. */
+  _audit: defineTable({
+    /** The administrator; their address as it was then. */
+    admin: z.string(),
+    email: z.string(),
+    /** Where they were: address and program of the client, as far as known. */
+    address: z.string().optional(),
+    userAgent: z.string().optional(),
+    /** Path of the function, or method and path of the request. */
+    action: z.string(),
+    args: z.record(z.string(), noted),
+    /** `ok`, or the code of the error. */
+    outcome: z.string(),
+    /** Settings that were changed; secrets are never told. */
+    changes: z.array(z.strictObject({ setting: z.string(), before: z.unknown(), after: z.unknown() }))
+      .optional(),
+  }).index("by_admin", ["admin"]).index("by_action", ["action"]),
+};
+
+export type AdminModel = DataModelOf<Schema<typeof tables>>;
+export type AdminDoc<Table extends keyof AdminModel & string> = DocumentOf<AdminModel, Table>;
+export type AdminQueryCtx = SystemQueryCtx<AdminModel>;
+export type AdminMutationCtx = SystemMutationCtx<AdminModel>;
+
+/** The function builders whose `ctx.db` knows these tables. */
+export const { adminQuery, adminMutation, systemQuery, systemMutation } = createSystemFunctions(
+  { tables } satisfies Schema<typeof tables>,
+);

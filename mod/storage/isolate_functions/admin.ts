@@ -1,0 +1,71 @@
+/** What administrators see and change of files, at `_admin/files:<name>`. What goes through all documents stands in `admin_actions.ts`. */
+import { z } from "zod";
+import { UserError } from "../../errors.ts";
+import { paginationOpts, type PaginationResult } from "../../functions/api/service.ts";
+import { fileApiLimits } from "../../functions/limits.ts";
+import { storageLimits } from "../limits.ts";
+import { adminMutation, adminQuery, type StorageDoc } from "../tables.ts";
+import type { FileMetadata } from "./ctx.ts";
+
+/** Files, newest first; `contentType` keeps those whose type begins with it, such as `image/`. */
+export const list = adminQuery({
+  args: {
+    paginationOpts,
+    contentType: z.string().max(storageLimits.contentTypeCharsMax).optional(),
+    /** Part of the file's name, whatever its case. */
+    name: z.string().max(storageLimits.nameCharsMax).optional(),
+    createdBy: z.string().optional(),
+  },
+  handler: async (ctx, args): Promise<PaginationResult<FileMetadata>> => {
+    const { paginationOpts, contentType = "", name = "", createdBy } = args;
+    const wanted = name.toLowerCase();
+    const files = ctx.db.query("_storage").order("desc");
+    const kept = contentType === "" && wanted === "" && createdBy === undefined
+      ? files
+      : files.filter((file) =>
+        (file.contentType ?? "").startsWith(contentType) &&
+        (file.name ?? "").toLowerCase().includes(wanted) &&
+        (createdBy === undefined || file.createdBy === createdBy)
+      );
+    const read = { ...paginationOpts, maximumRowsRead: storageLimits.filesLookedAtMax };
+    const { page, ...rest } = await kept.paginate(read);
+    return { ...rest, page: page.map(facts) };
+  },
+});
+
+/** One file; `null` when there is none. */
+export const get = adminQuery({
+  args: { fileId: z.string() },
+  handler: async (ctx, { fileId }): Promise<FileMetadata | null> => {
+    const id = ctx.db.normalizeId("_storage", fileId);
+    const file = id === null ? null : await ctx.db.get(id);
+    return file === null ? null : facts(file);
+  },
+});
+
+/** A signed URL for the preview of a file, which private storage asks for; `null` when there is no such file. */
+export const url = adminQuery({
+  args: { fileId: z.string(), ttlSeconds: z.number().positive().max(fileApiLimits.signedUrlSecondsMax) },
+  handler: async (ctx, { fileId, ttlSeconds }): Promise<string | null> =>
+    await ctx.runQuery("_ctx/storage:signedUrl" as never, { id: fileId, ttlSeconds } as never),
+});
+
+/** Deletes files, all or none. Their contents are removed after the commit. */
+export const remove = adminMutation({
+  args: { fileIds: z.array(z.string()).min(1).max(storageLimits.removedAtOnceMax) },
+  handler: async (ctx, { fileIds }): Promise<{ deleted: number }> => {
+    for (const fileId of new Set(fileIds)) {
+      const id = ctx.db.normalizeId("_storage", fileId);
+      if (id === null || await ctx.db.get(id) === null) {
+        throw new UserError("file_not_found", `There is no file with the id ${fileId}`, { fileId });
+      }
+      await ctx.runMutation("_ctx/storage:deleteFile" as never, { id } as never);
+    }
+    return { deleted: new Set(fileIds).size };
+  },
+});
+
+function facts({ _id, _creationTime, sha256, size, ...file }: StorageDoc<"_storage">): FileMetadata {
+  const { contentType = null, name = null, createdBy = null } = file;
+  return { _id, _creationTime, contentType, name, sha256, size, createdBy };
+}
