@@ -71,7 +71,7 @@ export class AccountAuthenticator {
   /** Whether a caller is an administrator whose session lives. */
   async isLiveAdmin({ adminId, sessionId }: Identity): Promise<boolean> {
     if (adminId === null || sessionId === null) return false;
-    const session = await this.#session(sessionId);
+    const session = await this.#sessions.find(sessionId);
     return session !== null && session.adminId === adminId && session.expiresAt > this.#now();
   }
 
