@@ -23,6 +23,8 @@ export class AttemptLimits {
       refreshesPerClient: limiter("refreshesPerClient"),
       mailsPerClient: limiter("mailsPerClient"),
       mailsPerAddress: limiter("mailsPerAddress"),
+      providerFlows: limiter("providerFlows"),
+      providerFlowsPerClient: limiter("providerFlowsPerClient"),
     };
   }
 
@@ -34,6 +36,17 @@ export class AttemptLimits {
   /** A client refreshes. */
   tryRefresh(client: string): void {
     this.#take("refreshesPerClient", addressKey(client));
+  }
+
+  /** A client begins to sign in with a provider. */
+  beginFlow(client: string): void {
+    this.#take("providerFlowsPerClient", addressKey(client));
+    this.#take("providerFlows", "all");
+  }
+
+  /** A client comes back from a provider. */
+  finishFlow(client: string): void {
+    this.#take("providerFlowsPerClient", addressKey(client));
   }
 
   /** A client asks for a mail to an address, which counts whether anybody has that address or not. */

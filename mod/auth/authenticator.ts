@@ -7,11 +7,12 @@ import type { Identity } from "../functions/identity.ts";
 import { KnownRows } from "../kit/known_rows.ts";
 import { authLimits } from "./limits.ts";
 import { type AccessTokenError, type AccessTokens, tokenAlgorithm } from "./tokens/access_token.ts";
+import type { ExternalRefusal, ExternalTokens } from "./issuers/mod.ts";
 import type { OpenedSession } from "./isolate_functions/session_rows.ts";
 import { system, type SystemCalls } from "./system_calls.ts";
 
-/** Why a token is refused: the contract's AuthError texts for own tokens, and for tokens of nobody known. */
-export type TokenRefusal = AccessTokenError | "session has ended" | "unknown token issuer";
+/** Why a token is refused: the contract's AuthError texts. */
+export type TokenRefusal = AccessTokenError | "session has ended" | ExternalRefusal;
 
 export type TokenVerification =
   | { readonly ok: true; readonly identity: Identity; readonly expiresAt: number }
@@ -22,6 +23,8 @@ export type EndedSession = { readonly sessionId: string } | { readonly principal
 
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
+  /** Tokens of other issuers. */
+  readonly external: ExternalTokens;
   readonly calls: SystemCalls;
   readonly now: () => number;
 }
@@ -31,12 +34,14 @@ const RECHECKED_AT_ONCE = 256;
 
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
+  readonly #external: ExternalTokens;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
   readonly #sessions: KnownRows<OpenedSession>;
 
-  constructor({ accessTokens, calls, now }: AccountAuthenticatorOptions) {
+  constructor({ accessTokens, external, calls, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
+    this.#external = external;
     this.#now = now;
     this.#sessions = new KnownRows({
       rowsMax: authLimits.cachedSessionsMax,
@@ -45,10 +50,13 @@ export class AccountAuthenticator {
     });
   }
 
-  /** Checks signature, claims, expiry, and that the session exists and has not expired. */
+  /**
+   * Checks signature, claims, expiry, and that the session exists and has not expired. A token of `HS256` is the server's
+   * own; any other is for its issuer to have signed.
+   */
   async verify(token: string): Promise<TokenVerification> {
     const algorithm = tokenAlgorithm(token);
-    if (algorithm !== null && algorithm !== "HS256") return { ok: false, error: "unknown token issuer" };
+    if (algorithm !== null && algorithm !== "HS256") return await this.#external.verify(token);
     const checked = this.#accessTokens.verify(token, this.#now());
     if (!checked.ok) return checked;
     const { sub, sid, adm = false, exp } = checked.claims;
@@ -82,6 +90,7 @@ export class AccountAuthenticator {
 
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
+    for (const principal of this.#external.applyCommits(entries)) this.#tell({ principal });
     for (const { changes } of entries) {
       for (const change of changes) {
         if (change.table === "_sessions") this.#sessionChanged(change);
@@ -102,6 +111,7 @@ export class AccountAuthenticator {
         }),
       );
     }
+    for (const principal of await this.#external.recheck()) this.#tell({ principal });
   }
 
   #sessionChanged({ id, doc }: DocumentChange): void {

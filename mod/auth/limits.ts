@@ -101,6 +101,64 @@ export const rateLimits = {
   refreshesPerClient: { burst: 600, perMinute: 1_200 },
   /** Mails asked for from one client address. */
   mailsPerClient: { burst: 30, perMinute: 10 },
+  /** Sign-ins with a provider begun or finished from one client address, behind which a whole office may sit. */
+  providerFlowsPerClient: { burst: 120, perMinute: 60 },
+  /** Sign-ins with a provider begun on this server: each keeps a row for ten minutes. */
+  providerFlows: { burst: 5_000, perMinute: 5_000 },
   /** Mails asked for to one email address. */
   mailsPerAddress: { burst: 5, perMinute: 0.5 },
+} as const;
+
+/** Signing in with others, and the tokens of other issuers. */
+export const othersLimits = {
+  /** Time a provider or issuer has for one answer, body included. */
+  requestMs: 10_000,
+  /** Longest answer that is read. */
+  answerBytesMax: 512 * KiB,
+  /** Requests to one provider or issuer at once; one more is refused. */
+  requestsAtOnceMax: 32,
+  /** A key set is fetched again when it is older than this. */
+  keysFreshMs: 10 * 60_000,
+  /** While its issuer cannot be reached a key set is used up to this age. */
+  keysStaleMsMax: 24 * 3_600_000,
+  /** Shortest time between two fetches of a key set because of a key it does not have. */
+  keysCooldownMs: 30_000,
+  /** Keys in a set; larger ones are refused. */
+  keysMax: 100,
+  /** Longest key id that is looked for. */
+  keyIdCharsMax: 256,
+  /** First pause after a failed fetch of a key set or a discovery document; each further one is twice as long. */
+  retryMs: 1_000,
+  /** Longest such pause. */
+  retryMsMax: 60_000,
+  /** A discovery document is fetched again when it is older than this. */
+  discoveryFreshMs: 3_600_000,
+  /** A token may begin this much later than now by the server's clock. */
+  notBeforeLeewayMs: 60_000,
+  /** Longest ID token that is read. */
+  idTokenCharsMax: 32 * KiB,
+  /** Longest subject of an identity. */
+  subjectCharsMax: 255,
+  /** Latest `exp` that is believed, seconds since the epoch: the end of the year 9999. */
+  expiryMax: 253_402_300_799,
+  /** External identities whose users are kept in memory. */
+  cachedIdentitiesMax: 100_000,
+  /** Identities one user has at once. */
+  identitiesPerUserMax: 20,
+  /** Time to finish a sign-in at a provider (contract: Limits). */
+  flowMs: 10 * 60_000,
+  /** Time a signed-in user has to confirm the identity they bring back. */
+  linkMs: 5 * 60_000,
+  /** Expired sign-ins deleted whenever one begins. */
+  flowsDroppedMax: 20,
+  /** Longest form a provider posts. */
+  formBytesMax: 64 * KiB,
+  /** Longest value of a parameter that a provider sends. */
+  parameterCharsMax: 8 * KiB,
+  /** Largest file of `--auth-config`, and of a secret it names. */
+  configBytesMax: 256 * KiB,
+  /** How often the file of `--auth-config` is looked at. */
+  configPollMs: 2_000,
+  /** Lifetime of a client secret that the server signs itself. */
+  clientSecretMs: 24 * 3_600_000,
 } as const;

@@ -14,6 +14,8 @@ import { CodeMail } from "./mail/code_mail.ts";
 import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
 import type { Mailer } from "./mail/mailer.ts";
+import { ExternalTokens } from "./issuers/mod.ts";
+import { nobody, oauthRoutes, type Others, SignIns } from "./oauth/mod.ts";
 import { Outbox } from "./mail/outbox.ts";
 import { loadTemplates } from "./mail/templates.ts";
 import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
@@ -34,6 +36,7 @@ export { AdminAccounts } from "./admin/admin_accounts.ts";
 export { authModules } from "./isolate_functions/mod.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { authOperations } from "./routes.ts";
+export { AuthConfigError, AuthConfigFile, type Others, presetParts, readAuthConfig } from "./oauth/mod.ts";
 export { TemplateError } from "./mail/templates.ts";
 export {
   type LoadedSecret,
@@ -61,11 +64,20 @@ export interface AccountsOptions {
   readonly appName: string;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
+  /** Providers and issuers, as they are configured now; nobody unless told. Closed with the accounts. */
+  readonly others?: OthersSource;
+  /** Address of this server for the browser that sent a request; `publicUrl` unless told. */
+  readonly originOf?: (c: Context) => string;
   /** Told of sign-ins, refreshes and the like. */
   readonly onAnswer?: AuthRoutesOptions["onAnswer"];
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
+}
+
+/** Whose word counts beside that of the server, at the moment. */
+export interface OthersSource extends AsyncDisposable {
+  readonly others: Others;
 }
 
 /** Everything accounts offer to the rest of the server. */
@@ -122,7 +134,10 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     mail,
     now,
   };
-  const authenticator = new AccountAuthenticator({ accessTokens, calls, now });
+  const others = () => options.others?.others ?? nobody;
+  const external = new ExternalTokens({ issuers: () => others().issuers, calls, now });
+  const authenticator = new AccountAuthenticator({ accessTokens, external, calls, now });
+  const signIns = new SignIns({ parts, providers: () => others().providers, log });
   const admins = new AdminAccounts(parts);
   const sweeper = createSweeper({ calls, now, log });
   return {
@@ -139,6 +154,9 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       mailAccounts: new MailAccounts(parts),
       adminAccounts: admins,
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
+      providers: () => signIns.names,
+      oauth: (requester) =>
+        oauthRoutes({ signIns, requester, originOf: options.originOf ?? options.publicUrl }),
       clientOf: options.clientOf,
       ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),
@@ -158,6 +176,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       await outbox?.settled();
     },
     async [Symbol.asyncDispose]() {
+      await options.others?.[Symbol.asyncDispose]();
       await sweeper[Symbol.asyncDispose]();
       await mail.settled();
       await outbox?.[Symbol.asyncDispose]();

@@ -15,6 +15,10 @@ export interface AuthRoutesOptions {
   readonly adminAccounts: AdminAccounts;
   /** The session that a genuine access token names, expired or not; `null` for what is none. */
   readonly sessionNamedBy: (token: string) => string | null;
+  /** Names of the providers one can sign in with. */
+  readonly providers: () => readonly string[];
+  /** The routes of signing in with these. */
+  readonly oauth: (requester: (c: Context) => Requester) => Hono;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** Told of each answered request for one of the {@linkcode authOperations}, with the answer's status. */
@@ -38,7 +42,8 @@ export const authOperations: readonly AuthOperation[] = Object.values(operations
 
 /** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function authRoutes(
-  { accounts, mailAccounts, adminAccounts, sessionNamedBy, clientOf, onAnswer }: AuthRoutesOptions,
+  { accounts, mailAccounts, adminAccounts, sessionNamedBy, providers, oauth, clientOf, onAnswer }:
+    AuthRoutesOptions,
 ): Hono {
   const app = new Hono();
   const requester = (c: Context): Requester => ({
@@ -61,7 +66,7 @@ export function authRoutes(
 
   app.get("/providers", (c) => {
     const { magicLink, signups } = accounts.offered;
-    return c.json({ password: true, magicLink, signups, oauth: [] });
+    return c.json({ password: true, magicLink, signups, oauth: providers() });
   });
   app.post(
     "/signup",
@@ -107,6 +112,8 @@ export function authRoutes(
     async (c) =>
       c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), requester(c))),
   );
+
+  app.route("/oauth", oauth(requester));
 
   app.post(
     "/admin/signin",

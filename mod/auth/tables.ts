@@ -86,6 +86,44 @@ export const tables = {
     expiresAt: instant,
   }).index("by_target", ["kind", "email"]).index("by_token", ["tokenHash"])
     .index("by_change", ["changeFor"]).index("by_expiry", ["expiresAt"]),
+
+  /** Who a user is elsewhere: a subject of an issuer is one user for ever. */
+  _identities: defineTable({
+    issuer: z.string(),
+    subject: z.string(),
+    user: id("_users"),
+    /** What the configuration calls the provider it came by; missing for tokens of an external issuer. */
+    provider: z.string().optional(),
+    /** What was verified there when it was last used, so that a person recognises it. */
+    email: z.string().optional(),
+    name: z.string().optional(),
+  }).index("by_subject", ["issuer", "subject"]).index("by_user", ["user"]),
+
+  /** Sign-ins at a provider that are under way. */
+  _oauth_flows: defineTable({
+    stateHash: z.string(),
+    provider: z.string(),
+    /** Where the browser goes in the end. */
+    redirectTo: z.string(),
+    /** Where the provider sends it before that. */
+    callback: z.string(),
+    expiresAt: instant,
+    /** The session of the user who brings a further identity instead of signing in. */
+    linkFor: id("_sessions").optional(),
+  }).index("by_state", ["stateHash"]).index("by_expiry", ["expiresAt"]),
+
+  /** Identities that signed-in users brought and have not confirmed yet. */
+  _brought_identities: defineTable({
+    tokenHash: z.string(),
+    /** Whoever confirms it has to be in this session. */
+    session: id("_sessions"),
+    provider: z.string(),
+    issuer: z.string(),
+    subject: z.string(),
+    email: z.string().optional(),
+    name: z.string().optional(),
+    expiresAt: instant,
+  }).index("by_token", ["tokenHash"]).index("by_expiry", ["expiresAt"]),
 };
 
 export type AuthModel = DataModelOf<Schema<typeof tables>>;

@@ -78,6 +78,8 @@ export interface AccountsConfig {
   readonly smtp: SmtpOptions | null;
   /** Absolute; `null` for the built-in templates. */
   readonly templatesDir: string | null;
+  /** File of providers and issuers. */
+  readonly authConfig: string | null;
   /** `null`: the host of the public address. */
   readonly appName: string | null;
 }
@@ -169,6 +171,7 @@ function accountsConfig(options: ServeOptions): AccountsConfig {
     redirectUrls: options.authRedirectUrl,
     smtp: smtpUrl === null || mailFrom === null ? null : { url: smtpUrl, from: mailFrom },
     templatesDir: options.mailTemplates === null ? null : resolve(options.mailTemplates),
+    authConfig: options.authConfig === null ? null : resolve(options.authConfig),
     appName: options.appName,
   };
 }

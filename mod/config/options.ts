@@ -300,6 +300,16 @@ export const options = {
     description: "Sender of mails, as App <no-reply@example.com>",
     commands: ["serve"],
   }),
+  authConfig: option({
+    flag: "--auth-config",
+    placeholder: "file",
+    env: "SYNCLINE_AUTH_CONFIG",
+    parse: parsePath,
+    default: null,
+    defaultText: "none",
+    description: "JSON file of the providers to sign in with and of the issuers whose tokens are accepted",
+    commands: ["serve"],
+  }),
   mailTemplates: option({
     flag: "--mail-templates",
     placeholder: "folder",

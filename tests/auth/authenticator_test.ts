@@ -5,6 +5,7 @@ import { AccessTokens } from "../../mod/auth/tokens/access_token.ts";
 import { AccountAuthenticator, type EndedSession } from "../../mod/auth/authenticator.ts";
 import { SystemCalls } from "../../mod/auth/system_calls.ts";
 import { deriveKeys } from "../../mod/auth/secret_key.ts";
+import { ExternalTokens } from "../../mod/auth/issuers/mod.ts";
 import type { CommitEntry } from "../../mod/engine/types.ts";
 import { startTestAccounts } from "./support/test_accounts.ts";
 
@@ -132,7 +133,12 @@ function byHand() {
     mutate: () => Promise.reject(new Error("not expected")),
   });
   const accessTokens = new AccessTokens(randomBytes(32));
-  const authenticator = new AccountAuthenticator({ accessTokens, calls, now: () => 0 });
+  const authenticator = new AccountAuthenticator({
+    accessTokens,
+    external: new ExternalTokens({ issuers: () => new Map(), calls, now: () => 0 }),
+    calls,
+    now: () => 0,
+  });
   const token = accessTokens.sign({ sub: "u1", sid: "s1", iat: 0, exp: 900 });
   return { asked, authenticator, token };
 }

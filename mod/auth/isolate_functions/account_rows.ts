@@ -1,5 +1,6 @@
 /** How the rows of users, administrators and their passwords are found and changed, inside one transaction. */
 import type { Id } from "../../functions/api/service.ts";
+import { othersLimits } from "../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
 import { endSessionsOf } from "./session_rows.ts";
 
@@ -32,6 +33,7 @@ export async function setPasswordHash(
 export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
   await endSessionsOf(ctx, { user: user._id });
   await setPasswordHash(ctx, user._id, null);
+  await dropIdentities(ctx, user._id);
   await dropChanges(ctx, user._id);
   await ctx.db.delete(user._id);
 }
@@ -40,6 +42,28 @@ export async function removeUser(ctx: AuthMutationCtx, user: AuthDoc<"_users">):
 export async function dropChanges(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
   const codes = await ctx.db.query("_codes").withIndex("by_change", (q) => q.eq("changeFor", user)).collect();
   for (const code of codes) await ctx.db.delete(code._id);
+}
+
+/** The identities of a user, oldest first. */
+export function identitiesOf(ctx: AuthQueryCtx, user: Id<"_users">): Promise<AuthDoc<"_identities">[]> {
+  return ctx.db.query("_identities").withIndex("by_user", (q) => q.eq("user", user))
+    .take(othersLimits.identitiesPerUserMax);
+}
+
+export async function dropIdentities(ctx: AuthMutationCtx, user: Id<"_users">): Promise<void> {
+  for (const row of await identitiesOf(ctx, user)) await ctx.db.delete(row._id);
+}
+
+/**
+ * Makes an account whose address was never confirmed that of the person who has just shown that the address is theirs:
+ * whoever made it keeps no way in.
+ */
+export async function takeOver(ctx: AuthMutationCtx, user: AuthDoc<"_users">): Promise<void> {
+  await endSessionsOf(ctx, { user: user._id });
+  await setPasswordHash(ctx, user._id, null);
+  await dropIdentities(ctx, user._id);
+  await dropChanges(ctx, user._id);
+  await ctx.db.patch(user._id, { emailVerified: true });
 }
 
 function passwordRow(ctx: AuthQueryCtx, owner: string): Promise<AuthDoc<"_passwords"> | null> {

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
-import { dropChanges, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
 import { endSessionsOf, newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
@@ -56,9 +56,9 @@ export const resetPassword = internalMutation({
     const code = await useCode(ctx, proof, { kind: "reset", now: session.now });
     const user = code === null ? null : await userByEmail(ctx, code.email);
     if (user === null) return null;
-    await endSessionsOf(ctx, { user: user._id });
+    if (user.emailVerified) await endSessionsOf(ctx, { user: user._id });
+    else await takeOver(ctx, user);
     await setPasswordHash(ctx, user._id, passwordHash);
-    if (!user.emailVerified) await ctx.db.patch(user._id, { emailVerified: true });
     return await openSession(ctx, { user: user._id }, { session });
   },
 });
@@ -71,12 +71,8 @@ export const signInByMail = internalMutation({
     if (code === null) return null;
     const user = await userByEmail(ctx, code.email);
     if (user === null && !signups) return null;
-    if (user !== null && !user.emailVerified) {
-      // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
-      await endSessionsOf(ctx, { user: user._id });
-      await setPasswordHash(ctx, user._id, null);
-      await ctx.db.patch(user._id, { emailVerified: true });
-    }
+    // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
+    if (user !== null && !user.emailVerified) await takeOver(ctx, user);
     const userId = user?._id ?? await ctx.db.insert("_users", { email: code.email, emailVerified: true });
     return await openSession(ctx, { user: userId }, { session });
   },

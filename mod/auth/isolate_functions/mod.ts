@@ -20,6 +20,8 @@ import {
   signOutEverywhere,
   signOutSession,
 } from "./own_account.ts";
+import { beginFlow, signInWithProvider, takeFlow } from "./flows.ts";
+import { admitSubject, findSubject } from "./identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
 import { admitsAdmin } from "./live_admin.ts";
@@ -30,6 +32,8 @@ import { tables } from "../tables.ts";
 /** Called by the server only, at `_system/auth:<name>`. */
 export const systemFunctions = {
   addressOf,
+  admitSubject,
+  beginFlow,
   confirmEmail,
   createAdmin,
   createUser,
@@ -39,6 +43,7 @@ export const systemFunctions = {
   endSessionBy,
   findCredential,
   findSession,
+  findSubject,
   impersonate,
   listAdmins,
   needsSetup,
@@ -56,8 +61,10 @@ export const systemFunctions = {
   setUpFirstAdmin,
   signIn,
   signInByMail,
+  signInWithProvider,
   signUp,
   sweep,
+  takeFlow,
 };
 
 /** What clients call about their own account, at `_auth:<name>`. */

@@ -2,9 +2,10 @@
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import { internalMutation } from "../tables.ts";
+import { dropExpiredFlows } from "./flows.ts";
 import { endSession } from "./session_rows.ts";
 
-/** Deletes expired codes, and sessions that expired long ago. Returns whether there may be more. */
+/** Deletes expired codes and sign-ins, and sessions that expired long ago. Returns whether there may be more. */
 export const sweep = internalMutation({
   args: { now: z.number() },
   handler: async (ctx, { now }): Promise<boolean> => {
@@ -21,6 +22,7 @@ export const sweep = internalMutation({
     const tokens = await ctx.db.query("_refresh_tokens")
       .withIndex("by_expiry", (q) => q.lte("expiresAt", longAgo)).take(rows);
     for (const token of tokens) await ctx.db.delete(token._id);
-    return [codes, sessions, tokens].some((deleted) => deleted.length === rows);
+    const moreFlows = await dropExpiredFlows(ctx, { now, rows });
+    return moreFlows || [codes, sessions, tokens].some((deleted) => deleted.length === rows);
   },
 });

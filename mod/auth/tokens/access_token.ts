@@ -33,6 +33,7 @@ const HEADER = encodeJson({ alg: "HS256", typ: "JWT" });
 const BASE64URL = /^[A-Za-z0-9_-]+$/;
 
 const headerSchema = z.object({ alg: z.string(), typ: z.literal("JWT").optional() });
+const algorithmSchema = z.object({ alg: z.string() });
 const claimsSchema = z.object({
   iss: z.literal(ISSUER),
   typ: z.literal(TYPE),
@@ -100,7 +101,7 @@ export class AccessTokens {
  */
 export function tokenAlgorithm(token: string): string | null {
   const parts = tokenParts(token);
-  const header = parts && headerSchema.safeParse(decodeJson(parts.header));
+  const header = parts && algorithmSchema.safeParse(decodeJson(parts.header));
   return header?.success ? header.data.alg : null;
 }
 

@@ -4,7 +4,17 @@ import { timingSafeEqual } from "node:crypto";
 import { createBLAKE3, type IHasher } from "hash-wasm";
 
 /** What a hash is of. The same text hashed for two uses gives two hashes. */
-export type HashUse = "refresh" | "attempt" | "link" | "code" | "setup" | "access";
+export type HashUse =
+  | "refresh"
+  | "attempt"
+  | "link"
+  | "code"
+  | "setup"
+  | "access"
+  | "flow"
+  | "flow verifier"
+  | "flow nonce"
+  | "brought";
 
 /** Hashes secrets with one key; keeps one hasher, which is not shared between calls as hashing never waits. */
 export class TokenHasher {

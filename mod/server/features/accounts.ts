@@ -2,14 +2,19 @@
 import {
   type AccountService,
   AdminChannel,
+  AuthConfigError,
+  AuthConfigFile,
   createAccounts,
   type LoadedSecret,
+  presetParts,
   printingMailer,
   runAdminCommand,
   secretKeyFile,
   smtpMailer,
   TemplateError,
 } from "../../auth/mod.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import type { Log } from "../../kit/log.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
@@ -23,7 +28,7 @@ const KEY_REPLACED =
 const NO_MAIL =
   "There is no mail server (--smtp-url): no mail is sent, so sign-in by mail is not offered and passwords cannot be reset";
 
-/** Throws a `StartError` when the mail server or a template cannot be used. */
+/** Throws a `StartError` when the mail server, a template or the file of providers cannot be used. */
 export async function startAccounts(context: FeatureContext, secret: LoadedSecret): Promise<AccountsFeature> {
   const { config: { dataDir }, host, log } = context;
   // A database to which nothing was ever written has nobody to tell.
@@ -62,6 +67,7 @@ async function openAccounts(
   const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
   const publicUrl = config.publicUrl ?? url;
   try {
+    const authConfig = await openAuthConfig(config, log);
     return await createAccounts({
       keys,
       port,
@@ -74,15 +80,31 @@ async function openAccounts(
       templatesDir,
       appName: appName ?? new URL(publicUrl).host,
       clientOf,
+      ...(authConfig && { others: authConfig }),
+      originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
       log,
     });
   } catch (error) {
-    if (error instanceof TemplateError || error instanceof TypeError) {
+    if (error instanceof TemplateError || error instanceof AuthConfigError || error instanceof TypeError) {
       throw new StartError(error.message, { cause: error });
     }
     throw error;
   }
+}
+
+/** Opens the file of `--auth-config`, if there is one. */
+async function openAuthConfig(config: ServeConfig, log: Log): Promise<AuthConfigFile | null> {
+  const { authConfig: path } = config.accounts;
+  if (path === null) return null;
+  const env = (name: string) => Deno.env.get(name);
+  return await AuthConfigFile.open({ path, env, parts: presetParts({ now: Date.now }), log });
+}
+
+/** Without a public URL this server is one for this machine, which has several names: the one in use is kept. */
+function localOrigin(requestUrl: string, url: string): string {
+  const { hostname, origin } = new URL(requestUrl);
+  return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname) ? origin : url;
 }
 
 function print(text: string): void {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { Hono } from "hono";
 import type { Mail } from "../../../mod/auth/mail/mailer.ts";
-import { type AccountService, createAccounts } from "../../../mod/auth/mod.ts";
+import { type AccountService, createAccounts, type Others } from "../../../mod/auth/mod.ts";
 import { PasswordHasher } from "../../../mod/auth/passwords/password.ts";
 import { deriveKeys } from "../../../mod/auth/secret_key.ts";
 import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";
@@ -21,6 +21,10 @@ export interface TestAccountsOptions {
   readonly redirectUrls?: readonly string[];
   readonly secret?: Uint8Array;
   readonly passwords?: PasswordHasher;
+  /** Providers and issuers. */
+  readonly others?: (now: () => number) => Promise<Others>;
+  /** Address of the server, as browsers know it. */
+  readonly origin?: string;
 }
 
 /** A response, read. */
@@ -50,6 +54,8 @@ export interface TestAccounts extends AsyncDisposable {
   readonly clock: { now: number };
   post(path: string, body?: unknown, options?: RequestOptions): Promise<Answer>;
   get(path: string, options?: RequestOptions): Promise<Answer>;
+  /** The status of a request that asks for headers only. */
+  head(path: string, options?: RequestOptions): Promise<number>;
   /** Signs up and gives back the tokens. */
   signUp(email: string, password?: string): Promise<Tokens>;
   /** Creates an administrator and signs them in. */
@@ -76,6 +82,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     },
     [Symbol.dispose]: () => {},
   };
+  const others = await options.others?.(now);
   const service = await createAccounts({
     keys: deriveKeys(options.secret ?? randomBytes(32)),
     port,
@@ -94,6 +101,8 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     clientOf: (c) => c.req.header("x-test-client") ?? "203.0.113.1",
     log: (level, message) => logged.push(`${level} ${message}`),
     now,
+    ...(options.origin !== undefined && { originOf: () => options.origin ?? "" }),
+    ...(others && { others: { others, [Symbol.asyncDispose]: () => Promise.resolve() } }),
     passwords: options.passwords ?? new PasswordHasher({ cost: { memoryKiB: 64, passes: 1, lanes: 1 } }),
   });
   port.onCommits((entries) => service.applyCommits(entries));
@@ -111,6 +120,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     const { bearer, from, headers = {}, text } = options;
     const response = await app.request(`/api/auth${path}`, {
       method,
+      redirect: "manual",
       headers: {
         ...(method === "POST" && { "Content-Type": "application/json" }),
         ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
@@ -120,7 +130,9 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
       ...(method === "POST" && { body: text ?? JSON.stringify(body ?? {}) }),
     });
     assert.equal(response.headers.get("cache-control"), "no-store", `${method} ${path} may be stored`);
-    return { status: response.status, body: await response.json(), headers: response.headers };
+    const json = response.headers.get("content-type")?.startsWith("application/json") === true;
+    const read = json ? await response.json() : await response.text();
+    return { status: response.status, body: read, headers: response.headers };
   }
 
   const post: TestAccounts["post"] = (path, body, options) => request("POST", path, { body, options });
@@ -139,6 +151,9 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     clock,
     post,
     get: (path, options) => request("GET", path, { options }),
+    async head(path, { headers = {} } = {}) {
+      return (await app.request(`/api/auth${path}`, { method: "HEAD", headers })).status;
+    },
     async signUp(email, chosen = password) {
       const { status, body } = await post("/signup", { email, password: chosen }, { from: email });
       assert.equal(status, 200, JSON.stringify(body));

@@ -74,6 +74,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       redirectUrls: [],
       smtp: null,
       templatesDir: null,
+      authConfig: null,
       appName: null,
     },
     storage: {

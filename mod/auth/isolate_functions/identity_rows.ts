@@ -1,0 +1,118 @@
+/**
+ * Whose identity it is, inside one transaction. The rules, and the attacks they are against, stand in
+ * `mod/auth/oauth/README.md`.
+ */
+import { z } from "zod";
+import type { Id } from "../../functions/api/service.ts";
+import { othersLimits } from "../limits.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
+import { identitiesOf, takeOver, userByEmail } from "./account_rows.ts";
+
+/** Who somebody is elsewhere, as main has verified it. */
+export const broughtIdentitySchema = z.object({
+  issuer: z.string(),
+  subject: z.string(),
+  /** Normalized; given only when the other side has verified it. */
+  email: z.string().optional(),
+  name: z.string().optional(),
+});
+export type BroughtIdentity = z.infer<typeof broughtIdentitySchema>;
+
+export const arrivalSchema = z.object({
+  identity: broughtIdentitySchema,
+  provider: z.string().optional(),
+  /** Whether a user may be created. */
+  signups: z.boolean(),
+  /** Whether a user with this address, verified on both sides, is the same person. */
+  linkByEmail: z.boolean(),
+  /** When the address belongs to another user: `refuse`, or go `without` it. */
+  takenEmail: z.enum(["refuse", "without"]),
+});
+export type Arrival = z.infer<typeof arrivalSchema>;
+
+export type ArrivalRefusal = "signups_disabled" | "email_in_use";
+
+export type Arrived =
+  | { readonly ok: true; readonly user: Id<"_users">; readonly identityId: Id<"_identities"> }
+  | { readonly ok: false; readonly error: ArrivalRefusal };
+
+/** The user of an identity: known, found by the address, or created. */
+export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Arrived> {
+  const { identity } = arrival;
+  const known = await identityBySubject(ctx, identity);
+  if (known !== null) {
+    if (await ctx.db.get(known.user) !== null) {
+      await noteProfile(ctx, { row: known, identity });
+      return { ok: true, user: known.user, identityId: known._id };
+    }
+    // Its user was deleted by hand.
+    await ctx.db.delete(known._id);
+  }
+  const holder = identity.email === undefined ? null : await userByEmail(ctx, identity.email);
+  if (holder !== null && await isSamePerson(ctx, { holder, arrival })) {
+    if (!holder.emailVerified) await takeOver(ctx, holder);
+    return { ok: true, user: holder._id, identityId: await link(ctx, { user: holder._id, ...arrival }) };
+  }
+  if (holder !== null && arrival.takenEmail === "refuse") return { ok: false, error: "email_in_use" };
+  if (!arrival.signups) return { ok: false, error: "signups_disabled" };
+  const email = holder === null ? identity.email : undefined;
+  const user = await ctx.db.insert("_users", {
+    ...(email !== undefined && { email }),
+    emailVerified: email !== undefined,
+    ...(identity.name !== undefined && { name: identity.name }),
+  });
+  return { ok: true, user, identityId: await link(ctx, { user, ...arrival }) };
+}
+
+/** Stores an identity as one of a user's. */
+export async function link(
+  ctx: AuthMutationCtx,
+  { user, identity, provider }: {
+    readonly user: Id<"_users">;
+    readonly identity: BroughtIdentity;
+    readonly provider?: string | undefined;
+  },
+): Promise<Id<"_identities">> {
+  return await ctx.db.insert("_identities", {
+    ...identity,
+    user,
+    ...(provider !== undefined && { provider }),
+  });
+}
+
+export function identityBySubject(
+  ctx: AuthQueryCtx,
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+): Promise<AuthDoc<"_identities"> | null> {
+  return ctx.db.query("_identities")
+    .withIndex("by_subject", (q) => q.eq("issuer", issuer).eq("subject", subject)).unique();
+}
+
+/**
+ * Whether the user with the address is who comes. Not when that user is somebody else at the same issuer: there, an
+ * address has changed hands.
+ */
+async function isSamePerson(
+  ctx: AuthQueryCtx,
+  { holder, arrival }: { readonly holder: AuthDoc<"_users">; readonly arrival: Arrival },
+): Promise<boolean> {
+  if (!arrival.linkByEmail) return false;
+  if (!holder.emailVerified) return true;
+  const linked = await identitiesOf(ctx, holder._id);
+  return linked.length < othersLimits.identitiesPerUserMax &&
+    !linked.some(({ issuer }) => issuer === arrival.identity.issuer);
+}
+
+/** Keeps what the other side shows of the person; of the user nothing is changed. */
+async function noteProfile(
+  ctx: AuthMutationCtx,
+  { row, identity: { email, name } }: {
+    readonly row: AuthDoc<"_identities">;
+    readonly identity: BroughtIdentity;
+  },
+): Promise<void> {
+  const changedEmail = email !== undefined && email !== row.email;
+  const changedName = name !== undefined && name !== row.name;
+  if (!changedEmail && !changedName) return;
+  await ctx.db.patch(row._id, { ...(changedEmail && { email }), ...(changedName && { name }) });
+}

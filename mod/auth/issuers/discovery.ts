@@ -1,0 +1,61 @@
+/** The discovery document of an OpenID issuer (OpenID Connect Discovery 1.0). */
+import { z } from "zod";
+import { othersLimits } from "../limits.ts";
+import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
+import { Remembered } from "../outgoing/remembered.ts";
+
+const documentSchema = z.looseObject({
+  issuer: z.string(),
+  jwks_uri: z.string(),
+  authorization_endpoint: z.string().optional(),
+  token_endpoint: z.string().optional(),
+  userinfo_endpoint: z.string().optional(),
+  token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
+  authorization_response_iss_parameter_supported: z.boolean().optional(),
+});
+
+export type DiscoveryDocument = z.infer<typeof documentSchema>;
+
+export interface DiscoveryOptions {
+  readonly issuer: string;
+  readonly fetch: BoundedFetch;
+  readonly now: () => number;
+}
+
+/** The document of an issuer, which has to name the very issuer it was asked of. */
+export function discovery({ issuer, fetch, now }: DiscoveryOptions): Remembered<DiscoveryDocument> {
+  const url = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  return new Remembered({
+    load: async () => {
+      const found = documentSchema.safeParse(
+        await readJson(await fetch(url), `The discovery document of ${issuer}`),
+      );
+      if (!found.success) {
+        const [issue] = found.error.issues;
+        throw new OutgoingError(
+          `The discovery document of ${issuer} is not usable: ${issue?.path.join(".")}: ${issue?.message}`,
+        );
+      }
+      if (found.data.issuer !== issuer) {
+        throw new OutgoingError(`The discovery document of ${issuer} is of another issuer`);
+      }
+      return found.data;
+    },
+    freshMs: othersLimits.discoveryFreshMs,
+    staleMsMax: othersLimits.keysStaleMsMax,
+    now,
+  });
+}
+
+/** The JSON of an answer with status 200. `what` is for the error. */
+export async function readJson(response: Response, what: string): Promise<unknown> {
+  const text = await response.text();
+  if (response.status !== 200) {
+    throw new OutgoingError(`${what}: status ${response.status}`, { answered: response.status < 500 });
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new OutgoingError(`${what} is not JSON`, { answered: true });
+  }
+}

@@ -1,0 +1,166 @@
+/** JWTs of configured issuers as credentials (contract: Authentication, point 3). */
+import type { CommitEntry } from "../../engine/types.ts";
+import { ServiceError } from "../../errors.ts";
+import type { Identity } from "../../functions/identity.ts";
+import { normalizedEmail } from "../email_address.ts";
+import { KnownRows } from "../../kit/known_rows.ts";
+import { authLimits, othersLimits } from "../limits.ts";
+import type { KnownIdentity } from "../isolate_functions/identities.ts";
+import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import { system, type SystemCalls } from "../system_calls.ts";
+import type { KeySet } from "./key_set.ts";
+import {
+  checkClaims,
+  type ClaimsFault,
+  type ReadToken,
+  readToken,
+  type SignatureFault,
+  signatureFault,
+} from "./signed_token.ts";
+
+/** Somebody whose tokens are believed. */
+export interface TrustedIssuer {
+  /** Compared letter by letter. */
+  readonly issuer: string;
+  /** A token has to be for one of these. */
+  readonly audience: readonly string[];
+  /** Whether a user with the same address, verified on both sides, is the same person. */
+  readonly linkByEmail: boolean;
+  readonly keys: KeySet;
+}
+
+export type ExternalRefusal =
+  | "malformed access token"
+  | "unknown token issuer"
+  | SignatureFault
+  | ClaimsFault;
+
+export type ExternalVerification =
+  | { readonly ok: true; readonly identity: Identity; readonly expiresAt: number }
+  | { readonly ok: false; readonly error: ExternalRefusal };
+
+export interface ExternalTokensOptions {
+  /** By the text of `iss`. */
+  readonly issuers: () => ReadonlyMap<string, TrustedIssuer>;
+  readonly calls: SystemCalls;
+  readonly now: () => number;
+}
+
+/** Identities looked up again at once. */
+const RECHECKED_AT_ONCE = 256;
+
+export class ExternalTokens {
+  readonly #options: ExternalTokensOptions;
+  /** Users of subjects, by issuer and subject. */
+  readonly #identities: KnownRows<KnownIdentity>;
+
+  constructor(options: ExternalTokensOptions) {
+    this.#options = options;
+    this.#identities = new KnownRows({
+      rowsMax: othersLimits.cachedIdentitiesMax,
+      idOf: keyOf,
+      load: (key) => {
+        const [issuer = "", subject = ""] = JSON.parse(key) as string[];
+        return options.calls.query(system.findSubject, { issuer, subject });
+      },
+    });
+  }
+
+  /**
+   * Whose token this is: checked in the order issuer, signature, expiry, beginning, audience. Throws `unavailable` when
+   * the issuer's keys cannot be had, which says nothing about the token.
+   */
+  async verify(text: string): Promise<ExternalVerification> {
+    const { issuers, now } = this.#options;
+    const token = readToken(text, "access");
+    if (token === null) return { ok: false, error: "malformed access token" };
+    const { iss } = token.claims;
+    const issuer = typeof iss === "string" ? issuers().get(iss) : undefined;
+    if (issuer === undefined) return { ok: false, error: "unknown token issuer" };
+    const fault = await signatureFault(token, issuer.keys).catch((error) => {
+      throw new ServiceError("unavailable", "The keys of the token's issuer cannot be had", { cause: error });
+    });
+    if (fault !== null) return { ok: false, error: fault };
+    const standing = checkClaims(token.claims, { audience: issuer.audience, now: now() });
+    if (!standing.ok) return standing;
+    const userId = await this.#userOf(standing.subject, { issuer, token });
+    if (userId === null) return { ok: false, error: "invalid access token claims" };
+    const identity = {
+      principal: `user:${userId}`,
+      userId,
+      adminId: null,
+      sessionId: null,
+      claims: token.claims,
+    };
+    return { ok: true, identity, expiresAt: standing.expiresAt };
+  }
+
+  /** Takes note of commits. Returns the principals whose tokens are worth nothing any more, but for deleted users. */
+  applyCommits(entries: readonly CommitEntry[]): string[] {
+    const unlinked: string[] = [];
+    for (const { changes } of entries) {
+      for (const { table, id, doc } of changes) {
+        if (doc !== null || (table !== "_users" && table !== "_identities")) continue;
+        for (const known of [...this.#identities.rows()]) {
+          if (id !== (table === "_users" ? known.userId : known.identityId)) continue;
+          this.#identities.forget(keyOf(known));
+          if (table === "_identities") unlinked.push(`user:${known.userId}`);
+        }
+        // Whose identities are being looked up is not known yet.
+        this.#identities.forgetLookups();
+      }
+    }
+    return unlinked;
+  }
+
+  /** Looks up again what is remembered, after commits may have been missed. Returns the principals that are gone. */
+  async recheck(): Promise<string[]> {
+    const known = [...this.#identities.rows()];
+    this.#identities.clear();
+    const gone: string[] = [];
+    for (let from = 0; from < known.length; from += RECHECKED_AT_ONCE) {
+      await Promise.all(
+        known.slice(from, from + RECHECKED_AT_ONCE).map(async (identity) => {
+          const found = await this.#identities.find(keyOf(identity));
+          if (found?.userId !== identity.userId) gone.push(`user:${identity.userId}`);
+        }),
+      );
+    }
+    return gone;
+  }
+
+  async #userOf(
+    subject: string,
+    { issuer, token }: { readonly issuer: TrustedIssuer; readonly token: ReadToken },
+  ): Promise<string | null> {
+    const key = keyOf({ issuer: issuer.issuer, subject });
+    const known = await this.#identities.find(key);
+    if (known !== null) return known.userId;
+    const admitted = await this.#options.calls.mutate(system.admitSubject, {
+      arrival: {
+        identity: broughtBy(token, { issuer: issuer.issuer, subject }),
+        signups: true,
+        linkByEmail: issuer.linkByEmail,
+        takenEmail: "without",
+      },
+    });
+    return admitted ? (await this.#identities.find(key))?.userId ?? null : null;
+  }
+}
+
+function keyOf({ issuer, subject }: { readonly issuer: string; readonly subject: string }): string {
+  return JSON.stringify([issuer, subject]);
+}
+
+/** The person as the token's claims show them (OpenID Connect Core, section 5.1). */
+export function broughtBy(
+  { claims }: Pick<ReadToken, "claims">,
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+): BroughtIdentity {
+  const { email: address, email_verified: verified, name } = claims;
+  // Some providers write booleans as texts.
+  const counts = typeof address === "string" && (verified === true || verified === "true");
+  const email = counts ? normalizedEmail(address) : null;
+  const shown = typeof name === "string" ? name.trim().slice(0, authLimits.nameCharsMax).toWellFormed() : "";
+  return { issuer, subject, ...(email !== null && { email }), ...(shown !== "" && { name: shown }) };
+}

@@ -1,0 +1,68 @@
+/**
+ * The keys of an issuer: fetched once and kept, fetched again when they are old or when a token names a key that is not
+ * among them, but for such keys only every now and then: anybody can make tokens that name keys nobody has.
+ */
+import { createLocalJWKSet, type CryptoKey, errors, type JSONWebKeySet } from "jose";
+import { z } from "zod";
+import { othersLimits } from "../limits.ts";
+import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
+import { Remembered } from "../outgoing/remembered.ts";
+import { readJson } from "./discovery.ts";
+
+/** Algorithms a signature may have (contract: Authentication, point 3). */
+export const signatureAlgorithms = ["RS256", "ES256", "EdDSA"] as const;
+
+/** What tells which key signed a token. */
+export interface KeyHint {
+  readonly alg: string;
+  readonly kid?: string | undefined;
+}
+
+const keySetSchema = z.object({
+  keys: z.array(z.looseObject({ kty: z.string() })).max(othersLimits.keysMax),
+});
+
+type FindKey = ReturnType<typeof createLocalJWKSet>;
+
+export interface KeySetOptions {
+  /** Where the set is. */
+  readonly url: () => Promise<string>;
+  readonly fetch: BoundedFetch;
+  readonly now: () => number;
+}
+
+export class KeySet {
+  readonly #keys: Remembered<FindKey>;
+
+  constructor({ url, fetch, now }: KeySetOptions) {
+    this.#keys = new Remembered({
+      load: async () => {
+        const found = keySetSchema.safeParse(await readJson(await fetch(await url()), "The key set"));
+        if (!found.success) throw new OutgoingError("The key set is not one");
+        return createLocalJWKSet(found.data as JSONWebKeySet);
+      },
+      freshMs: othersLimits.keysFreshMs,
+      staleMsMax: othersLimits.keysStaleMsMax,
+      now,
+    });
+  }
+
+  /** The key that a token's header names, or `null`. Rejects when no key set can be had at all. */
+  async find(hint: KeyHint): Promise<CryptoKey | null> {
+    if ((hint.kid?.length ?? 0) > othersLimits.keyIdCharsMax) return null;
+    const found = await keyOf(await this.#keys.get(), hint);
+    return found ?? await keyOf(await this.#keys.getNewer(othersLimits.keysCooldownMs), hint);
+  }
+}
+
+async function keyOf(find: FindKey, { alg, kid }: KeyHint): Promise<CryptoKey | null> {
+  try {
+    return await find({ alg, ...(kid !== undefined && { kid }) });
+  } catch (error) {
+    // None, more than one, or one that cannot be used: in no case is it known which key it is.
+    if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException) {
+      return null;
+    }
+    throw error;
+  }
+}

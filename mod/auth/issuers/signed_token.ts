@@ -1,0 +1,117 @@
+/** JWTs that somebody else signed: read, and their signature checked against the issuer's keys. */
+import { Buffer } from "node:buffer";
+import { compactVerify } from "jose";
+import { z } from "zod";
+import { authLimits, othersLimits } from "../limits.ts";
+import { type KeySet, signatureAlgorithms } from "./key_set.ts";
+
+const headerSchema = z.object({
+  alg: z.string(),
+  kid: z.string().optional(),
+  typ: z.string().optional(),
+  /** Nothing is understood that a token says has to be understood. */
+  crit: z.undefined().optional(),
+});
+
+/** What a token is for: one kind is never taken for the other. */
+export type TokenKind = "access" | "id";
+
+/** Types that a header may name; many tokens name none, or just that they are JWTs. An RFC 9068 access token says so. */
+const types: Readonly<Record<TokenKind, RegExp>> = {
+  access: /^(?:application\/)?(?:at\+)?jwt$/i,
+  id: /^(?:application\/)?jwt$/i,
+};
+
+const charsMax: Readonly<Record<TokenKind, number>> = {
+  access: authLimits.accessTokenCharsMax,
+  id: othersLimits.idTokenCharsMax,
+};
+
+const claimsSchema = z.record(z.string(), z.unknown());
+
+/** A token's header and claims as it has them: nothing of it is proven. */
+export interface ReadToken {
+  readonly text: string;
+  readonly alg: string;
+  readonly kid: string | undefined;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
+const PARTS = /^([\w-]+)\.([\w-]+)\.([\w-]+)$/;
+
+/** `null` for what is no JWT with a signature. */
+export function readToken(text: string, kind: TokenKind): ReadToken | null {
+  if (text.length > charsMax[kind]) return null;
+  const [, head, body] = PARTS.exec(text) ?? [];
+  if (head === undefined || body === undefined) return null;
+  const header = headerSchema.safeParse(decoded(head));
+  const claims = claimsSchema.safeParse(decoded(body));
+  if (!header.success || !claims.success) return null;
+  const { alg, kid, typ } = header.data;
+  if (typ !== undefined && !types[kind].test(typ)) return null;
+  return { text, alg, kid, claims: claims.data };
+}
+
+export type SignatureFault = "unknown token signing key" | "invalid access token signature";
+
+/** What is wrong with a token's signature; `null` when it is one of the issuer's. Rejects when its keys cannot be had. */
+export async function signatureFault(
+  { text, alg, kid }: ReadToken,
+  keys: KeySet,
+): Promise<SignatureFault | null> {
+  if (!(signatureAlgorithms as readonly string[]).includes(alg)) return "invalid access token signature";
+  const key = await keys.find({ alg, kid });
+  if (key === null) return "unknown token signing key";
+  try {
+    await compactVerify(text, key, { algorithms: [...signatureAlgorithms] });
+    return null;
+  } catch {
+    // Another signature, or a key too weak to count.
+    return "invalid access token signature";
+  }
+}
+
+const subjectSchema = z.string().min(1).max(othersLimits.subjectCharsMax);
+
+const standingSchema = z.object({
+  sub: subjectSchema,
+  aud: z.union([z.string(), z.array(z.string())]),
+  exp: z.number().max(othersLimits.expiryMax),
+  nbf: z.number().optional(),
+});
+
+export type ClaimsFault =
+  | "invalid access token claims"
+  | "access token expired"
+  | "access token not yet valid";
+
+export type StandingClaims =
+  | { readonly ok: true; readonly subject: string; readonly expiresAt: number }
+  | { readonly ok: false; readonly error: ClaimsFault };
+
+/** Checks what every token has to say: for whom, about whom, from when and until when. `now`: milliseconds. */
+export function checkClaims(
+  claims: ReadToken["claims"],
+  { audience, now }: { readonly audience: readonly string[]; readonly now: number },
+): StandingClaims {
+  const standing = standingSchema.safeParse(claims);
+  if (!standing.success) return { ok: false, error: "invalid access token claims" };
+  const { sub, aud, exp, nbf } = standing.data;
+  const expiresAt = exp * 1000;
+  if (now >= expiresAt) return { ok: false, error: "access token expired" };
+  if (nbf !== undefined && nbf * 1000 > now + othersLimits.notBeforeLeewayMs) {
+    return { ok: false, error: "access token not yet valid" };
+  }
+  if (![aud].flat().some((one) => audience.includes(one))) {
+    return { ok: false, error: "invalid access token claims" };
+  }
+  return { ok: true, subject: sub, expiresAt };
+}
+
+function decoded(part: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(part, "base64url")));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,119 @@
+/** The authorization code flow with PKCE, by the library (RFC 6749, RFC 7636, RFC 9207). */
+import * as client from "openid-client";
+import { type BoundedFetch, isThisMachine, OutgoingError } from "../outgoing/bounded_fetch.ts";
+import { signatureAlgorithms } from "../issuers/mod.ts";
+import { type FlowSecrets, ProviderError, type Return } from "./provider.ts";
+
+export interface CodeFlowOptions {
+  readonly issuer: string;
+  readonly authorizationEndpoint: string;
+  readonly tokenEndpoint: string;
+  readonly userinfoEndpoint?: string | undefined;
+  /** Whether every answer names its issuer in the parameter `iss`. */
+  readonly answersNameIssuer?: boolean | undefined;
+  readonly clientId: string;
+  readonly clientAuth: client.ClientAuth;
+  readonly fetch: BoundedFetch;
+}
+
+/** What the token endpoint answered. */
+export interface Grant {
+  readonly accessToken: string;
+  readonly idToken: string | null;
+}
+
+export class CodeFlow {
+  readonly #configuration: client.Configuration;
+
+  constructor(options: CodeFlowOptions) {
+    const { issuer, authorizationEndpoint, tokenEndpoint, userinfoEndpoint, clientId, clientAuth } = options;
+    this.#configuration = new client.Configuration(
+      {
+        issuer,
+        authorization_endpoint: authorizationEndpoint,
+        token_endpoint: tokenEndpoint,
+        ...(userinfoEndpoint !== undefined && { userinfo_endpoint: userinfoEndpoint }),
+        id_token_signing_alg_values_supported: [...signatureAlgorithms],
+        authorization_response_iss_parameter_supported: options.answersNameIssuer ?? false,
+      },
+      clientId,
+      {},
+      clientAuth,
+    );
+    // Which hosts may be spoken to, for how long, and over what, is for the bounded fetch to decide.
+    if (isThisMachine(new URL(tokenEndpoint))) client.allowInsecureRequests(this.#configuration);
+    this.#configuration[client.customFetch] = (url, init) => options.fetch(url, init as RequestInit);
+    this.#configuration.timeout = undefined;
+  }
+
+  /** Where a browser is sent. `further` parameters beside those of the flow. */
+  async authorizationUrl(
+    { callback, state, codeVerifier }: FlowSecrets,
+    further: Readonly<Record<string, string>>,
+  ): Promise<string> {
+    return client.buildAuthorizationUrl(this.#configuration, {
+      redirect_uri: callback,
+      state,
+      code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
+      code_challenge_method: "S256",
+      ...further,
+    }).href;
+  }
+
+  /** Exchanges the code. With an `expectedNonce` there has to be an ID token that has it. Throws `ProviderError`. */
+  async exchange(back: Return, { expectedNonce }: { readonly expectedNonce?: string } = {}): Promise<Grant> {
+    const url = new URL(back.callback);
+    url.search = back.parameters.toString();
+    try {
+      const answer = await client.authorizationCodeGrant(this.#configuration, url, {
+        pkceCodeVerifier: back.codeVerifier,
+        expectedState: back.state,
+        ...(expectedNonce !== undefined && { expectedNonce, idTokenExpected: true }),
+      });
+      return { accessToken: answer.access_token, idToken: answer.id_token ?? null };
+    } catch (error) {
+      throw providerError(error);
+    }
+  }
+
+  /** The claims of the userinfo endpoint, which have to be about the same subject. Throws `ProviderError`. */
+  async userinfo(
+    accessToken: string,
+    { subject }: { readonly subject: string },
+  ): Promise<Readonly<Record<string, unknown>>> {
+    try {
+      return await client.fetchUserInfo(this.#configuration, accessToken, subject);
+    } catch (error) {
+      throw providerError(error);
+    }
+  }
+}
+
+/** What the library or a request failed with, in our terms. */
+export function providerError(error: unknown): ProviderError {
+  if (error instanceof ProviderError) return error;
+  if (error instanceof client.AuthorizationResponseError) {
+    const code = error.error === "access_denied" ? "access_denied" : "provider_error";
+    return new ProviderError(code, `The provider refused: ${printable(error.error)}`, { cause: error });
+  }
+  if (error instanceof client.ResponseBodyError) {
+    return new ProviderError("provider_error", `The provider refused the code: ${printable(error.error)}`, {
+      cause: error,
+    });
+  }
+  const cause = error instanceof Error ? error.cause : undefined;
+  for (const one of [error, cause]) {
+    if (!(one instanceof OutgoingError)) continue;
+    const code = one.answered ? "provider_error" : "provider_unavailable";
+    return new ProviderError(code, one.message, { cause: error });
+  }
+  const reason = error instanceof Error ? error.message : "unknown";
+  return new ProviderError("provider_error", `The provider's answer cannot be used: ${printable(reason)}`, {
+    cause: error,
+  });
+}
+
+/** What others wrote, cut so that it may stand in a log line. */
+function printable(text: string): string {
+  return text.slice(0, 200).replace(/[^\x20-\x7e]/g, "?");
+}

@@ -1,0 +1,125 @@
+/** Keeps what a configuration file says: read at the start, and again whenever it or a secret beside it changes. */
+import { dirname, resolve } from "node:path";
+import type { Log } from "../../kit/log.ts";
+import { RecurringWork } from "../../kit/recurring_work.ts";
+import { othersLimits } from "../limits.ts";
+import { AuthConfigError, type Others, readAuthConfig } from "./auth_config.ts";
+import type { PresetParts } from "./preset.ts";
+
+export interface AuthConfigFileOptions {
+  readonly path: string;
+  readonly env: (name: string) => string | undefined;
+  readonly parts: PresetParts;
+  readonly log: Log;
+}
+
+export class AuthConfigFile implements AsyncDisposable {
+  readonly #options: AuthConfigFileOptions;
+  readonly #watch: RecurringWork;
+  #others: Others;
+  /** What was read last, the secrets' files included; told from what is there now by their times and sizes. */
+  #state: string;
+  /** The secrets' files that were asked for. */
+  #files: ReadonlySet<string>;
+
+  private constructor(options: AuthConfigFileOptions, { others, files, state }: ReadConfig) {
+    this.#options = options;
+    this.#others = others;
+    this.#files = files;
+    this.#state = state;
+    this.#watch = new RecurringWork({
+      intervalMs: othersLimits.configPollMs,
+      work: () => this.#look(),
+      onError: (error) => options.log("warn", `${options.path} could not be looked at`, { error }),
+    });
+  }
+
+  /** Throws {@linkcode AuthConfigError}, with the path, when the file cannot be used. */
+  static async open(options: AuthConfigFileOptions): Promise<AuthConfigFile> {
+    return new AuthConfigFile(options, await read(options));
+  }
+
+  get others(): Others {
+    return this.#others;
+  }
+
+  /** Looks at the file now; it is done every now and then anyway. */
+  look(): Promise<void> {
+    return this.#watch.run();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#watch[Symbol.asyncDispose]();
+  }
+
+  async #look(): Promise<void> {
+    const { path, log } = this.#options;
+    const state = await stateOf([path, ...this.#files]);
+    if (state === this.#state) return;
+    this.#state = state;
+    try {
+      const { others, files, state } = await read(this.#options);
+      this.#others = others;
+      this.#files = files;
+      this.#state = state;
+      log("info", `${path} was read again`, { providers: [...others.providers.keys()].join(",") });
+    } catch (error) {
+      if (!(error instanceof AuthConfigError)) throw error;
+      log("error", `${error.message}. What it said before goes on to count`);
+    }
+  }
+}
+
+interface ReadConfig {
+  readonly others: Others;
+  readonly files: ReadonlySet<string>;
+  readonly state: string;
+}
+
+async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadConfig> {
+  const files = new Set<string>();
+  const before = await stateOf([path]);
+  try {
+    const others = await readAuthConfig(await readSmall(path), {
+      sources: {
+        env,
+        readFile(name) {
+          const file = resolve(dirname(path), name);
+          files.add(file);
+          return readSmall(file);
+        },
+      },
+      parts,
+    });
+    // Taken before the reading: an edit made meanwhile shows at the next look.
+    return {
+      others,
+      files,
+      state: [before, await stateOf([...files])].filter((part) => part !== "").join("\n"),
+    };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AuthConfigError(`${path} cannot be used: ${reason}`, { cause: error });
+  }
+}
+
+async function readSmall(path: string): Promise<string> {
+  const { size } = await Deno.stat(path);
+  if (size > othersLimits.configBytesMax) {
+    throw new RangeError(`the file has more than ${othersLimits.configBytesMax} bytes`);
+  }
+  return await Deno.readTextFile(path);
+}
+
+/** A line for each file that changes with it. */
+async function stateOf(paths: readonly string[]): Promise<string> {
+  const lines = await Promise.all(paths.map(async (path) => {
+    try {
+      const { mtime, size, ino } = await Deno.stat(path);
+      return `${path} ${mtime?.getTime()} ${size} ${ino}`;
+    } catch {
+      return `${path} missing`;
+    }
+  }));
+  return lines.join("\n");
+}

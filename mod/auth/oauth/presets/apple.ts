@@ -1,0 +1,76 @@
+/**
+ * Apple: it answers with a form, says who it is by an ID token only, and takes as client secret a token that is signed
+ * with the app's key. The name comes with the form, the first time somebody signs in.
+ */
+import { z } from "zod";
+import { authLimits } from "../../limits.ts";
+import { openIdProvider } from "../open_id_provider.ts";
+import { endpoint, preset } from "../preset.ts";
+import { privateKey, SignedClientSecret } from "../signed_client_secret.ts";
+
+const nameSchema = z.object({
+  name: z.object({ firstName: z.string().optional(), lastName: z.string().optional() }),
+});
+
+const issuer = "https://appleid.apple.com";
+
+export const apple = preset({
+  settings: (secret) =>
+    z.strictObject({
+      clientId: z.string().min(1).max(500),
+      teamId: z.string().min(1).max(100),
+      keyId: z.string().min(1).max(100),
+      /** The text of the key file, `-----BEGIN PRIVATE KEY-----` and so on. */
+      privateKey: secret.transform(privateKey),
+      linkByEmail: z.boolean().default(true),
+      endpoints: z.strictObject({
+        authorization: endpoint.default(`${issuer}/auth/authorize`),
+        token: endpoint.default(`${issuer}/auth/token`),
+        keys: endpoint.default(`${issuer}/auth/keys`),
+      }).prefault({}),
+    }),
+  open({ clientId, teamId, keyId, privateKey, linkByEmail, endpoints }, { fetchFrom, now }) {
+    const secret = new SignedClientSecret({
+      clientId,
+      teamId,
+      keyId,
+      key: privateKey,
+      audience: issuer,
+      now,
+    });
+    const provider = openIdProvider({
+      issuer,
+      clientId,
+      clientAuth: () => async (_server, _client, body) => {
+        body.set("client_id", clientId);
+        body.set("client_secret", await secret.get());
+      },
+      endpoints: () => Promise.resolve(endpoints),
+      scope: "name email",
+      formPost: true,
+      linkByEmail,
+      fetch: fetchFrom(Object.values(endpoints)),
+      now,
+    });
+    return {
+      ...provider,
+      async identify(back) {
+        const name = nameOf(back.parameters.get("user"));
+        return { ...await provider.identify(back), ...(name !== null && { name }) };
+      },
+    };
+  },
+});
+
+/** The name in the form's field; of what else is in there nothing is proven. */
+function nameOf(field: string | null): string | null {
+  if (field === null) return null;
+  try {
+    const { firstName = "", lastName = "" } = nameSchema.parse(JSON.parse(field)).name;
+    const name = `${firstName.trim()} ${lastName.trim()}`.trim().slice(0, authLimits.nameCharsMax)
+      .toWellFormed();
+    return name === "" ? null : name;
+  } catch {
+    return null;
+  }
+}

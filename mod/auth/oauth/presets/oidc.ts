@@ -1,0 +1,81 @@
+/** Any OpenID issuer, by its discovery document. */
+import { type ClientAuth, ClientSecretBasic, ClientSecretPost } from "openid-client";
+import { z } from "zod";
+import { discovery, type DiscoveryDocument, type ReadToken } from "../../issuers/mod.ts";
+import { OutgoingError } from "../../outgoing/bounded_fetch.ts";
+import { type OpenIdEndpoints, openIdProvider } from "../open_id_provider.ts";
+import { appSettings, endpoint, host, preset, type PresetParts } from "../preset.ts";
+import type { Provider } from "../provider.ts";
+
+export interface OidcSettings {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly linkByEmail: boolean;
+  readonly scope?: string;
+  /** Hosts of its endpoints beside that of the issuer. */
+  readonly hosts?: readonly string[];
+  /** What of the claims counts. */
+  readonly profile?: (claims: ReadToken["claims"]) => ReadToken["claims"];
+}
+
+export const oidc = preset({
+  settings: (secret) =>
+    z.strictObject({
+      ...appSettings(secret),
+      issuer: endpoint,
+      scope: z.string().regex(/^openid(?: [!#-[\]-~]+)*$/, 'expected scopes that begin with "openid"')
+        .default("openid email profile"),
+      hosts: z.array(host).max(10).default([]),
+    }),
+  open: (settings, parts) => oidcProvider(settings, parts),
+});
+
+/** The provider of an issuer that has a discovery document. */
+export function oidcProvider(settings: OidcSettings, { fetchFrom, now }: PresetParts): Provider {
+  const { issuer, clientId, clientSecret, linkByEmail, scope = "openid email profile", profile } = settings;
+  const fetch = fetchFrom([issuer], settings.hosts);
+  const allowed = new Set([new URL(issuer).host, ...settings.hosts ?? []]);
+  const document = discovery({ issuer, fetch, now });
+  let last: { readonly of: DiscoveryDocument; readonly endpoints: OpenIdEndpoints } | null = null;
+  return openIdProvider({
+    issuer,
+    clientId,
+    clientAuth: ({ secretInBody }): ClientAuth =>
+      (secretInBody ? ClientSecretPost : ClientSecretBasic)(clientSecret),
+    async endpoints() {
+      const of = await document.get();
+      if (last?.of !== of) last = { of, endpoints: endpointsOf(of, allowed) };
+      return last.endpoints;
+    },
+    scope,
+    linkByEmail,
+    fetch,
+    now,
+    ...(profile && { profile }),
+  });
+}
+
+function endpointsOf(document: DiscoveryDocument, allowed: ReadonlySet<string>): OpenIdEndpoints {
+  const { authorization_endpoint: authorization, token_endpoint: token } = document;
+  // A browser is sent there: that, too, is only done to a host of the configuration.
+  const url = URL.parse(authorization ?? "");
+  if (
+    authorization === undefined || url === null || !allowed.has(url.host) ||
+    !endpoint.safeParse(authorization).success
+  ) {
+    throw new OutgoingError(
+      `The authorization endpoint of ${document.issuer} is at no host of the configuration`,
+    );
+  }
+  if (token === undefined) throw new OutgoingError(`${document.issuer} has no token endpoint`);
+  const methods = document.token_endpoint_auth_methods_supported;
+  return {
+    authorization,
+    token,
+    keys: document.jwks_uri,
+    userinfo: document.userinfo_endpoint,
+    answersNameIssuer: document.authorization_response_iss_parameter_supported,
+    secretInBody: methods !== undefined && !methods.includes("client_secret_basic"),
+  };
+}

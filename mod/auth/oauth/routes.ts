@@ -1,0 +1,64 @@
+/** `/api/auth/oauth`: to a provider and back (contract: Auth endpoints). */
+import { type Context, Hono } from "hono";
+import { MethodNotAllowedError } from "../../errors.ts";
+import { requestText } from "../../kit/request_text.ts";
+import { othersLimits } from "../limits.ts";
+import type { Requester } from "../requester.ts";
+import type { SignIns } from "./sign_ins.ts";
+import { noStateCookie, stateCookie, stateOf } from "./state_cookie.ts";
+
+export interface OAuthRoutesOptions {
+  readonly signIns: SignIns;
+  readonly requester: (c: Context) => Requester;
+  /** Address of this server for the browser that sent a request. */
+  readonly originOf: (c: Context) => string;
+}
+
+const UNKNOWN_STATE =
+  "This sign-in is not under way in this browser: it took too long, or it was finished before. Try again.\n";
+
+export function oauthRoutes({ signIns, requester, originOf }: OAuthRoutesOptions): Hono {
+  const app = new Hono();
+  const cookieOptions = (c: Context, formPost: boolean) => ({
+    secure: originOf(c).startsWith("https:"),
+    formPost,
+  });
+
+  async function finish(c: Context, { parameters, status }: {
+    readonly parameters: URLSearchParams;
+    readonly status: 302 | 303;
+  }): Promise<Response> {
+    const provider = c.req.param("provider") ?? "";
+    const cookie = stateOf(c.req.header("cookie"));
+    const location = await signIns.finish({ provider, parameters, cookie }, requester(c));
+    if (location === null) return c.text(UNKNOWN_STATE, 400);
+    c.header("Set-Cookie", noStateCookie(cookieOptions(c, signIns.provider(provider).formPost)));
+    return c.redirect(location, status);
+  }
+
+  app.use("*", async (c, next) => {
+    // What is done here is done once: asking what would be the answer is no question.
+    if (c.req.method === "HEAD") throw new MethodNotAllowedError("GET");
+    await next();
+    c.header("Referrer-Policy", "no-referrer");
+  });
+  app.get("/:provider", async (c) => {
+    const provider = c.req.param("provider");
+    const [redirectTo] = c.req.queries("redirect_to") ?? [];
+    const begun = await signIns.begin({ provider, redirectTo, origin: originOf(c) }, requester(c));
+    if ("failed" in begun) return c.redirect(begun.failed, 302);
+    const { formPost } = signIns.provider(provider);
+    c.header("Set-Cookie", stateCookie(begun.state, cookieOptions(c, formPost)));
+    return c.redirect(begun.location, 302);
+  });
+  app.get(
+    "/:provider/callback",
+    (c) => finish(c, { parameters: new URL(c.req.url).searchParams, status: 302 }),
+  );
+  app.post("/:provider/callback", async (c) => {
+    if (!signIns.provider(c.req.param("provider")).formPost) throw new MethodNotAllowedError("GET");
+    const form = new URLSearchParams(await requestText(c.req.raw, othersLimits.formBytesMax));
+    return await finish(c, { parameters: form, status: 303 });
+  });
+  return app;
+}

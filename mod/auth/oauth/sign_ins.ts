@@ -1,0 +1,181 @@
+/** Signing in with a provider, from the first redirect to the last, without HTTP (contract: Codes and OAuth flows). */
+import { randomBytes } from "node:crypto";
+import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
+import type { Log } from "../../kit/log.ts";
+import type { AccountParts } from "../accounts.ts";
+import type { TakenFlow } from "../isolate_functions/flows.ts";
+import { withFragment } from "../redirects.ts";
+import type { Requester } from "../requester.ts";
+import { system } from "../system_calls.ts";
+import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
+import { type FlowSecrets, type Provider, ProviderError } from "./provider.ts";
+
+export interface SignInsOptions {
+  readonly parts: AccountParts;
+  /** By name, as the configuration has them now. */
+  readonly providers: () => ReadonlyMap<string, Provider>;
+  readonly log: Log;
+}
+
+/** A browser about to be sent to a provider. */
+export interface Departure {
+  readonly location: string;
+  /** For the cookie. */
+  readonly state: string;
+}
+
+/** What a browser brought back from a provider. */
+export interface Arrival {
+  readonly provider: string;
+  readonly parameters: URLSearchParams;
+  /** The state in the browser's cookie. */
+  readonly cookie: string | null;
+}
+
+/** What becomes of a sign-in; the values go into the fragment of the app's URL. */
+type Result = Readonly<Record<string, string>>;
+
+const STATE = /^[\w-]{43}$/;
+
+export class SignIns {
+  readonly #options: SignInsOptions;
+
+  constructor(options: SignInsOptions) {
+    this.#options = options;
+  }
+
+  /** Names of the providers. */
+  get names(): readonly string[] {
+    return [...this.#options.providers().keys()];
+  }
+
+  /** Throws `not_found`. */
+  provider(name: string): Provider {
+    const provider = this.#options.providers().get(name);
+    if (provider === undefined) throw new ServiceError("not_found", "There is no such provider");
+    return provider;
+  }
+
+  /**
+   * Begins a sign-in. `origin`: address of this server, to which the provider sends the browser back. Throws `not_found`,
+   * `invalid_redirect`, `rate_limited`.
+   */
+  async begin(
+    { provider: name, redirectTo, origin }: {
+      readonly provider: string;
+      readonly redirectTo: string | undefined;
+      readonly origin: string;
+    },
+    requester: Requester,
+  ): Promise<Departure | { readonly failed: string }> {
+    const { calls, hasher, limits, now, redirects } = this.#options.parts;
+    const provider = this.provider(name);
+    const target = redirects.resolve(redirectTo);
+    limits.beginFlow(requester.client);
+    const state = randomBytes(32).toString("base64url");
+    const secrets = secretsOf(hasher, { state, callback: callbackOf(origin, name) });
+    try {
+      const location = await provider.authorizationUrl(secrets);
+      await calls.mutate(system.beginFlow, {
+        stateHash: hasher.hash("flow", state),
+        provider: name,
+        redirectTo: target,
+        callback: secrets.callback,
+        now: now(),
+      });
+      return { location, state };
+    } catch (error) {
+      return { failed: withFragment(target, this.#failure(error, name)) };
+    }
+  }
+
+  /**
+   * Finishes a sign-in. Returns where in the app the browser goes, with what became of it in the fragment; `null` when
+   * this browser has no such sign-in under way. Throws `not_found`, `rate_limited`.
+   */
+  async finish(arrival: Arrival, requester: Requester): Promise<string | null> {
+    const { calls, hasher, limits, now } = this.#options.parts;
+    const provider = this.provider(arrival.provider);
+    limits.finishFlow(requester.client);
+    const [state, ...more] = arrival.parameters.getAll("state");
+    if (state === undefined || more.length > 0 || !STATE.test(state)) return null;
+    // Before anything is looked up: who does not have the cookie can end nobody's sign-in.
+    if (arrival.cookie === null || !sameSecret(arrival.cookie, state)) return null;
+    const flow = await calls.mutate(system.takeFlow, {
+      stateHash: hasher.hash("flow", state),
+      provider: arrival.provider,
+      now: now(),
+    });
+    if (flow === null) return null;
+    const result = await this.#result({ arrival, provider, flow, state, requester })
+      .catch((error) => this.#failure(error, arrival.provider));
+    return withFragment(flow.redirectTo, result);
+  }
+
+  async #result(
+    { arrival, provider, flow, state, requester }: {
+      readonly arrival: Arrival;
+      readonly provider: Provider;
+      readonly flow: TakenFlow;
+      readonly state: string;
+      readonly requester: Requester;
+    },
+  ): Promise<Result> {
+    const { calls, hasher, policy, sessions } = this.#options.parts;
+    const secrets = secretsOf(hasher, { state, callback: flow.callback });
+    const identity = await provider.identify({ ...secrets, parameters: arrival.parameters });
+    const prepared = sessions.prepare(requester);
+    const signedIn = await calls.mutate(system.signInWithProvider, {
+      arrival: {
+        identity,
+        provider: arrival.provider,
+        signups: policy.signups,
+        linkByEmail: provider.linkByEmail,
+        takenEmail: "refuse",
+      },
+      session: prepared.row,
+    });
+    if (!signedIn.ok) throw new ServiceError(signedIn.error);
+    const tokens = sessions.issue(signedIn.session, {
+      refreshToken: prepared.refreshToken,
+      at: prepared.row.now,
+    });
+    return {
+      svc_access_token: tokens.accessToken,
+      svc_refresh_token: tokens.refreshToken,
+      svc_expires_in: String(tokens.expiresIn),
+      svc_user_id: tokens.userId ?? "",
+    };
+  }
+
+  /** What the app is told of a sign-in that failed; what the provider wrote stays in the log. */
+  #failure(error: unknown, provider: string): Result {
+    if (error instanceof ServiceError || error instanceof UserError) {
+      return { svc_error: error.code, svc_error_description: error.message };
+    }
+    const { log } = this.#options;
+    if (error instanceof ProviderError) {
+      if (error.code !== "access_denied") log("warn", `Signing in with ${provider} failed: ${error.message}`);
+      return { svc_error: error.code, svc_error_description: serviceErrors[error.code][1] };
+    }
+    log("error", `Signing in with ${provider} failed`, { error });
+    return { svc_error: "internal", svc_error_description: serviceErrors.internal[1] };
+  }
+}
+
+export function callbackOf(origin: string, provider: string): string {
+  return `${origin}/api/auth/oauth/${provider}/callback`;
+}
+
+/** The secrets follow from the state and a key that never leaves the server: the state alone gives none of them away. */
+function secretsOf(
+  hasher: TokenHasher,
+  { state, callback }: Pick<FlowSecrets, "state" | "callback">,
+): FlowSecrets {
+  return {
+    callback,
+    state,
+    codeVerifier: hasher.hash("flow verifier", state),
+    nonce: hasher.hash("flow nonce", state),
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Requests to providers and issuers: to the hosts of the configuration only, over https, without following redirects,
+ * and bounded in time and size. A document of theirs that names another host leads nowhere.
+ */
+import { othersLimits } from "../limits.ts";
+
+/** A request that was not made, or an answer that is not used. The message may stand in the log; no secret is in it. */
+export class OutgoingError extends Error {
+  override readonly name = "OutgoingError";
+  /** Whether the other side answered, though not with what was asked for. */
+  readonly answered: boolean;
+
+  constructor(
+    message: string,
+    { answered = false, ...options }: ErrorOptions & { readonly answered?: boolean } = {},
+  ) {
+    super(message, options);
+    this.answered = answered;
+  }
+}
+
+export interface BoundedFetchOptions {
+  /** Hosts that may be reached, with their ports unless these are the scheme's. */
+  readonly hosts: ReadonlySet<string>;
+  readonly fetch?: typeof fetch;
+  readonly requestMs?: number;
+  readonly answerBytesMax?: number;
+}
+
+export type BoundedFetch = (url: string, init?: RequestInit) => Promise<Response>;
+
+/** A fetch for one provider or issuer. Its answers are read already. Throws {@linkcode OutgoingError}. */
+export function boundedFetch(
+  {
+    hosts,
+    fetch: send = fetch,
+    requestMs = othersLimits.requestMs,
+    answerBytesMax = othersLimits.answerBytesMax,
+  }: BoundedFetchOptions,
+): BoundedFetch {
+  let running = 0;
+  return async (text, { signal: _signal, ...init } = {}) => {
+    const url = allowed(text, hosts);
+    if (running >= othersLimits.requestsAtOnceMax) {
+      throw new OutgoingError(`Too many requests to ${url.host} at once`);
+    }
+    const over = new AbortController();
+    const timer = setTimeout(() => over.abort(), requestMs);
+    running++;
+    try {
+      const response = await send(url, { ...init, redirect: "manual", signal: over.signal });
+      return await readWhole(response, { url, answerBytesMax });
+    } catch (error) {
+      if (error instanceof OutgoingError) throw error;
+      const reason = over.signal.aborted ? `no answer within ${requestMs} ms` : "the request failed";
+      throw new OutgoingError(`${url.host}: ${reason}`, { cause: error });
+    } finally {
+      running--;
+      clearTimeout(timer);
+    }
+  };
+}
+
+/** Whether requests to it may go unencrypted: they do not leave this machine. */
+export function isThisMachine(url: URL): boolean {
+  const { hostname } = url;
+  return hostname === "localhost" || hostname === "[::1]" || /^127(?:\.\d+){3}$/.test(hostname);
+}
+
+function allowed(text: string, hosts: ReadonlySet<string>): URL {
+  const url = URL.parse(text);
+  if (url === null) throw new OutgoingError("Cannot send a request to what is no URL");
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isThisMachine(url))) {
+    throw new OutgoingError(`Cannot send a request to ${url.host} over ${url.protocol.slice(0, -1)}`);
+  }
+  if (!hosts.has(url.host)) throw new OutgoingError(`${url.host} is no host of the configuration`);
+  if (url.username !== "" || url.password !== "") {
+    throw new OutgoingError(`Cannot send a password in the address of ${url.host}`);
+  }
+  return url;
+}
+
+async function readWhole(
+  response: Response,
+  { url, answerBytesMax }: { readonly url: URL; readonly answerBytesMax: number },
+): Promise<Response> {
+  const { status, headers } = response;
+  if (status >= 300 && status < 400) {
+    await response.body?.cancel();
+    throw new OutgoingError(`${url.host} answered with a redirect, which is not followed`);
+  }
+  const chunks: Uint8Array<ArrayBuffer>[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > answerBytesMax) {
+      // Leaving the loop cancels the body.
+      throw new OutgoingError(`${url.host} answered with more than ${answerBytesMax} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const kept = new Headers();
+  for (const name of ["content-type", "www-authenticate", "dpop-nonce"]) {
+    const value = headers.get(name);
+    if (value !== null) kept.set(name, value);
+  }
+  const empty = status === 204 || status === 205;
+  return new Response(empty ? null : new Blob(chunks), { status, headers: kept });
+}

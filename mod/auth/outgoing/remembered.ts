@@ -1,0 +1,69 @@
+/** A document of a provider or issuer that is kept, renewed when it is old, and asked for ever more seldom while it cannot be had. */
+import { othersLimits } from "../limits.ts";
+
+export interface RememberedOptions<Value> {
+  readonly load: () => Promise<Value>;
+  /** A value is renewed when it is older than this. */
+  readonly freshMs: number;
+  /** While it cannot be renewed a value is used up to this age. */
+  readonly staleMsMax: number;
+  readonly now: () => number;
+}
+
+export class Remembered<Value> {
+  readonly #options: RememberedOptions<Value>;
+  #known: { readonly value: Value; readonly at: number } | null = null;
+  /** The one request under way. */
+  #loading: Promise<Value> | null = null;
+  #failures = 0;
+  #retryAt = 0;
+  #lastError: unknown = null;
+
+  constructor(options: RememberedOptions<Value>) {
+    this.#options = options;
+  }
+
+  /** Rejects with what the last attempt failed with, without another one while it is too early for that. */
+  async get(): Promise<Value> {
+    const { freshMs, staleMsMax, now } = this.#options;
+    if (this.#known !== null && now() - this.#known.at < freshMs) return this.#known.value;
+    try {
+      return await this.#renew();
+    } catch (error) {
+      if (this.#known !== null && now() - this.#known.at < staleMsMax) return this.#known.value;
+      throw error;
+    }
+  }
+
+  /** Like `get`, but of a value that is not older than `ageMsMax`, if one is to be had. */
+  async getNewer(ageMsMax: number): Promise<Value> {
+    if (this.#known === null || this.#options.now() - this.#known.at < ageMsMax) return await this.get();
+    try {
+      return await this.#renew();
+    } catch {
+      return await this.get();
+    }
+  }
+
+  #renew(): Promise<Value> {
+    if (this.#loading === null && this.#options.now() < this.#retryAt) return Promise.reject(this.#lastError);
+    return this.#loading ??= this.#load().finally(() => this.#loading = null);
+  }
+
+  async #load(): Promise<Value> {
+    const { load, now } = this.#options;
+    try {
+      const value = await load();
+      this.#known = { value, at: now() };
+      this.#failures = 0;
+      this.#retryAt = 0;
+      return value;
+    } catch (error) {
+      const pauseMs = Math.min(othersLimits.retryMsMax, othersLimits.retryMs * 2 ** this.#failures);
+      this.#failures = Math.min(this.#failures + 1, 16);
+      this.#retryAt = now() + pauseMs;
+      this.#lastError = error;
+      throw error;
+    }
+  }
+}

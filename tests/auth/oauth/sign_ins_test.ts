@@ -1,0 +1,390 @@
+import assert from "node:assert/strict";
+import { othersLimits } from "../../../mod/auth/limits.ts";
+import {
+  appUrl,
+  fragmentOf,
+  type ProviderName,
+  providerNames,
+  startTestSignIns,
+} from "../support/test_sign_ins.ts";
+
+const ann = { id: "4711", email: "ann@example.com", verified: true, name: "Ann" };
+
+Deno.test("OA1 the providers that are set up are named, in the order of the file, and no others", async () => {
+  await using signIns = await startTestSignIns();
+  const { body } = await signIns.accounts.get("/providers");
+  assert.deepEqual(body.oauth, [...providerNames]);
+  assert.equal((await signIns.accounts.get("/oauth/facebook")).status, 404);
+  assert.equal((await signIns.accounts.get("/oauth/facebook/callback?state=x")).status, 404);
+});
+
+for (const provider of providerNames) {
+  const name = `OA2 OA3 OA10 with ${provider} a person is signed in, and is the same user the next time`;
+  Deno.test(name, async () => {
+    await using signIns = await startTestSignIns();
+    const { accounts } = signIns;
+    const departed = await signIns.begin(provider);
+    const asked = new URL(departed.location).searchParams;
+    assert.equal(asked.get("redirect_uri"), `https://api.example.com/api/auth/oauth/${provider}/callback`);
+    assert.match(departed.state, /^[\w-]{43}$/);
+    const person = { ...ann, ...(provider === "microsoft" && { verified: false }) };
+    if (provider === "microsoft") signIns.at.microsoft.bends.claims = { xms_edov: true };
+    const fragment = await signIns.signIn(provider, person);
+    assert.deepEqual([...fragment.keys()], [
+      "svc_access_token",
+      "svc_refresh_token",
+      "svc_expires_in",
+      "svc_user_id",
+    ]);
+    assert.equal(fragment.get("svc_expires_in"), "900");
+    const userId = fragment.get("svc_user_id");
+    assert.equal((await accounts.identityOf(fragment.get("svc_access_token") ?? "")).userId, userId);
+    const refreshed = await accounts.post("/refresh", { refreshToken: fragment.get("svc_refresh_token") });
+    assert.equal(refreshed.body.userId, userId);
+    const [user] = accounts.port.rows("_users");
+    assert.deepEqual([user?.["_id"], user?.["email"], user?.["emailVerified"], user?.["name"]], [
+      userId,
+      "ann@example.com",
+      true,
+      "Ann",
+    ]);
+    assert.equal((await signIns.signIn(provider, person)).get("svc_user_id"), userId);
+    assert.equal(accounts.port.rows("_users").length, 1);
+    assert.equal(accounts.port.rows("_oauth_flows").length, 1, "the one that was begun and left");
+  });
+}
+
+interface Cookie {
+  readonly name: string;
+  readonly origin: string;
+  readonly provider: ProviderName;
+  readonly attributes: string;
+}
+
+const cookies: readonly Cookie[] = [
+  {
+    name: "OA5 over https",
+    origin: "https://api.example.com",
+    provider: "github",
+    attributes: "HttpOnly; SameSite=Lax; Secure",
+  },
+  {
+    name: "OA5 over http",
+    origin: "http://localhost:3210",
+    provider: "github",
+    attributes: "HttpOnly; SameSite=Lax",
+  },
+  {
+    name: "OA6 for a form over https",
+    origin: "https://api.example.com",
+    provider: "apple",
+    attributes: "HttpOnly; SameSite=None; Secure",
+  },
+  {
+    name: "OA6 for a form over http",
+    origin: "http://localhost:3210",
+    provider: "apple",
+    attributes: "HttpOnly; SameSite=Lax",
+  },
+];
+
+Deno.test("OA5 OA6 the state is in a cookie whose attributes fit the way it comes back", async (t) => {
+  for (const { name, origin, provider, attributes } of cookies) {
+    await t.step(name, async () => {
+      await using signIns = await startTestSignIns({ origin });
+      const { setCookie, state } = await signIns.begin(provider);
+      assert.equal(setCookie, `svc_oauth_state=${state}; Path=/api/auth/oauth; Max-Age=600; ${attributes}`);
+    });
+  }
+});
+
+Deno.test("OA6 only where a form comes back one is asked for, with a nonce", async () => {
+  await using signIns = await startTestSignIns();
+  const apple = new URL((await signIns.begin("apple")).location).searchParams;
+  assert.equal(apple.get("response_mode"), "form_post");
+  assert.match(apple.get("nonce") ?? "", /^[\w-]{43}$/);
+  assert.equal(apple.get("scope"), "name email");
+  for (const provider of providerNames.filter((name) => name !== "apple")) {
+    const { location } = await signIns.begin(provider);
+    assert.equal(new URL(location).searchParams.get("response_mode"), null, provider);
+  }
+});
+
+Deno.test("OA4 a redirect that is not on the list is refused before anything begins, and is never replaced", async (t) => {
+  await using signIns = await startTestSignIns();
+  const { accounts } = signIns;
+  const bad = [
+    "https://evil.example.com/",
+    "https://app.example.com.evil.example.com/auth",
+    "https://app.example.com@evil.example.com/auth",
+    "https://app.example.com/authority",
+    "https://app.example.com/auth/../other",
+    "https://app.example.com/auth/%2e%2e/other",
+    "https://app.example.com/auth%2f..%2fother",
+    "https://app.example.com:444/auth",
+    "http://app.example.com/auth",
+    "//app.example.com/auth",
+    "/auth",
+    "https:app.example.com/auth",
+    "https:\\\\app.example.com\\auth",
+    "javascript:alert(1)//https://app.example.com/auth",
+    "data:text/html,x",
+    "https://app.example.com/auth\n/x",
+    "",
+  ];
+  for (const redirectTo of bad) {
+    await t.step(`OA4 ${JSON.stringify(redirectTo)}`, async () => {
+      const answer = await accounts.get(`/oauth/github?redirect_to=${encodeURIComponent(redirectTo)}`);
+      assert.deepEqual([answer.status, answer.body.errorData.code], [400, "invalid_redirect"]);
+      assert.equal(answer.headers.get("set-cookie"), null);
+    });
+  }
+  assert.deepEqual(accounts.port.rows("_oauth_flows"), []);
+  const without = await accounts.get("/oauth/github");
+  assert.equal(without.status, 302);
+  assert.equal(accounts.port.rows("_oauth_flows")[0]?.["redirectTo"], "https://app.example.com/auth");
+});
+
+Deno.test("OA10 what the app's URL has besides stays, and its fragment makes room", async () => {
+  await using signIns = await startTestSignIns();
+  const departed = await signIns.begin("github", `${appUrl}?next=/room&x=1#here`);
+  const answer = await signIns.back("github", signIns.at.github.agree(departed.location, ann), departed);
+  assert.match(
+    answer.headers.get("location") ?? "",
+    /^https:\/\/app\.example\.com\/auth\/done\?next=\/room&x=1#svc_access_token=/,
+  );
+  assert.equal(answer.headers.get("referrer-policy"), "no-referrer");
+  assert.match(
+    answer.headers.get("set-cookie") ?? "",
+    /^svc_oauth_state=; Path=\/api\/auth\/oauth; Max-Age=0; HttpOnly; SameSite=Lax; Secure$/,
+  );
+});
+
+Deno.test("OA8 OA9 a sign-in is finished once, also when it comes back twice at once", async () => {
+  await using signIns = await startTestSignIns();
+  const departed = await signIns.begin("github");
+  const parameters = signIns.at.github.agree(departed.location, ann);
+  const answers = await Promise.all([1, 2, 3].map(() => signIns.back("github", parameters, departed)));
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [302, 400, 400]);
+  const again = await signIns.back("github", parameters, departed);
+  assert.equal(again.status, 400);
+  assert.equal(again.headers.get("content-type")?.split(";")[0]?.toLowerCase(), "text/plain");
+  assert.equal(signIns.accounts.port.rows("_sessions").length, 1);
+});
+
+Deno.test("OA8 ten minutes are enough, ten minutes and nothing are not, and what nobody finished is deleted", async () => {
+  await using signIns = await startTestSignIns();
+  const { accounts } = signIns;
+  const [inTime, late] = [await signIns.begin("github"), await signIns.begin("github")];
+  accounts.clock.now += othersLimits.flowMs - 1;
+  const first = await signIns.back("github", signIns.at.github.agree(inTime.location, ann), inTime);
+  assert.equal(first.status, 302);
+  accounts.clock.now += 1;
+  const second = await signIns.back("github", signIns.at.github.agree(late.location, ann), late);
+  assert.equal(second.status, 400);
+  await accounts.service.sweep();
+  assert.deepEqual(accounts.port.rows("_oauth_flows"), []);
+  await signIns.begin("github");
+  accounts.clock.now += othersLimits.flowMs;
+  await signIns.begin("github");
+  assert.equal(accounts.port.rows("_oauth_flows").length, 1, "a new one takes the expired away");
+});
+
+Deno.test("OA8 nothing that is stored of a sign-in helps to finish it", async () => {
+  await using signIns = await startTestSignIns();
+  const { state, location } = await signIns.begin("apple");
+  const asked = new URL(location).searchParams;
+  const stored = JSON.stringify(signIns.accounts.port.rows("_oauth_flows"));
+  for (const secret of [state, asked.get("nonce"), asked.get("code_challenge")]) {
+    assert.ok(!stored.includes(secret ?? "?"));
+  }
+});
+
+Deno.test("OA12 a form is taken from the preset that answers with one, and from no other", async () => {
+  await using signIns = await startTestSignIns();
+  for (const provider of providerNames.filter((name) => name !== "apple")) {
+    const departed = await signIns.begin(provider);
+    const parameters = signIns.at[provider].agree(departed.location, ann);
+    const answer = await signIns.back(provider, parameters, { ...departed, form: true });
+    assert.equal(answer.status, 405, provider);
+    assert.equal(
+      (await signIns.back(provider, parameters, departed)).status,
+      302,
+      "it can still be finished",
+    );
+  }
+  const departed = await signIns.begin("apple");
+  const byGet = await signIns.back("apple", signIns.at.apple.agree(departed.location, ann), {
+    ...departed,
+    form: false,
+  });
+  assert.equal(byGet.status, 302);
+});
+
+Deno.test("OA12 asking how an answer would begin neither begins nor finishes anything", async () => {
+  await using signIns = await startTestSignIns();
+  const departed = await signIns.begin("github");
+  const parameters = signIns.at.github.agree(departed.location, ann);
+  for (const path of ["/oauth/github", `/oauth/github/callback?${parameters}`]) {
+    assert.equal(await signIns.accounts.head(path, { headers: { Cookie: departed.cookie } }), 405);
+  }
+  assert.equal(signIns.accounts.port.rows("_oauth_flows").length, 1);
+});
+
+Deno.test("OA13 the name that comes with the form is kept, also when later forms have none", async () => {
+  await using signIns = await startTestSignIns();
+  const signIn = async (user?: string) => {
+    const departed = await signIns.begin("apple");
+    const parameters = signIns.at.apple.agree(departed.location, {
+      id: "a.1",
+      email: "ann@example.com",
+      verified: "true",
+    });
+    if (user !== undefined) parameters.set("user", user);
+    assert.equal((await signIns.back("apple", parameters, departed)).status, 303);
+    return signIns.accounts.port.rows("_users")[0];
+  };
+  const user = JSON.stringify({ name: { firstName: " Ann ", lastName: "Lee" }, email: "evil@example.com" });
+  const first = await signIn(user);
+  assert.deepEqual([first?.["name"], first?.["email"]], ["Ann Lee", "ann@example.com"]);
+  assert.equal((await signIn())?.["name"], "Ann Lee");
+  for (const odd of ["{", "[]", '{"name":7}', JSON.stringify({ name: { firstName: "x".repeat(10_000) } })]) {
+    assert.equal((await signIn(odd))?.["name"], "Ann Lee");
+  }
+});
+
+Deno.test("OA15 the client secret is signed by the server, kept for a while, and made anew before it ends", async () => {
+  await using signIns = await startTestSignIns();
+  const signIn = () => signIns.signIn("apple", ann);
+  await signIn();
+  await signIn();
+  signIns.accounts.clock.now += othersLimits.clientSecretMs / 2 - 1_000;
+  await signIn();
+  signIns.accounts.clock.now += 1_000;
+  await signIn();
+  const [first, second, third, fourth] = signIns.at.apple.secrets;
+  assert.equal(first, second);
+  assert.equal(first, third);
+  assert.notEqual(first, fourth);
+});
+
+Deno.test("OA16 the chat platform is asked for identity and address, and an unverified address is nobody's", async () => {
+  await using signIns = await startTestSignIns();
+  const { location } = await signIns.begin("discord");
+  assert.equal(new URL(location).searchParams.get("scope"), "identify email");
+  for (const verified of [false, undefined]) {
+    await signIns.signIn("discord", {
+      id: `d-${verified}`,
+      email: "ann@example.com",
+      ...(verified === false && { verified }),
+    });
+  }
+  const users = signIns.accounts.port.rows("_users");
+  assert.deepEqual(users.map((user) => [user["email"], user["emailVerified"]]), [[undefined, false], [
+    undefined,
+    false,
+  ]]);
+});
+
+Deno.test("OA11 what goes wrong at the provider comes to the app with a code and a description", async (t) => {
+  const cases: readonly [string, string, (signIns: Awaited<ReturnType<typeof startTestSignIns>>) => void][] =
+    [
+      [
+        "a profile that is none",
+        "provider_error",
+        ({ at }) => at.github.bends.profile = () => Response.json([]),
+      ],
+      [
+        "a profile that is not given",
+        "provider_error",
+        ({ at }) => at.github.bends.profile = () => new Response("no", { status: 403 }),
+      ],
+      ["a code that is refused", "provider_error", ({ at }) => at.github.codes.clear()],
+      [
+        "an error with status 200",
+        "provider_error",
+        ({ at }) => at.github.bends.response = () => Response.json({ error: "bad_verification_code" }),
+      ],
+      [
+        "a token endpoint that is down",
+        "provider_unavailable",
+        ({ at }) => at.github.bends.response = () => Promise.reject(new TypeError("no")),
+      ],
+      [
+        "a token endpoint that never answers",
+        "provider_unavailable",
+        ({ at }) => at.github.bends.response = () => new Promise(() => {}),
+      ],
+      [
+        "an endless answer",
+        "provider_unavailable",
+        ({ at }) =>
+          at.github.bends.response = () =>
+            new Response(new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(65_536)) }), {
+              headers: { "content-type": "application/json" },
+            }),
+      ],
+      [
+        "a redirect",
+        "provider_unavailable",
+        ({ at }) => at.github.bends.response = () => Response.redirect("http://127.0.0.1/", 302),
+      ],
+    ];
+  for (const [what, code, bend] of cases) {
+    await t.step(what, async () => {
+      await using signIns = await startTestSignIns();
+      const departed = await signIns.begin("github");
+      const parameters = signIns.at.github.agree(departed.location, ann);
+      bend(signIns);
+      const fragment = fragmentOf(await signIns.back("github", parameters, departed));
+      assert.equal(fragment.get("svc_error"), code);
+      assert.deepEqual([...fragment.keys()], ["svc_error", "svc_error_description"]);
+      assert.ok((fragment.get("svc_error_description") ?? "").length > 10);
+      assert.deepEqual(signIns.accounts.port.rows("_users"), []);
+      assert.deepEqual(signIns.accounts.port.rows("_oauth_flows"), []);
+    });
+  }
+});
+
+Deno.test("OA11 a person who says no comes back with access_denied, and nothing of what the provider wrote", async () => {
+  await using signIns = await startTestSignIns();
+  const { state, cookie } = await signIns.begin("work");
+  const parameters = new URLSearchParams({
+    state,
+    error: "access_denied",
+    error_description: "<b>call 555-1234</b>",
+  });
+  const fragment = fragmentOf(await signIns.back("work", parameters, { cookie }));
+  assert.equal(fragment.get("svc_error"), "access_denied");
+  assert.ok(!fragment.toString().includes("555"));
+  assert.deepEqual(signIns.asked.filter((url) => url.endsWith("/token")), []);
+});
+
+Deno.test("OA11 a provider that cannot be reached is told in the app, and no cookie is set", async () => {
+  await using signIns = await startTestSignIns();
+  Object.defineProperty(signIns.at.work, "issuer", { value: "https://evil.test" });
+  const answer = await signIns.accounts.get(`/oauth/work?redirect_to=${encodeURIComponent(appUrl)}`);
+  assert.equal(answer.status, 302);
+  assert.equal(fragmentOf(answer).get("svc_error"), "provider_unavailable");
+  assert.equal(answer.headers.get("set-cookie"), null);
+  assert.deepEqual(signIns.accounts.port.rows("_oauth_flows"), []);
+});
+
+Deno.test("OA10 with sign-ups disabled only those come in who are known", async () => {
+  await using signIns = await startTestSignIns({ signups: false });
+  assert.equal((await signIns.signIn("github", ann)).get("svc_error"), "signups_disabled");
+  assert.deepEqual(signIns.accounts.port.rows("_users"), []);
+  assert.deepEqual(signIns.accounts.port.rows("_identities"), []);
+});
+
+Deno.test("OA3 one client cannot begin sign-ins without end", async () => {
+  await using signIns = await startTestSignIns();
+  let limited = null;
+  for (let at = 0; at < 200 && limited === null; at++) {
+    const answer = await signIns.accounts.get("/oauth/github");
+    if (answer.status === 429) limited = answer;
+  }
+  assert.equal(limited?.body.errorData.code, "rate_limited");
+  assert.ok(Number(limited?.headers.get("retry-after")) >= 1);
+  assert.equal((await signIns.accounts.get("/oauth/github", { from: "198.51.100.7" })).status, 302);
+});
