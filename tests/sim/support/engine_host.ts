@@ -3,7 +3,6 @@
  * answer, death) taken when the simulation says so.
  */
 import assert from "node:assert/strict";
-import { UserError } from "../../../mod/errors.ts";
 import {
   type CommitEntry,
   openReaderDatabase,
@@ -17,15 +16,14 @@ import {
 } from "../../../mod/engine/mod.ts";
 import type {
   FunctionCall,
-  FunctionHost,
-  FunctionInfo,
   MutationAnswer,
   MutationCall,
   QueryAnswer,
   Wave,
 } from "../../../mod/functions/host_port.ts";
-import type { AuthScope, Identity } from "../../../mod/functions/identity.ts";
-import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
+import { HostDouble, outcomeOf, unknownFunction, WatchedCaller } from "../../support/host_double.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 import { mutations, queries, type Row, type Rows, type WritableRows } from "./app.ts";
 import { callerOf, type Oracle } from "./oracle.ts";
 import type { Random } from "./random.ts";
@@ -77,8 +75,8 @@ export interface EngineHostOptions {
   readonly forgetCaller?: boolean;
 }
 
-export class EngineHost implements FunctionHost, Disposable {
-  readonly #folder = Deno.makeTempDirSync({ prefix: "syncline-sim-" });
+export class EngineHost extends HostDouble implements Disposable {
+  readonly #folder = new TempFolder();
   readonly #options: EngineHostOptions;
   readonly #writer: WriterDatabase;
   readonly #readers: Reader[];
@@ -88,13 +86,11 @@ export class EngineHost implements FunctionHost, Disposable {
   readonly #lost: Part[] = [];
   #untold: CommittedGroup | null = null;
   #ts = 0;
-  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
-  readonly #reloadListeners: (() => void)[] = [];
-  readonly #freeListeners: (() => void)[] = [];
 
   constructor(options: EngineHostOptions) {
+    super({ queries, mutations });
     this.#options = options;
-    const path = `${this.#folder}/data.db`;
+    const path = this.#folder.at("data.db");
     this.#writer = openWriterDatabase(path);
     this.#writer.applySchema(schema);
     this.#readers = Array.from({ length: options.readers }, () => {
@@ -107,16 +103,11 @@ export class EngineHost implements FunctionHost, Disposable {
   [Symbol.dispose](): void {
     for (const { database } of this.#readers) database[Symbol.dispose]();
     this.#writer[Symbol.dispose]();
-    Deno.removeSync(this.#folder, { recursive: true });
+    this.#folder[Symbol.dispose]();
   }
 
   get ts(): number {
     return this.#ts;
-  }
-
-  info(udfPath: string): FunctionInfo | undefined {
-    if (udfPath in queries) return { kind: "query", visibility: "public" };
-    return udfPath in mutations ? { kind: "mutation", visibility: "public" } : undefined;
   }
 
   get readerFree(): boolean {
@@ -124,22 +115,8 @@ export class EngineHost implements FunctionHost, Disposable {
       this.#readers.some(({ part }) => part === null);
   }
 
-  onReaderFree(listener: () => void): void {
-    this.#freeListeners.push(listener);
-  }
-
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#commitListeners.push(listener);
-  }
-
-  onReload(listener: () => void): void {
-    this.#reloadListeners.push(listener);
-  }
-
-  serveQueries(): void {}
-
   act({ udfPath, args, identity }: FunctionCall): Promise<Outcome> {
-    if (udfPath !== "echo") return Promise.resolve(failed("unknown_function", `Unknown function ${udfPath}`));
+    if (udfPath !== "echo") return Promise.resolve(unknownFunction(udfPath));
     const value = JSON.stringify({ args, principal: identity.principal });
     return Promise.resolve({ ok: true, value, logLines: [] });
   }
@@ -199,7 +176,7 @@ export class EngineHost implements FunctionHost, Disposable {
     if (group === null) return;
     this.#untold = null;
     this.#ts = this.#writer.ts;
-    if (group.entries.length > 0) { for (const listener of this.#commitListeners) listener(group.entries); }
+    this.tellCommits(group.entries);
     for (const { mutation, answer } of group.answered) mutation.resolve(answer);
   }
 
@@ -252,12 +229,8 @@ export class EngineHost implements FunctionHost, Disposable {
     this.#close(reader);
   }
 
-  reload(): void {
-    for (const listener of this.#reloadListeners) listener();
-  }
-
   #tellFree(): void {
-    if (this.readerFree) { for (const listener of this.#freeListeners) listener(); }
+    if (this.readerFree) this.tellReaderFree();
   }
 
   #open(reader: Reader, part: Part): number {
@@ -277,7 +250,7 @@ export class EngineHost implements FunctionHost, Disposable {
     const caller = new WatchedCaller(identity);
     const query = queries[udfPath];
     const outcome = query === undefined
-      ? failed("unknown_function", `Unknown function ${udfPath}`)
+      ? unknownFunction(udfPath)
       : outcomeOf(() => query(readRows(transaction), caller, args));
     return {
       outcome,
@@ -300,7 +273,7 @@ export class EngineHost implements FunctionHost, Disposable {
     const outcome = call.failedWith !== undefined
       ? { ok: false as const, error: call.failedWith, logLines: [] }
       : mutation === undefined
-      ? failed("unknown_function", `Unknown function ${call.udfPath}`)
+      ? unknownFunction(call.udfPath)
       : outcomeOf(() => mutation(writeRows(transaction), callerOf(call.identity), call.args));
     if (outcome.ok) {
       const entry = this.#writer.releaseMutation();
@@ -322,37 +295,6 @@ export class EngineHost implements FunctionHost, Disposable {
     if (outcome.ok && expected.answer.ok) {
       assert.deepEqual(JSON.parse(outcome.value), expected.answer.value, `result of ${what}`);
     }
-  }
-}
-
-/** Notes how much of the caller a query looks at. */
-class WatchedCaller {
-  scope: AuthScope = "nothing";
-  readonly #identity: Identity;
-
-  constructor(identity: Identity) {
-    this.#identity = identity;
-  }
-
-  principal(): string | null {
-    if (this.scope === "nothing") this.scope = "principal";
-    return this.#identity.principal;
-  }
-
-  session(): string | null {
-    this.scope = "session";
-    return this.#identity.sessionId;
-  }
-}
-
-function outcomeOf(run: () => unknown): Outcome {
-  try {
-    return { ok: true, value: JSON.stringify(run() ?? null), logLines: [] };
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    if (!(error instanceof UserError)) return failed("internal", message);
-    const data = { code: error.code, data: error.data };
-    return { ok: false, error: { kind: "user", message, data }, logLines: [] };
   }
 }
 

@@ -2,20 +2,26 @@
  * A FunctionHost in memory for tests of the hub: a small ordered map with snapshots and read sets, functions in plain
  * TypeScript, and every step (commit, pin, answer) taken by hand or at once.
  */
-import { UserError } from "../../../mod/errors.ts";
 import type { CommitEntry, Interval, ReadSet } from "../../../mod/engine/types.ts";
 import {
   type FunctionCall,
-  type FunctionHost,
-  type FunctionInfo,
   type MutationAnswer,
   type MutationCall,
   type QueryAnswer,
   unknownReads,
   type Wave,
 } from "../../../mod/functions/host_port.ts";
-import type { AuthScope, Identity } from "../../../mod/functions/identity.ts";
-import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import type { Identity } from "../../../mod/functions/identity.ts";
+import type { Outcome } from "../../../mod/functions/outcome.ts";
+import {
+  failureOf,
+  HostDouble,
+  outcomeOf,
+  unknownFunction,
+  WatchedCaller,
+} from "../../support/host_double.ts";
+
+export { ArgsError } from "../../support/host_double.ts";
 
 /** What a function sees. */
 export interface MemoryContext {
@@ -31,9 +37,6 @@ export interface MemoryContext {
 }
 
 export type MemoryFunction = (ctx: MemoryContext, args: Record<string, unknown>) => unknown;
-
-/** Thrown by a function whose arguments do not fit. */
-export class ArgsError extends Error {}
 
 interface PendingWave {
   readonly queries: readonly FunctionCall[];
@@ -59,7 +62,7 @@ export interface MemoryHostOptions {
   readonly readers?: number;
 }
 
-export class MemoryHost implements FunctionHost {
+export class MemoryHost extends HostDouble {
   ts = 0;
   /** Runs begun, by `path args`, to count what was not run. */
   readonly runs: string[] = [];
@@ -80,13 +83,11 @@ export class MemoryHost implements FunctionHost {
   readonly #actions: NonNullable<MemoryHostOptions["actions"]>;
   readonly #readers: number;
   readonly #records = new Map<string, MutationAnswer>();
-  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
-  readonly #reloadListeners: (() => void)[] = [];
-  readonly #freeListeners: (() => void)[] = [];
 
   constructor(
     { queries = {}, mutations = {}, actions = {}, auto = true, readers = 2 }: MemoryHostOptions = {},
   ) {
+    super({ queries, mutations, actions });
     this.#queries = queries;
     this.#mutations = mutations;
     this.#actions = actions;
@@ -94,37 +95,8 @@ export class MemoryHost implements FunctionHost {
     this.auto = auto;
   }
 
-  info(udfPath: string): FunctionInfo | undefined {
-    const kind = udfPath in this.#queries
-      ? "query"
-      : udfPath in this.#mutations
-      ? "mutation"
-      : udfPath in this.#actions
-      ? "action"
-      : undefined;
-    return kind && { kind, visibility: "public" };
-  }
-
   get readerFree(): boolean {
     return this.waves.length < this.#readers;
-  }
-
-  onReaderFree(listener: () => void): void {
-    this.#freeListeners.push(listener);
-  }
-
-  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
-    this.#commitListeners.push(listener);
-  }
-
-  onReload(listener: () => void): void {
-    this.#reloadListeners.push(listener);
-  }
-
-  serveQueries(): void {}
-
-  reload(): void {
-    for (const listener of this.#reloadListeners) listener();
   }
 
   /** Replaces a query's code. */
@@ -141,12 +113,10 @@ export class MemoryHost implements FunctionHost {
 
   act(call: FunctionCall): Promise<Outcome> {
     const action = this.#actions[call.udfPath];
-    if (action === undefined) {
-      return Promise.resolve(failed("unknown_function", `Unknown function ${call.udfPath}`));
-    }
+    if (action === undefined) return Promise.resolve(unknownFunction(call.udfPath));
     return Promise.resolve().then(() => action(call.args, call.identity)).then(
       (value): Outcome => ({ ok: true, value: JSON.stringify(value ?? null), logLines: [] }),
-      outcomeOf,
+      failureOf,
     );
   }
 
@@ -240,7 +210,7 @@ export class MemoryHost implements FunctionHost {
     if (wave.left.size > 0) return;
     this.waves.splice(this.waves.indexOf(wave), 1);
     wave.end();
-    for (const listener of this.#freeListeners) listener();
+    this.tellReaderFree();
   }
 
   #query(
@@ -250,8 +220,8 @@ export class MemoryHost implements FunctionHost {
     const run = new Run(state, identity);
     const query = this.#queries[udfPath];
     const outcome = query === undefined
-      ? failed("unknown_function", `Unknown function ${udfPath}`)
-      : runFunction(query, { run, args });
+      ? unknownFunction(udfPath)
+      : outcomeOf(() => query(run, args), run.logLines);
     return {
       outcome,
       readSet: this.unknownReads.has(udfPath) ? unknownReads : run.readSet,
@@ -274,8 +244,8 @@ export class MemoryHost implements FunctionHost {
     const outcome: Outcome = call.failedWith !== undefined
       ? { ok: false, error: call.failedWith, logLines: [] }
       : mutation === undefined
-      ? failed("unknown_function", `Unknown function ${call.udfPath}`)
-      : runFunction(mutation, { run, args: call.args });
+      ? unknownFunction(call.udfPath)
+      : outcomeOf(() => mutation(run, call.args), run.logLines);
     if (outcome.ok && run.changed.size > 0) entries.push(this.#apply(run));
     const answer = { outcome, ts: this.ts, replayed: false };
     if (key !== undefined) this.#records.set(key, answer);
@@ -306,46 +276,21 @@ export class MemoryHost implements FunctionHost {
 
   #tell(entries: readonly CommitEntry[]): void {
     if (this.muted) this.#untold.push(...entries);
-    else if (entries.length > 0) { for (const listener of this.#commitListeners) listener(entries); }
+    else this.tellCommits(entries);
   }
 }
 
-function runFunction(
-  fn: MemoryFunction,
-  { run, args }: { readonly run: Run; readonly args: Record<string, unknown> },
-): Outcome {
-  try {
-    return { ok: true, value: JSON.stringify(fn(run, args) ?? null), logLines: run.logLines };
-  } catch (error) {
-    return { ...outcomeOf(error), logLines: run.logLines };
-  }
-}
-
-function outcomeOf(error: unknown): Outcome {
-  const message = error instanceof Error ? error.message : String(error);
-  if (error instanceof UserError) {
-    return {
-      ok: false,
-      error: { kind: "user", message, data: { code: error.code, data: error.data } },
-      logLines: [],
-    };
-  }
-  return failed(error instanceof ArgsError ? "args" : "internal", message);
-}
-
-class Run implements MemoryContext {
+class Run extends WatchedCaller implements MemoryContext {
   readonly readSet: ReadSet = {};
   readonly changed = new Set<string>();
   readonly logLines: string[] = [];
-  scope: AuthScope = "nothing";
   nondeterministic = false;
   readonly #state: ReadonlyMap<string, unknown>;
-  readonly #identity: Identity;
   #written: Map<string, unknown> | null = null;
 
   constructor(state: ReadonlyMap<string, unknown>, identity: Identity) {
+    super(identity);
     this.#state = state;
-    this.#identity = identity;
   }
 
   get state(): ReadonlyMap<string, unknown> {
@@ -372,16 +317,6 @@ class Run implements MemoryContext {
     this.#written ??= new Map(this.#state);
     this.#written.delete(key);
     this.changed.add(key);
-  }
-
-  principal(): string | null {
-    if (this.scope === "nothing") this.scope = "principal";
-    return this.#identity.principal;
-  }
-
-  session(): string | null {
-    this.scope = "session";
-    return this.#identity.sessionId;
   }
 
   now(): number {

@@ -1,0 +1,125 @@
+/**
+ * What doubles of the isolates have in common: who listens, how failures become outcomes, what of the caller a run looks at.
+ * Those that store documents on the real engine stand in `tests/sim`, those in a map in `tests/sync`; tests that need the
+ * app's own functions use `mod/testing`.
+ */
+import type { CommitEntry } from "../../mod/engine/types.ts";
+import { UserError } from "../../mod/errors.ts";
+import type {
+  FunctionCall,
+  FunctionHost,
+  FunctionInfo,
+  MutationAnswer,
+  MutationCall,
+  QueryAnswer,
+  Wave,
+} from "../../mod/functions/host_port.ts";
+import type { AuthScope, Identity } from "../../mod/functions/identity.ts";
+import { failed, type Outcome } from "../../mod/functions/outcome.ts";
+
+/** Thrown by a function whose arguments do not fit. */
+export class ArgsError extends Error {}
+
+/** Paths of functions by their kind. */
+export interface FunctionTable {
+  readonly queries: Readonly<Record<string, unknown>>;
+  readonly mutations: Readonly<Record<string, unknown>>;
+  readonly actions?: Readonly<Record<string, unknown>>;
+}
+
+export abstract class HostDouble implements FunctionHost {
+  readonly #functions: FunctionTable;
+  readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
+  readonly #reloadListeners: (() => void)[] = [];
+  readonly #freeListeners: (() => void)[] = [];
+
+  constructor(functions: FunctionTable) {
+    this.#functions = functions;
+  }
+
+  abstract readonly ts: number;
+  abstract readonly readerFree: boolean;
+  abstract mutate(call: MutationCall): Promise<MutationAnswer>;
+  abstract act(call: FunctionCall): Promise<Outcome>;
+  abstract startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+  ): Wave;
+
+  info(udfPath: string): FunctionInfo | undefined {
+    const { queries, mutations, actions = {} } = this.#functions;
+    const kinds = [["query", queries], ["mutation", mutations], ["action", actions]] as const;
+    const found = kinds.find(([, functions]) => udfPath in functions);
+    return found && { kind: found[0], visibility: "public" };
+  }
+
+  onReaderFree(listener: () => void): void {
+    this.#freeListeners.push(listener);
+  }
+
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
+    this.#commitListeners.push(listener);
+  }
+
+  onReload(listener: () => void): void {
+    this.#reloadListeners.push(listener);
+  }
+
+  serveQueries(): void {}
+
+  /** New code was swapped in. */
+  reload(): void {
+    for (const listener of this.#reloadListeners) listener();
+  }
+
+  protected tellCommits(entries: readonly CommitEntry[]): void {
+    if (entries.length === 0) return;
+    for (const listener of this.#commitListeners) listener(entries);
+  }
+
+  protected tellReaderFree(): void {
+    for (const listener of this.#freeListeners) listener();
+  }
+}
+
+/** What of the caller a run has looked at. */
+export class WatchedCaller {
+  scope: AuthScope = "nothing";
+  readonly #identity: Identity;
+
+  constructor(identity: Identity) {
+    this.#identity = identity;
+  }
+
+  principal(): string | null {
+    if (this.scope === "nothing") this.scope = "principal";
+    return this.#identity.principal;
+  }
+
+  session(): string | null {
+    this.scope = "session";
+    return this.#identity.sessionId;
+  }
+}
+
+/** What a run comes to. */
+export function outcomeOf(run: () => unknown, logLines: readonly string[] = []): Outcome {
+  try {
+    return { ok: true, value: JSON.stringify(run() ?? null), logLines };
+  } catch (error) {
+    return { ...failureOf(error), logLines };
+  }
+}
+
+/** What something thrown comes to. */
+export function failureOf(error: unknown): Outcome {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof UserError)) return failed(error instanceof ArgsError ? "args" : "internal", message);
+  const data = { code: error.code, data: error.data };
+  return { ok: false, error: { kind: "user", message, data }, logLines: [] };
+}
+
+/** The outcome of a call of what is not there. */
+export function unknownFunction(udfPath: string): Outcome {
+  return failed("unknown_function", `Unknown function ${udfPath}`);
+}
