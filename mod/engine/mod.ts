@@ -5,7 +5,7 @@ export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/databas
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
 export { type ExportSnapshot, openExport } from "./whole/export.ts";
 export { decodeId, newId } from "./documents/ids.ts";
-export type { Inspection, KeySpaceOwner, TableSize } from "./whole/inspection.ts";
+export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
 export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
@@ -39,6 +39,7 @@ export type {
   SchemaDefinition,
   SearchIndexDefinition,
   TableDefinition,
+  TableSize,
   Value,
   VectorIndexDefinition,
 } from "./types.ts";

@@ -94,3 +94,13 @@ export interface TableDefinition {
 
 /** All tables of the app and of the service (whose names begin with `_`), by name. */
 export type SchemaDefinition = ReadonlyMap<string, TableDefinition>;
+
+/** Bytes of the database file that a table takes, and its documents. */
+export interface TableSize {
+  readonly table: string;
+  readonly documents: number;
+  /** Of the documents themselves. */
+  readonly bytes: number;
+  /** Of all its indexes. */
+  readonly indexBytes: number;
+}

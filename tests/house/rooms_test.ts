@@ -41,6 +41,8 @@ const OPEN_ROOMS = new Set([
 const DOORS = new Set([
   // Types alone, for everybody.
   "engine/types.ts",
+  // Without SQLite, for what builders and pages load of what apps import.
+  "engine/errors.ts",
   // What only functions of the service need, beside what apps import.
   "functions/api/service.ts",
   // Arguments as the wire carries them, for clients without a socket.

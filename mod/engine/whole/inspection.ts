@@ -1,19 +1,10 @@
 /** What is told of a database as a whole: how many documents a table has, how large everything is, what key spaces mean. */
+import type { TableSize } from "../types.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 import { END_OF_KEYS, type KeySpace } from "../types.ts";
-
-/** Bytes of the database file that a table takes, and its documents. */
-export interface TableSize {
-  readonly table: string;
-  readonly documents: number;
-  /** Of the documents themselves. */
-  readonly bytes: number;
-  /** Of all its indexes. */
-  readonly indexBytes: number;
-}
 
 /** What a key space of a read set or a commit entry is about. */
 export interface KeySpaceOwner {

@@ -1,6 +1,6 @@
 /** `defineSchema`, `defineTable` and `id`: how `schema.ts` says what the tables are. */
 import { z } from "zod";
-import { UnfitFieldsError } from "../../engine/mod.ts";
+import { UnfitFieldsError } from "../../engine/errors.ts";
 import type {
   IndexDefinition,
   SchemaDefinition,

@@ -1,5 +1,5 @@
 /** The `ctx` of functions of the service itself: that of the app's functions, and what looks at the whole. Types only. */
-import type { Doc, TableSize } from "../../engine/mod.ts";
+import type { Doc, TableSize } from "../../engine/types.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
