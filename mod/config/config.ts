@@ -36,6 +36,8 @@ export interface ServeConfig {
   readonly restartExitCode: number | null;
   /** `null`: there are none. */
   readonly metrics: MetricsConfig | null;
+  /** How long runs are kept and how much of them; `null`: there is no execution log. */
+  readonly executionLog: { readonly keepMs: number; readonly bytesMax: number } | null;
 }
 
 /** Metrics that are on. */
@@ -141,6 +143,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     backups: backupsConfig(options),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
+    executionLog: options.logKeep === null ? null : { keepMs: options.logKeep, bytesMax: options.logMaxSize },
   };
 }
 

@@ -5,7 +5,7 @@
 import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits } from "../auth/limits.ts";
-import { opsLimits } from "../ops/limits.ts";
+import { logLimits, opsLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { importModes, tableFormats } from "../ops/tables/mod.ts";
 import { parseSize } from "../storage/mod.ts";
@@ -111,6 +111,29 @@ function parseBackupKeep(text: string): number {
     throw new OptionValueError(`expected a number from 1 to ${opsLimits.backupsKeptMax}, received "${text}"`);
   }
   return count;
+}
+
+/** How long the execution log keeps runs, in milliseconds; `null`: there is none. */
+function parseLogKeep(text: string): number | null {
+  if (text.trim() === "off") return null;
+  const keepMs = parseDuration(text);
+  const { keepMsMin, keepMsMax } = logLimits;
+  if (keepMs < keepMsMin || keepMs > keepMsMax) {
+    const [least, most] = [keepMsMin / 60_000, keepMsMax / 86_400_000];
+    throw new OptionValueError(
+      `expected off, or a length of time from ${least}m to ${most}d, received "${text}"`,
+    );
+  }
+  return keepMs;
+}
+
+/** How large the execution log may become, in bytes. */
+function parseLogSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes < logLimits.bytesMin) {
+    throw new OptionValueError(`expected at least ${logLimits.bytesMin / 1024 ** 2}MiB, received "${text}"`);
+  }
+  return bytes;
 }
 
 /** A place for backups: in a bucket, or a folder. */
@@ -459,6 +482,26 @@ export const options = {
     default: null,
     defaultText: "none: administrators cannot restart it",
     description: "Exit code with which the server ends when an administrator restarts it",
+    commands: ["serve"],
+  }),
+  logKeep: option({
+    flag: "--log-keep",
+    placeholder: "duration",
+    env: "SYNCLINE_LOG_KEEP",
+    parse: parseLogKeep,
+    default: logLimits.keepMsDefault,
+    defaultText: "7d",
+    description: "How long the execution log keeps runs of functions; off keeps no log",
+    commands: ["serve"],
+  }),
+  logMaxSize: option({
+    flag: "--log-max-size",
+    placeholder: "size",
+    env: "SYNCLINE_LOG_MAX_SIZE",
+    parse: parseLogSize,
+    default: logLimits.bytesDefault,
+    defaultText: "1GiB",
+    description: "Size of the execution log beyond which its oldest runs go, however new they are",
     commands: ["serve"],
   }),
   metrics: option({

@@ -248,7 +248,7 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   }
 
   delivered(table: Table, { key, rid, text }: StoredRow): void {
-    this.usage.read(text.length);
+    this.usage.found(text.length);
     this.#documents.meet({ table, id: key.slice(-26), rid, text, entries: null });
   }
 

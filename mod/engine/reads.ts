@@ -98,7 +98,7 @@ export class QueryTransaction implements ReadTransaction, SearchOwner {
   }
 
   delivered(_table: Table, row: StoredRow): void {
-    this.usage.read(row.text.length);
+    this.usage.found(row.text.length);
   }
 
   beforeSearch(): void {}

@@ -49,8 +49,12 @@ export interface VectorSearchOptions {
 /** What a run has used of its limits (`functionLimits`). */
 export interface Usage {
   documentsRead: number;
+  /** Rows of indexes that led to documents. */
+  indexRowsRead: number;
   charsRead: number;
   documentsWritten: number;
+  /** Rows added to indexes or removed from them. */
+  indexRowsWritten: number;
   charsWritten: number;
 }
 

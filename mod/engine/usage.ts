@@ -9,8 +9,10 @@ const { documentsReadMax, charsReadMax, documentsWrittenMax, charsWrittenMax, in
 /** What one run has used. */
 export class UsageMeter implements Usage {
   documentsRead = 0;
+  indexRowsRead = 0;
   charsRead = 0;
   documentsWritten = 0;
+  indexRowsWritten = 0;
   charsWritten = 0;
   #indexChars = 0;
 
@@ -28,6 +30,12 @@ export class UsageMeter implements Usage {
     if (this.charsRead > charsReadMax) {
       throw overLimit({ what: "characters read by one call", limit: charsReadMax, used: this.charsRead });
     }
+  }
+
+  /** Counts a document that an index led to. Throws like `read`. */
+  found(chars: number): void {
+    this.indexRowsRead++;
+    this.read(chars);
   }
 
   /** Counts a document written or deleted. Throws an `EngineError` when it is one too many. */
@@ -52,6 +60,7 @@ export class UsageMeter implements Usage {
 
   /** Counts index keys a write adds or removes. Throws an `EngineError` when they are too many. */
   index(keys: readonly string[]): void {
+    this.indexRowsWritten += keys.length;
     for (const key of keys) this.#indexChars += key.length;
     if (this.#indexChars > indexCharsWrittenMax) {
       throw overLimit({

@@ -26,7 +26,17 @@ export interface ReplayKey {
  */
 export type CallOrigin = "client" | "server" | "system";
 
+/** What a run read and wrote. */
+export interface RunUse {
+  readonly documentsRead: number;
+  readonly indexRowsRead: number;
+  readonly documentsWritten: number;
+  readonly indexRowsWritten: number;
+}
+
 export interface FunctionCall {
+  /** Number of the request it belongs to, of an action's when the action called it; one of its own when absent. */
+  readonly request?: number;
   readonly udfPath: string;
   readonly args: Record<string, unknown>;
   readonly identity: Identity;
@@ -46,6 +56,8 @@ export interface MutationAnswer {
   readonly ts: number;
   /** Whether the answer is a recorded one: then its log lines are empty. */
   readonly replayed: boolean;
+  /** Of a run that came to its end: how long it took, how long the call waited for it, what it used. */
+  readonly run?: { readonly durationMs: number; readonly queuedMs: number; readonly use: RunUse };
 }
 
 /** The reads of a run that was stopped before it could tell them: every commit may change its result. */
@@ -61,6 +73,10 @@ export interface QueryAnswer {
   /** Whether the run read the clock or the random generator: such a result never answers a one-shot call. */
   readonly nondeterministic: boolean;
   readonly durationMs: number;
+  /** How long it waited for its turn. */
+  readonly queuedMs?: number;
+  /** Absent for a run that was stopped. */
+  readonly use?: RunUse;
 }
 
 /** A set of queries run at one snapshot. */

@@ -154,3 +154,81 @@ export const opsLimits = {
   /** Room left on the disk when an archive is unpacked: a server may run beside it. */
   diskReserveBytes: 64 * MiB,
 } as const;
+
+/** The execution log: what waits for its process, what one run may bring, and what one answer may cost. */
+export const logLimits = {
+  /** Runs that wait in main for the log process; of more, the newest are dropped and counted. */
+  queuedRunsMax: 50_000,
+  /** Characters of the log lines and errors of such runs. */
+  queuedCharsMax: 32 * MiB,
+  /** Runs sent to the log process at once. */
+  batchRunsMax: 5_000,
+  /** A run is on its way to the log process after this long; a longer time makes larger transactions there. */
+  flushMs: 200,
+  /** Characters of log lines kept of one run; the rest is cut, with a line that says so. */
+  linesCharsMax: 64 * KiB,
+  /** Characters of a function's path, which a client may have made up. */
+  pathCharsMax: 256,
+  /** Functions that the log tells apart by number; the paths of more stand in their runs only. */
+  functionsMax: 20_000,
+  /** Runs in one part of the log. Old runs leave the log by parts. */
+  segmentRowsMax: 200_000,
+  /** Parts into which what is kept falls at least, by age and by size. */
+  segmentsMin: 8,
+  /** Shortest time that one part covers, however short the time that runs are kept. */
+  segmentMsMin: 60_000,
+  /** Runs looked at between two looks at the clock while a page is searched. */
+  searchStepRows: 16_384,
+  /** A search that has taken so long ends with what it found and says how far back it came. */
+  searchMs: 60,
+  /** Likewise, the count of runs over time. */
+  histogramMs: 60,
+  /** Bars of one histogram. */
+  histogramBarsMax: 240,
+  /** Runs on a page when the request does not say. */
+  pageRunsDefault: 50,
+  /** Most that a request may ask for. */
+  pageRunsMax: 500,
+  /** Characters of a text that is looked for. */
+  textCharsMax: 200,
+  /** Names of functions in one filter. */
+  filterFunctionsMax: 50,
+  /** Streams of the log at once; one more is refused. */
+  streamsMax: 256,
+  /** Runs that a stream gets in one turn (`flushMs`); of more it is told how many it missed. */
+  streamRunsMax: 50,
+  /** Runs that a stream gets that goes on after a pause; of more it is told how many it missed. */
+  backlogRunsMax: 500,
+  /** Bytes that may wait for a reader; what comes while there are more it misses. */
+  streamBytesMax: 256 * KiB,
+  /** Time between two heartbeats of a stream. */
+  heartbeatMs: 15_000,
+  /** A reader that takes nothing for this long is given up. */
+  streamStallMs: 120_000,
+  /** How long runs are kept unless `--log-keep` says. */
+  keepMsDefault: 7 * 86_400_000,
+  /** Shortest and longest time that can be asked for. */
+  keepMsMin: 60_000,
+  keepMsMax: 3_660 * 86_400_000,
+  /** Size of the log unless `--log-max-size` says. */
+  bytesDefault: 1024 * MiB,
+  /** Smallest size that can be asked for. */
+  bytesMin: 16 * MiB,
+  /** Time between two looks at what has become too old or too much. */
+  tidyMs: 10_000,
+  /** Questions to the log process that wait for their answers; one more is refused. */
+  questionsMax: 64,
+  /** A log process that leaves a question unanswered for so long is started anew. */
+  answerMs: 30_000,
+  /** Pause before a log process that was lost is started again; then twice as long. */
+  restartMs: 1_000,
+  restartMsMax: 60_000,
+  /** Longest message of the log process: a page of the largest runs has fewer characters. */
+  messageCharsMax: 128 * MiB,
+  /** Private writable memory of the log process, above what the runtime itself reserves. */
+  processDataMiB: 512,
+  /** Page cache of the log's database. */
+  cacheBytes: 32 * MiB,
+  /** Prepared statements kept for it. */
+  statementsMax: 1_000,
+} as const;

@@ -1,11 +1,12 @@
 /** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
 import { Hono } from "hono";
 import type { LoadedSecret } from "../auth/mod.ts";
-import { IsolateHost } from "../functions/host/mod.ts";
+import { IsolateHost, observeAll, type RunObserver } from "../functions/host/mod.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { Log } from "../kit/log.ts";
+import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub } from "../sync/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
@@ -15,6 +16,7 @@ import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
+import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startScheduling } from "./features/scheduling.ts";
 import { startSteering } from "./features/steering.ts";
@@ -70,8 +72,11 @@ export async function startBackend(
   const secret = await loadSecret(config.dataDir);
   const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
   const metrics = opened.use(await openMetrics(config));
-  const host = opened.use(await startIsolates(config, { secret, metrics, log: surroundings.log }));
-  const parts = { ...surroundings, config, secret, backupPlace, metrics, host };
+  // Given up last: it is told how the last runs ended.
+  const executionLog = opened.use(openLog(config, surroundings.log));
+  const observers = [metrics?.runs, executionLog].filter((observer) => observer != null);
+  const host = opened.use(await startIsolates(config, { secret, observers, log: surroundings.log }));
+  const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, host };
   const backend = await connect(parts, opened);
   const resources = opened.move();
   return {
@@ -85,9 +90,9 @@ export async function startBackend(
 
 async function startIsolates(
   config: ServeConfig,
-  { secret, metrics, log }: {
+  { secret, observers, log }: {
     readonly secret: LoadedSecret;
-    readonly metrics: Metrics | null;
+    readonly observers: readonly RunObserver[];
     readonly log: Log;
   },
 ): Promise<IsolateHost> {
@@ -99,7 +104,7 @@ async function startIsolates(
       actionNet: config.actionNet,
       entry: ISOLATE_ENTRY,
       settings: storageSettingsOf(config, secret.keys),
-      ...(metrics && { observer: metrics.runs }),
+      ...(observers.length > 0 && { observer: observeAll(observers) }),
       log,
     });
   } catch (error) {
@@ -113,12 +118,13 @@ interface BackendParts extends BackendSurroundings {
   readonly secret: LoadedSecret;
   readonly backupPlace: BackupPlace | null;
   readonly metrics: Metrics | null;
+  readonly executionLog: ExecutionLog | null;
   readonly host: IsolateHost;
 }
 
 /** The list of features is here; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, ...surroundings }: BackendParts,
+  { secret, backupPlace, executionLog, ...surroundings }: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, log } = surroundings;
@@ -137,6 +143,7 @@ async function connect(
   const steering = features.add(startSteering(context));
   const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit }));
   features.add(await startBackups(context, { place: backupPlace, admin }));
+  const logs = features.add(startLog(context, { accounts, executionLog }));
   const { authenticator } = accounts;
   const { dev } = config;
   const hub: Hub = new Hub({ host, authenticator, dev });
@@ -165,7 +172,10 @@ async function connect(
       hub.accept(socket);
       return response;
     },
-    closeSockets: () => hub.shutdown(),
+    closeSockets() {
+      logs.endStreams();
+      return hub.shutdown();
+    },
     reload: () => host.reload(),
   };
 }

@@ -18,7 +18,7 @@ import { DeadlineWheel } from "./sockets/deadline_wheel.ts";
 import { DiffCache } from "./sockets/diff_cache.ts";
 import { FrameMemo } from "./sockets/frame_memo.ts";
 import { refuseCall } from "./refuse_call.ts";
-import { SharedQueries } from "./queries/shared_queries.ts";
+import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
 import { acceptSocket } from "./sockets/socket.ts";
 
 export interface HubOptions {
@@ -27,6 +27,8 @@ export interface HubOptions {
   /** Shows real error texts and log lines to clients. */
   readonly dev: boolean;
   readonly clock?: Clock;
+  /** Told of each call or subscription that was answered without a run, by its function; nobody has to be. */
+  readonly onCacheHit?: (udfPath: string) => void;
 }
 
 /** One open socket as its owner drives it. */
@@ -67,7 +69,7 @@ export class Hub {
   #shutDown = false;
   #onAllClosed: (() => void) | null = null;
 
-  constructor({ host, authenticator, dev, clock = systemClock }: HubOptions) {
+  constructor({ host, authenticator, dev, clock = systemClock, onCacheHit }: HubOptions) {
     this.#host = host;
     this.#clock = clock;
     this.#wheel = new DeadlineWheel(clock.now(), socketLimits.tickMs);
@@ -77,6 +79,7 @@ export class Hub {
       dev,
       onWork: () => this.#schedule(),
       stuck: () => this.#stuckViews(),
+      ...(onCacheHit && { onCacheHit }),
     });
     this.#port = {
       host,
@@ -123,6 +126,11 @@ export class Hub {
   /** Subscriptions of all sockets. */
   get subscriptionCount(): number {
     return this.#shared.subscriptionCount;
+  }
+
+  /** Runs of queries under way, waiting and done. */
+  get work(): QueryWork {
+    return this.#shared.work;
   }
 
   /** Transitions sent since the start. */
@@ -185,13 +193,13 @@ export class Hub {
   }
 
   /** Runs a query once, or answers from a result that holds at the newest commit. Never rejects. */
-  query({ udfPath, args, identity, origin }: FunctionCall): Promise<Outcome> {
+  query({ udfPath, args, identity, origin, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);
     // What everybody may call is the same query whoever asks.
     const isPublic = this.#host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
-    return this.#shared.query(spec, identity);
+    return this.#shared.query(spec, { identity, ...(request !== undefined && { request }) });
   }
 
   /**

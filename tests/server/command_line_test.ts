@@ -50,6 +50,7 @@ Deno.test("flags give typed values", async () => {
     ..."--backup-every 12h --backup-keep 3 --backup-to s3://backups/app".split(" "),
     ..."--restart-exit-code 75".split(" "),
     ..."--metrics --metrics-token s3cret==".split(" "),
+    ..."--log-keep 2d --log-max-size 64MiB".split(" "),
   ]);
   assert.deepEqual(served, {
     host: "0.0.0.0",
@@ -84,6 +85,8 @@ Deno.test("flags give typed values", async () => {
     backupKeep: 3,
     backupTo: { kind: "bucket", bucket: "backups", prefix: "app/" },
     restartExitCode: 75,
+    logKeep: 2 * 86_400_000,
+    logMaxSize: 64 * 1024 ** 2,
     metrics: true,
     metricsToken: "s3cret==",
   });
@@ -100,6 +103,8 @@ Deno.test("the environment gives what no flag gives, and a flag wins over it", a
 
 const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
   [["serve", "--nope"], {}, /unknown option '--nope'/],
+  [["serve", "--log-keep", "1s"], {}, /--log-keep: expected off, or a length of time from 1m to 3660d/],
+  [["serve", "--log-max-size", "1MiB"], {}, /--log-max-size: expected at least 16MiB/],
   [["serve", "--metrics-token", "two words"], {}, /--metrics-token: expected a token of letters, digits and/],
   [["serve", "--prot", "1"], {}, /Did you mean --port/],
   [["serve", "extra"], {}, /too many arguments/],

@@ -28,7 +28,7 @@ import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
 import { RouteTable } from "./runners/route_table.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
-import type { RunEnd, RunObserver } from "./run_observer.ts";
+import { nextRequest, type RunEnd, type RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
 import { type ReplaceResult, Writer } from "./writer/writer.ts";
 
@@ -136,9 +136,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       clock,
       log,
       serve: (kind, call) => this.#serve(kind, call),
-      onEnd: (kind, { call: { udfPath }, outcome, ms }) => {
-        this.#failures.note(udfPath, outcome);
-        observer?.runEnded(kind, { outcome, ms });
+      onEnd: (kind, { call, outcome, ms, queuedMs }) => {
+        this.#failures.note(call.udfPath, outcome);
+        observer?.runEnded(kind, actionEnd(call, { outcome, ms, queuedMs }));
       },
     });
     this.#requests = new RouteRequests((call, exchange) => this.#runners.act(call, exchange));
@@ -231,11 +231,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const { clock, observer } = this.#parts;
     const since = observer === undefined ? 0 : clock.now();
     const answer = this.#writer.mutate(call);
-    answer.then(({ outcome, replayed }) => {
+    answer.then(({ outcome, replayed, ts, run }) => {
       // A recorded answer was told when it was new.
       if (replayed) return;
       this.#failures.note(call.udfPath, outcome);
-      observer?.runEnded("mutation", { outcome, ms: clock.now() - since });
+      if (observer === undefined) return;
+      const ms = clock.now() - since;
+      const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
+      const request = call.request ?? nextRequest();
+      observer.runEnded("mutation", { outcome, ms, call, request, ts, durationMs, queuedMs, use });
     });
     return answer;
   }
@@ -253,8 +257,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     onAnswer: (index: number, answer: QueryAnswer) => void,
   ): Wave {
     return this.#readers.startWave(queries, (index, answer) => {
-      this.#failures.note(queries[index]?.udfPath ?? "", answer.outcome);
-      this.#parts.observer?.runEnded("query", queryEnd(answer));
+      const call = queries[index];
+      if (call !== undefined) {
+        this.#failures.note(call.udfPath, answer.outcome);
+        this.#parts.observer?.runEnded("query", queryEnd(call, answer));
+      }
       onAnswer(index, answer);
     });
   }
@@ -265,7 +272,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     if (inMain === null) return this.#runners.act(call);
     return inMain.then((outcome) => {
       this.#failures.note(call.udfPath, outcome);
-      this.#parts.observer?.runEnded("action", { outcome, ms: performance.now() - since });
+      const ms = performance.now() - since;
+      this.#parts.observer?.runEnded("action", actionEnd(call, { outcome, ms, queuedMs: 0 }));
       return outcome;
     });
   }
@@ -436,7 +444,29 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 }
 
 /** A run that was cut short does not tell how long it was. */
-function queryEnd({ outcome, durationMs }: QueryAnswer): RunEnd {
+function queryEnd(
+  call: FunctionCall,
+  { outcome, durationMs, queuedMs = 0, ts, use }: QueryAnswer,
+): RunEnd {
   const late = !outcome.ok && ranTooLong(outcome.error);
-  return { outcome, ms: late ? functionLimits.queryTimeoutMs : durationMs };
+  const ms = late ? functionLimits.queryTimeoutMs : durationMs;
+  const request = call.request ?? nextRequest();
+  return { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use: use ?? null };
+}
+
+function actionEnd(
+  call: FunctionCall,
+  { outcome, ms, queuedMs }: { readonly outcome: Outcome; readonly ms: number; readonly queuedMs: number },
+): RunEnd {
+  const request = call.request ?? nextRequest();
+  return {
+    outcome,
+    ms,
+    call,
+    request,
+    ts: null,
+    durationMs: Math.max(0, ms - queuedMs),
+    queuedMs,
+    use: null,
+  };
 }

@@ -1,5 +1,13 @@
 /** Main's side of the isolates, for the rest of the server. */
-export { endingOf, type RunEnd, runEndings, type RunKind, type RunObserver } from "./run_observer.ts";
+export {
+  endingOf,
+  observeAll,
+  type RunEnd,
+  type RunEnding,
+  runEndings,
+  type RunKind,
+  type RunObserver,
+} from "./run_observer.ts";
 export { IsolateHost } from "./host.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";

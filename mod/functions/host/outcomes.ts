@@ -1,8 +1,8 @@
 /** Outcomes between the wire and the rest of the server, and the calls' texts on the wire. */
 import { functionLimits } from "../../limits.ts";
-import type { FunctionCall, MutationAnswer, MutationCall } from "../host_port.ts";
+import type { FunctionCall, MutationAnswer, MutationCall, RunUse } from "../host_port.ts";
 import { type CallError, failed, type Outcome } from "../outcome.ts";
-import type { WireAnswer, WireMutation, WireOutcome } from "../wire/messages.ts";
+import type { WireAnswer, WireMutation, WireOutcome, WireUse } from "../wire/messages.ts";
 
 /** The outcome a frame carries. Throws when it has none: the isolate that sent it is not to be trusted any more. */
 export function fromWire(wire: WireOutcome, segments: readonly string[]): Outcome {
@@ -24,6 +24,13 @@ export function answerFromWire(
   }
   const wire = typeof result === "number" ? { value: result, logLines } : { error: result, logLines };
   return { outcome: fromWire(wire, segments), ts, replayed };
+}
+
+/** What a run used. */
+export function runUse(
+  [documentsRead, indexRowsRead, documentsWritten, indexRowsWritten]: WireUse,
+): RunUse {
+  return { documentsRead, indexRowsRead, documentsWritten, indexRowsWritten };
 }
 
 /** An outcome as a frame of its own carries it. */

@@ -95,6 +95,14 @@ export interface WireMutation extends WireCall {
   readonly failedWith?: CallError;
 }
 
+/** What a run read and wrote, in the order of `RunUse`. */
+export type WireUse = readonly [
+  documentsRead: number,
+  indexRowsRead: number,
+  documentsWritten: number,
+  indexRowsWritten: number,
+];
+
 /** Main to writer: run these mutations in order, committing in groups. */
 export interface Batch {
   readonly type: "Batch";
@@ -132,6 +140,8 @@ export interface Group extends WireEntries {
   readonly batch: string;
   readonly from: number;
   readonly answers: readonly WireAnswer[];
+  /** Of each answer how many ms its run took and its {@linkcode WireUse}: five numbers one after the other. */
+  readonly uses?: readonly number[];
   /** Current ts after the group. */
   readonly ts: number;
 }
@@ -173,6 +183,7 @@ export interface WaveAnswers {
     readonly scope: AuthScope;
     readonly nondeterministic: boolean;
     readonly durationMs: number;
+    readonly use?: WireUse;
   }[];
   readonly last: boolean;
 }

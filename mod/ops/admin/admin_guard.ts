@@ -9,13 +9,17 @@ export interface AdminEnv {
     /** Id of the administrator. */
     readonly adminId: string;
     readonly sessionId: string;
+    /** When the time of its token is over, milliseconds since the epoch. */
+    readonly expiresAt: number;
     /** What the audit log is told of the request beside its path; set by its route. */
     noted?: Readonly<Record<string, unknown>>;
   };
 }
 
-/** Whose access token this is; `null` when it is not valid, or its session has ended. */
-export type VerifyToken = (token: string) => Promise<Identity | null>;
+/** Whose access token this is, and until when; `null` when it is not valid, or its session has ended. */
+export type VerifyToken = (
+  token: string,
+) => Promise<{ readonly identity: Identity; readonly expiresAt: number } | null>;
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
@@ -26,12 +30,14 @@ const BEARER = /^Bearer +(\S+) *$/i;
 export function adminGuard(verify: VerifyToken): MiddlewareHandler<AdminEnv> {
   return async (c, next) => {
     const token = BEARER.exec(c.req.header("authorization") ?? "")?.[1];
-    const identity = token === undefined ? null : await verify(token);
-    if (identity === null || identity.adminId === null || identity.sessionId === null) {
+    const verified = token === undefined ? null : await verify(token);
+    const { adminId = null, sessionId = null } = verified?.identity ?? {};
+    if (verified === null || adminId === null || sessionId === null) {
       throw new ServiceError("invalid_token");
     }
-    c.set("adminId", identity.adminId);
-    c.set("sessionId", identity.sessionId);
+    c.set("adminId", adminId);
+    c.set("sessionId", sessionId);
+    c.set("expiresAt", verified.expiresAt);
     await next();
     c.header("Cache-Control", "no-store");
   };

@@ -1,4 +1,5 @@
 /** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
+import { readJsonLines } from "../../kit/json_lines.ts";
 import { opsLimits } from "../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";
@@ -21,19 +22,11 @@ export type Answer =
   /** With a `fault` the message is for whoever asked; anything else is a bug, or trouble with the machine. */
   | { readonly ok: false; readonly fault: RestoreFault | null; readonly message: string };
 
-export function encodeLine(message: Job | Answer): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(`${JSON.stringify(message)}\n`);
-}
-
 /** The messages of a stream until it ends. Throws for what is no message. */
 export async function* readMessages<Message extends Job | Answer>(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<Message> {
-  let text = "";
-  for await (const part of stream.pipeThrough(new TextDecoderStream())) {
-    const lines = (text + part).split("\n");
-    text = lines.pop() ?? "";
-    if (text.length > opsLimits.maintenanceLineCharsMax) throw new RangeError("A message is too long");
-    for (const line of lines) yield JSON.parse(line) as Message;
+  for await (const line of readJsonLines(stream, opsLimits.maintenanceLineCharsMax)) {
+    yield JSON.parse(line) as Message;
   }
 }

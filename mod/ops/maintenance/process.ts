@@ -3,12 +3,13 @@
  * data folder and ask how much room the disk has, and ends when its input does.
  */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
+import { encodeJsonLine } from "../../kit/json_lines.ts";
 import { writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../backups/archive/mod.ts";
 import { createBackup } from "../backups/backup.ts";
 import { BackupError } from "../backups/backup_error.ts";
 import { RestoreError, type RestoreFault, stageRestore } from "../backups/restore/mod.ts";
-import { type Answer, encodeLine, type Job, readMessages, type Work } from "./messages.ts";
+import { type Answer, type Job, readMessages, type Work } from "./messages.ts";
 
 /** Errors of backups whose messages are written for people. */
 const TOLD = [BackupError, ArchiveError, UnusableDatabaseError];
@@ -47,7 +48,9 @@ async function serveJobs(): Promise<void> {
   let underWay: Promise<void> | undefined;
   for await (const job of readMessages<Job>(Deno.stdin.readable)) {
     // One at a time: main sends the next when it has the answer.
-    underWay = answer(job).then((said) => writeAll(Deno.stdout, encodeLine(said))).catch(() => Deno.exit(1));
+    underWay = answer(job).then((said) => writeAll(Deno.stdout, encodeJsonLine(said))).catch(() =>
+      Deno.exit(1)
+    );
   }
   stopping.abort(new Error("The server that wanted this has ended"));
   await underWay;

@@ -26,7 +26,7 @@ export class RunFigures implements RunObserver {
   };
   readonly groupCalls = new Distribution(GROUP_CALLS);
 
-  runEnded(kind: RunKind, { outcome, ms }: RunEnd): void {
+  runEnded(kind: RunKind, { outcome, ms }: Pick<RunEnd, "outcome" | "ms">): void {
     this.ends.add(kind, endingOf(outcome));
     this.seconds[kind].add(ms / 1000);
   }

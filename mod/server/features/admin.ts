@@ -9,7 +9,7 @@ import { importRoutes } from "../../ops/tables/import/mod.ts";
 import { Maintenance } from "../../ops/maintenance/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import type { AuditLog } from "../../ops/admin/mod.ts";
-import { adminRoutes, emptyFolder } from "../../ops/mod.ts";
+import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
@@ -39,10 +39,7 @@ export async function startAdmin(
   let looked: Promise<void> | null = null;
   const makeBackup: MakeBackup = (options) => maintenance.backup(options);
   const routes = adminRoutes({
-    async verify(token) {
-      const verification = await authenticator.verify(token);
-      return verification.ok ? verification.identity : null;
-    },
+    verify: verifyWith(authenticator),
     impersonate: (call) => sessions.impersonate(call),
     backups: new Backups({ folder, make: (options) => counts.count(() => makeBackup(options)), log }),
     restores: {
@@ -68,6 +65,14 @@ export async function startAdmin(
       return counts;
     },
     stop: () => maintenance[Symbol.asyncDispose](),
+  };
+}
+
+/** Checks access tokens for the door of `/api/admin`. */
+export function verifyWith(authenticator: AccountsFeature["authenticator"]): VerifyToken {
+  return async (token) => {
+    const verification = await authenticator.verify(token);
+    return verification.ok ? verification : null;
   };
 }
 

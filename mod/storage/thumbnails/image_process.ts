@@ -1,6 +1,5 @@
 /** One process that makes thumbnails, as main sees it. */
-import { fileURLToPath } from "node:url";
-import { limitedCommand } from "../../kit/limited_command.ts";
+import { HelperProcess } from "../../kit/helper_process.ts";
 import { storageLimits } from "../limits.ts";
 import {
   encodeFrame,
@@ -13,26 +12,16 @@ import {
 /** Longest answer: a thumbnail of the largest size is far below it. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 
-/** Queries and mutations go first. Set from outside: from inside it would hold for the threads that are still to come only. */
+/** Queries and mutations go first. */
 const NICENESS = 19;
 
-const ENTRY = fileURLToPath(new URL("./process.ts", import.meta.url));
-
 /** What loading sharp takes: its native libraries, wherever the packages lie, and a look at the C library's kind. */
-function startArguments(): string[] {
+function permissions(): string[] {
   const packages = packagesFolder();
   return [
-    "run",
-    "--quiet",
-    "--no-prompt",
-    "--no-remote",
-    "--cached-only",
-    "--no-check",
-    `--config=${fileURLToPath(new URL("../../../deno.json", import.meta.url))}`,
     `--allow-ffi=${packages}`,
     `--allow-read=${packages},/usr/bin/ldd`,
     "--allow-env=npm_package_config_libvips,MALLOC_ARENA_MAX",
-    ENTRY,
   ];
 }
 
@@ -45,47 +34,37 @@ function packagesFolder(): string {
 }
 
 export class ImageProcess {
-  readonly #child: Deno.ChildProcess;
-  readonly #input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
+  readonly #child: HelperProcess;
   /** Resolves once the process has ended and everything it said was taken. */
   readonly ended: Promise<void>;
   /** Writes follow one another. */
   #written: Promise<void> = Promise.resolve();
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
-    const { executable, args, env } = limitedCommand(storageLimits.thumbnailDataMiB, startArguments(), {
+    this.#child = new HelperProcess({
+      entry: new URL("./process.ts", import.meta.url),
+      permissions: permissions(),
+      dataMiB: storageLimits.thumbnailDataMiB,
       niceness: NICENESS,
-    });
-    this.#child = new Deno.Command(executable, {
-      args: [...args],
-      env,
-      clearEnv: true,
-      stdin: "piped",
-      stdout: "piped",
       stderr: "null",
-    }).spawn();
-    this.#input = this.#child.stdin.getWriter();
+    });
     this.ended = this.#read(onAnswer);
   }
 
   /** Hands over an image; a process that has ended answers nothing. */
   send(message: MakeThumbnail, bytes: Uint8Array): void {
     for (const part of encodeFrame(message, bytes)) {
-      this.#written = this.#written.then(() => this.#input.write(part)).catch(() => {});
+      this.#written = this.#written.then(() => this.#child.input.write(part)).catch(() => {});
     }
   }
 
   kill(): void {
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It has ended already.
-    }
+    this.#child.kill();
   }
 
   async #read(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void): Promise<void> {
     try {
-      for await (const frame of readFrames<MadeThumbnail>(this.#child.stdout, ANSWER_BYTES_MAX)) {
+      for await (const frame of readFrames<MadeThumbnail>(this.#child.output, ANSWER_BYTES_MAX)) {
         onAnswer(frame);
       }
     } catch {
@@ -93,6 +72,6 @@ export class ImageProcess {
     }
     this.kill();
     await this.#child.status;
-    await this.#input.abort().catch(() => {});
+    await this.#child.input.abort().catch(() => {});
   }
 }

@@ -3,7 +3,7 @@
  * still hold after a commit, and what has to run again.
  */
 import type { CommitEntry } from "../../engine/types.ts";
-import type { FunctionHost, QueryAnswer } from "../../functions/host_port.ts";
+import type { FunctionCall, FunctionHost, QueryAnswer } from "../../functions/host_port.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { failed, type Outcome } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -31,6 +31,22 @@ export interface SharedQueriesOptions {
   readonly onWork: () => void;
   /** Views that have been unable to move for long. */
   readonly stuck: () => Iterable<View>;
+  /** Told of each call or subscription that was answered without a run; nobody has to be. */
+  readonly onCacheHit?: (udfPath: string) => void;
+}
+
+/** Who asks for a result. */
+export type Asker = Pick<FunctionCall, "identity" | "request">;
+
+/** What there is to do at the moment, and how much was done since the start. */
+export interface QueryWork {
+  /** Waves begun since the start. */
+  readonly waves: number;
+  readonly wavesUnderWay: number;
+  /** Queries that want a run and have none. */
+  readonly queriesWaiting: number;
+  /** Calls that wait for a result. */
+  readonly callsWaiting: number;
 }
 
 export class SharedQueries {
@@ -47,6 +63,7 @@ export class SharedQueries {
   readonly #ahead = new Set<SharedQuery>();
   #pinning = false;
   #runCount = 0;
+  #waveCount = 0;
   #waiterCount = 0;
   #ts: number;
 
@@ -76,6 +93,15 @@ export class SharedQueries {
     let count = 0;
     for (const { subscribers } of this.#table.values()) count += subscribers.size;
     return count;
+  }
+
+  get work(): QueryWork {
+    return {
+      waves: this.#waveCount,
+      wavesUnderWay: this.#waves.size,
+      queriesWaiting: this.#dirty.size,
+      callsWaiting: this.#waiterCount,
+    };
   }
 
   /** Whether queries run or want to. */
@@ -112,6 +138,7 @@ export class SharedQueries {
     const query = this.#table.homeOf(spec, subscriber.identity);
     subscriber.shared = query;
     query.subscribers.add(subscriber);
+    if (query.current) this.#options.onCacheHit?.(spec.udfPath);
     this.#settle(query);
   }
 
@@ -137,11 +164,12 @@ export class SharedQueries {
   }
 
   /** The result of a query at the newest commit or later, from what is known when that holds. Never rejects. */
-  query(spec: QuerySpec, identity: Identity): Promise<Outcome> {
+  query(spec: QuerySpec, { identity, request }: Asker): Promise<Outcome> {
     const query = this.#table.homeOf(spec, identity);
     const newest = query.newest;
     if (newest !== undefined && query.current && !query.nondeterministic) {
       this.#settle(query);
+      this.#options.onCacheHit?.(spec.udfPath);
       return Promise.resolve(newest.outcome);
     }
     if (this.#waiterCount >= sharedQueryLimits.queuedQueriesMax) {
@@ -150,7 +178,7 @@ export class SharedQueries {
     }
     return new Promise((resolve) => {
       this.#waiterCount++;
-      query.waiters.push({ identity, ts: this.#ts, arrival: this.#runCount, resolve });
+      query.waiters.push({ identity, ts: this.#ts, arrival: this.#runCount, request, resolve });
       this.#settle(query);
     });
   }
@@ -198,14 +226,16 @@ export class SharedQueries {
     if (this.#waves.size === 0) this.#memory.forget(this.#ts);
     const wave: WaveRecord = { snapshot: null, startedAt: this.#ts };
     this.#waves.add(wave);
+    this.#waveCount++;
     const started = queries.map((query) => ({ query, run: this.#begin(query, wave) }));
     this.#pinning = true;
     const { pinned, done } = this.#options.host.startWave(
-      started.map(({ query: { spec }, run: { identity } }) => ({
+      started.map(({ query: { spec }, run: { identity, request } }) => ({
         udfPath: spec.udfPath,
         args: spec.args,
         origin: spec.origin,
         identity,
+        ...(request !== undefined && { request }),
       })),
       (i, answer) => {
         const asked = started[i];
@@ -228,7 +258,8 @@ export class SharedQueries {
   #begin(query: SharedQuery, wave: WaveRecord): Run {
     const [subscriber] = query.subscribers;
     const identity = subscriber?.identity ?? query.waiters[0]?.identity ?? query.identity;
-    const run: Run = { identity, number: ++this.#runCount, wave, touched: false, obsolete: false };
+    const request = query.waiters[0]?.request;
+    const run: Run = { identity, request, number: ++this.#runCount, wave, touched: false, obsolete: false };
     query.run = run;
     this.#dirty.delete(query);
     return run;

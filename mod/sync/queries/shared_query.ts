@@ -40,12 +40,16 @@ export interface Waiter {
   readonly ts: number;
   /** Runs with a higher number were started after the call came. */
   readonly arrival: number;
+  /** Number of the request that asks. */
+  readonly request: number | undefined;
   readonly resolve: (outcome: Outcome) => void;
 }
 
 /** A run under way. */
 export interface Run {
   readonly identity: Identity;
+  /** Number of the request that asked for it; of its own when it is made for subscribers. */
+  readonly request: number | undefined;
   /** Rises with every run of the server. */
   readonly number: number;
   readonly wave: WaveRecord;

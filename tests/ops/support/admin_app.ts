@@ -54,7 +54,7 @@ export async function startAdminApp(
     adminRoutes({
       async verify(token) {
         const verification = await authenticator.verify(token);
-        return verification.ok ? verification.identity : null;
+        return verification.ok ? verification : null;
       },
       impersonate: (call) => sessions.impersonate(call),
       backups: new Backups({ folder: await BackupFolder.open(backupsDir), make, log }),

@@ -87,6 +87,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     backups: null,
     restartExitCode: null,
     metrics: null,
+    executionLog: null,
     ...changes,
   };
 }

@@ -7,7 +7,7 @@ import type { Pinned, WaveAnswers } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
 import type { HostClock } from "../clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
-import { endedIsolate, fromWire, tookTooLong } from "../outcomes.ts";
+import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
 import type { Agreement, Holder } from "./agreement.ts";
 import { joined, type Part, queriesText, singly, unansweredOf } from "./wave_run.ts";
 
@@ -29,6 +29,8 @@ interface Work {
   ts: number;
   /** Answers received, so the position of the next one. */
   received: number;
+  /** How long the part waited for its snapshot, and what its answered queries took since. */
+  waitedMs: number;
   watch: CallWatch;
   /** Whether the queries behind a slow one have been given to another reader. */
   takenOver: boolean;
@@ -134,6 +136,7 @@ export class Reader {
       agreement: null,
       ts: 0,
       received: 0,
+      waitedMs: 0,
       watch: new CallWatch(this.#options.clock.now()),
       takenOver: false,
       verdict: null,
@@ -216,6 +219,7 @@ export class Reader {
   #run(work: Work): void {
     work.phase = "running";
     work.agreement = null;
+    work.waitedMs = this.#options.clock.now() - work.part.run.startedAt;
     work.watch = new CallWatch(this.#options.clock.now());
     // One that took too long to open is not waited for any more.
     if (!work.takenOver) work.part.run.partPinned(work.part, work.ts);
@@ -238,9 +242,18 @@ export class Reader {
       throw new RangeError(`Answers ${wave}/${from} were not awaited`);
     }
     work.received = end;
-    answers.forEach(({ outcome, ...rest }, i) => {
+    answers.forEach(({ outcome: wire, use, ...rest }, i) => {
       const index = work.part.indices[from + i] ?? 0;
-      work.part.run.answer(index, { ...rest, outcome: fromWire(outcome, segments), ts: work.ts });
+      const outcome = fromWire(wire, segments);
+      const queuedMs = work.waitedMs;
+      work.waitedMs += rest.durationMs;
+      work.part.run.answer(index, {
+        ...rest,
+        outcome,
+        ts: work.ts,
+        queuedMs,
+        ...(use && { use: runUse(use) }),
+      });
     });
     if (last) this.#freed(work);
   }

@@ -23,6 +23,8 @@ export interface PendingAction {
   readonly exchange?: RouteExchange;
   /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
   runnersLost: number;
+  /** When a runner got it. The runner sets it. */
+  begunAt: number | null;
 }
 
 /** An action in a runner. */
@@ -71,7 +73,9 @@ export class Runner {
 
   run(action: PendingAction): void {
     const call = ++this.#calls;
-    this.#running.set(call, { action, startedAt: this.#options.clock.now(), called: false });
+    const startedAt = this.#options.clock.now();
+    action.begunAt ??= startedAt;
+    this.#running.set(call, { action, startedAt, called: false });
     if (action.exchange !== undefined) return this.#begin(call, action.exchange);
     const { udfPath, args, identity, origin } = action.call;
     const message: RunAction = { type: "RunAction", call, udfPath, args, identity, origin };

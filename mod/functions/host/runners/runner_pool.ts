@@ -9,6 +9,7 @@ import type { SubCall } from "../../wire/messages.ts";
 import type { HostClock, Timer } from "../clock.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
 import { overloaded, stopping } from "../outcomes.ts";
+import { nextRequest } from "../run_observer.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { type PendingAction, Runner } from "./runner.ts";
@@ -26,6 +27,8 @@ export interface ActionEnd {
   readonly outcome: Outcome;
   /** Since it was asked for. */
   readonly ms: number;
+  /** Of these, how long it waited for a runner. */
+  readonly queuedMs: number;
 }
 
 export interface RunnerPoolOptions {
@@ -63,7 +66,7 @@ export class RunnerPool {
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
-      this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0 });
+      this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0, queuedMs: 0 });
       return Promise.resolve(outcome);
     }
     return this.#act(call, { depth: 0, exchange });
@@ -88,22 +91,27 @@ export class RunnerPool {
   }
 
   #act(
-    call: FunctionCall,
+    asked: FunctionCall,
     { depth, exchange }: { readonly depth: number; readonly exchange?: RouteExchange | undefined },
   ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const { clock, onEnd } = this.#options;
     const since = clock.now();
+    // What it calls belongs to the same request.
+    const call = asked.request === undefined ? { ...asked, request: nextRequest() } : asked;
     const action: PendingAction = {
       call,
       depth,
       resolve: (outcome) => {
         // A client that has gone is no fault of the function, whatever it threw about it.
-        if (!exchange?.canceled) onEnd?.(kindOf(exchange), { call, outcome, ms: clock.now() - since });
+        const now = clock.now();
+        const ended = { call, outcome, ms: now - since, queuedMs: (action.begunAt ?? now) - since };
+        if (!exchange?.canceled) onEnd?.(kindOf(exchange), ended);
         resolve(outcome);
       },
       runnersLost: 0,
+      begunAt: null,
       ...(exchange === undefined ? {} : { exchange }),
     };
     const least = this.#leastLoaded();
@@ -214,7 +222,13 @@ export class RunnerPool {
 
   /** What an action calls runs as the action's caller, with the reach of the app's own code. */
   #serve({ kind, udfPath, args }: SubCall, { call, depth }: PendingAction): Promise<Outcome> {
-    const sub: FunctionCall = { udfPath, args, identity: call.identity, origin: "server" };
+    const sub: FunctionCall = {
+      udfPath,
+      args,
+      identity: call.identity,
+      origin: "server",
+      ...(call.request !== undefined && { request: call.request }),
+    };
     if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
     if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, { depth: depth + 1 });
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;

@@ -5,7 +5,7 @@ import type { Group } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
 import type { Death } from "../process/isolate.ts";
 import type { PendingMutation } from "./mutation_queue.ts";
-import { answerFromWire, endedIsolate, failedCallText } from "../outcomes.ts";
+import { answerFromWire, endedIsolate, failedCallText, runUse } from "../outcomes.ts";
 
 /** A call that was running each of these many times when its isolate was lost is taken for the cause. */
 export const RUNS_LOST_MAX = 3;
@@ -22,6 +22,8 @@ export class Batch {
   #begun: { readonly at: number; readonly watch: CallWatch } | null = null;
   /** Grows with each group. */
   #answered = 0;
+  /** What the answered calls took. */
+  #ranMs = 0;
   /** The call for which the host ends the writer, set before it does. */
   verdict: { readonly position: number; readonly outcome: Outcome } | null = null;
 
@@ -76,10 +78,22 @@ export class Batch {
     const answered = calls.map((call, i): Answered => {
       const answer = group.answers[i];
       if (answer === undefined) throw new RangeError(`Group ${group.batch}/${group.from} has a hole`);
-      return { call, answer: answerFromWire(answer, segments) };
+      const run = group.uses === undefined
+        ? undefined
+        : this.#runOf(call, group.uses.slice(i * 5, i * 5 + 5));
+      return { call, answer: { ...answerFromWire(answer, segments), ...(run && { run }) } };
     });
     this.#answered += answered.length;
     return answered;
+  }
+
+  #runOf(
+    { queuedAt }: PendingMutation,
+    [durationMs = 0, read = 0, rowsRead = 0, written = 0, rowsWritten = 0]: readonly number[],
+  ): NonNullable<MutationAnswer["run"]> {
+    const queuedMs = Math.max(0, (this.#begun?.at ?? queuedAt) + this.#ranMs - queuedAt);
+    this.#ranMs += durationMs;
+    return { durationMs, queuedMs, use: runUse([read, rowsRead, written, rowsWritten]) };
   }
 
   /** Leaves the calls before `from` without an answer from the writer; gives them back. */

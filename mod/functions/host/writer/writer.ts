@@ -283,7 +283,7 @@ export class Writer {
     const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
     this.#ts = group.ts;
-    this.#options.observer?.groupCommitted(answered.length);
+    this.#options.observer?.groupCommitted?.(answered.length);
     this.#options.onGroup(entries, group.ts);
     return answered;
   }

@@ -69,13 +69,13 @@ export async function runWave(parts: ReaderParts, asked: RunWave): Promise<void>
   for (const [position, query] of queries.entries()) {
     const at = progress.begin(position);
     const startedAt = monotonic();
-    const { ending, logLines, readSet, scope, nondeterministic } = await runQuery(app, query, {
+    const { ending, logLines, readSet, scope, nondeterministic, use } = await runQuery(app, query, {
       reads: database.beginQuery(),
       at,
     });
     const now = monotonic();
     const outcome = wireOutcome(ending, { logLines, segments });
-    answers.push({ outcome, readSet, scope, nondeterministic, durationMs: now - startedAt });
+    answers.push({ outcome, readSet, scope, nondeterministic, durationMs: now - startedAt, use });
     chars += ending.ok ? ending.text.length : ending.error.message.length;
     if (lastMs.size >= FUNCTIONS_MAX) lastMs.clear();
     lastMs.set(query.udfPath, now - startedAt);

@@ -1,13 +1,14 @@
 /** Runs one mutation inside an open group: replay check, handler, commit ts, recorded answer. */
 import type { RecordKey, WriterDatabase, WriteTransaction } from "../../../engine/mod.ts";
 import type { CommitEntry } from "../../../engine/types.ts";
-import type { WireMutation } from "../../wire/messages.ts";
+import type { WireMutation, WireUse } from "../../wire/messages.ts";
 import { needsDoor } from "../app/admin_door.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
+import { useOf } from "./run_use.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 
 export interface MutationRun {
@@ -18,7 +19,10 @@ export interface MutationRun {
   readonly replayed: boolean;
   /** What it changed; `null` if nothing. */
   readonly entry: CommitEntry | null;
+  readonly use: WireUse;
 }
+
+const unused: WireUse = [0, 0, 0, 0];
 
 /**
  * Runs a mutation at the time `at`, or answers it from its record, or records the failure it comes with. The error of a
@@ -32,12 +36,12 @@ export async function runMutation(
   const key = recordKey(mutation);
   const recorded = key === null ? null : database.findRecord(key);
   if (recorded !== null) {
-    return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null };
+    return { ...decodeRecord(recorded), logLines: [], replayed: true, entry: null, use: unused };
   }
   if (mutation.failedWith !== undefined) {
     const ending: Ending = { ok: false, error: mutation.failedWith };
     if (key !== null) database.saveRecord(key, encodeRecord(ending, database.ts));
-    return { ending, logLines: [], ts: database.ts, replayed: false, entry: null };
+    return { ending, logLines: [], ts: database.ts, replayed: false, entry: null, use: unused };
   }
   const writes = database.beginMutation({ at });
   const { udfPath, identity } = mutation;
@@ -48,7 +52,7 @@ export async function runMutation(
   else database.rollbackMutation();
   const ts = entry?.ts ?? database.ts;
   if (key !== null) database.saveRecord(key, encodeRecord(ending, ts));
-  return { ending, logLines: call.logLines.take(), ts, replayed: false, entry };
+  return { ending, logLines: call.logLines.take(), ts, replayed: false, entry, use: useOf(writes.usage) };
 }
 
 async function attempt(

@@ -2,12 +2,13 @@
 import type { ReadTransaction } from "../../../engine/mod.ts";
 import type { ReadSet } from "../../../engine/types.ts";
 import type { AuthScope } from "../../identity.ts";
-import type { WireCall } from "../../wire/messages.ts";
+import type { WireCall, WireUse } from "../../wire/messages.ts";
 import { needsDoor } from "../app/admin_door.ts";
 import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
+import { useOf } from "./run_use.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 
 export interface QueryRun {
@@ -16,6 +17,7 @@ export interface QueryRun {
   readonly readSet: ReadSet;
   readonly scope: AuthScope;
   readonly nondeterministic: boolean;
+  readonly use: WireUse;
 }
 
 /** Runs a query at the time `at`. Never throws: a failure is an ending too. */
@@ -45,5 +47,6 @@ export async function runQuery(
     readSet: reads.readSet(),
     scope: call.scope,
     nondeterministic: call.nondeterministic,
+    use: useOf(reads.usage),
   };
 }

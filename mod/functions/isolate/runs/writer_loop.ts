@@ -46,6 +46,7 @@ async function runGroup(
   const answers: WireAnswer[] = [];
   const packer = new EntryPacker();
   const segments: string[] = [];
+  const uses: number[] = [];
   let opened = false;
   let begun = 0;
   let chars = 0;
@@ -54,13 +55,17 @@ async function runGroup(
     progress.storing();
     database.openGroup();
     opened = true;
+    let since = monotonic();
     for (const mutation of batch.calls.slice(from)) {
       const at = progress.begin(from + begun++);
       const run = await runMutation(app, database, { mutation, at });
       answers.push(packAnswer(run, segments));
       if (run.entry !== null) packer.add(run.entry);
       chars += answerChars(run);
-      if (monotonic() >= until || chars >= isolateLimits.groupCharsMax) break;
+      const now = monotonic();
+      uses.push(Math.round((now - since) * 1000) / 1000, ...run.use);
+      since = now;
+      if (now >= until || chars >= isolateLimits.groupCharsMax) break;
     }
     progress.storing();
     // For a lone call telling would take longer than what it saves.
@@ -69,7 +74,7 @@ async function runGroup(
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
-    const text = groupText(batch, { from, answers, tables, entries, segments, ts: database.ts });
+    const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts: database.ts });
     database.commitGroup(text);
     return { text, answers: answers.length };
   } catch (error) {

@@ -1,0 +1,30 @@
+/** Messages between two processes of ours: one JSON text a line. */
+
+const encoder = new TextEncoder();
+
+export function encodeJsonLine(message: object): Uint8Array<ArrayBuffer> {
+  return encoder.encode(`${JSON.stringify(message)}\n`);
+}
+
+/** The messages of a stream until it ends, as JSON texts. Throws a `RangeError` for one with more than `charsMax` characters. */
+export async function* readJsonLines(
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
+  charsMax: number,
+): AsyncGenerator<string> {
+  let parts: string[] = [];
+  let chars = 0;
+  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
+    let start = 0;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+      parts.push(text.slice(start, end));
+      start = end + 1;
+      yield parts.join("");
+      parts = [];
+      chars = 0;
+    }
+    if (start === text.length) continue;
+    parts.push(text.slice(start));
+    chars += text.length - start;
+    if (chars > charsMax) throw new RangeError("A message is too long");
+  }
+}

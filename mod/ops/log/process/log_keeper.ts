@@ -1,0 +1,298 @@
+/**
+ * The log process at work, without its pipes: keeps runs, answers questions, picks what tails want. A log that cannot be used
+ * is put aside and a new one begun; while not even that can be done runs are counted and let go.
+ */
+import { basename, dirname } from "node:path";
+import { logLimits } from "../../limits.ts";
+import { runEvent } from "../stream/events.ts";
+import { admitsRun, type RunFilter } from "../run_filter.ts";
+import { loggedRun, type RunRecord } from "../run_record.ts";
+import { histogramOf } from "../store/histogram.ts";
+import { isBadFile, isDiskTrouble, messageOf } from "../store/log_database.ts";
+import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
+import { searchRuns } from "../store/search.ts";
+import type {
+  BacklogAnswer,
+  BacklogQuestion,
+  FromLogProcess,
+  LogState,
+  PageAnswer,
+  PageQuestion,
+  Questions,
+  ToLogProcess,
+} from "./messages.ts";
+
+export interface LogKeeperOptions {
+  readonly path: string;
+  readonly retention: Retention;
+  readonly now: () => number;
+  readonly say: (message: FromLogProcess) => void;
+}
+
+/** A log that cannot be opened is tried again after this long. */
+const REOPEN_MS = 10_000;
+/** Files that take part in a SQLite database. */
+const BESIDE = ["-wal", "-shm"];
+
+export class LogKeeper implements Disposable {
+  readonly #options: LogKeeperOptions;
+  #retention: Retention;
+  #store: LogStore | null = null;
+  /** When opening is worth another try. */
+  #openAt = 0;
+  readonly #tails = new Map<number, RunFilter>();
+  #lost = 0;
+  #trouble: string | null = null;
+
+  constructor(options: LogKeeperOptions) {
+    this.#options = options;
+    this.#retention = options.retention;
+    this.#open();
+    this.#tellState();
+  }
+
+  take(message: Exclude<ToLogProcess, { type: "Start" }>): void {
+    switch (message.type) {
+      case "Runs":
+        return this.#keep(message.runs);
+      case "Retain":
+        this.#retention = message.retention;
+        this.#store?.retain(message.retention);
+        return this.tidy();
+      case "SaveFigures":
+        return this.#saveFigures(message.figures);
+      case "Tail":
+        this.#tails.set(message.tail, message.filter);
+        return;
+      case "Untail":
+        this.#tails.delete(message.tail);
+        return;
+      case "Ask":
+        return this.#options.say({ type: "Answer", ask: message.ask, answer: this.#answer(message) });
+      default:
+        message satisfies never;
+    }
+  }
+
+  /** Drops what is too old or too much; to be called now and then. */
+  tidy(): void {
+    const store = this.#opened();
+    if (store === null) return this.#tellState();
+    try {
+      // At least two of the oldest go in one turn: more than can come in between.
+      for (let turns = 0; turns < 4 && store.dropOne(this.#options.now()); turns++);
+      store.shrink();
+      this.#tellState();
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#store?.[Symbol.dispose]();
+    this.#store = null;
+  }
+
+  #keep(runs: readonly RunRecord[]): void {
+    let firstId = 0;
+    const kept = this.#attempt((store) => firstId = store.add(runs, this.#options.now()));
+    if (!kept) {
+      this.#lost += runs.length;
+      return this.#tellState();
+    }
+    if (this.#tails.size > 0) this.#tell(runs, firstId);
+  }
+
+  #tell(runs: readonly RunRecord[], firstId: number): void {
+    const texts = new Map<number, string>();
+    for (const [tail, filter] of this.#tails) {
+      let missed = 0;
+      const events: string[] = [];
+      for (const [position, record] of runs.entries()) {
+        if (!admitsRun(filter, record)) continue;
+        if (events.length >= logLimits.streamRunsMax) {
+          missed++;
+          continue;
+        }
+        const text = texts.get(position) ?? runEvent(loggedRun(firstId + position, record));
+        texts.set(position, text);
+        events.push(text);
+      }
+      if (events.length === 0) continue;
+      const count = events.length;
+      this.#options.say({
+        type: "Tailed",
+        tail,
+        events: events.join(""),
+        count,
+        missed,
+        lastId: firstId + runs.length - 1,
+      });
+    }
+  }
+
+  #saveFigures(figures: readonly SavedFigures[]): void {
+    this.#attempt((store) => store.saveFigures(figures, this.#options.now()));
+  }
+
+  #answer(
+    message: Extract<ToLogProcess, { type: "Ask" }>,
+  ): Questions[keyof Questions]["answer"] | null {
+    let answer: Questions[keyof Questions]["answer"] | null = null;
+    this.#attempt((store) => {
+      switch (message.kind) {
+        case "page":
+          answer = pageOf(store, message.asked);
+          return;
+        case "backlog":
+          answer = backlogOf(store, message.asked);
+          return;
+        case "figures":
+          answer = store.loadFigures(message.asked.now);
+          return;
+        default:
+          message satisfies never;
+      }
+    });
+    return answer;
+  }
+
+  /** Does something with the log; `false` when it could not be done. After a damaged file it is tried with a new one. */
+  #attempt(work: (store: LogStore) => void): boolean {
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const store = this.#opened();
+      if (store === null) return false;
+      try {
+        work(store);
+        if (this.#trouble !== null) {
+          this.#trouble = null;
+          this.#options.say({
+            type: "Say",
+            level: "info",
+            message: "The execution log is kept again",
+            reason: "",
+          });
+        }
+        return true;
+      } catch (error) {
+        this.#failed(error);
+        if (!isBadFile(error)) return false;
+      }
+    }
+    return false;
+  }
+
+  #opened(): LogStore | null {
+    if (this.#store === null && this.#options.now() >= this.#openAt) this.#open();
+    return this.#store;
+  }
+
+  #failed(error: unknown): void {
+    if (isBadFile(error)) return this.#putAside(messageOf(error));
+    this.#say(isDiskTrouble(error) ? `The disk: ${messageOf(error)}` : messageOf(error));
+  }
+
+  #open(): void {
+    const { path, now } = this.#options;
+    try {
+      this.#store = LogStore.open(path, { retention: this.#retention, now: now() });
+    } catch (error) {
+      if (isBadFile(error)) this.#putAside(messageOf(error));
+      else this.#cannotOpen(messageOf(error));
+    }
+  }
+
+  /** Puts the file aside, in the place of one that was put aside before, and begins a new one. */
+  #putAside(reason: string): void {
+    const { path, now, say } = this.#options;
+    this.#store?.[Symbol.dispose]();
+    this.#store = null;
+    const aside = `${path}.unusable`;
+    try {
+      if (exists(path)) Deno.renameSync(path, aside);
+      for (const end of BESIDE) if (exists(path + end)) Deno.removeSync(path + end);
+      this.#store = LogStore.open(path, { retention: this.#retention, now: now() });
+      say({
+        type: "Say",
+        level: "warn",
+        message: `The execution log could not be used; it lies in "${
+          basename(aside)
+        }" now and a new one has begun`,
+        reason,
+      });
+    } catch (error) {
+      this.#cannotOpen(
+        `${reason}; a new one in "${basename(dirname(path))}" cannot be made: ${messageOf(error)}`,
+      );
+    }
+  }
+
+  #cannotOpen(reason: string): void {
+    this.#openAt = this.#options.now() + REOPEN_MS;
+    this.#say(reason);
+  }
+
+  /** Tells once what is wrong, until it is another thing or right again. */
+  #say(reason: string): void {
+    if (this.#trouble === reason) return;
+    this.#trouble = reason;
+    this.#options.say({ type: "Say", level: "warn", message: "The execution log cannot be kept", reason });
+    this.#tellState();
+  }
+
+  #tellState(): void {
+    let facts = { rows: 0, bytes: 0 };
+    try {
+      if (this.#store !== null) facts = { rows: this.#store.rows, bytes: this.#store.bytes };
+    } catch {
+      // Told by whoever next uses the log.
+    }
+    const state: LogState = { ...facts, lost: this.#lost, trouble: this.#trouble };
+    this.#options.say({ type: "State", state });
+  }
+}
+
+function pageOf(store: LogStore, { filter, before, limit, histogram }: PageQuestion): PageAnswer {
+  const deadline = performance.now() + logLimits.searchMs;
+  const { runs, next, cut } = searchRuns(store, {
+    filter,
+    limit,
+    deadline,
+    ...(before !== undefined && { before }),
+  });
+  return {
+    runs: runs.map(({ id, record }) => loggedRun(id, record)),
+    next,
+    cut,
+    histogram: histogram === undefined ? null : histogramOf(store, {
+      filter,
+      ...histogram,
+      deadline: performance.now() + logLimits.histogramMs,
+    }),
+  };
+}
+
+function backlogOf(store: LogStore, { filter, after }: BacklogQuestion): BacklogAnswer {
+  const { lastId } = store;
+  if (after === null) return { events: "", missed: 0, lastId };
+  const deadline = performance.now() + logLimits.searchMs;
+  const limit = logLimits.backlogRunsMax;
+  const { runs, next } = searchRuns(store, { filter, after, limit, deadline });
+  let missed = 0;
+  for (let before = next; before !== null;) {
+    const more = searchRuns(store, { filter, after, before, limit: 4 * limit, deadline });
+    missed += more.runs.length;
+    before = more.cut ? null : more.next;
+  }
+  const events = runs.toReversed().map(({ id, record }) => runEvent(loggedRun(id, record)));
+  return { events: events.join(""), missed, lastId };
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,193 @@
+/** The log process, as main sees it: started anew when it is lost, and asked questions that it answers in their order. */
+import { ServiceError } from "../../../errors.ts";
+import { allowedPaths, HelperProcess } from "../../../kit/helper_process.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/json_lines.ts";
+import type { Log } from "../../../kit/log.ts";
+import { logLimits } from "../../limits.ts";
+import type { Retention } from "../store/log_store.ts";
+import type { FromLogProcess, LogState, QuestionKind, Questions, ToLogProcess } from "./messages.ts";
+
+/** Queries and mutations go first. */
+const NICENESS = 19;
+
+export interface LogProcessOptions {
+  /** Absolute. The process may use no file outside of it. */
+  readonly dataDir: string;
+  /** Of the log's database. */
+  readonly path: string;
+  readonly retention: Retention;
+  readonly log: Log;
+  /** A process has begun: told before it is sent anything else. */
+  readonly onStart: () => void;
+  readonly onTailed: (message: Extract<FromLogProcess, { type: "Tailed" }>) => void;
+}
+
+interface Waiting {
+  readonly resolve: (answer: Questions[QuestionKind]["answer"] | null) => void;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+export class LogProcess implements AsyncDisposable {
+  readonly #options: LogProcessOptions;
+  #retention: Retention;
+  #child: HelperProcess | null = null;
+  readonly #waiting = new Map<number, Waiting>();
+  #asks = 0;
+  #state: LogState | null = null;
+  /** Runs that earlier processes could not keep. */
+  #lostBefore = 0;
+  #closed = false;
+  #endPause: (() => void) | null = null;
+  readonly #running: Promise<void>;
+
+  constructor(options: LogProcessOptions) {
+    this.#options = options;
+    this.#retention = options.retention;
+    this.#running = this.#run();
+  }
+
+  /** How the log is; `null` before the first process has told. */
+  get state(): LogState | null {
+    return this.#state === null ? null : { ...this.#state, lost: this.#state.lost + this.#lostBefore };
+  }
+
+  /** Whether there is a process to take messages. */
+  get alive(): boolean {
+    return this.#child !== null;
+  }
+
+  /** Resolves when the process's input has room again; `false` when the process was lost, or there is none. */
+  async send(message: ToLogProcess): Promise<boolean> {
+    try {
+      if (this.#child === null) return false;
+      await this.#child.input.write(encodeJsonLine(message));
+      return true;
+    } catch {
+      // Its end is seen where it is read from.
+      return false;
+    }
+  }
+
+  /** Throws `unavailable` when nobody can answer, and `overloaded` when too many ask. */
+  async ask<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Questions[K]["answer"]> {
+    if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
+    const ask = ++this.#asks;
+    const answer = new Promise<Questions[QuestionKind]["answer"] | null>((resolve) => {
+      const timer = setTimeout(() => this.#late(), logLimits.answerMs);
+      this.#waiting.set(ask, { resolve, timer });
+    });
+    if (!await this.send({ type: "Ask", ask, kind, asked } as ToLogProcess)) this.#answer(ask, null);
+    const given = await answer;
+    if (given === null) throw new ServiceError("unavailable", "The execution log cannot be read at present");
+    return given as Questions[K]["answer"];
+  }
+
+  retain(retention: Retention): void {
+    this.#retention = retention;
+    void this.send({ type: "Retain", retention });
+  }
+
+  /** Ends the process when it has taken everything. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    this.#endPause?.();
+    const child = this.#child;
+    if (child !== null) {
+      const late = setTimeout(() => child.kill(), logLimits.answerMs);
+      await child.input.close().catch(() => {});
+      await this.#running;
+      clearTimeout(late);
+    }
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    for (let failures = 0; !this.#closed; failures++) {
+      const since = performance.now();
+      const reason = await this.#runOne();
+      if (this.#closed) return;
+      if (performance.now() - since > logLimits.restartMsMax) failures = 0;
+      this.#options.log("warn", "The log process ended and is started again", { reason });
+      await this.#pause(Math.min(logLimits.restartMsMax, logLimits.restartMs * 2 ** failures));
+    }
+  }
+
+  /** Runs one process to its end; gives the reason of that. */
+  async #runOne(): Promise<string> {
+    const { dataDir, path, onStart } = this.#options;
+    const folders = [...new Set([dataDir, await Deno.realPath(dataDir)])];
+    if (this.#closed) return "asked";
+    const child = new HelperProcess({
+      entry: new URL("./process.ts", import.meta.url),
+      permissions: [`--allow-read=${allowedPaths(folders)}`, `--allow-write=${allowedPaths(folders)}`],
+      dataMiB: logLimits.processDataMiB,
+      niceness: NICENESS,
+      stderr: "inherit",
+    });
+    this.#child = child;
+    void this.send({ type: "Start", path, retention: this.#retention });
+    onStart();
+    let nonsense: string | null = null;
+    try {
+      for await (const line of readJsonLines(child.output, logLimits.messageCharsMax)) {
+        this.#take(JSON.parse(line) as FromLogProcess);
+      }
+    } catch (error) {
+      nonsense = error instanceof Error ? error.message : String(error);
+      child.kill();
+    }
+    const { code, signal } = await child.status;
+    this.#child = null;
+    this.#lostBefore += this.#state?.lost ?? 0;
+    if (this.#state !== null) this.#state = { ...this.#state, lost: 0 };
+    await child.input.abort().catch(() => {});
+    for (const ask of [...this.#waiting.keys()]) this.#answer(ask, null);
+    return nonsense ?? (signal === null ? `code ${code}` : signal);
+  }
+
+  #take(message: FromLogProcess): void {
+    switch (message.type) {
+      case "Answer":
+        return this.#answer(message.ask, message.answer);
+      case "Tailed":
+        return this.#options.onTailed(message);
+      case "State":
+        this.#state = message.state;
+        return;
+      case "Say":
+        return this.#options.log(
+          message.level,
+          message.message,
+          message.reason === "" ? {} : {
+            reason: message.reason,
+          },
+        );
+      default:
+        message satisfies never;
+    }
+  }
+
+  #answer(ask: number, answer: Questions[QuestionKind]["answer"] | null): void {
+    const waiting = this.#waiting.get(ask);
+    if (waiting === undefined) return;
+    this.#waiting.delete(ask);
+    clearTimeout(waiting.timer);
+    waiting.resolve(answer);
+  }
+
+  /** It may be stuck in a damaged file, or in a disk that does not answer. */
+  #late(): void {
+    this.#options.log("warn", "The log process does not answer");
+    this.#child?.kill();
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

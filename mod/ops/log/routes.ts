@@ -1,0 +1,57 @@
+/** `GET /api/admin/logs` and its stream (contract: Admin and operations endpoints; Events). */
+import { Hono } from "hono";
+import { ServiceError } from "../../errors.ts";
+import type { AdminEnv } from "../admin/admin_guard.ts";
+import type { ExecutionLog } from "./execution_log.ts";
+import { parseLogQuery, parseStreamQuery } from "./log_query.ts";
+import type { LogStreams } from "./stream/log_streams.ts";
+
+export interface LogRoutesOptions {
+  readonly log: Pick<ExecutionLog, "page" | "facts">;
+  readonly streams: LogStreams;
+  readonly now: () => number;
+}
+
+export function logRoutes({ log, streams, now }: LogRoutesOptions): Hono<AdminEnv> {
+  const app = new Hono<AdminEnv>();
+  app.get("/logs", async (c) => {
+    const question = parseLogQuery(new URL(c.req.url).searchParams, now());
+    const { runs, next, cut, histogram } = await log.page(question);
+    return c.json({
+      runs,
+      cursor: next === null ? null : String(next),
+      complete: !cut,
+      ...(question.histogram !== undefined && { histogram }),
+      log: log.facts,
+    });
+  });
+  app.get("/logs/stream", async (c) => {
+    const { filter, after } = parseStreamQuery(
+      new URL(c.req.url).searchParams,
+      c.req.header("last-event-id") ?? null,
+    );
+    const stream = await streams.open({
+      filter,
+      after,
+      session: {
+        sessionId: c.get("sessionId"),
+        principal: `admin:${c.get("adminId")}`,
+        expiresAt: c.get("expiresAt"),
+      },
+    });
+    return c.body(stream, 200, {
+      "Content-Type": "text/event-stream; charset=utf-8",
+      // Proxies that collect an answer before they pass it on would hold the events back.
+      "X-Accel-Buffering": "no",
+    });
+  });
+  return app;
+}
+
+/** What is answered where the server keeps no log. */
+export function noLogRoutes(): Hono<AdminEnv> {
+  const refuse = () => {
+    throw new ServiceError("not_found", "This server keeps no execution log (--log-keep off)");
+  };
+  return new Hono<AdminEnv>().get("/logs", refuse).get("/logs/stream", refuse);
+}

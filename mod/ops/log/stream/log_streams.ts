@@ -1,0 +1,128 @@
+/**
+ * Who reads the log as it is written. Readers with the same filter share one tail, whose events are made once for all. Nobody
+ * waits for a slow reader: what comes while too much waits for him he misses, and he is told how much that was.
+ */
+import { ServiceError } from "../../../errors.ts";
+import { logLimits } from "../../limits.ts";
+import type { ExecutionLog, Tailed } from "../execution_log.ts";
+import type { RunFilter } from "../run_filter.ts";
+import { endEvent, heartbeat, missedEvent } from "./events.ts";
+import { LogReader } from "./log_reader.ts";
+
+/** Whose stream it is, and until when. */
+export interface StreamSession {
+  readonly sessionId: string;
+  readonly principal: string | null;
+  /** When the token's time is over, milliseconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+interface Tail {
+  readonly readers: Set<LogReader>;
+  readonly stop: () => void;
+}
+
+export type StreamLog = Pick<ExecutionLog, "tail" | "backlog">;
+
+const encoder = new TextEncoder();
+
+export class LogStreams implements Disposable {
+  readonly #log: StreamLog;
+  readonly #tails = new Map<string, Tail>();
+  readonly #readers = new Map<LogReader, StreamSession>();
+  /** Exists while there are readers. */
+  #heartbeats: ReturnType<typeof setInterval> | undefined;
+  /** Readers that are being let in. */
+  #opening = 0;
+  #closed = false;
+
+  constructor(log: StreamLog) {
+    this.#log = log;
+  }
+
+  get size(): number {
+    return this.#readers.size;
+  }
+
+  /**
+   * A reader's stream; with `after` it begins behind that run. Throws `overloaded` when there are too many, and `unavailable`
+   * when the server stops or the log cannot be read.
+   */
+  async open(
+    { filter, after, session }: {
+      readonly filter: RunFilter;
+      readonly after: number | null;
+      readonly session: StreamSession;
+    },
+  ): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
+    if (this.#closed) throw new ServiceError("unavailable");
+    if (this.#readers.size + this.#opening >= logLimits.streamsMax) {
+      throw new ServiceError("overloaded", `No more than ${logLimits.streamsMax} streams of the log at once`);
+    }
+    this.#opening++;
+    const key = JSON.stringify(filter);
+    const tail = this.#tailOf(key, filter);
+    // From here on it is told of what comes; what was there before is put in front when it is known.
+    const reader = new LogReader({ session, onEnd: () => this.#left(reader, { key, tail }) });
+    this.#readers.set(reader, session);
+    tail.readers.add(reader);
+    this.#heartbeats ??= setInterval(() => this.#beat(), logLimits.heartbeatMs);
+    try {
+      const { events, missed, lastId } = await this.#log.backlog(filter, after);
+      reader.begin(encoder.encode(heartbeat + (missed > 0 ? missedEvent(missed) : "") + events), lastId);
+    } catch (error) {
+      reader.end(null);
+      throw error;
+    } finally {
+      this.#opening--;
+    }
+    return reader.stream;
+  }
+
+  /** Ends the streams of a session, or of all sessions of a principal. */
+  sessionEnded(ended: { readonly sessionId: string } | { readonly principal: string }): void {
+    for (const [reader, session] of this.#readers) {
+      const theirs = "sessionId" in ended
+        ? session.sessionId === ended.sessionId
+        : session.principal === ended.principal;
+      if (theirs) reader.end(encoder.encode(endEvent("revoked")));
+    }
+  }
+
+  /** Ends all streams. */
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    for (const reader of [...this.#readers.keys()]) reader.end(null);
+    clearInterval(this.#heartbeats);
+  }
+
+  #tailOf(key: string, filter: RunFilter): Tail {
+    const known = this.#tails.get(key);
+    if (known !== undefined) return known;
+    const readers = new Set<LogReader>();
+    const tail: Tail = { readers, stop: this.#log.tail(filter, (tailed) => tell(readers, tailed)) };
+    this.#tails.set(key, tail);
+    return tail;
+  }
+
+  #left(reader: LogReader, { key, tail }: { readonly key: string; readonly tail: Tail }): void {
+    this.#readers.delete(reader);
+    tail.readers.delete(reader);
+    if (tail.readers.size === 0) {
+      tail.stop();
+      this.#tails.delete(key);
+    }
+    if (this.#readers.size > 0) return;
+    clearInterval(this.#heartbeats);
+    this.#heartbeats = undefined;
+  }
+
+  #beat(): void {
+    for (const reader of [...this.#readers.keys()]) reader.beat();
+  }
+}
+
+function tell(readers: ReadonlySet<LogReader>, { events, count, missed, lastId }: Tailed): void {
+  const bytes = encoder.encode(missed > 0 ? events + missedEvent(missed) : events);
+  for (const reader of [...readers]) reader.push({ bytes, runs: count + missed, lastId });
+}

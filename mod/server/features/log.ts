@@ -1,0 +1,51 @@
+/** The execution log of this server: its process, and what administrators read of it. */
+import { Hono } from "hono";
+import { join } from "node:path";
+import type { ServeConfig } from "../../config/config.ts";
+import type { Log } from "../../kit/log.ts";
+import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { ExecutionLog, logRoutes, LogStreams, noLogRoutes } from "../../ops/log/mod.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AccountsFeature } from "./accounts.ts";
+import { verifyWith } from "./admin.ts";
+
+/** `null` when the operator wants none. */
+export function openLog({ dataDir, executionLog }: ServeConfig, log: Log): ExecutionLog | null {
+  if (executionLog === null) return null;
+  return new ExecutionLog({
+    dataDir,
+    path: join(dataDir, archiveNames.log),
+    retention: executionLog,
+    log,
+  });
+}
+
+export interface LogFeature extends Feature {
+  /** Ends the streams that are being read: a stop does not wait for their readers. */
+  endStreams(): void;
+}
+
+export function startLog(
+  _context: FeatureContext,
+  { accounts: { authenticator }, executionLog }: {
+    readonly accounts: AccountsFeature;
+    readonly executionLog: ExecutionLog | null;
+  },
+): LogFeature {
+  const guarded = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
+  if (executionLog === null) {
+    return {
+      routes: [{ at: "/api/admin", app: new Hono().route("/", guarded.route("/", noLogRoutes())) }],
+      endStreams() {},
+    };
+  }
+  const streams = new LogStreams(executionLog);
+  authenticator.onSessionEnd((ended) => streams.sessionEnded(ended));
+  const routes = logRoutes({ log: executionLog, streams, now: Date.now });
+  return {
+    routes: [{ at: "/api/admin", app: new Hono().route("/", guarded.route("/", routes)) }],
+    endStreams: () => streams[Symbol.dispose](),
+    stop: () => streams[Symbol.dispose](),
+  };
+}

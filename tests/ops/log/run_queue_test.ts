@@ -1,0 +1,58 @@
+/** Runs on their way to the log process. */
+import assert from "node:assert/strict";
+import { logLimits } from "../../../mod/ops/limits.ts";
+import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
+import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
+
+const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];
+
+Deno.test("[EL18] runs leave in order and in batches; a queue that is full drops the newest and counts them", async () => {
+  const batches: (readonly RunRecord[])[] = [];
+  let open = false;
+  const queue = new RunQueue({
+    open: () => open,
+    send: (runs) => {
+      batches.push(runs);
+      return Promise.resolve(true);
+    },
+  });
+  for (let at = 0; at < logLimits.queuedRunsMax + 7; at++) queue.push(run(at), 1);
+  assert.deepEqual([queue.size, queue.dropped], [logLimits.queuedRunsMax, 7]);
+  await queue.flush();
+  assert.equal(batches.length, 0, "nobody takes them yet");
+  open = true;
+  await queue.flush();
+  assert.equal(batches.length, logLimits.queuedRunsMax / logLimits.batchRunsMax);
+  assert.deepEqual(
+    batches.flat().map(([at]) => at),
+    Array.from({ length: logLimits.queuedRunsMax }, (_, at) => at),
+  );
+  queue.push(run(1), logLimits.queuedCharsMax);
+  queue.push(run(2), 1);
+  assert.deepEqual([queue.size, queue.dropped], [1, 8], "their characters are bounded too");
+  await queue.close();
+  queue.push(run(3), 1);
+  assert.equal(queue.dropped, 9);
+});
+
+Deno.test("[EL18] runs that were lost on their way are counted; a flush waits for what is there and no longer", async () => {
+  const taken = [Promise.withResolvers<boolean>(), Promise.withResolvers<boolean>()];
+  let sent = 0;
+  const queue = new RunQueue({
+    open: () => true,
+    send: () => taken[sent++]?.promise ?? Promise.resolve(true),
+  });
+  queue.push(run(1), 1);
+  const first = queue.flush();
+  while (sent === 0) await Promise.resolve();
+  queue.push(run(2), 1);
+  queue.push(run(3), 1);
+  const second = queue.flush();
+  taken[0]?.resolve(false);
+  await first;
+  assert.equal(queue.dropped, 1);
+  taken[1]?.resolve(true);
+  await second;
+  assert.deepEqual([queue.size, queue.dropped, sent], [0, 1, 2]);
+  await queue.close();
+});

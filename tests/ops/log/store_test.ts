@@ -1,0 +1,297 @@
+/** The log's store: what is found is what a walk over all runs would find, old runs go, and faults leave it whole. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { logLimits } from "../../../mod/ops/limits.ts";
+import { admitsRun, type RunFilter } from "../../../mod/ops/log/run_filter.ts";
+import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
+import { isDiskTrouble } from "../../../mod/ops/log/store/log_database.ts";
+import { histogramOf } from "../../../mod/ops/log/store/histogram.ts";
+import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.ts";
+import { searchRuns } from "../../../mod/ops/log/store/search.ts";
+import { LogKeeper } from "../../../mod/ops/log/process/log_keeper.ts";
+import type { FromLogProcess, LogState } from "../../../mod/ops/log/process/messages.ts";
+
+const START = Date.UTC(2030, 0, 1);
+const forever: Retention = { keepMs: 365 * 86_400_000, bytesMax: 10 ** 12 };
+const never = Infinity;
+
+async function withStore(
+  work: (store: LogStore, path: string) => void | Promise<void>,
+  retention: Retention = forever,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const path = join(folder, "logs.db");
+  try {
+    using store = LogStore.open(path, { retention, now: START });
+    await work(store, path);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Numbers that look random and are the same in each run. */
+function seeded(seed: number): (below: number) => number {
+  return (below) => {
+    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor(seed / 2 ** 32 * below);
+  };
+}
+
+const words = ["payment", "ORDER", "failed", "Über", "50%_off", 'say "hi"', "a\nb", "x"];
+
+function someRun(random: (below: number) => number, at: number): RunRecord {
+  const lines = random(3) === 0 ? [`[INFO] ${words[random(8)]} ${words[random(8)]}`] : [];
+  const failed = random(20) === 0;
+  const path = `${random(4) === 0 ? "_system/" : ""}mod${random(3)}:fn${random(4)}`;
+  const caller = random(2) === 0 ? null : `user:u${random(30)}`;
+  const error = failed ? { kind: "internal", message: `boom ${words[random(8)]}` } as const : null;
+  return [
+    at,
+    path,
+    random(4),
+    caller,
+    failed ? 2 : 0,
+    lines.length > 0 ? 2 + random(3) : 0,
+    at * 1000,
+    at,
+    1,
+    0,
+    1,
+    2,
+    3,
+    4,
+    error,
+    lines,
+  ];
+}
+
+const filters: readonly RunFilter[] = [
+  {},
+  { functions: ["mod1:fn2"] },
+  { functions: ["mod1*", "mod2:fn0"] },
+  { functions: ["nothing"] },
+  { kinds: [1, 2] },
+  { system: false },
+  { system: true, kinds: [0] },
+  { outcomes: [2] },
+  { outcomes: [0, 2] },
+  { level: 3 },
+  { level: 1 },
+  { text: "payment" },
+  { text: "PAYMENT order" },
+  { text: "über" },
+  { text: "0%_o" },
+  { text: '"hi"' },
+  { text: "x" },
+  { text: "a\nb" },
+  { text: "nobody said this" },
+  { text: "payment", functions: ["mod0:fn0"] },
+  { text: "boom", outcomes: [2], system: false },
+  { caller: null },
+  { caller: "user:u7" },
+  { caller: "user:u7", text: "failed" },
+  { caller: "user:nobody" },
+  { request: (START + 777) * 1000 },
+  { from: START + 500, to: START + 900 },
+  { from: START + 500, level: 4, functions: ["mod*"] },
+];
+
+Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pass, newest first", () =>
+  withStore((store) => {
+    const random = seeded(7);
+    const kept: { id: number; record: RunRecord }[] = [];
+    for (let at = START, id = 1; at < START + 3_000; at += 100) {
+      const batch = Array.from({ length: 100 }, (_, i) => someRun(random, at + i));
+      store.add(batch, at);
+      for (const record of batch) kept.push({ id: id++, record });
+    }
+    for (const filter of filters) {
+      const wanted = kept.filter(({ record }) => admitsRun(filter, record)).map(({ id }) => id).toReversed();
+      for (const limit of [7, 500]) {
+        const found: number[] = [];
+        for (let before: number | null = 10 ** 9; before !== null;) {
+          const page = searchRuns(store, { filter, before, limit, deadline: never });
+          found.push(...page.runs.map(({ id }) => id));
+          before = page.next;
+        }
+        assert.deepEqual(found, wanted, JSON.stringify(filter));
+      }
+      const first = kept[0]?.record[0] ?? 0;
+      for (const [bars, to] of [[10, START + 3_000], [2, START + 600_000]] as const) {
+        const histogram = histogramOf(store, { filter, from: first, to, bars, deadline: never });
+        const counted = histogram.bars.flat().reduce((sum, runs) => sum + runs, 0);
+        const inside = filter.from === undefined ? wanted.length : null;
+        if (inside !== null) assert.equal(counted, inside, `${bars} bars of ${JSON.stringify(filter)}`);
+      }
+    }
+  }));
+
+Deno.test("[EL15] a search that runs out of time says so, and its cursor goes on where it stopped", () =>
+  withStore((store) => {
+    const random = seeded(3);
+    const rows = 2 * logLimits.searchStepRows;
+    for (let done = 0; done < rows; done += 4_096) {
+      store.add(Array.from({ length: 4_096 }, (_, i) => someRun(random, START + done + i)), START);
+    }
+    const filter: RunFilter = { text: "zz" };
+    let pages = 0;
+    for (let before: number | null = 10 ** 9; before !== null; pages++) {
+      const page = searchRuns(store, { filter, before, limit: 50, deadline: -Infinity });
+      assert.deepEqual(page.runs, []);
+      assert.equal(page.cut, page.next !== null);
+      if (page.next !== null) assert.ok(page.next < before);
+      before = page.next;
+    }
+    assert.ok(pages >= 2, `${pages} pages`);
+  }));
+
+Deno.test("[EL16] runs that are too old go, part by part, and the newer ones stay", () =>
+  withStore((store) => {
+    const random = seeded(1);
+    const hour = 3_600_000;
+    for (let i = 0; i < 48; i++) store.add([someRun(random, START + i * hour)], START + i * hour);
+    const now = START + 48 * hour;
+    while (store.dropOne(now));
+    const { runs } = searchRuns(store, { filter: {}, limit: 100, deadline: never });
+    assert.ok(runs.length >= 24 && runs.length <= 24 + 24 / logLimits.segmentsMin + 1, `${runs.length} runs`);
+    const ids = runs.map(({ id }) => id);
+    assert.deepEqual(ids, Array.from({ length: ids.length }, (_, i) => 48 - i), "the newest, without a gap");
+  }, { keepMs: 24 * 3_600_000, bytesMax: 10 ** 12 }));
+
+Deno.test("[EL16] a log that grows too large loses its oldest runs", () => {
+  const bytesMax = 2 * 1024 * 1024;
+  return withStore((store) => {
+    const lines = Array.from({ length: 16 }, (_, i) => `[INFO] ${i} ${"long line ".repeat(30)}`);
+    for (let i = 0; i < 200; i++) {
+      const batch = Array.from({ length: 10 }, (): RunRecord => {
+        const run = [...someRun(seeded(i), START + i)] as unknown as unknown[];
+        run[15] = lines;
+        return run as unknown as RunRecord;
+      });
+      store.add(batch, START + i);
+      while (store.dropOne(START + i));
+      assert.ok(store.bytes <= bytesMax, `${store.bytes} bytes after ${i} turns`);
+    }
+    assert.ok(store.rows > 0 && store.rows < 2_000);
+    assert.equal(searchRuns(store, { filter: {}, limit: 1, deadline: never }).runs[0]?.id, 2_000);
+  }, { keepMs: forever.keepMs, bytesMax });
+});
+
+Deno.test("[EL17] a full disk costs the runs that came meanwhile, not those before and after", () =>
+  withStore((store) => {
+    const random = seeded(2);
+    const batch = () => Array.from({ length: 500 }, () => someRun(random, START));
+    store.add(batch(), START);
+    const pages = Number(store.database.value("PRAGMA page_count"));
+    store.database.value(`PRAGMA max_page_count = ${pages}`);
+    assert.throws(() => store.add(batch(), START), isDiskTrouble);
+    assert.equal(searchRuns(store, { filter: {}, limit: 500, deadline: never }).runs.length, 500);
+    store.database.value("PRAGMA max_page_count = 1000000");
+    assert.equal(store.add(batch(), START), 501);
+    assert.equal(store.rows, 1_000);
+  }));
+
+Deno.test("[EL3] two processes that have the log open for a moment keep all runs, each under an id of its own", () =>
+  withStore((store, path) => {
+    const random = seeded(4);
+    using other = LogStore.open(path, { retention: forever, now: START });
+    const ids = [];
+    for (let i = 0; i < 20; i++) {
+      ids.push((i % 2 === 0 ? store : other).add([someRun(random, START + i)], START + i));
+    }
+    assert.deepEqual(ids, Array.from({ length: 20 }, (_, i) => i + 1));
+    store.add([], START);
+    assert.equal(store.rows, 20);
+  }));
+
+async function withKeeper(
+  prepare: (path: string) => Promise<void>,
+  work: (
+    keeper: LogKeeper,
+    told: { readonly says: string[]; state: LogState | null; answers: unknown[] },
+    path: string,
+  ) => Promise<void> | void,
+): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const path = join(folder, "logs.db");
+  const told: { says: string[]; state: LogState | null; answers: unknown[] } = {
+    says: [],
+    state: null,
+    answers: [],
+  };
+  const say = (message: FromLogProcess) => {
+    if (message.type === "Say") told.says.push(`${message.level}: ${message.message}`);
+    if (message.type === "State") told.state = message.state;
+    if (message.type === "Answer") told.answers.push(message.answer);
+  };
+  try {
+    await prepare(path);
+    using keeper = new LogKeeper({ path, retention: forever, now: () => START, say });
+    await work(keeper, told, path);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const page = { type: "Ask", ask: 1, kind: "page", asked: { filter: {}, limit: 10 } } as const;
+
+Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, and a new one begun", async () => {
+  const files: Readonly<Record<string, (path: string) => Promise<void>>> = {
+    "text": (path) => Deno.writeTextFile(path, "not a database ".repeat(500)),
+    "zeros": (path) => Deno.writeFile(path, new Uint8Array(8_192).fill(7)),
+    "another database": async (path) => {
+      const { DatabaseSync } = await import("node:sqlite");
+      const db = new DatabaseSync(path);
+      db.exec("CREATE TABLE mine (a)");
+      db.close();
+    },
+    "a newer log": (path) => {
+      using store = LogStore.open(path, { retention: forever, now: START });
+      store.database.execute("PRAGMA user_version = 99");
+      return Promise.resolve();
+    },
+  };
+  for (const [name, prepare] of Object.entries(files)) {
+    await withKeeper(prepare, async (keeper, told, path) => {
+      keeper.take({ type: "Runs", runs: [someRun(seeded(1), START)] });
+      keeper.take(page);
+      assert.equal((told.answers[0] as { runs: unknown[] }).runs.length, 1, name);
+      assert.match(told.says.join("\n"), /could not be used; it lies in "logs\.db\.unusable"/, name);
+      assert.equal((await Deno.stat(`${path}.unusable`)).isFile, true);
+    });
+  }
+});
+
+Deno.test("[EL13] damage that shows later is put aside too", async () => {
+  await withKeeper(() => Promise.resolve(), (keeper, told, path) => {
+    const runs = Array.from({ length: 2_000 }, (_, i) => someRun(seeded(i), START));
+    keeper.take({ type: "Runs", runs });
+    keeper[Symbol.dispose]();
+    const bytes = Deno.readFileSync(path);
+    // Everything but the first page, on which the schema begins.
+    bytes.fill(0xff, 4_096);
+    Deno.writeFileSync(path, bytes);
+    const says = told.says.length;
+    keeper.take({ type: "Runs", runs });
+    keeper.take(page);
+    assert.equal((told.answers[0] as { runs: unknown[] }).runs.length, 10);
+    assert.ok(told.says.length > says);
+  });
+});
+
+Deno.test("[EL13] where no log can be made runs are counted, and the reason is told once", async () => {
+  await withKeeper(async (path) => {
+    // A folder in its place, and another where it would be put aside: neither gives way to a file.
+    await Deno.mkdir(path);
+    await Deno.mkdir(`${path}.unusable`);
+    await Deno.writeTextFile(join(`${path}.unusable`, "kept"), "");
+  }, (keeper, told) => {
+    const runs = [someRun(seeded(1), START)];
+    for (let i = 0; i < 5; i++) keeper.take({ type: "Runs", runs });
+    keeper.take(page);
+    assert.deepEqual(told.answers, [null]);
+    assert.equal(told.says.length, 1);
+    assert.deepEqual([told.state?.lost, told.state?.rows], [5, 0]);
+    assert.match(told.state?.trouble ?? "", /cannot be made/);
+  });
+});

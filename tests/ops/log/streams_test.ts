@@ -1,0 +1,169 @@
+/** The log's stream without a server: who is told what, slow readers, bounds, and how a stream ends. */
+import assert from "node:assert/strict";
+import { Hono } from "hono";
+import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { logLimits } from "../../../mod/ops/limits.ts";
+import { adminGuard } from "../../../mod/ops/admin/admin_guard.ts";
+import type { Tailed } from "../../../mod/ops/log/execution_log.ts";
+import { logRoutes } from "../../../mod/ops/log/routes.ts";
+import type { RunFilter } from "../../../mod/ops/log/run_filter.ts";
+import { LogStreams } from "../../../mod/ops/log/stream/log_streams.ts";
+import { EventReader } from "./support/event_reader.ts";
+
+/** A log in the test's hands. */
+class FakeLog {
+  readonly tails = new Map<string, (tailed: Tailed) => void>();
+  started = 0;
+  /** What the next readers are answered. */
+  backlogs: () => Promise<{ events: string; missed: number; lastId: number }> = () =>
+    Promise.resolve({ events: "", missed: 0, lastId: 0 });
+
+  tail(filter: RunFilter, onRuns: (tailed: Tailed) => void): () => void {
+    const key = JSON.stringify(filter);
+    this.started++;
+    this.tails.set(key, onRuns);
+    return () => void this.tails.delete(key);
+  }
+
+  backlog() {
+    return this.backlogs();
+  }
+
+  tell(id: number, { filter = {}, chars = 10, missed = 0 } = {}): void {
+    const events = `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, text: "x".repeat(chars) })}\n\n`;
+    this.tails.get(JSON.stringify(filter))?.({ events, count: 1, missed, lastId: id });
+  }
+}
+
+const session = { sessionId: "s1", principal: "admin:a", expiresAt: Date.now() + 3_600_000 };
+
+function setUp() {
+  const log = new FakeLog();
+  const streams = new LogStreams(log);
+  const open = async (options: { filter?: RunFilter; after?: number; session?: typeof session } = {}) =>
+    EventReader.of(await streams.open({ filter: {}, after: null, session, ...options }));
+  return { log, streams, open };
+}
+
+Deno.test("[LS7] readers with the same filter share one tail, which ends with the last of them", async () => {
+  const { log, streams, open } = setUp();
+  using _ = streams;
+  const [one, two, other] = [await open(), await open(), await open({ filter: { level: 3 } })];
+  assert.equal(log.started, 2);
+  log.tell(1);
+  log.tell(2, { filter: { level: 3 } });
+  assert.deepEqual([(await one.run()).id, (await two.run()).id, (await other.run()).id], [1, 1, 2]);
+  await one[Symbol.asyncDispose]();
+  assert.equal(log.tails.size, 2);
+  await two[Symbol.asyncDispose]();
+  await other[Symbol.asyncDispose]();
+  assert.equal(log.tails.size, 0);
+  assert.equal(streams.size, 0);
+});
+
+Deno.test("[LS6] what comes while the backlog is looked up stands behind it, once", async () => {
+  const { log, streams, open } = setUp();
+  using _ = streams;
+  const answer = Promise.withResolvers<{ events: string; missed: number; lastId: number }>();
+  log.backlogs = () => answer.promise;
+  const opening = open({ after: 3 });
+  log.tell(5);
+  log.tell(6);
+  const seen = (id: number) => `id: ${id}\nevent: run\ndata: {"id":${id}}\n\n`;
+  answer.resolve({ events: seen(4) + seen(5), missed: 2, lastId: 5 });
+  await using reader = await opening;
+  log.tell(7);
+  assert.deepEqual(await reader.next(), { id: null, event: "missed", data: { count: 2 } });
+  assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [4, 5]);
+  assert.deepEqual([await reader.run(), await reader.run()].map(({ id }) => id), [6, 7]);
+});
+
+Deno.test("[LS8] nobody waits for a slow reader: it misses what does not fit, and is told how many runs", async () => {
+  const { log, streams, open } = setUp();
+  using _ = streams;
+  await using quick = await open();
+  await using slow = await open();
+  const chars = 16 * 1024;
+  const fitting = Math.ceil(logLimits.streamBytesMax / chars);
+  const told = 4 * fitting;
+  for (let id = 1; id <= told; id++) {
+    log.tell(id, { chars });
+    assert.equal((await quick.run()).id, id);
+  }
+  let read = 0;
+  for (let event = await slow.next(); event !== null; event = await slow.next()) {
+    if (event.event === "missed") {
+      assert.equal(event.data.count, told - read);
+      break;
+    }
+    read++;
+  }
+  assert.ok(read > 0 && read < told, `${read} of ${told}`);
+  log.tell(told + 1);
+  assert.equal((await slow.run()).id, told + 1, "it goes on with what comes next");
+  log.tell(told + 2, { missed: 40 });
+  assert.equal((await slow.run()).id, told + 2);
+  assert.deepEqual(
+    (await slow.next())?.data,
+    { count: 40 },
+    "also when more came at once than a stream is told",
+  );
+});
+
+Deno.test("[LS9] there are no more streams than the bound, and a reader that leaves makes room", async () => {
+  const { streams, open } = setUp();
+  using _ = streams;
+  const readers = [];
+  for (let i = 0; i < logLimits.streamsMax; i++) readers.push(await open());
+  await assert.rejects(open(), { code: "overloaded" });
+  await readers[0]?.[Symbol.asyncDispose]();
+  await using _again = await open();
+  for (const reader of readers) await reader[Symbol.asyncDispose]();
+});
+
+Deno.test("[LS4] the streams of a session end with it, those of others do not", async () => {
+  const { log, streams, open } = setUp();
+  using _ = streams;
+  await using mine = await open();
+  await using theirs = await open({ session: { ...session, sessionId: "s2", principal: "admin:b" } });
+  streams.sessionEnded({ sessionId: "s1" });
+  assert.equal((await mine.next())?.event, "revoked");
+  assert.equal(await mine.next(), null);
+  log.tell(1);
+  assert.equal((await theirs.run()).id, 1);
+  streams.sessionEnded({ principal: "admin:b" });
+  assert.equal((await theirs.next())?.event, "revoked");
+});
+
+Deno.test("[LS3] a stream ends with `expired` when the time of its token is over", async () => {
+  const { streams } = setUp();
+  using _ = streams;
+  const identity = { principal: "admin:a", userId: null, adminId: "a", sessionId: "s1" };
+  const app = new Hono()
+    .use("*", adminGuard(() => Promise.resolve({ identity, expiresAt: Date.now() + 50 })))
+    .route(
+      "/",
+      logRoutes({
+        log: { page: () => Promise.reject(new Error("unexpected")), facts: {} as never },
+        streams,
+        now: Date.now,
+      }),
+    );
+  app.onError((error) => failureResponse(error, () => {}));
+  const response = await app.request("/logs/stream", { headers: { Authorization: "Bearer t" } });
+  assert.equal(response.headers.get("content-type"), "text/event-stream; charset=utf-8");
+  assert.equal(response.headers.get("cache-control"), "no-store");
+  if (response.body === null) throw new Error("There is no body");
+  await using reader = EventReader.of(response.body as ReadableStream<Uint8Array<ArrayBuffer>>);
+  assert.equal((await reader.next())?.event, "expired");
+  assert.equal(await reader.next(), null);
+  assert.equal(streams.size, 0);
+});
+
+Deno.test("[LS10] a server that stops ends all streams, and lets nobody in", async () => {
+  const { streams, open } = setUp();
+  const reader = await open();
+  streams[Symbol.dispose]();
+  assert.equal(await reader.next(), null);
+  await assert.rejects(open(), { code: "unavailable" });
+});
