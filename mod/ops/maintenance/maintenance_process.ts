@@ -1,6 +1,6 @@
 /** The maintenance process, as main sees it. */
-import { allowedPaths, HelperProcess } from "../../kit/helper_process.ts";
-import { encodeJsonLine } from "../../kit/json_lines.ts";
+import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
+import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { opsLimits } from "../limits.ts";
 import { type Answer, type Job, readMessages } from "./messages.ts";
 

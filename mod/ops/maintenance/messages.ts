@@ -1,5 +1,5 @@
 /** What main and the maintenance process say to one another: lines of JSON, one job and one answer at a time. */
-import { readJsonLines } from "../../kit/json_lines.ts";
+import { readJsonLines } from "../../kit/processes/json_lines.ts";
 import { opsLimits } from "../limits.ts";
 import type { BackupOptions, BackupSummary } from "../backups/backup.ts";
 import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";

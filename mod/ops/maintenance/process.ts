@@ -3,7 +3,7 @@
  * data folder and ask how much room the disk has, and ends when its input does.
  */
 import { UnusableDatabaseError } from "../../engine/mod.ts";
-import { encodeJsonLine } from "../../kit/json_lines.ts";
+import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { writeAll } from "../../kit/durable_files.ts";
 import { ArchiveError } from "../backups/archive/mod.ts";
 import { createBackup } from "../backups/backup.ts";

@@ -1,5 +1,5 @@
 /** One process that makes thumbnails, as main sees it. */
-import { HelperProcess } from "../../kit/helper_process.ts";
+import { HelperProcess } from "../../kit/processes/helper_process.ts";
 import { storageLimits } from "../limits.ts";
 import {
   encodeFrame,

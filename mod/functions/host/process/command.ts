@@ -1,5 +1,5 @@
 /** The command that starts an isolate: its flags, its environment, its limits. */
-import { type LimitedCommand, limitedCommand } from "../../../kit/limited_command.ts";
+import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
 import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 

@@ -11,7 +11,7 @@ import { authorTexts } from "../../wire/code_place.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
 import type { HostClock } from "../clock.ts";
-import type { LimitedCommand } from "../../../kit/limited_command.ts";
+import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
 import { plainEntry } from "./command.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";

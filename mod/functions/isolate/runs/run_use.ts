@@ -1,5 +1,5 @@
 /** What a run used, as it goes on the wire. */
-import type { Usage } from "../../../engine/transaction.ts";
+import type { Usage } from "../../../engine/mod.ts";
 import type { WireUse } from "../../wire/messages.ts";
 
 export function useOf({ documentsRead, indexRowsRead, documentsWritten, indexRowsWritten }: Usage): WireUse {

@@ -1,7 +1,7 @@
 /** The log process, as main sees it: started anew when it is lost, and asked questions that it answers in their order. */
 import { ServiceError } from "../../../errors.ts";
-import { allowedPaths, HelperProcess } from "../../../kit/helper_process.ts";
-import { encodeJsonLine, readJsonLines } from "../../../kit/json_lines.ts";
+import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import type { Log } from "../../../kit/log.ts";
 import { logLimits } from "../../limits.ts";
 import type { Retention } from "../store/log_store.ts";

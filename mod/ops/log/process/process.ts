@@ -3,7 +3,7 @@
  * input does.
  */
 import { writeAll } from "../../../kit/durable_files.ts";
-import { encodeJsonLine, readJsonLines } from "../../../kit/json_lines.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { logLimits } from "../../limits.ts";
 import { LogKeeper } from "./log_keeper.ts";
 import type { FromLogProcess, ToLogProcess } from "./messages.ts";

@@ -5,7 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "./limited_command.ts";
 
-const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
 
 export interface HelperProcessOptions {
   /** The module that it runs. */
