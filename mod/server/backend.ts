@@ -74,7 +74,7 @@ export async function startBackend(
   const metrics = opened.use(await openMetrics(config));
   // Given up last: it is told how the last runs ended.
   const executionLog = opened.use(openLog(config, surroundings.log));
-  const observers = [metrics?.runs, executionLog].filter((observer) => observer != null);
+  const observers = [metrics?.runs ?? null, executionLog].filter((observer) => observer !== null);
   const host = opened.use(await startIsolates(config, { secret, observers, log: surroundings.log }));
   const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, host };
   const backend = await connect(parts, opened);
