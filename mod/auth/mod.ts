@@ -15,7 +15,16 @@ import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
 import type { Mailer } from "./mail/mailer.ts";
 import { ExternalTokens } from "./issuers/mod.ts";
-import { nobody, oauthRoutes, type Others, SignIns } from "./oauth/mod.ts";
+import {
+  linkIdentityArgs,
+  Links,
+  nobody,
+  oauthRoutes,
+  type Others,
+  SignIns,
+  startLinkArgs,
+  unlinkIdentityArgs,
+} from "./oauth/mod.ts";
 import { Outbox } from "./mail/outbox.ts";
 import { loadTemplates } from "./mail/templates.ts";
 import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
@@ -145,7 +154,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     admins,
     sessions: new Impersonation(parts),
     actions: new Map([
-      ...ownActions(new OwnAccountActions(parts)),
+      ...new Map([...ownActions(new OwnAccountActions(parts)), ...linkActions(new Links(parts, signIns))]),
       ...userActions(parts),
       ...administratorActions(parts, admins),
     ]),
@@ -194,3 +203,14 @@ function ownActions(own: OwnAccountActions): ReadonlyMap<string, MainAction> {
   ]);
 }
 export { parseEntry } from "./redirects.ts";
+
+function linkActions(links: Links): ReadonlyMap<string, MainAction> {
+  return new Map([
+    ["_auth:startLink", mainAction(startLinkArgs, (args, identity) => links.start(args, identity))],
+    ["_auth:linkIdentity", mainAction(linkIdentityArgs, (args, identity) => links.finish(args, identity))],
+    [
+      "_auth:unlinkIdentity",
+      mainAction(unlinkIdentityArgs, (args, identity) => links.unlink(args, identity)),
+    ],
+  ]);
+}

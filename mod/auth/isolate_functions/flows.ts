@@ -36,6 +36,8 @@ export const takeFlow = internalMutation({
     const flow = await ctx.db.query("_oauth_flows")
       .withIndex("by_state", (q) => q.eq("stateHash", stateHash)).unique();
     if (flow === null || flow.provider !== provider || flow.expiresAt <= now) return null;
+    // One that was prepared for a link and not begun has not been at the provider.
+    if (flow.callback === "") return null;
     await ctx.db.delete(flow._id);
     return { redirectTo: flow.redirectTo, callback: flow.callback, linkFor: flow.linkFor ?? null };
   },

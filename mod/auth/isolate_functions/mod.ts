@@ -22,6 +22,14 @@ import {
 } from "./own_account.ts";
 import { beginFlow, signInWithProvider, takeFlow } from "./flows.ts";
 import { admitSubject, findSubject } from "./identities.ts";
+import {
+  beginLink,
+  bringIdentity,
+  linkIdentity,
+  listIdentities,
+  prepareLink,
+  unlinkIdentity,
+} from "./own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
 import { admitsAdmin } from "./live_admin.ts";
@@ -34,6 +42,8 @@ export const systemFunctions = {
   addressOf,
   admitSubject,
   beginFlow,
+  beginLink,
+  bringIdentity,
   confirmEmail,
   createAdmin,
   createUser,
@@ -45,10 +55,12 @@ export const systemFunctions = {
   findSession,
   findSubject,
   impersonate,
+  linkIdentity,
   listAdmins,
   needsSetup,
   ownAdminCredential: administrators.ownAdminCredential,
   ownCredential,
+  prepareLink,
   refreshSession,
   requestChange,
   requestCode,
@@ -57,18 +69,26 @@ export const systemFunctions = {
   setAdminPassword,
   setOwnAdminPassword: administrators.setOwnAdminPassword,
   setOwnPassword,
-  setUserPassword,
   setUpFirstAdmin,
+  setUserPassword,
   signIn,
   signInByMail,
   signInWithProvider,
   signUp,
   sweep,
   takeFlow,
+  unlinkIdentity,
 };
 
 /** What clients call about their own account, at `_auth:<name>`. */
-export const ownAccountFunctions = { account, listSessions, setName, signOutEverywhere, signOutSession };
+export const ownAccountFunctions = {
+  account,
+  listIdentities,
+  listSessions,
+  setName,
+  signOutEverywhere,
+  signOutSession,
+};
 
 /** What administrators call, at `_admin/users:<name>`. */
 export const userFunctions = { edit, endSession: endOneSession, endSessions, get, list };

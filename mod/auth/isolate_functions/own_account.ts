@@ -3,16 +3,10 @@ import { z } from "zod";
 import { UserError } from "../../errors.ts";
 import type { Id } from "../../functions/api/service.ts";
 import { authLimits } from "../limits.ts";
-import {
-  type AuthDoc,
-  type AuthMutationCtx,
-  type AuthQueryCtx,
-  internalMutation,
-  mutation,
-  query,
-} from "../tables.ts";
+import { internalMutation, mutation, query } from "../tables.ts";
 import { passwordHashOf, setPasswordHash } from "./account_rows.ts";
-import { endSession, endSessionsOf, type Owner, sessionsOf } from "./session_rows.ts";
+import { caller, currentSession, notSignedIn, refuseImpersonator, signedInUser } from "./caller.ts";
+import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
 
 export interface OwnAccount {
   readonly userId: Id<"_users">;
@@ -120,38 +114,3 @@ export const setOwnPassword = internalMutation({
     return true;
   },
 });
-
-function caller(ctx: AuthQueryCtx): Owner {
-  const user = ctx.auth.userId();
-  const admin = ctx.auth.adminId();
-  if (user !== null) return { user };
-  if (admin !== null) return { admin };
-  throw notSignedIn();
-}
-
-function signedInUser(ctx: AuthQueryCtx): Id<"_users"> {
-  const user = ctx.auth.userId();
-  if (user === null) throw notSignedIn();
-  return user;
-}
-
-function currentSession(ctx: AuthQueryCtx): Id<"_sessions"> | null {
-  const session = ctx.auth.sessionId();
-  return session === null ? null : ctx.db.normalizeId("_sessions", session);
-}
-
-/** An administrator who acts as a user can look, but not change who gets in; their own session they may end. */
-async function refuseImpersonator(
-  ctx: AuthMutationCtx,
-  { mayEnd = null }: { readonly mayEnd?: Id<"_sessions"> | null } = {},
-): Promise<void> {
-  const id = currentSession(ctx);
-  const session: AuthDoc<"_sessions"> | null = id === null ? null : await ctx.db.get(id);
-  if (session?.impersonatedBy !== undefined && session._id !== mayEnd) {
-    throw new UserError("impersonated", "An impersonated session cannot change the account");
-  }
-}
-
-function notSignedIn(): UserError {
-  return new UserError("not_signed_in", "Sign in first");
-}

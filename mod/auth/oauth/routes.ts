@@ -45,7 +45,8 @@ export function oauthRoutes({ signIns, requester, originOf }: OAuthRoutesOptions
   app.get("/:provider", async (c) => {
     const provider = c.req.param("provider");
     const [redirectTo] = c.req.queries("redirect_to") ?? [];
-    const begun = await signIns.begin({ provider, redirectTo, origin: originOf(c) }, requester(c));
+    const [link] = c.req.queries("link") ?? [];
+    const begun = await signIns.begin({ provider, redirectTo, link, origin: originOf(c) }, requester(c));
     if ("failed" in begun) return c.redirect(begun.failed, 302);
     const { formPost } = signIns.provider(provider);
     c.header("Set-Cookie", stateCookie(begun.state, cookieOptions(c, formPost)));

@@ -8,6 +8,7 @@ import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
+import { keepBrought } from "./links.ts";
 import { type FlowSecrets, type Provider, ProviderError } from "./provider.ts";
 
 export interface SignInsOptions {
@@ -58,31 +59,38 @@ export class SignIns {
 
   /**
    * Begins a sign-in. `origin`: address of this server, to which the provider sends the browser back. Throws `not_found`,
-   * `invalid_redirect`, `rate_limited`.
+   * `invalid_redirect`, `invalid_code` (of a link), `rate_limited`.
    */
   async begin(
-    { provider: name, redirectTo, origin }: {
+    { provider: name, redirectTo, link, origin }: {
       readonly provider: string;
       readonly redirectTo: string | undefined;
+      /** What a signed-in user was given to begin a link with, instead of a `redirectTo`. */
+      readonly link: string | undefined;
       readonly origin: string;
     },
     requester: Requester,
   ): Promise<Departure | { readonly failed: string }> {
     const { calls, hasher, limits, now, redirects } = this.#options.parts;
     const provider = this.provider(name);
-    const target = redirects.resolve(redirectTo);
+    // Of a link the page was chosen when it was prepared.
+    let target = redirects.resolve(link === undefined ? redirectTo : undefined);
     limits.beginFlow(requester.client);
-    const state = randomBytes(32).toString("base64url");
+    const state = link ?? randomBytes(32).toString("base64url");
+    const stateHash = hasher.hash("flow", state);
     const secrets = secretsOf(hasher, { state, callback: callbackOf(origin, name) });
+    const { callback } = secrets;
+    if (link !== undefined) {
+      const begun = await calls.mutate(system.beginLink, { stateHash, provider: name, callback, now: now() });
+      if (begun === null) throw new ServiceError("invalid_code");
+      target = begun;
+    }
     try {
       const location = await provider.authorizationUrl(secrets);
-      await calls.mutate(system.beginFlow, {
-        stateHash: hasher.hash("flow", state),
-        provider: name,
-        redirectTo: target,
-        callback: secrets.callback,
-        now: now(),
-      });
+      if (link === undefined) {
+        const flow = { stateHash, provider: name, redirectTo: target, callback };
+        await calls.mutate(system.beginFlow, { ...flow, now: now() });
+      }
       return { location, state };
     } catch (error) {
       return { failed: withFragment(target, this.#failure(error, name)) };
@@ -124,6 +132,14 @@ export class SignIns {
     const { calls, hasher, policy, sessions } = this.#options.parts;
     const secrets = secretsOf(hasher, { state, callback: flow.callback });
     const identity = await provider.identify({ ...secrets, parameters: arrival.parameters });
+    if (flow.linkFor !== null) {
+      const brought = { session: flow.linkFor, provider: arrival.provider, identity };
+      const token = await keepBrought(this.#options.parts, brought);
+      if (token === null) {
+        throw new ServiceError("session_expired", "The session that asked for the link has ended");
+      }
+      return { svc_link_token: token };
+    }
     const prepared = sessions.prepare(requester);
     const signedIn = await calls.mutate(system.signInWithProvider, {
       arrival: {

@@ -1,0 +1,159 @@
+/** Further identities of a signed-in user: brought from a provider, confirmed by the same session, listed, unlinked. */
+import { z } from "zod";
+import { UserError } from "../../errors.ts";
+import type { Id } from "../../functions/api/service.ts";
+import { othersLimits } from "../limits.ts";
+import { internalMutation, query } from "../tables.ts";
+import { identitiesOf, passwordHashOf } from "./account_rows.ts";
+import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "./caller.ts";
+import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
+
+/** One of the ways in that a user has beside a password. */
+export interface OwnIdentity {
+  readonly identityId: Id<"_identities">;
+  /** What the configuration calls the provider; `null` for tokens of an external issuer. */
+  readonly provider: string | null;
+  readonly issuer: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  readonly linkedAt: number;
+}
+
+/** The caller's identities, oldest first. */
+export const listIdentities = query({
+  args: {},
+  handler: async (ctx): Promise<OwnIdentity[]> =>
+    (await identitiesOf(ctx, signedInUser(ctx))).map((row) => ({
+      identityId: row._id,
+      provider: row.provider ?? null,
+      issuer: row.issuer,
+      email: row.email ?? null,
+      name: row.name ?? null,
+      linkedAt: row._creationTime,
+    })),
+});
+
+/** Stores a sign-in by which the caller is to bring a further identity. It belongs to the session that asks. */
+export const prepareLink = internalMutation({
+  args: {
+    stateHash: z.string(),
+    provider: z.string(),
+    redirectTo: z.string(),
+    now: z.number(),
+  },
+  handler: async (ctx, { now, ...flow }): Promise<null> => {
+    await refuseImpersonator(ctx);
+    const user = signedInUser(ctx);
+    const session = currentSession(ctx);
+    if (session === null) throw new UserError("no_session", "A token of another issuer can link nothing");
+    if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
+      throw new UserError("too_many_identities", "The account has as many identities as it may have");
+    }
+    await ctx.db.insert("_oauth_flows", {
+      ...flow,
+      // Known when the browser comes to be sent away: until then nobody can come back.
+      callback: "",
+      expiresAt: now + othersLimits.flowMs,
+      linkFor: session,
+    });
+    return null;
+  },
+});
+
+/** Begins what was prepared: once, from then on the browser can come back. Returns where it goes in the end, or `null`. */
+export const beginLink = internalMutation({
+  args: { stateHash: z.string(), provider: z.string(), callback: z.string(), now: z.number() },
+  handler: async (ctx, { stateHash, provider, callback, now }): Promise<string | null> => {
+    const flow = await ctx.db.query("_oauth_flows")
+      .withIndex("by_state", (q) => q.eq("stateHash", stateHash)).unique();
+    if (flow === null || flow.provider !== provider || flow.callback !== "" || flow.expiresAt <= now) {
+      return null;
+    }
+    await ctx.db.patch(flow._id, { callback });
+    return flow.redirectTo;
+  },
+});
+
+/** Keeps what a browser brought back until the session that asked for it confirms it. */
+export const bringIdentity = internalMutation({
+  args: {
+    tokenHash: z.string(),
+    session: z.string(),
+    provider: z.string(),
+    identity: broughtIdentitySchema,
+    now: z.number(),
+  },
+  handler: async (ctx, { session, identity, now, ...brought }): Promise<boolean> => {
+    const id = ctx.db.normalizeId("_sessions", session);
+    if (id === null || await ctx.db.get(id) === null) return false;
+    await ctx.db.insert("_brought_identities", {
+      ...brought,
+      ...identity,
+      session: id,
+      expiresAt: now + othersLimits.linkMs,
+    });
+    return true;
+  },
+});
+
+/** Links what was brought, if it was the caller's session that asked for it. */
+export const linkIdentity = internalMutation({
+  args: { tokenHash: z.string(), now: z.number() },
+  handler: async (ctx, { tokenHash, now }): Promise<{ provider: string }> => {
+    await refuseImpersonator(ctx);
+    const user = signedInUser(ctx);
+    if (await ctx.db.get(user) === null) throw notSignedIn();
+    const row = await ctx.db.query("_brought_identities")
+      .withIndex("by_token", (q) => q.eq("tokenHash", tokenHash)).unique();
+    if (row === null || row.expiresAt <= now || row.session !== currentSession(ctx)) {
+      throw new UserError(
+        "invalid_link",
+        "There is nothing to link, or it was not this session that asked for it",
+      );
+    }
+    await ctx.db.delete(row._id);
+    const { issuer, subject, email, name, provider } = row;
+    const known = await identityBySubject(ctx, { issuer, subject });
+    if (known !== null && known.user === user) return { provider };
+    if (known !== null && await ctx.db.get(known.user) !== null) {
+      throw new UserError("identity_in_use", "This identity belongs to another account");
+    }
+    if (known !== null) await ctx.db.delete(known._id);
+    if ((await identitiesOf(ctx, user)).length >= othersLimits.identitiesPerUserMax) {
+      throw new UserError("too_many_identities", "The account has as many identities as it may have");
+    }
+    const identity = {
+      issuer,
+      subject,
+      ...(email !== undefined && { email }),
+      ...(name !== undefined && { name }),
+    };
+    await link(ctx, { user, identity, provider });
+    return { provider };
+  },
+});
+
+/** Unlinks one of the caller's identities, but never the last way in. */
+export const unlinkIdentity = internalMutation({
+  args: {
+    identityId: z.string(),
+    /** Whether a confirmed address is a way in, because mail can be sent to it. */
+    mail: z.boolean(),
+  },
+  handler: async (ctx, { identityId, mail }): Promise<null> => {
+    await refuseImpersonator(ctx);
+    const user = signedInUser(ctx);
+    const account = await ctx.db.get(user);
+    const identities = await identitiesOf(ctx, user);
+    const identity = identities.find(({ _id }) => _id === identityId);
+    if (account === null || identity === undefined) {
+      throw new UserError("identity_not_found", "There is no such identity");
+    }
+    const byMail = mail && account.email !== undefined && account.emailVerified;
+    if (identities.length === 1 && !byMail && await passwordHashOf(ctx, user) === null) {
+      throw new UserError("last_way_in", "Set a password or link another identity first");
+    }
+    await ctx.db.delete(identity._id);
+    return null;
+  },
+});

@@ -1,0 +1,79 @@
+/** How a signed-in user links further identities, without HTTP: actions of the service below `_auth`. */
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import type { Identity } from "../../functions/identity.ts";
+import type { AccountParts } from "../accounts.ts";
+import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import { system } from "../system_calls.ts";
+import type { SignIns } from "./sign_ins.ts";
+
+export const startLinkArgs = z.strictObject({ provider: z.string(), redirectTo: z.string().optional() });
+export const linkIdentityArgs = z.strictObject({ token: z.string().max(100) });
+export const unlinkIdentityArgs = z.strictObject({ identityId: z.string() });
+
+export class Links {
+  readonly #parts: AccountParts;
+  readonly #signIns: SignIns;
+
+  constructor(parts: AccountParts, signIns: SignIns) {
+    this.#parts = parts;
+    this.#signIns = signIns;
+  }
+
+  /** Prepares a link. Who has the answer can begin it, but only the session that asked can finish it. */
+  async start(
+    { provider, redirectTo }: z.infer<typeof startLinkArgs>,
+    identity: Identity,
+  ): Promise<{ readonly link: string }> {
+    const { calls, hasher, limits, now, redirects } = this.#parts;
+    this.#signIns.provider(provider);
+    const target = redirects.resolve(redirectTo);
+    limits.beginFlow(`user ${identity.userId}`);
+    const link = randomBytes(32).toString("base64url");
+    await calls.mutate(system.prepareLink, {
+      stateHash: hasher.hash("flow", link),
+      provider,
+      redirectTo: target,
+      now: now(),
+    }, { identity });
+    return { link };
+  }
+
+  /** Links what the browser of the caller's session brought back. */
+  async finish(
+    { token }: z.infer<typeof linkIdentityArgs>,
+    identity: Identity,
+  ): Promise<{ readonly provider: string }> {
+    const { calls, hasher, now } = this.#parts;
+    return await calls.mutate(system.linkIdentity, { tokenHash: hasher.hash("brought", token), now: now() }, {
+      identity,
+    });
+  }
+
+  async unlink({ identityId }: z.infer<typeof unlinkIdentityArgs>, identity: Identity): Promise<null> {
+    const { calls, mail, policy } = this.#parts;
+    const byMail = mail.enabled && policy.magicLink;
+    return await calls.mutate(system.unlinkIdentity, { identityId, mail: byMail }, { identity });
+  }
+}
+
+/** Keeps what a browser brought until it is confirmed. Returns what confirms it; `null` when the session has ended. */
+export async function keepBrought(
+  { calls, hasher, now }: AccountParts,
+  { session, provider, identity }: {
+    readonly session: string;
+    readonly provider: string;
+    readonly identity: BroughtIdentity;
+  },
+): Promise<string | null> {
+  const token = randomBytes(32).toString("base64url");
+  const tokenHash = hasher.hash("brought", token);
+  const kept = await calls.mutate(system.bringIdentity, {
+    tokenHash,
+    session,
+    provider,
+    identity,
+    now: now(),
+  });
+  return kept ? token : null;
+}
