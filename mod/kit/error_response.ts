@@ -1,5 +1,5 @@
 /** Errors of the service itself, in the shape of the auth, admin and storage endpoints (AE1). */
-import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../errors.ts";
+import { MethodNotAllowedError, RateLimitedError, ServiceError, UserError } from "../errors.ts";
 import type { Log } from "./log.ts";
 
 /** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status and further headers; never cached. */
@@ -21,6 +21,17 @@ export function errorResponse(
   });
 }
 
+/** What the app refused with an error of its own, in the same shape with status 400. */
+export function refusalResponse(
+  { message, code, data }: UserError,
+  further: Readonly<Record<string, string>> = {},
+): Response {
+  return Response.json({ status: "error", errorMessage: message, errorData: { code, data: data ?? null } }, {
+    status: 400,
+    headers: { ...further, "Cache-Control": "no-store" },
+  });
+}
+
 /** The answer to a request that failed with this error. What is not the service's own is logged, and told to nobody. */
 export function failureResponse(
   error: unknown,
@@ -28,6 +39,7 @@ export function failureResponse(
   further: Readonly<Record<string, string>> = {},
 ): Response {
   if (error instanceof ServiceError) return errorResponse(error, further);
+  if (error instanceof UserError) return refusalResponse(error, further);
   log("error", "A request failed", { error });
   return errorResponse(new ServiceError("internal"), further);
 }

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { signIn as signInUser, userCreated } from "./hooks/hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
 /** Kinds of accounts with a password. */
@@ -57,7 +58,7 @@ export const signIn = internalMutation({
     if (await passwordHashOf(ctx, owner) !== checkedHash) return null;
     if (newHash !== null) await setPasswordHash(ctx, owner, newHash);
     if (user !== null && await ctx.db.get(user) !== null) {
-      return await openSession(ctx, { user }, { session });
+      return await signInUser(ctx, { user, by: "password" }, session);
     }
     if (admin !== null && await ctx.db.get(admin) !== null) {
       return await openSession(ctx, { admin }, { session });
@@ -85,10 +86,9 @@ export const signUp = internalMutation({
       ...(name !== undefined && { name }),
     });
     await setPasswordHash(ctx, userId, passwordHash);
-    return {
-      userId,
-      session: session === null ? null : await openSession(ctx, { user: userId }, { session }),
-    };
+    const event = { user: userId, by: "password" } as const;
+    await userCreated(ctx, event);
+    return { userId, session: session === null ? null : await signInUser(ctx, event, session) };
   },
 });
 

@@ -4,7 +4,8 @@ import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
-import { endSessionsOf, newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
+import { signIn, userCreated } from "./hooks/hooks.ts";
+import { endSessionsOf, newSessionSchema, type OpenedSession } from "./session_rows.ts";
 
 /** Stores a code if somebody at this address may have one. Returns whether the mail is to be sent. */
 export const requestCode = internalMutation({
@@ -59,7 +60,7 @@ export const resetPassword = internalMutation({
     if (user.emailVerified) await endSessionsOf(ctx, { user: user._id });
     else await takeOver(ctx, user);
     await setPasswordHash(ctx, user._id, passwordHash);
-    return await openSession(ctx, { user: user._id }, { session });
+    return await signIn(ctx, { user: user._id, by: "mail" }, session);
   },
 });
 
@@ -73,7 +74,10 @@ export const signInByMail = internalMutation({
     if (user === null && !signups) return null;
     // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
     if (user !== null && !user.emailVerified) await takeOver(ctx, user);
-    const userId = user?._id ?? await ctx.db.insert("_users", { email: code.email, emailVerified: true });
-    return await openSession(ctx, { user: userId }, { session });
+    if (user !== null) return await signIn(ctx, { user: user._id, by: "mail" }, session);
+    const created = await ctx.db.insert("_users", { email: code.email, emailVerified: true });
+    const event = { user: created, by: "mail" } as const;
+    await userCreated(ctx, event);
+    return await signIn(ctx, event, session);
   },
 });

@@ -20,8 +20,8 @@ import {
   signOutEverywhere,
   signOutSession,
 } from "./own_account.ts";
-import { beginFlow, signInWithProvider, takeFlow } from "./flows.ts";
-import { admitSubject, findSubject } from "./identities.ts";
+import { beginFlow, signInWithProvider, takeFlow } from "./identities/flows.ts";
+import { admitSubject, findSubject } from "./identities/subjects.ts";
 import {
   beginLink,
   bringIdentity,
@@ -29,7 +29,7 @@ import {
   listIdentities,
   prepareLink,
   unlinkIdentity,
-} from "./own_identities.ts";
+} from "./identities/own_identities.ts";
 import { endSessionBy, findSession, impersonate, refreshSession } from "./sessions.ts";
 import { sweep } from "./sweep.ts";
 import { admitsAdmin } from "./live_admin.ts";

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { authLimits } from "../limits.ts";
 import { internalMutation } from "../tables.ts";
-import { dropExpiredFlows } from "./flows.ts";
+import { dropExpiredFlows } from "./identities/flows.ts";
 import { endSession } from "./session_rows.ts";
 
 /** Deletes expired codes and sign-ins, and sessions that expired long ago. Returns whether there may be more. */

@@ -4,6 +4,7 @@ import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../fu
 import { authLimits } from "../limits.ts";
 import { type AuthModel, internalMutation, internalQuery, systemMutation } from "../tables.ts";
 import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
+import { userCreated } from "./hooks/hooks.ts";
 import { endSessionsOf } from "./session_rows.ts";
 
 /** Creates a user; `null` when the address is taken. */
@@ -18,6 +19,7 @@ export const createUser = internalMutation({
     if (await userByEmail(ctx, email) !== null) return null;
     const user = await ctx.db.insert("_users", { email, emailVerified, ...(name !== undefined && { name }) });
     if (passwordHash !== null) await setPasswordHash(ctx, user, passwordHash);
+    await userCreated(ctx, { user, by: "administrator" });
     return user;
   },
 });

@@ -1,12 +1,12 @@
 /** JWTs of configured issuers as credentials (contract: Authentication, point 3). */
 import type { CommitEntry } from "../../engine/types.ts";
-import { ServiceError } from "../../errors.ts";
+import { ServiceError, UserError } from "../../errors.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { normalizedEmail } from "../email_address.ts";
 import { KnownRows } from "../../kit/known_rows.ts";
 import { authLimits, othersLimits } from "../limits.ts";
-import type { KnownIdentity } from "../isolate_functions/identities.ts";
-import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts";
+import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 import type { KeySet } from "./key_set.ts";
 import {
@@ -139,10 +139,15 @@ export class ExternalTokens {
     const admitted = await this.#options.calls.mutate(system.admitSubject, {
       arrival: {
         identity: broughtBy(token, { issuer: issuer.issuer, subject }),
+        claims: token.claims,
         signups: true,
         linkByEmail: issuer.linkByEmail,
         takenEmail: "without",
       },
+    }).catch((error) => {
+      // The app does not want this user.
+      if (error instanceof UserError) return false;
+      throw error;
     });
     return admitted ? (await this.#identities.find(key))?.userId ?? null : null;
   }

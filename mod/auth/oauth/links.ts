@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import type { Identity } from "../../functions/identity.ts";
 import type { AccountParts } from "../accounts.ts";
-import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system } from "../system_calls.ts";
 import type { SignIns } from "./sign_ins.ts";
 

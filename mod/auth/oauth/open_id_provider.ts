@@ -1,6 +1,6 @@
 /** A provider that says who came by an ID token (OpenID Connect Core 1.0). Presets are made of it. */
 import type { ClientAuth } from "openid-client";
-import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { broughtBy, checkClaims, KeySet, type ReadToken, readToken, signatureFault } from "../issuers/mod.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { sameSecret } from "../tokens/token_hash.ts";

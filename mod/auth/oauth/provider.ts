@@ -1,5 +1,5 @@
 /** What a provider is to the flow: an address to send a browser to, and somebody who says who came back. */
-import type { BroughtIdentity } from "../isolate_functions/identity_rows.ts";
+import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 
 /** The secrets of one sign-in. None is stored: they follow from its state and the server's key. */
 export interface FlowSecrets {

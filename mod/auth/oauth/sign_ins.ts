@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AccountParts } from "../accounts.ts";
-import type { TakenFlow } from "../isolate_functions/flows.ts";
+import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
 import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";

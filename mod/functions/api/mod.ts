@@ -22,6 +22,7 @@ export type { Scheduler } from "./scheduler.ts";
 export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
 export { httpAction, httpRouter } from "./http_router.ts";
 export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";
+export { userEvent } from "./auth_hooks.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";
 export type {
   AnyDataModel,

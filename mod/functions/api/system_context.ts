@@ -68,6 +68,8 @@ export interface Walk {
 export interface Inspector {
   tables(): TableFacts[];
   functions(): FunctionFacts[];
+  /** Whether there is a function of this path. */
+  has(path: string): boolean;
   /** Where fields do not fit a table's schema; none when they do. */
   issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[];
   /** Some documents of a table, the oldest first: those behind a key, until there are enough of them or of their text. */

@@ -24,11 +24,18 @@ export interface InProcessPort extends CallPort, AsyncDisposable {
   deleteRow(id: string): Promise<void>;
 }
 
+/** What an app brings. */
+export interface AppParts {
+  readonly tables: Readonly<Record<string, TableBuilder>>;
+  /** By path. */
+  readonly functions: Readonly<Record<string, unknown>>;
+}
+
 /** Opens a database in a temporary folder. `now` is the clock of its functions. */
-export async function openInProcessPort(now: () => number): Promise<InProcessPort> {
+export async function openInProcessPort(now: () => number, ofApp?: AppParts): Promise<InProcessPort> {
   const folder = await Deno.makeTempDir();
   const path = join(folder, "data.db");
-  const { app, schema } = loadSystemFunctions();
+  const { app, schema } = loadFunctions(ofApp);
   const writer = openWriterDatabase(path);
   writer.applySchema(schema);
   const reader = openReaderDatabase(path);
@@ -106,7 +113,9 @@ export async function openInProcessPort(now: () => number): Promise<InProcessPor
   };
 }
 
-function loadSystemFunctions(): { app: App; schema: SchemaDefinition } {
+function loadFunctions(
+  { tables, functions: ofApp }: AppParts = { tables: {}, functions: {} },
+): { app: App; schema: SchemaDefinition } {
   const functions = new Map<string, LoadedFunction>();
   const schema = new Map<string, ReturnType<typeof TableBuilder.definition>>();
   for (const module of authModules) {
@@ -120,7 +129,16 @@ function loadSystemFunctions(): { app: App; schema: SchemaDefinition } {
       functions.set(udfPath, { udfPath, spec, system: true });
     }
   }
-  return { app: { functions, tables: new Tables({ app: null, system: schema }) }, schema };
+  const app = new Map(Object.entries(tables).map(([name, table]) => [name, TableBuilder.definition(table)]));
+  for (const [udfPath, declared] of Object.entries(ofApp)) {
+    const spec = functionSpec(declared);
+    if (spec === undefined) throw new TypeError(`${udfPath} is not a function`);
+    functions.set(udfPath, { udfPath, spec, system: false });
+  }
+  return {
+    app: { functions, tables: new Tables({ app, system: schema }) },
+    schema: new Map([...schema, ...app]),
+  };
 }
 
 function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {

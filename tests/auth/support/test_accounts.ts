@@ -9,8 +9,8 @@ import { deriveKeys } from "../../../mod/auth/secret_key.ts";
 import type { Tokens } from "../../../mod/auth/tokens/session_tokens.ts";
 import { ServiceError } from "../../../mod/errors.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
-import { errorResponse } from "../../../mod/kit/error_response.ts";
-import { type InProcessPort, openInProcessPort } from "./in_process_port.ts";
+import { errorResponse, failureResponse } from "../../../mod/kit/error_response.ts";
+import { type AppParts, type InProcessPort, openInProcessPort } from "./in_process_port.ts";
 
 export interface TestAccountsOptions {
   readonly signups?: boolean;
@@ -21,6 +21,8 @@ export interface TestAccountsOptions {
   readonly redirectUrls?: readonly string[];
   readonly secret?: Uint8Array;
   readonly passwords?: PasswordHasher;
+  /** Tables and functions of the app. */
+  readonly app?: AppParts;
   /** Providers and issuers. */
   readonly others?: (now: () => number) => Promise<Others>;
   /** Address of the server, as browsers know it. */
@@ -74,7 +76,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
   const now = () => clock.now;
   const mails: Mail[] = [];
   const logged: string[] = [];
-  const port = await openInProcessPort(now);
+  const port = await openInProcessPort(now, options.app);
   const mailer = {
     send: (mail: Mail) => {
       mails.push(mail);
@@ -109,8 +111,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
   const app = new Hono().route("/api/auth", service.routes);
   app.notFound(() => errorResponse(new ServiceError("not_found")));
   app.onError((error) => {
-    if (error instanceof ServiceError) return errorResponse(error);
-    throw error;
+    return failureResponse(error, (level, message) => logged.push(`${level} ${message}`));
   });
 
   async function request(method: string, path: string, { body, options = {} }: {

@@ -2,6 +2,7 @@
 import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
 import { functionLimits } from "../../../limits.ts";
+import { authHooks, authHooksModule } from "../../api/auth_hooks.ts";
 import { functionSpec } from "../../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
 import { isSystemPath, systemTables } from "../../system_functions.ts";
@@ -144,6 +145,12 @@ function register(
     }
     if (!system && isSystemPath(udfPath)) {
       throw new BrokenAppError(`${name}: paths that begin with _ belong to the service`);
+    }
+    const isHook = !system && modulePath === authHooksModule && authHooks.has(exportName);
+    if (isHook && (spec.kind !== "mutation" || spec.visibility !== "internal")) {
+      throw new BrokenAppError(
+        `${name}: ${exportName} has to be an internalMutation: the service alone calls it`,
+      );
     }
     functions.set(udfPath, { udfPath, spec, system });
   }

@@ -35,6 +35,10 @@ export class InspectApi implements Inspector {
     return [...this.#app.functions.values()].map(functionFacts);
   }
 
+  has(path: string): boolean {
+    return this.#app.functions.has(path);
+  }
+
   issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[] {
     const parsed = tableSchema(this.#app.tables.readable(this.#frame, table)).safeParse(fields);
     return parsed.success ? [] : fieldIssues(parsed.error);

@@ -3,10 +3,11 @@
  * `mod/auth/oauth/README.md`.
  */
 import { z } from "zod";
-import type { Id } from "../../functions/api/service.ts";
-import { othersLimits } from "../limits.ts";
-import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../tables.ts";
-import { identitiesOf, takeOver, userByEmail } from "./account_rows.ts";
+import type { Id } from "../../../functions/api/service.ts";
+import { othersLimits } from "../../limits.ts";
+import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
+import { userCreated, type UserEvent } from "../hooks/hooks.ts";
+import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
 /** Who somebody is elsewhere, as main has verified it. */
 export const broughtIdentitySchema = z.object({
@@ -21,6 +22,8 @@ export type BroughtIdentity = z.infer<typeof broughtIdentitySchema>;
 export const arrivalSchema = z.object({
   identity: broughtIdentitySchema,
   provider: z.string().optional(),
+  /** What a token of the issuer says. */
+  claims: z.record(z.string(), z.unknown()).optional(),
   /** Whether a user may be created. */
   signups: z.boolean(),
   /** Whether a user with this address, verified on both sides, is the same person. */
@@ -61,7 +64,15 @@ export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Ar
     emailVerified: email !== undefined,
     ...(identity.name !== undefined && { name: identity.name }),
   });
-  return { ok: true, user, identityId: await link(ctx, { user, ...arrival }) };
+  const identityId = await link(ctx, { user, ...arrival });
+  await userCreated(ctx, eventOf(user, arrival));
+  return { ok: true, user, identityId };
+}
+
+/** What the app is told of an arrival. */
+export function eventOf(user: Id<"_users">, { identity, provider, claims }: Arrival): UserEvent {
+  const by = provider === undefined ? "token" : "provider";
+  return { user, by, provider, issuer: identity.issuer, claims };
 }
 
 /** Stores an identity as one of a user's. */

@@ -1,11 +1,11 @@
 /** Further identities of a signed-in user: brought from a provider, confirmed by the same session, listed, unlinked. */
 import { z } from "zod";
-import { UserError } from "../../errors.ts";
-import type { Id } from "../../functions/api/service.ts";
-import { othersLimits } from "../limits.ts";
-import { internalMutation, query } from "../tables.ts";
-import { identitiesOf, passwordHashOf } from "./account_rows.ts";
-import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "./caller.ts";
+import { UserError } from "../../../errors.ts";
+import type { Id } from "../../../functions/api/service.ts";
+import { othersLimits } from "../../limits.ts";
+import { internalMutation, query } from "../../tables.ts";
+import { identitiesOf, passwordHashOf } from "../account_rows.ts";
+import { currentSession, notSignedIn, refuseImpersonator, signedInUser } from "../caller.ts";
 import { broughtIdentitySchema, identityBySubject, link } from "./identity_rows.ts";
 
 /** One of the ways in that a user has beside a password. */

@@ -1,7 +1,7 @@
 /** Who comes by a token of another issuer. */
 import { z } from "zod";
-import type { Id } from "../../functions/api/service.ts";
-import { internalMutation, internalQuery } from "../tables.ts";
+import type { Id } from "../../../functions/api/service.ts";
+import { internalMutation, internalQuery } from "../../tables.ts";
 import { arrivalSchema, arrive, identityBySubject } from "./identity_rows.ts";
 
 /** A subject's user, and the row that says so. */

@@ -1,10 +1,11 @@
 /** Sign-ins at a provider, as rows: begun, finished once, and swept when nobody finished them. */
 import { z } from "zod";
-import type { Id } from "../../functions/api/service.ts";
-import { othersLimits } from "../limits.ts";
-import { type AuthMutationCtx, internalMutation } from "../tables.ts";
-import { type ArrivalRefusal, arrivalSchema, arrive } from "./identity_rows.ts";
-import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
+import type { Id } from "../../../functions/api/service.ts";
+import { othersLimits } from "../../limits.ts";
+import { type AuthMutationCtx, internalMutation } from "../../tables.ts";
+import { type ArrivalRefusal, arrivalSchema, arrive, eventOf } from "./identity_rows.ts";
+import { signIn } from "../hooks/hooks.ts";
+import { newSessionSchema, type OpenedSession } from "../session_rows.ts";
 
 /** Stores a sign-in that begins. */
 export const beginFlow = internalMutation({
@@ -53,7 +54,7 @@ export const signInWithProvider = internalMutation({
   handler: async (ctx, { arrival, session }): Promise<ProviderSignIn> => {
     const arrived = await arrive(ctx, arrival);
     if (!arrived.ok) return arrived;
-    return { ok: true, session: await openSession(ctx, { user: arrived.user }, { session }) };
+    return { ok: true, session: await signIn(ctx, eventOf(arrived.user, arrival), session) };
   },
 });
 

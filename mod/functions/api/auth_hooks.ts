@@ -1,0 +1,37 @@
+/**
+ * What an app has to say about accounts: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`, internal
+ * mutations that the service runs in the transaction in which a user is made or signs in. What they throw refuses it.
+ */
+import { z } from "zod";
+import { id } from "./schema.ts";
+
+/** Names of the exports. */
+export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignIn"]);
+
+/** The module they stand in. */
+export const authHooksModule = "auth";
+
+/**
+ * The arguments of both.
+ *
+ * @example
+ * ```ts
+ * export const onUserCreated = internalMutation({
+ *   args: userEvent,
+ *   handler: async (ctx, { user }) => {
+ *     await ctx.db.insert("members", { user, role: "guest" });
+ *   },
+ * });
+ * ```
+ */
+export const userEvent = {
+  user: id("_users"),
+  /** How: by an email and a password, a link or code from a mail, a provider, a token of an issuer, or an administrator. */
+  by: z.enum(["password", "mail", "provider", "token", "administrator"]),
+  /** What the server's configuration calls the provider. */
+  provider: z.string().nullable(),
+  /** Who vouches for the user elsewhere. */
+  issuer: z.string().nullable(),
+  /** What the token of an issuer says; empty otherwise. */
+  claims: z.record(z.string(), z.unknown()),
+};
