@@ -375,7 +375,7 @@ function once(action: () => void): () => void {
 function platformWebSocket(): WebSocketFactory {
   const platform = (globalThis as { WebSocket?: WebSocketFactory }).WebSocket;
   if (platform === undefined) {
-    throw new TypeError("Cannot connect: there is no WebSocket, pass one as the option webSocket");
+    throw new TypeError("Cannot connect: pass a WebSocket as the option webSocket");
   }
   return platform;
 }

@@ -115,7 +115,7 @@ export class AccountSession {
         again.set(clientLimits.refreshAgainMs, ask);
         end.set(
           clientLimits.refreshMs,
-          () => reject(new Error("The server did not answer a refresh in time")),
+          () => reject(new Error("The refresh got no answer in time")),
         );
         ask();
       });
