@@ -52,6 +52,11 @@ async function installChromium(): Promise<string> {
   if (Deno.build.os !== "linux" || Deno.uid() !== 0 || !(await isFile("/usr/bin/apt-get"))) {
     throw missing("it can be installed by itself only as root on Debian and its relatives");
   }
+  // Test files run side by side: one installs it, the others wait and find it.
+  using lock = await Deno.open("/tmp/syncline-chromium.lock", { create: true, write: true });
+  await lock.lock(true);
+  const installed = await findChromium();
+  if (installed !== null) return installed;
   const update = await apt("update");
   const install = await apt("install", "--yes", "--no-install-recommends", "chromium");
   const path = await findChromium();
