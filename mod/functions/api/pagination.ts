@@ -1,6 +1,22 @@
 /** The argument by which clients ask for pages. */
-import { z } from "zod";
+import type { z } from "zod";
+import { zod } from "./current_zod.ts";
 import { functionLimits } from "../../limits.ts";
+
+type PaginationSchema = z.ZodObject<{
+  cursor: z.ZodNullable<z.ZodString>;
+  numItems: z.ZodInt;
+  endCursor: z.ZodOptional<z.ZodNullable<z.ZodString>>;
+}, z.core.$strip>;
+
+/** {@linkcode paginationOpts}, made with the zod of now. */
+export function paginationSchema(): PaginationSchema {
+  return zod.object({
+    cursor: zod.string().nullable(),
+    numItems: zod.int().min(1).max(functionLimits.pageItemsMax),
+    endCursor: zod.string().nullable().optional(),
+  });
+}
 
 /**
  * Schema of the options of `paginate`, for queries that clients show page by page (`usePaginatedQuery`). The argument
@@ -17,12 +33,4 @@ import { functionLimits } from "../../limits.ts";
  * });
  * ```
  */
-export const paginationOpts: z.ZodObject<{
-  cursor: z.ZodNullable<z.ZodString>;
-  numItems: z.ZodInt;
-  endCursor: z.ZodOptional<z.ZodNullable<z.ZodString>>;
-}, z.core.$strip> = z.object({
-  cursor: z.string().nullable(),
-  numItems: z.int().min(1).max(functionLimits.pageItemsMax),
-  endCursor: z.string().nullable().optional(),
-});
+export const paginationOpts: PaginationSchema = paginationSchema();

@@ -4,6 +4,7 @@ import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { ActionCtx, MutationCtx, QueryCtx } from "./context.ts";
 import type { SystemMutationCtx, SystemQueryCtx } from "./system_context.ts";
 import type { RegisteredFunction, Visibility } from "../../protocol/api_reference.ts";
+import { zod } from "./current_zod.ts";
 import type { AnyDataModel, DataModel } from "./values.ts";
 
 /** Arguments: a zod schema for each, or a zod object. Arguments that are not named are refused. */
@@ -87,7 +88,7 @@ function argsSchema(args: unknown): z.ZodType<Record<string, unknown>> {
     if (!isZodSchema(schema)) throw new TypeError(`args.${name} is not a zod schema`);
     shape[name] = schema;
   }
-  return z.strictObject(shape);
+  return zod.strictObject(shape);
 }
 
 function declare(kind: FunctionKind, visibility: Visibility, definition: unknown): unknown {

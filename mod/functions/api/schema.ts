@@ -22,6 +22,7 @@ import {
   query,
   type SystemFunctionBuilders,
 } from "./registration.ts";
+import { zod } from "./current_zod.ts";
 import { checkIndexFields } from "./index_fields.ts";
 import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
@@ -239,7 +240,7 @@ function strictSchema(shape: unknown): z.ZodType {
     ];
     // The checks of the whole are of no type in particular.
     const checks = (shape.def.checks ?? []) as z.core.$ZodCheck<unknown>[];
-    return z.union(options).check(...checks);
+    return zod.union(options).check(...checks);
   }
   if (isZodSchema(shape) || typeof shape !== "object" || shape === null) {
     throw new TypeError(
@@ -249,7 +250,7 @@ function strictSchema(shape: unknown): z.ZodType {
   for (const [field, schema] of Object.entries(shape)) {
     if (!isZodSchema(schema)) throw new TypeError(`Field "${field}" of the table is not a zod schema`);
   }
-  return fieldsChecked(z.strictObject(shape as Record<string, z.ZodType>));
+  return fieldsChecked(zod.strictObject(shape as Record<string, z.ZodType>));
 }
 
 function fieldsChecked(schema: z.ZodObject): z.ZodObject {
@@ -289,7 +290,7 @@ export type Doc<S extends Schema, Table extends keyof S["tables"] & string> = Do
   Table
 >;
 
-class DefinedSchema<Tables extends Record<string, TableBuilder>> implements Schema<Tables> {
+export class DefinedSchema<Tables extends Record<string, TableBuilder>> implements Schema<Tables> {
   readonly tables: Tables;
 
   constructor(tables: Tables) {
@@ -364,7 +365,7 @@ export function id<const Table extends string>(table: Table): z.ZodCustom<Id<Tab
   }
   referencedTables.add(table);
   const tableOf = (value: unknown) => typeof value === "string" ? resolveTable(value) : null;
-  const schema = z.custom<Id<Table>>(
+  const schema = zod.custom<Id<Table>>(
     (value) => {
       const found = tableOf(value);
       return found === table || found === undefined;

@@ -17,6 +17,7 @@ import type { SystemModule } from "../system_module.ts";
 import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire/messages.ts";
 import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./runs/call.ts";
+import { closeAppZod, loadAppZod } from "./process/app_zod.ts";
 import { asAuthored, setCodePlace } from "./process/author_text.ts";
 import { setFunctionsUrl } from "./runs/call_errors.ts";
 import { watchIdle } from "./process/idle.ts";
@@ -81,6 +82,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   watchIdle();
   catchUncaught();
   await refuseUnmapped();
+  await loadAppZod();
   lockDown({
     role: boot.role,
     env: boot.env,
@@ -126,6 +128,7 @@ async function load(
     } finally {
       // What main is told from here on must not meet what app code has changed either.
       closeIntrinsics();
+      closeAppZod();
     }
     // It has left before the database is worked with, which lets nothing else run.
     if (role === "writer") await sender.send({ type: "Loaded" } satisfies FromIsolate);

@@ -2,9 +2,10 @@
  * The versions of an app's code: copies of the functions and of the packages they use, each in a folder named by its hash
  * and never changed after it was written. What is served is one of them, and not what lies where the author works.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { isDiskFull } from "../../kit/durable_files.ts";
+import { fileURLToPath } from "node:url";
+import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
@@ -30,6 +31,8 @@ export interface Version {
   readonly functionsDir: string;
   /** What {@linkcode folder} is a copy of: errors name files as the author knows them. */
   readonly authorFolder: string;
+  /** Folder of the zod that the code imports unless it has installed one. */
+  readonly zodFolder: string;
   readonly code: AppCode;
 }
 
@@ -62,6 +65,9 @@ export class VersionError extends Error {
 /** A version that was never loaded has this time on its folder. */
 const NEVER = 0;
 
+/** A link beside the versions to the runtime's own copy: under another address it is another instance. */
+const ZOD = "zod";
+
 export class VersionStore {
   readonly #dataDir: string;
   readonly #dir: string;
@@ -83,6 +89,7 @@ export class VersionStore {
     try {
       await Deno.mkdir(dir, { recursive: true, mode: 0o700 });
       await removeRests(dir);
+      await linkZod(join(dir, ZOD));
     } catch (error) {
       throw asVersionError(error);
     }
@@ -249,8 +256,20 @@ export class VersionStore {
   #version(manifest: Manifest, { authorFolder = manifest.madeFrom } = {}): Version {
     const { hash, functions, code } = manifest;
     const folder = codeFolder(this.#dir, hash);
-    return { hash, folder, functionsDir: join(folder, functions), authorFolder, code };
+    const zodFolder = join(this.#dir, ZOD);
+    return { hash, folder, functionsDir: join(folder, functions), authorFolder, zodFolder, code };
   }
+}
+
+/** Makes the link lead to the zod of this program. */
+async function linkZod(path: string): Promise<void> {
+  const target = dirname(fileURLToPath(import.meta.resolve("zod")));
+  if (await Deno.readLink(path).catch(() => null) === target) return;
+  await removeIfThere(path);
+  await Deno.symlink(target, path).catch((error) => {
+    // Another process was faster.
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  });
 }
 
 function asVersionError(error: unknown): unknown {

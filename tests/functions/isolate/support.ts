@@ -68,8 +68,9 @@ export class Workspace implements AsyncDisposable {
   /** Starts an isolate and boots it. */
   async start(
     role: IsolateRole,
-    options: { readonly env?: Record<string, string> } = {},
+    options: { readonly env?: Record<string, string>; readonly entry?: URL } = {},
   ): Promise<TestIsolate> {
+    const { entry = plainEntry } = options;
     const name = `${role}-${++this.#isolates}`;
     const socketPath = `${this.dir}/${name}.sock`;
     const progressPath = `${this.progressDir}/${name}`;
@@ -77,18 +78,19 @@ export class Workspace implements AsyncDisposable {
     Deno.writeFileSync(progressPath, new Uint8Array(16));
     const databasePath = `${this.dataDir}/data.db`;
     const version = await this.version();
-    const { folder, functionsDir, authorFolder, code } = version;
+    const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const importMapPath = `${this.progressDir}/${name}.m`;
     Deno.writeTextFileSync(
       importMapPath,
-      isolateImportMap({ role, entry: plainEntry, packages: mapEntries(code, folder) }),
+      isolateImportMap({ role, entry, packages: mapEntries(code, folder), zodFolder }),
     );
     const { executable, args, env } = isolateCommand({
       role,
-      entry: plainEntry,
+      entry,
       dataDir: this.dataDir,
       databasePath,
       codeFolder: folder,
+      zodFolder,
       socketPath,
       progressPath,
       actionNet: null,

@@ -37,7 +37,8 @@ class Project implements AsyncDisposable {
 
   /** Names in the folder of versions. */
   get names(): string[] {
-    return [...Deno.readDirSync(`${this.dataDir}/versions`)].map(({ name }) => name).sort();
+    const names = [...Deno.readDirSync(`${this.dataDir}/versions`)].map(({ name }) => name);
+    return names.filter((name) => name !== "zod").sort();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,6 +2,7 @@
  * The import map of an isolate: the one all of its role have, the packages of the app, and what is closed to app code by
  * its address. Nothing of ours gives way to an entry of the app.
  */
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { importMapPath, sources } from "./start_flags.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
@@ -18,10 +19,14 @@ export interface ImportMapOptions {
   readonly entry: URL;
   /** Entries of the app's packages. */
   readonly packages?: MapEntries | undefined;
+  /** Folder of the zod that app code imports: an address of its own makes it an instance of its own. */
+  readonly zodFolder: string;
 }
 
 /** JSON of the import map. */
-export function isolateImportMap({ role, entry, packages = new Map() }: ImportMapOptions): string {
+export function isolateImportMap(
+  { role, entry, packages = new Map(), zodFolder }: ImportMapOptions,
+): string {
   const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
   const [ours = {}] = Object.values(scopes);
   const own = pathToFileURL(sources).href;
@@ -31,6 +36,7 @@ export function isolateImportMap({ role, entry, packages = new Map() }: ImportMa
     imports: {
       ...Object.fromEntries(packages.get("") ?? []),
       ...imports,
+      "zod": pathToFileURL(join(zodFolder, "index.js")).href,
       ...closed(own),
       ...closed(npmCache()),
       // The runtime asks the map for it, too.

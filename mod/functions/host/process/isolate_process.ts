@@ -90,7 +90,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
     const { tableNumbers, versions } = this.#options;
-    const { folder, functionsDir, authorFolder, code } = version;
+    const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
     try {
@@ -98,7 +98,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       resources = { held };
       await Deno.writeTextFile(
         importMapPath,
-        isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
+        isolateImportMap({ role, entry, packages: mapEntries(code, folder), zodFolder }),
       );
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
@@ -116,6 +116,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         dataDir,
         databasePath,
         codeFolder: folder,
+        zodFolder,
         socketPath,
         progressPath,
         actionNet,

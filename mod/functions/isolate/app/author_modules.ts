@@ -3,6 +3,7 @@
  * need not be. The import map turns `syncline/server` and the like into a line that takes them from here.
  */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
+import { paginationSchema } from "../../api/pagination.ts";
 import * as serverApi from "../../api/mod.ts";
 
 /** Where the import map's modules find theirs. */
@@ -34,7 +35,7 @@ function modules(
   process: Readonly<Record<string, unknown>>,
 ): Record<string, Readonly<Record<string, unknown>>> {
   return {
-    "syncline/server": { ...serverApi },
+    "syncline/server": { ...serverApi, paginationOpts: paginationSchema() },
     "node:async_hooks": asyncHooks,
     "node:process": {
       ...Object.fromEntries(processNames.map((name) => [name, process[name]])),

@@ -6,7 +6,7 @@ import { inspected } from "./log_lines.ts";
 type Evaluate = (doc: Doc) => unknown;
 
 /** A value computed from a document. */
-class FilterExpression {
+export class FilterExpression {
   readonly evaluate: Evaluate;
 
   constructor(evaluate: Evaluate) {

@@ -3,7 +3,7 @@ import type { Value } from "../../../engine/types.ts";
 
 type Allowed = ReadonlyMap<string, readonly (Value | undefined)[]>;
 
-class VectorFilter {
+export class VectorFilter {
   readonly allowed: Allowed;
 
   constructor(allowed: Allowed) {

@@ -7,6 +7,7 @@ import { DatabaseSync, StatementSync } from "node:sqlite";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { appProcess } from "./app_process.ts";
 import { provideModules } from "../app/author_modules.ts";
+import { freezeSharedClasses } from "./shared_classes.ts";
 import { installDeterminism } from "./determinism.ts";
 import { captureConsole } from "../ctx/log_api.ts";
 import type { LogLevel } from "../ctx/log_lines.ts";
@@ -75,6 +76,7 @@ export function lockDown({ role, env, print }: LockdownOptions): void {
   set("navigator", Object.freeze({ userAgent: navigator.userAgent, language: "en", languages: ["en"] }));
   set("Deno", appDeno(visibleEnv, transactional ? new Set() : denoOfRunners));
   lockIntrinsics();
+  freezeSharedClasses();
 }
 
 function set(name: string, value: unknown): void {

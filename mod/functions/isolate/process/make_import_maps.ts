@@ -13,11 +13,12 @@ interface ImportMap {
   readonly scopes: Record<string, Record<string, string>>;
 }
 
-/** The package that app authors use beside ours. */
+/** The package that app authors use beside ours; an isolate's map leads app code to files of its own instead. */
 const packages = { "zod": "npm:zod@4.6.7" };
 
 /** Packages that our own modules use. */
-const ownPackages = { "croner": "npm:croner@11.0.1", "hash-wasm": "npm:hash-wasm@4.13.0" };
+const ownPackages = {
+  "zod": "npm:zod@4.6.7", "croner": "npm:croner@11.0.1", "hash-wasm": "npm:hash-wasm@4.13.0" };
 
 /** Modules that stand under other names than their own or that no list names. */
 const unlisted = ["ffi", "quic", "sea"];

@@ -1,0 +1,197 @@
+/** What app code and the service share in one process: none of it lets app code see, or change, what the service does. */
+import assert from "node:assert/strict";
+import { call, type TestIsolate, Workspace } from "./support.ts";
+
+const entry = new URL("../../../mod/server/isolate_entry.ts", import.meta.url);
+const HASH = "the hash of a password";
+
+/** Patches every function that can be reached, by what is imported and by ctx, and notes what passes by. */
+const SPY = `
+  import * as server from "syncline/server";
+  import * as zod from "zod";
+  const { apply, construct, ownKeys, getOwnPropertyDescriptor, defineProperty, getPrototypeOf } = Reflect;
+  const stringify = JSON.stringify;
+  export const seen = [];
+  let busy = false;
+  const look = (where, value) => {
+    if (busy) return;
+    busy = true;
+    try { if (stringify(value)?.includes(${JSON.stringify(HASH)})) seen.push(where); } catch {}
+    busy = false;
+  };
+  const done = new Set();
+  const patchAll = (where, object, depth = 0) => {
+    if (object === null || (typeof object !== "object" && typeof object !== "function")) return;
+    if (done.has(object) || depth > 6 || object === globalThis) return;
+    done.add(object);
+    for (const key of ownKeys(object)) {
+      const path = where + "." + String(key);
+      const property = getOwnPropertyDescriptor(object, key);
+      for (const part of ["value", "get", "set"]) {
+        const original = property?.[part];
+        if (typeof original === "function" && key !== "constructor") {
+          const patched = function (...args) {
+            look(path + " this", this);
+            for (const arg of args) look(path, arg);
+            const result = new.target === undefined ? apply(original, this, args) : construct(original, args, new.target);
+            look(path + " result", result);
+            return result;
+          };
+          try { if (original.prototype !== undefined) patched.prototype = original.prototype; } catch {}
+          try { defineProperty(object, key, { ...property, [part]: patched }); } catch {}
+        }
+        patchAll(path, original, depth + 1);
+      }
+    }
+    patchAll(where + ".__proto__", getPrototypeOf(object), depth + 1);
+  };
+  // The language itself is another matter: there are tests of its own for it.
+  const language = [Object, Function, Array, Promise, Map, Set, WeakMap, WeakSet, Error, TypeError, RangeError, RegExp, String,
+    Number, Boolean, Symbol, Date, BigInt, Uint8Array, async function () {}, function* () {}, async function* () {}];
+  for (const one of language) {
+    for (let object = one; object !== null; object = getPrototypeOf(object)) done.add(object);
+    for (let object = one.prototype; object != null; object = getPrototypeOf(object)) done.add(object);
+  }
+  export const spy = (ctx) => {
+    patchAll("zod", zod);
+    patchAll("zod.config", zod.config());
+    try { globalThis.__zod_globalConfig.postProcessor = (made) => look("postProcessor", made); } catch {}
+    try { globalThis.__zod_globalConfig = { postProcessor: (made) => look("postProcessor", made) }; } catch {}
+    for (const make of [zod.z.string, zod.z.object, zod.z.int]) patchAll("schema", make({}));
+    patchAll("server", { ...server });
+    patchAll("id", server.id("notes"));
+    patchAll("table", server.defineTable({}));
+    patchAll("router", server.httpRouter());
+    patchAll("crons", server.cronJobs());
+    patchAll("ctx", ctx);
+    if (ctx.db) {
+      const query = ctx.db.query("notes");
+      patchAll("query", query);
+      patchAll("iterator", query[Symbol.asyncIterator]?.());
+      query.withIndex("by_text", (q) => (patchAll("range", q), q));
+      query.withSearchIndex("search", (q) => (patchAll("search", q), q.search("text", "a")));
+      query.filter((q) => (patchAll("filter", q), q.eq(q.field("text"), "a")));
+    }
+    for (const fail of [() => ctx.db?.get(1), () => ctx.db?.query("none"), () => ctx.env, () => ctx.runQuery("none", {})]) {
+      try { Promise.resolve(fail()).catch((error) => patchAll("error", error)); } catch (error) { patchAll("error", error); }
+    }
+  };
+`;
+const APP = {
+  "schema.ts": `import { defineSchema, defineTable } from "syncline/server"; import { z } from "zod";
+    export default defineSchema({ notes: defineTable({ text: z.string() }).index("by_text", ["text"])
+      .searchIndex("search", { searchField: "text" }) });`,
+  "_spy.js": SPY,
+  "a.js": `import { mutation, query } from "syncline/server"; import { spy, seen } from "./_spy.js";
+    export const patch = mutation(async (ctx) => { spy(ctx); await ctx.db.insert("notes", { text: "a" }); });
+    export const patchQuery = query((ctx) => { spy(ctx); });
+    export const tell = mutation(() => seen);
+    export const add = mutation({ args: {}, handler: (ctx) => ctx.db.insert("notes", { text: "b" }) });`,
+  "atload.js": `import { query } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
+    if (globalThis.LOAD) spy({}); export const nothing = query(() => 1);`,
+};
+
+async function signUp(isolate: TestIsolate, email: string): Promise<unknown> {
+  const { answers } = await isolate.batch([
+    call("_system/auth:signUp", { email, passwordHash: HASH, session: null }, { origin: "system" }),
+  ]);
+  return answers[0]?.outcome;
+}
+
+for (const when of ["in a call", "while it is loaded"]) {
+  Deno.test(`what app code patches ${when} sees nothing of what the service validates, reads and writes`, async () => {
+    await using workspace = new Workspace(
+      when === "in a call" ? APP : { ...APP, "atload.js": APP["atload.js"].replace("globalThis.LOAD", "true") },
+    );
+    await using isolate = await workspace.start("writer", { entry });
+    assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
+    await isolate.mutate("a:patch");
+    assert.deepEqual(Object(await signUp(isolate, "a@example.com")).ok, true);
+    const find = { kind: "user", email: "a@example.com" };
+    const { answers } = await isolate.batch([call("_system/auth:findCredential", find, { origin: "system" })]);
+    assert.equal(Object(answers[0]?.value)["hash"], HASH);
+    assert.deepEqual((await isolate.mutate("a:tell")).value, []);
+  });
+}
+
+/** Names the functions and prototypes behind what app code gets that it could still change. */
+const WALKER = `
+  import * as server from "syncline/server";
+  import * as zod from "zod";
+  const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const done = new Set([server.anyApi, globalThis]);
+  const language = [Object, Function, Array, Promise, Map, Set, WeakMap, WeakSet, Error, TypeError, RangeError, RegExp, String,
+    Number, Boolean, Symbol, Date, BigInt, Uint8Array, URL, File, Blob, JSON, Math, async function () {}, function* () {}, async function* () {}];
+  for (const one of language) {
+    for (let object = one; object !== null; object = getPrototypeOf(object)) done.add(object);
+    for (let object = one.prototype; object != null; object = getPrototypeOf(object)) done.add(object);
+  }
+  const open = [];
+  const walk = (where, object, shared) => {
+    if (object === null || (typeof object !== "object" && typeof object !== "function") || done.has(object)) return;
+    done.add(object);
+    // A property added to a function that has none of its own is nothing to anybody.
+    const bare = (prototype) => ownKeys(prototype).length === 1;
+    const matters = typeof object !== "function" || ownKeys(object).some((key) => {
+      const { value } = getOwnPropertyDescriptor(object, key);
+      return typeof value === "function" || (key === "prototype" && !bare(value) && !Object.isFrozen(value));
+    });
+    // The parts that zod is made of are the app's own, and open for whoever makes kinds of schemas with them.
+    if (/^zod\.core\.|\.init(\.|$)/.test(where)) return;
+    if (shared && matters && !Object.isFrozen(object) && !(where.endsWith(".prototype") && bare(object))) open.push(where);
+    if (where.length > 200 || (where.endsWith(".prototype") && bare(object))) return;
+    for (const key of ownKeys(object)) {
+      const { value, get, set } = getOwnPropertyDescriptor(object, key) ?? {};
+      // Functions that an object has of its own were made for it.
+      for (const part of [value, get, set]) walk(where + "." + String(key), part, shared && (typeof part === "function" || key === "prototype"));
+    }
+    walk(where + ".__proto__", getPrototypeOf(object), true);
+  };
+  const dbOf = (ctx) => { try { return ctx.db; } catch {} };
+  export const walkAll = (ctx) => {
+    open.length = 0;
+    for (const [name, value] of Object.entries(server)) walk("server." + name, value, typeof value === "function");
+    for (const value of [server.id("notes"), server.defineTable({}), server.httpRouter(), server.cronJobs(), server.defineSchema({}),
+      server.httpAction(() => {}), new server.UserError("a", "b"), server.query(() => 1)]) walk("made", value, false);
+    for (const [name, value] of Object.entries(zod)) walk("zod." + name, value, typeof value === "function");
+    const { z } = zod;
+    const values = [z.string().min(1), z.object({ a: z.int() }).strict(), z.union([z.null(), z.email()]), z.array(z.iso.date()).optional(),
+      z.record(z.string(), z.unknown()), z.string().default("a"), z.discriminatedUnion("t", [z.object({ t: z.literal("a") })])];
+    for (const value of values) walk("schema", value, false);
+    walk("ZodError", z.string().safeParse(1).error, false);
+    walk("config", z.config(), true);
+    walk("ctx", ctx, false);
+    const db = dbOf(ctx);
+    if (db) {
+      const query = db.query("notes");
+      walk("query", query, false);
+      walk("iterator", query[Symbol.asyncIterator]?.(), false);
+      query.withIndex("by_text", (q) => (walk("range", q, false), q));
+      query.withSearchIndex("search", (q) => (walk("search", q, false), q.search("text", "a")));
+      query.filter((q) => (walk("filter", q, false), q.eq(q.field("text"), "a")));
+    }
+    for (const fail of [() => db?.get(1), () => db?.query("none"), () => ctx.env.x.y, () => ctx.runQuery({}, {}), () => db?.insert("notes", 1), () => ctx.db]) {
+      try { fail()?.catch?.((error) => walk("error", error, false)); } catch (error) { walk("error", error, false); }
+    }
+    return open;
+  };
+`;
+
+for (const role of ["writer", "reader", "runner"] as const) {
+  Deno.test(`nothing that app code in a ${role} gets from the service can be changed for those who come after`, async () => {
+    await using workspace = new Workspace({
+      ...APP,
+      "_walk.js": WALKER,
+      "w.js": `import { action, mutation, query } from "syncline/server"; import { walkAll } from "./_walk.js";
+        export const writer = mutation(walkAll); export const reader = query(walkAll); export const runner = action(walkAll);`,
+    });
+    if (role === "reader") await (await workspace.start("writer", { entry })).close();
+    await using isolate = await workspace.start(role, { entry });
+    const answer = role === "writer"
+      ? await isolate.mutate("w:writer")
+      : role === "reader"
+      ? await isolate.query("w:reader")
+      : await isolate.act("w:runner");
+    assert.deepEqual(answer.value, [], JSON.stringify(answer.outcome));
+  });
+}
