@@ -191,7 +191,10 @@ export interface WaveAnswers {
 /** Main to runner: run an action. */
 export interface RunAction extends WireCall {
   readonly type: "RunAction";
+  /** Its name in what both say of it. Nobody can guess it: what comes under it comes from who runs it. */
   readonly call: number;
+  /** How many the runner was given up to this one. */
+  readonly order: number;
 }
 
 /** Runner to main: an action ended. */
@@ -227,6 +230,7 @@ export interface SubAnswer {
 export interface RunRequest {
   readonly type: "RunRequest";
   readonly call: number;
+  readonly order: number;
   /** Key of the route. */
   readonly route: string;
   readonly method: string;

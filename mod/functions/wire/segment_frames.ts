@@ -3,7 +3,7 @@
  * one line of JSON (the message and the lengths of its segments in UTF-16 units) followed by the segments themselves.
  * Segments are JSON texts such as results; they are never parsed or escaped on their way.
  *
- * A length with its highest bit set announces bytes instead: 32 bits name the call they belong to, the rest are parts of a
+ * A length with its highest bit set announces bytes instead: a float64 names the call they belong to, the rest are parts of a
  * body that streams. As text in base64 they would take two and a half times as long.
  */
 import { isolateLimits } from "../limits.ts";
@@ -26,7 +26,7 @@ const { parse, stringify } = JSON;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 const HEADER_BYTES = 4;
-const CALL_BYTES = 4;
+const CALL_BYTES = 8;
 /** Set in the length of a frame of bytes; the limit keeps lengths far below it. */
 const BYTES_FLAG = 0x8000_0000;
 
@@ -82,14 +82,14 @@ export function encodeBytes(call: number, bytes: Uint8Array): Uint8Array<ArrayBu
   const frame = new Uint8Array(HEADER_BYTES + CALL_BYTES + bytes.length);
   const view = new DataView(frame.buffer);
   view.setUint32(0, BYTES_FLAG + CALL_BYTES + bytes.length);
-  view.setUint32(HEADER_BYTES, call);
+  view.setFloat64(HEADER_BYTES, call);
   frame.set(bytes, HEADER_BYTES + CALL_BYTES);
   return frame;
 }
 
 /** The frame of bytes with this body. Throws `RangeError` when it is too short to be one. */
 function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): Frame<Message> {
-  const call = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(0);
+  const call = new DataView(body.buffer, body.byteOffset, body.byteLength).getFloat64(0);
   const message: Bytes = { type: "Bytes", call };
   // Which messages a reader expects is for it to say; one that expects no bytes refuses them.
   return { message: message as Message, segments: [], bytes: body.slice(CALL_BYTES) };

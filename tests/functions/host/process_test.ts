@@ -88,7 +88,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-const asks = (udfPath: string): RunAction => ({ type: "RunAction", call: 1, ...call(udfPath) });
+const asks = (udfPath: string): RunAction => ({ type: "RunAction", call: 1, order: 1, ...call(udfPath) });
 
 /** What a process of this behaviour comes to that never becomes ready. */
 async function failure(behaviour: string, hurry = 1): Promise<Extract<StartResult, { ok: false }>> {

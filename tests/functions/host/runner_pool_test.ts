@@ -17,6 +17,10 @@ class RunnerWorld {
   readonly pool = new RunnerPool({
     starter: this.starter,
     clock: this.clock,
+    callNames: () => {
+      let calls = 0;
+      return () => ++calls;
+    },
     log: (_level, message) => this.warnings.push(message),
     serve: (kind, call) => {
       this.served.push([kind, call]);

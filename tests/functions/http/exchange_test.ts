@@ -18,7 +18,7 @@ function runner(): FakeIsolate {
 function begin(request: Request): { exchange: RouteExchange; isolate: FakeIsolate } {
   const exchange = new RouteExchange({ request, route: "GET /", identity: anonymous });
   const isolate = runner();
-  exchange.begin(isolate, CALL);
+  exchange.begin(isolate, { call: CALL, order: 1 });
   return { exchange, isolate };
 }
 

@@ -121,7 +121,12 @@ Deno.test("actions call queries and mutations through main, and use the network"
     const names = ["a", "b", "c"];
     for (const [index, name] of names.entries()) {
       const args = { ms: 60 - index * 20, name };
-      await runner.send({ type: "RunAction", call: 1000 + index, ...call("acts:waits", args) });
+      await runner.send({
+        type: "RunAction",
+        call: 1000 + index,
+        order: 1000 + index,
+        ...call("acts:waits", args),
+      });
     }
     const ended: FromIsolate[] = [];
     while (ended.length < names.length) ended.push((await runner.next()).message);

@@ -87,7 +87,8 @@ const APP = {
     export const patchQuery = query((ctx) => { spy(ctx); });
     export const tell = mutation(() => seen);
     export const add = mutation({ args: {}, handler: (ctx) => ctx.db.insert("notes", { text: "b" }) });`,
-  "atload.js": `import { query } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
+  "atload.js":
+    `import { query } from "syncline/server"; import * as zod from "zod"; import { spy } from "./_spy.js";
     if (globalThis.LOAD) spy({}); export const nothing = query(() => 1);`,
 };
 
@@ -101,14 +102,18 @@ async function signUp(isolate: TestIsolate, email: string): Promise<unknown> {
 for (const when of ["in a call", "while it is loaded"]) {
   Deno.test(`what app code patches ${when} sees nothing of what the service validates, reads and writes`, async () => {
     await using workspace = new Workspace(
-      when === "in a call" ? APP : { ...APP, "atload.js": APP["atload.js"].replace("globalThis.LOAD", "true") },
+      when === "in a call"
+        ? APP
+        : { ...APP, "atload.js": APP["atload.js"].replace("globalThis.LOAD", "true") },
     );
     await using isolate = await workspace.start("writer", { entry });
     assert.equal(isolate.booted?.type, "Ready", JSON.stringify(isolate.booted));
     await isolate.mutate("a:patch");
     assert.deepEqual(Object(await signUp(isolate, "a@example.com")).ok, true);
     const find = { kind: "user", email: "a@example.com" };
-    const { answers } = await isolate.batch([call("_system/auth:findCredential", find, { origin: "system" })]);
+    const { answers } = await isolate.batch([
+      call("_system/auth:findCredential", find, { origin: "system" }),
+    ]);
     assert.equal(Object(answers[0]?.value)["hash"], HASH);
     assert.deepEqual((await isolate.mutate("a:tell")).value, []);
   });
@@ -182,7 +187,8 @@ for (const role of ["writer", "reader", "runner"] as const) {
     await using workspace = new Workspace({
       ...APP,
       "_walk.js": WALKER,
-      "w.js": `import { action, mutation, query } from "syncline/server"; import { walkAll } from "./_walk.js";
+      "w.js":
+        `import { action, mutation, query } from "syncline/server"; import { walkAll } from "./_walk.js";
         export const writer = mutation(walkAll); export const reader = query(walkAll); export const runner = action(walkAll);`,
     });
     if (role === "reader") await (await workspace.start("writer", { entry })).close();

@@ -274,7 +274,12 @@ export class TestIsolate implements AsyncDisposable {
   ): Promise<Answer> {
     const number = ++this.#batches;
     await this.send(
-      { type: "RunAction", call: number, ...call(udfPath, args, options.call) } satisfies RunAction,
+      {
+        type: "RunAction",
+        call: number,
+        order: number,
+        ...call(udfPath, args, options.call),
+      } satisfies RunAction,
     );
     for (;;) {
       const { message, segments } = await this.next();

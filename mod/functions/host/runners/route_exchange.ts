@@ -71,11 +71,21 @@ export class RouteExchange {
   }
 
   /** Hands the request to a runner. */
-  begin(isolate: Isolate, call: number): void {
+  begin(isolate: Isolate, { call, order }: { readonly call: number; readonly order: number }): void {
     this.#place = { isolate, call };
     const { request: { method, url, body }, route, identity } = this.#request;
     const headers = this.#headers;
-    isolate.send({ type: "RunRequest", call, route, method, url, headers, hasBody: body !== null, identity });
+    isolate.send({
+      type: "RunRequest",
+      call,
+      order,
+      route,
+      method,
+      url,
+      headers,
+      hasBody: body !== null,
+      identity,
+    });
     if (this.#canceled) isolate.send({ type: "CancelRequest", call });
     else if (body !== null) this.#sendBody(body);
   }

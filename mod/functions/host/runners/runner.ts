@@ -29,6 +29,8 @@ export interface PendingAction {
 
 /** An action in a runner. */
 interface Running {
+  /** How many the runner was given up to this one. */
+  readonly order: number;
   readonly action: PendingAction;
   readonly startedAt: number;
   /** Whether it has called back: then it has begun, and may not run again. */
@@ -44,12 +46,16 @@ export interface RunnerOptions {
   readonly onDone: (runner: Runner) => void;
   /** Called once when the isolate has ended, with the actions that had not begun. */
   readonly onEnded: (runner: Runner, death: Death, unbegun: PendingAction[]) => void;
+  /** Makes names of actions; those that nobody can guess unless given. */
+  readonly newCall?: (() => number) | undefined;
 }
 
 export class Runner {
   readonly #options: RunnerOptions;
   readonly #running = new Map<number, Running>();
-  #calls = 0;
+  readonly #newCall: () => number;
+  /** Actions it was given. */
+  #given = 0;
   /** When the oldest unanswered beat was sent; `null` when none is. */
   #beatAt: number | null = null;
   /** Set when it is ended for answering no beat. */
@@ -61,6 +67,7 @@ export class Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#newCall = options.newCall ?? unguessable;
     this.idleSince = options.clock.now();
     options.isolate.receive((frame) => this.#onFrame(frame));
     options.isolate.ended.then((death) => this.#onEnded(death));
@@ -72,13 +79,14 @@ export class Runner {
   }
 
   run(action: PendingAction): void {
-    const call = ++this.#calls;
+    const call = this.#newCall();
+    const order = ++this.#given;
     const startedAt = this.#options.clock.now();
     action.begunAt ??= startedAt;
-    this.#running.set(call, { action, startedAt, called: false });
-    if (action.exchange !== undefined) return this.#begin(call, action.exchange);
+    this.#running.set(call, { action, order, startedAt, called: false });
+    if (action.exchange !== undefined) return this.#begin({ call, order }, action.exchange);
     const { udfPath, args, identity, origin } = action.call;
-    const message: RunAction = { type: "RunAction", call, udfPath, args, identity, origin };
+    const message: RunAction = { type: "RunAction", call, order, udfPath, args, identity, origin };
     this.#options.isolate.send(message);
   }
 
@@ -112,10 +120,10 @@ export class Runner {
   }
 
   /** Its body begins to leave at once, so it has begun. */
-  #begin(call: number, exchange: RouteExchange): void {
-    const running = this.#running.get(call);
+  #begin(name: { readonly call: number; readonly order: number }, exchange: RouteExchange): void {
+    const running = this.#running.get(name.call);
     if (running !== undefined) running.called = true;
-    exchange.begin(this.#options.isolate, call);
+    exchange.begin(this.#options.isolate, name);
   }
 
   #onFrame({ message, segments, bytes }: IsolateFrame): void {
@@ -167,11 +175,17 @@ export class Runner {
     const entered = death.progress?.position ?? 0;
     const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
     const unbegun: PendingAction[] = [];
-    for (const [call, { action, called }] of this.#running) {
-      if (call > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
+    for (const { action, order, called } of this.#running.values()) {
+      if (order > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
       else action.resolve(endedIsolate("action, or another one beside it,", detail));
     }
     this.#running.clear();
     this.#options.onEnded(this, death, unbegun);
   }
+}
+
+/** A whole number of 53 random bits. */
+function unguessable(): number {
+  const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
+  return Number(bits >> 11n);
 }

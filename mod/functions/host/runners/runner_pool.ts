@@ -37,6 +37,8 @@ export interface RunnerPoolOptions {
   readonly log: Log;
   /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;
+  /** Makes for each runner what names its actions. */
+  readonly callNames?: () => () => number;
   /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
   readonly onEnd?: (kind: "action" | "route", end: ActionEnd) => void;
 }
@@ -203,6 +205,7 @@ export class RunnerPool {
         new Runner({
           isolate: started.isolate,
           clock,
+          newCall: this.#options.callNames?.(),
           serve: (sub, action) => this.#serve(sub, action),
           onDone: (runner) => this.#onDone(runner),
           onEnded: (runner, death, unbegun) => {

@@ -8,6 +8,7 @@ import type { IsolateRole } from "../../wire/messages.ts";
 import { appProcess } from "./app_process.ts";
 import { provideModules } from "../app/author_modules.ts";
 import { freezeSharedClasses } from "./shared_classes.ts";
+import { closeDescriptors, connecting, fetching, startingTls } from "./descriptors.ts";
 import { installDeterminism } from "./determinism.ts";
 import { captureConsole } from "../ctx/log_api.ts";
 import type { LogLevel } from "../ctx/log_lines.ts";
@@ -68,6 +69,9 @@ export function lockDown({ role, env, print }: LockdownOptions): void {
     }
     for (const name of removedInTransactions) delete globals[name];
     installDeterminism();
+  } else {
+    closeDescriptors();
+    set("fetch", fetching(fetch));
   }
   set("console", captureConsole(console, print));
   const process = appProcess(visibleEnv);
@@ -98,12 +102,19 @@ function lockDatabase(): void {
   }
 }
 
+/** A function of the network that takes and gives no connections but those of app code. */
+function guarded(name: string, original: unknown): unknown {
+  if (typeof original !== "function" || name === "resolveDns") return original;
+  const call = original as (...args: unknown[]) => unknown;
+  return name === "startTls" ? startingTls(call) : connecting(call);
+}
+
 /** `Deno` with what is harmless. The runtime's internals, which hang on the original, are gone with it. */
 function appDeno(env: Readonly<Record<string, string>>, open: ReadonlySet<string>): object {
   const original = Deno as unknown as Record<string, unknown>;
   const visible: Record<string, unknown> = {};
   for (const [name, descriptor] of Object.entries(Object.getOwnPropertyDescriptors(original))) {
-    if (open.has(name)) visible[name] = original[name];
+    if (open.has(name)) visible[name] = guarded(name, original[name]);
     else if (descriptor.get !== undefined || typeof descriptor.value === "function") {
       visible[name] = refusal(`Deno.${name} is not available to app code`);
     }

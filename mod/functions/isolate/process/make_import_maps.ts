@@ -18,7 +18,10 @@ const packages = { "zod": "npm:zod@4.6.7" };
 
 /** Packages that our own modules use. */
 const ownPackages = {
-  "zod": "npm:zod@4.6.7", "croner": "npm:croner@11.0.1", "hash-wasm": "npm:hash-wasm@4.13.0" };
+  "zod": "npm:zod@4.6.7",
+  "croner": "npm:croner@11.0.1",
+  "hash-wasm": "npm:hash-wasm@4.13.0",
+};
 
 /** Modules that stand under other names than their own or that no list names. */
 const unlisted = ["ffi", "quic", "sea"];

@@ -94,7 +94,7 @@ export interface ActionRun {
 /** Runs an action. Never throws: a failure is an ending too. */
 export function runAction(
   app: App,
-  { call, udfPath, args, identity, origin }: RunAction,
+  { call, udfPath, args, identity, origin }: Omit<RunAction, "order">,
   surroundings: ActionSurroundings,
 ): Promise<ActionRun> {
   return withActionCtx(app, { call, udfPath, identity, ...surroundings }, async (ctx) => {

@@ -25,7 +25,7 @@ export class RunnerLoop {
   readonly #app: App & { readonly handlers: RouteHandlers };
   readonly #env: Readonly<Record<string, string>>;
   readonly #sender: FrameSender;
-  /** Holds the number of the newest action begun: main runs later ones elsewhere when the runner is lost. */
+  /** Holds the place of the newest action begun: main runs later ones elsewhere when the runner is lost. */
   readonly #progress: ProgressFile;
   /** Calls of running actions that main has not answered, by their number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
@@ -75,14 +75,14 @@ export class RunnerLoop {
   }
 
   async #run(message: RunAction): Promise<void> {
-    this.#progress.begin(message.call);
+    this.#progress.begin(message.order);
     const surroundings = { env: this.#env, subCall: this.#subCall };
     await this.#done(message.call, await runAction(this.#app, message, surroundings));
   }
 
   async #answerRequest(message: RunRequest): Promise<void> {
-    const { call, route, method, url, identity } = message;
-    this.#progress.begin(call);
+    const { call, order, route, method, url, identity } = message;
+    this.#progress.begin(order);
     const request = new RequestRun(message, this.#sender);
     this.#requests.set(call, request);
     const run = await withActionCtx(this.#app, {

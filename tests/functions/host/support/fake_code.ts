@@ -4,7 +4,14 @@ import type { ProcessStarterOptions } from "../../../../mod/functions/host/proce
 
 export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" | "versions"> {
   return {
-    version: { hash: "0".repeat(32), folder, functionsDir: folder, authorFolder: folder, zodFolder: folder, code: plainCode },
+    version: {
+      hash: "0".repeat(32),
+      folder,
+      functionsDir: folder,
+      authorFolder: folder,
+      zodFolder: folder,
+      code: plainCode,
+    },
     versions: { hold: () => Promise.resolve({ [Symbol.dispose]: () => {} }) },
   };
 }
