@@ -1,5 +1,4 @@
 /** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
-import type { Hono } from "hono";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
@@ -16,7 +15,7 @@ import { withPlainPath } from "./http/plain_path.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 
-const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard", import.meta.url));
+const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard/public", import.meta.url));
 
 /** Starts what is behind the HTTP face; tests give one of their own. */
 export type StartBackend = (config: ServeConfig, surroundings: BackendSurroundings) => Promise<Backend>;
@@ -37,7 +36,7 @@ export interface ServerParts {
  */
 type State =
   | { readonly name: "starting" }
-  | { readonly name: "serving"; readonly router: Hono; readonly backend: Backend }
+  | { readonly name: "serving"; readonly router: ReturnType<typeof createRouter>; readonly backend: Backend }
   | { readonly name: "draining" };
 
 /** What a server holds before its app is loaded. */

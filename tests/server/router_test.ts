@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import type { Hono } from "hono";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { MethodNotAllowedError, RateLimitedError, ServiceError } from "../../mod/errors.ts";
@@ -10,7 +9,7 @@ import { StaticFiles } from "../../mod/server/http/static_files.ts";
 import { FakeBackend } from "./support/fake_backend.ts";
 
 interface Routed extends AsyncDisposable {
-  readonly app: Hono;
+  readonly app: ReturnType<typeof createRouter>;
   readonly logged: string[];
 }
 
@@ -30,7 +29,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
     ts: () => backend.ts,
     appRoutes: backend.appRoutes,
     clientModules: new ClientModules(),
-    dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard", import.meta.url)), {
+    dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard/public", import.meta.url)), {
       clientRoutes: false,
     }),
     frontend: options.frontend ? await StaticFiles.open(folder, { clientRoutes: true }) : null,
@@ -185,7 +184,7 @@ Deno.test("the dashboard is found without its slash, and its files are served", 
   const bare = await r.app.request("/_");
   assert.equal(bare.status, 302);
   assert.equal(bare.headers.get("location"), "/_/");
-  for (const path of ["/_/style.css", "/_/app.js", "/_/icon.svg"]) {
+  for (const path of ["/_/style.css", "/_/built/app.js", "/_/icon.svg"]) {
     const response = await r.app.request(path);
     assert.equal(response.status, 200, path);
     await response.body?.cancel();

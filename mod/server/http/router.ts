@@ -4,11 +4,12 @@
  */
 import { Hono } from "hono";
 import { cors } from "hono/cors";
-import { secureHeaders } from "hono/secure-headers";
+import { NONCE, secureHeaders, type SecureHeadersVariables } from "hono/secure-headers";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
+import { dashboardFile } from "./dashboard_page.ts";
 import { errorResponse, failureResponse } from "../../kit/error_response.ts";
 import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "../../config/version.ts";
@@ -65,8 +66,8 @@ export const apiHeaders = {
   "X-Content-Type-Options": "nosniff",
 } as const;
 
-export function createRouter(parts: RouterParts): Hono {
-  const app = new Hono();
+export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeadersVariables }> {
+  const app = new Hono<{ Variables: SecureHeadersVariables }>();
   app.notFound(() => errorResponse(new ServiceError("not_found")));
   app.onError((error) => failureResponse(error, parts.log));
 
@@ -108,7 +109,9 @@ export function createRouter(parts: RouterParts): Hono {
   app.get("/_/about", (c) => c.json({ name: "Syncline", version: VERSION }));
   app.get("/_", (c) => c.redirect("/_/"));
   app.get("/_/*", async (c) => {
-    const response = await parts.dashboard.respond(c.req.raw, new URL(c.req.url).pathname.slice("/_".length));
+    const pathname = new URL(c.req.url).pathname.slice("/_".length);
+    const nonce = c.get("secureHeadersNonce") ?? "";
+    const response = await dashboardFile(parts.dashboard, { request: c.req.raw, pathname, nonce });
     return response.status === 404 ? c.notFound() : response;
   });
   app.all("/_", (c) => c.notFound());
@@ -132,7 +135,9 @@ const serviceHeaders = {
   xFrameOptions: "DENY",
   contentSecurityPolicy: {
     defaultSrc: ["'self'"],
-    imgSrc: ["'self'", "data:"],
+    // Styles that scripts add to the page carry the page's nonce.
+    styleSrc: ["'self'", NONCE],
+    imgSrc: ["'self'", "data:", "blob:"],
     objectSrc: ["'none'"],
     baseUri: ["'none'"],
     formAction: ["'self'"],

@@ -1,0 +1,60 @@
+/** Starts the dashboard: one client for the page, signed in with the administrator's tokens. */
+import { setNonce } from "get-nonce";
+import { StrictMode, useEffect, useState, useSyncExternalStore } from "react";
+import { createRoot } from "react-dom/client";
+import { SynclineClient } from "syncline/client";
+import { SynclineProvider } from "syncline/react";
+import { adminSession } from "./server/admin_session.ts";
+import { SignIn } from "./shell/sign_in.tsx";
+import { Shell } from "./shell/shell.tsx";
+import { applyTheme } from "./shell/theme.ts";
+import { Notes } from "./ui/notes.tsx";
+import "./ui/tokens.css";
+import "./ui/base.css";
+import "./ui/ui.css";
+import "./shell/shell.css";
+import "./views/data/data.css";
+import "./views/files/files.css";
+import "./views/functions/functions.css";
+
+applyTheme();
+// Styles that packages add to the page carry it, because the page's policy asks for it.
+setNonce(document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "");
+
+const setupToken = takeSetupToken();
+
+const client = new SynclineClient(location.origin);
+
+function Dashboard() {
+  const adminId = useSyncExternalStore(adminSession.onChange, adminSession.adminId);
+  const [ended, setEnded] = useState(false);
+  useEffect(() => {
+    if (adminId === null) {
+      client.clearAuth();
+      return;
+    }
+    setEnded(true);
+    client.setAuth(({ forceRefresh }) => adminSession.accessToken({ force: forceRefresh }));
+  }, [adminId]);
+  if (adminId === null) return <SignIn setupToken={setupToken} ended={ended} />;
+  return <Shell key={adminId} />;
+}
+
+/** The token of a setup link leaves the address bar at once. */
+function takeSetupToken(): string | null {
+  const token = new URLSearchParams(location.hash.slice(1)).get("svc_setup_token");
+  if (token !== null) history.replaceState(null, "", location.pathname);
+  return token;
+}
+
+const place = document.getElementById("root");
+if (place === null) throw new Error("The page has no element for the dashboard");
+
+createRoot(place).render(
+  <StrictMode>
+    <SynclineProvider client={client}>
+      <Dashboard />
+      <Notes />
+    </SynclineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,126 @@
+/** References to the system functions of administrators, with their types. */
+import { type FunctionKind, type FunctionReference, functionReference } from "syncline/client";
+import type * as administrators from "../../../mod/auth/isolate_functions/administrators.ts";
+import type * as users from "../../../mod/auth/isolate_functions/users.ts";
+import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
+import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
+import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
+import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
+import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
+import type { KnownSizes } from "../../../mod/ops/admin/table_sizes.ts";
+import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
+import type * as files from "../../../mod/storage/isolate_functions/admin.ts";
+import type { FileReference } from "../../../mod/storage/isolate_functions/references.ts";
+
+/** The reference to a function that is declared in a module of the server. */
+type ReferenceTo<Declared> = Declared extends {
+  readonly "~registered"?: {
+    readonly kind: infer Kind extends FunctionKind;
+    readonly args: (args: infer Args) => void;
+    readonly result: infer Result;
+  };
+} ? FunctionReference<Kind, Args, Result>
+  : never;
+
+/** References to some functions of a module. */
+function references<Module, const Name extends keyof Module & string>(
+  path: string,
+  names: readonly Name[],
+): { readonly [Key in Name]: ReferenceTo<Module[Key]> } {
+  return Object.fromEntries(names.map((name) => [name, functionReference(`${path}:${name}`)])) as never;
+}
+
+/** An action that main runs. */
+const action = <Args, Result>(path: string): FunctionReference<"action", Args, Result> =>
+  functionReference<"action", Args, Result>(path);
+
+/** Which documents are meant: see `mod/ops/admin/isolate_functions/where.ts`. */
+export interface Where {
+  readonly table: string;
+  readonly index?: string;
+  readonly range?: { readonly eq?: readonly unknown[] };
+  readonly search?: {
+    readonly index: string;
+    readonly text: string;
+    readonly eq?: Readonly<Record<string, unknown>>;
+  };
+  readonly conditions?: readonly Condition[];
+  readonly order?: "asc" | "desc";
+}
+
+export type Condition =
+  | {
+    readonly field: string;
+    readonly op: "eq" | "neq" | "gt" | "gte" | "lt" | "lte";
+    readonly value: unknown;
+  }
+  | { readonly field: string; readonly op: "contains"; readonly value: string }
+  | { readonly field: string; readonly op: "missing" | "present" };
+
+/** In whose name a function runs. */
+export type RunAs = { readonly userId: string } | { readonly adminId: string } | null;
+
+export const api = {
+  administrators: {
+    ...references<
+      typeof administrators,
+      "list" | "me" | "sessions" | "endOneSession" | "endSessions" | "remove"
+    >(
+      "_admin/administrators",
+      ["list", "me", "sessions", "endOneSession", "endSessions", "remove"],
+    ),
+    create: action<{ email: string; password: string }, null>("_admin/administrators:create"),
+    changePassword: action<{ currentPassword: string; newPassword: string }, null>(
+      "_admin/administrators:changePassword",
+    ),
+  },
+  audit: references<typeof audit, "list">("_admin/audit", ["list"]),
+  data: {
+    ...references<typeof data, "tables" | "documents" | "get" | "insert" | "patch" | "replace" | "remove">(
+      "_admin/data",
+      ["tables", "documents", "get", "insert", "patch", "replace", "remove"],
+    ),
+    sizes: action<Record<never, never>, KnownSizes>("_admin/data:sizes"),
+    deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
+  },
+  files: {
+    ...references<typeof files, "list" | "get" | "url" | "remove">("_admin/files", [
+      "list",
+      "get",
+      "url",
+      "remove",
+    ]),
+    references: action<
+      { fileId: string },
+      { references: readonly FileReference[]; read: number; more: boolean }
+    >("_admin/files:references"),
+    orphans: action<Record<never, never>, { fileIds: readonly string[]; read: number; more: boolean }>(
+      "_admin/files:orphans",
+    ),
+  },
+  functions: {
+    ...references<typeof functions, "list">("_admin/functions", ["list"]),
+    run: action<{ path: string; args: Record<string, unknown>; as: RunAs }, FunctionRun>(
+      "_admin/functions:run",
+    ),
+  },
+  schedule: references<typeof schedule, "jobs" | "crons" | "cancelJob" | "runJobNow" | "runCronNow">(
+    "_admin/schedule",
+    ["jobs", "crons", "cancelJob", "runJobNow", "runCronNow"],
+  ),
+  users: {
+    ...references<typeof users, "list" | "get" | "edit" | "endOneSession" | "endSessions">(
+      "_admin/users",
+      ["list", "get", "edit", "endOneSession", "endSessions"],
+    ),
+    create: action<
+      { email: string; password?: string; name?: string; emailVerified?: boolean },
+      { userId: string }
+    >("_admin/users:create"),
+    setPassword: action<{ userId: string; password: string }, { ended: number }>("_admin/users:setPassword"),
+    sendReset: action<{ userId: string }, unknown>("_admin/users:sendReset"),
+    sendVerification: action<{ userId: string }, unknown>("_admin/users:sendVerification"),
+    remove: action<{ userId: string }, unknown>("_admin/users:remove"),
+  },
+  work: references<typeof work, "list" | "get" | "cancel">("_admin/work", ["list", "get", "cancel"]),
+};

@@ -1,0 +1,52 @@
+/** Where in the dashboard a person is: the part of the address behind `#`, so that it can be shared and gone back from. */
+import { useMemo, useSyncExternalStore } from "react";
+
+export interface Route {
+  /** Parts of the path; the first one names the view. */
+  readonly path: readonly string[];
+  readonly search: URLSearchParams;
+}
+
+function parse(hash: string): Route {
+  const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?");
+  return {
+    path: path.split("/").filter((part) => part !== "").map(decode),
+    search: new URLSearchParams(search),
+  };
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The address of a place in the dashboard; `undefined` and empty values are left out. */
+export function href(
+  path: readonly string[],
+  search: Readonly<Record<string, string | undefined>> = {},
+): string {
+  const given = Object.entries(search).filter((entry): entry is [string, string] => !!entry[1]);
+  const query = new URLSearchParams(given).toString();
+  return `#/${path.map(encodeURIComponent).join("/")}${query === "" ? "" : `?${query}`}`;
+}
+
+export function go(...to: Parameters<typeof href>): void {
+  location.hash = href(...to);
+}
+
+/** Changes what is looked at without a step in the history. */
+export function replace(...to: Parameters<typeof href>): void {
+  history.replaceState(null, "", href(...to));
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function useRoute(): Route {
+  const hash = useSyncExternalStore((listener) => {
+    addEventListener("hashchange", listener);
+    return () => removeEventListener("hashchange", listener);
+  }, () => location.hash);
+  return useMemo(() => parse(hash), [hash]);
+}

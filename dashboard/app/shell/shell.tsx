@@ -1,0 +1,137 @@
+/** The frame: navigation, the state of the connection, and the view that the address names. */
+import { Component, lazy, type ReactNode, Suspense, useEffect, useState } from "react";
+import { useConnectionState, useQuery } from "syncline/react";
+import { adminSession } from "../server/admin_session.ts";
+import { api } from "../server/api.ts";
+import { Button } from "../ui/button.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Empty, Loading, View } from "../ui/view.tsx";
+import { href, useRoute } from "./route.ts";
+import { toggleTheme } from "./theme.ts";
+import { views } from "./views.ts";
+
+const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
+
+export function Shell() {
+  const { path: [name = "overview"] } = useRoute();
+  const [navOpen, setNavOpen] = useState(false);
+  const [palette, setPalette] = useState(false);
+  useEffect(() => setNavOpen(false), [name]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        setPalette((open) => !open);
+      }
+      if (event.key === "Escape") setNavOpen(false);
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const entry = views.find((view) => view.name === name);
+  return (
+    <div className="shell">
+      <div className="top">
+        <Button
+          tone="plain"
+          aria-label="Navigation"
+          aria-expanded={navOpen}
+          onClick={() => setNavOpen(!navOpen)}
+        >
+          <Icon name="menu" />
+        </Button>
+        <strong>{entry?.title ?? "Syncline"}</strong>
+      </div>
+      <Side current={name} open={navOpen} onSearch={() => setPalette(true)} />
+      <div className="stage">
+        <Connection />
+        <Fault key={name}>
+          <Suspense fallback={<Loading />}>
+            {entry === undefined
+              ? (
+                <View title="Nothing here">
+                  <Empty title="There is no such view" />
+                </View>
+              )
+              : <entry.View />}
+          </Suspense>
+        </Fault>
+      </div>
+      <Suspense>{palette && <Palette open onClose={() => setPalette(false)} />}</Suspense>
+    </div>
+  );
+}
+
+function Side(
+  { current, open, onSearch }: {
+    readonly current: string;
+    readonly open: boolean;
+    readonly onSearch: () => void;
+  },
+) {
+  const me = useQuery(api.administrators.me);
+  return (
+    <aside className="side" data-open={open}>
+      <a className="brand" href={href(["overview"])}>
+        <img src="./icon.svg" alt="" width="20" height="20" /> Syncline
+      </a>
+      <Button className="nav-button" onClick={onSearch}>
+        <Icon name="search" /> Go to… <span className="keys">⌘K</span>
+      </Button>
+      <nav aria-label="Views">
+        <ul className="nav">
+          {views.map(({ name, title, icon }) => (
+            <li key={name}>
+              <a href={href([name])} aria-current={name === current ? "page" : undefined}>
+                <Icon name={icon} /> {title}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <div className="end">
+        <Button tone="plain" className="nav-button" onClick={toggleTheme}>
+          <Icon name="theme" /> Light or dark
+        </Button>
+        <Button
+          tone="plain"
+          className="nav-button"
+          title={me?.email}
+          onClick={() => void adminSession.signOut()}
+        >
+          <Icon name="out" /> Sign out
+        </Button>
+      </div>
+    </aside>
+  );
+}
+
+/** Says so when what is shown may be old. */
+function Connection() {
+  const { isConnected, hasEverConnected } = useConnectionState();
+  if (isConnected || !hasEverConnected) return null;
+  return (
+    <p className="banner" role="status">The connection is lost: what you see may be old. Connecting again…</p>
+  );
+}
+
+/** A view that fails leaves the others usable. */
+class Fault extends Component<{ readonly children: ReactNode }, { readonly error: unknown }> {
+  override state: { readonly error: unknown } = { error: null };
+
+  static getDerivedStateFromError(error: unknown): { readonly error: unknown } {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    if (error === null) return this.props.children;
+    return (
+      <View title="This view has failed">
+        <Empty title={error instanceof Error ? error.message : String(error)}>
+          <Button onClick={() => this.setState({ error: null })}>Try again</Button>
+        </Empty>
+      </View>
+    );
+  }
+}

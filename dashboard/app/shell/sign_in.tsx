@@ -1,0 +1,72 @@
+/** The door: sign-in, or the setup of the first administrator with the link that the server printed. */
+import { type FormEvent, useEffect, useState } from "react";
+import { adminSession } from "../server/admin_session.ts";
+import { Button } from "../ui/button.tsx";
+import { TextField } from "../ui/field.tsx";
+
+export function SignIn({ setupToken, ended }: {
+  /** From a setup link. */
+  readonly setupToken: string | null;
+  /** Whether a session has just ended. */
+  readonly ended: boolean;
+}) {
+  const [needsSetup, setNeedsSetup] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    adminSession.needsSetup().then(setNeedsSetup, () => {});
+  }, []);
+  const setup = setupToken !== null && needsSetup;
+
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const credentials = { email: String(form.get("email")), password: String(form.get("password")) };
+    setBusy(true);
+    setError(null);
+    try {
+      if (setup) await adminSession.setUp({ token: setupToken, ...credentials });
+      else await adminSession.signIn(credentials);
+    } catch (failure) {
+      setError(failure instanceof Error ? failure.message : String(failure));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <main className="door">
+      <form className="door-form" onSubmit={(event) => void submit(event)}>
+        <img src="./icon.svg" alt="" width="36" height="36" />
+        <h1>{setup ? "Create the first administrator" : "Sign in to Syncline"}</h1>
+        {needsSetup && !setup && (
+          <p className="quiet">
+            There is no administrator yet. Open the setup link that the server printed when it started, or run
+            {" "}
+            <code>deno task admin create</code>.
+          </p>
+        )}
+        {ended && error === null && <p className="quiet" role="status">Your session has ended.</p>}
+        <TextField
+          label="Email address"
+          name="email"
+          type="email"
+          autoComplete="username"
+          required
+          autoFocus
+        />
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autoComplete={setup ? "new-password" : "current-password"}
+          required
+          {...(setup && { minLength: 8, maxLength: 256 })}
+        />
+        {error !== null && <p className="field-error" role="alert">{error}</p>}
+        <Button type="submit" tone="accent" disabled={busy}>
+          {setup ? "Create administrator" : "Sign in"}
+        </Button>
+      </form>
+    </main>
+  );
+}

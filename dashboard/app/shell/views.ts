@@ -1,0 +1,74 @@
+/** The views, in the order of the navigation. Each is loaded when it is first opened. */
+import { type ComponentType, lazy } from "react";
+import type { IconName } from "../ui/icon.tsx";
+
+export interface ViewEntry {
+  /** First part of its address. */
+  readonly name: string;
+  readonly title: string;
+  readonly icon: IconName;
+  /** Words people may look for it by. */
+  readonly words: string;
+  readonly View: ComponentType;
+}
+
+export const views: readonly ViewEntry[] = [
+  {
+    name: "overview",
+    title: "Overview",
+    icon: "overview",
+    words: "home health status",
+    View: lazy(async () => ({ default: (await import("../views/overview/overview.tsx")).Overview })),
+  },
+  {
+    name: "data",
+    title: "Data",
+    icon: "data",
+    words: "tables documents schema indexes export import",
+    View: lazy(async () => ({ default: (await import("../views/data/data.tsx")).Data })),
+  },
+  {
+    name: "functions",
+    title: "Functions",
+    icon: "functions",
+    words: "queries mutations actions run",
+    View: lazy(async () => ({ default: (await import("../views/functions/functions.tsx")).Functions })),
+  },
+  {
+    name: "users",
+    title: "Users",
+    icon: "users",
+    words: "accounts sessions impersonate sign in as",
+    View: lazy(async () => ({ default: (await import("../views/users/users.tsx")).Users })),
+  },
+  {
+    name: "files",
+    title: "Files",
+    icon: "files",
+    words: "storage uploads images",
+    View: lazy(async () => ({ default: (await import("../views/files/files.tsx")).Files })),
+  },
+  {
+    name: "schedule",
+    title: "Schedule",
+    icon: "schedule",
+    words: "jobs crons",
+    View: lazy(async () => ({ default: (await import("../views/schedule/schedule.tsx")).Schedule })),
+  },
+  {
+    name: "backups",
+    title: "Backups",
+    icon: "backups",
+    words: "restore archive download",
+    View: lazy(async () => ({ default: (await import("../views/backups/backups.tsx")).Backups })),
+  },
+  {
+    name: "administrators",
+    title: "Administrators",
+    icon: "settings",
+    words: "admins password audit log",
+    View: lazy(async () => ({
+      default: (await import("../views/administrators/administrators.tsx")).Administrators,
+    })),
+  },
+];

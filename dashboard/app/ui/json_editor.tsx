@@ -1,0 +1,87 @@
+/** JSON with colours, mistakes where they are, and completion of the names that a JSON Schema knows. */
+import { autocompletion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { bracketMatching, defaultHighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { type Diagnostic, linter } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { EditorView, keymap } from "@codemirror/view";
+import { getNonce } from "get-nonce";
+import { useEffect, useRef } from "react";
+import { issuesOf, propertyNames } from "../views/data/json_schema.ts";
+
+export interface JsonEditorProps {
+  readonly label: string;
+  readonly value: string;
+  /** What the value should be; `null` when nothing is known. */
+  readonly schema: Readonly<Record<string, unknown>> | null;
+  readonly onChange: (text: string) => void;
+}
+
+export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView | null>(null);
+  const told = useRef(onChange);
+  told.current = onChange;
+  useEffect(() => {
+    if (place.current === null) return;
+    const editor = new EditorView({
+      parent: place.current,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          EditorView.cspNonce.of(getNonce() ?? ""),
+          EditorView.contentAttributes.of({ "aria-label": label }),
+          EditorView.lineWrapping,
+          history(),
+          json(),
+          bracketMatching(),
+          syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          linter(jsonParseLinter()),
+          linter((view) => unfit(view, schema)),
+          autocompletion({ override: [(context) => names(context, schema)] }),
+          keymap.of([...defaultKeymap, ...historyKeymap]),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) told.current(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    view.current = editor;
+    return () => editor.destroy();
+    // What is typed lives in the editor: it is made anew for another schema only.
+  }, [schema, label]);
+  useEffect(() => {
+    const editor = view.current;
+    if (editor === null || editor.state.doc.toString() === value) return;
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } });
+  }, [value]);
+  return <div ref={place} className="editor" />;
+}
+
+/** What does not fit the schema, at the first place where its name stands. */
+function unfit({ state: { doc } }: EditorView, schema: JsonEditorProps["schema"]): Diagnostic[] {
+  if (schema === null) return [];
+  const text = doc.toString();
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return [];
+  }
+  return issuesOf(value, schema).map(({ path, message }) => {
+    const name = path.findLast((part) => typeof part === "string");
+    const at = name === undefined ? -1 : text.indexOf(JSON.stringify(name));
+    const [from, to] = at === -1 ? [0, Math.min(1, text.length)] : [at, at + JSON.stringify(name).length];
+    return { from, to, severity: "error", message: `${path.join(".") || "the value"}: ${message}` };
+  });
+}
+
+function names(context: CompletionContext, schema: JsonEditorProps["schema"]): CompletionResult | null {
+  const word = context.matchBefore(/"[\w$-]*/);
+  if (word === null || schema === null) return null;
+  return {
+    from: word.from,
+    options: propertyNames(schema).map((name) => ({ label: `"${name}"`, type: "property" })),
+  };
+}

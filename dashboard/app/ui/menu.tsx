@@ -1,0 +1,44 @@
+/** A menu behind a button. */
+import { DropdownMenu } from "radix-ui";
+import type { ReactNode } from "react";
+import { Button } from "./button.tsx";
+import { Icon } from "./icon.tsx";
+
+export interface MenuItem {
+  readonly text: string;
+  readonly tone?: "bad";
+  readonly disabled?: boolean;
+  readonly run: () => void;
+}
+
+export function Menu(
+  { label, items, trigger }: {
+    readonly label: string;
+    readonly items: readonly MenuItem[];
+    /** What the button shows; three dots unless given. */
+    readonly trigger?: ReactNode;
+  },
+) {
+  return (
+    <DropdownMenu.Root modal={false}>
+      <DropdownMenu.Trigger asChild>
+        <Button tone="plain" aria-label={label}>{trigger ?? <Icon name="more" />}</Button>
+      </DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content className="menu" align="end" sideOffset={4}>
+          {items.map(({ text, tone, disabled, run }) => (
+            <DropdownMenu.Item
+              key={text}
+              className="menu-item"
+              data-tone={tone}
+              disabled={disabled ?? false}
+              onSelect={run}
+            >
+              {text}
+            </DropdownMenu.Item>
+          ))}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
+  );
+}

@@ -1,0 +1,49 @@
+/** Numbers, sizes and times as a person reads them. */
+const numbers = new Intl.NumberFormat();
+const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+
+export const count = (value: number): string => numbers.format(value);
+
+const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+export function size(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < SIZES.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${SIZES[unit]}`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1) return `${ms.toFixed(2)} ms`;
+  if (ms < 1_000) return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 86_400_000) return `${(ms / 3_600_000).toFixed(1)} h`;
+  return `${(ms / 86_400_000).toFixed(1)} d`;
+}
+
+const STEPS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1_000, "second"]] as const;
+
+function ago(at: number): string {
+  const distance = at - Date.now();
+  const [ms, unit] = STEPS.find(([ms]) => Math.abs(distance) >= ms) ?? STEPS[3];
+  return relative.format(Math.trunc(distance / ms), unit);
+}
+
+/** A moment in the reader's zone, with UTC when the pointer rests on it. */
+export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "full" | "ago" }) {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return <span>–</span>;
+  return (
+    <time
+      dateTime={date.toISOString()}
+      title={`${date.toISOString().replace("T", " ").replace("Z", "")} UTC`}
+    >
+      {as === "ago" ? ago(at) : full.format(date)}
+    </time>
+  );
+}

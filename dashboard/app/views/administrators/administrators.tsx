@@ -1,0 +1,203 @@
+/** Administrators of this server, one's own password, and the log of what administrators did. */
+import { type FormEvent, useState } from "react";
+import { useAction, useMutation, useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { useConfirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/field.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { attempt } from "../../ui/notes.tsx";
+import { Time } from "../../ui/texts.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { Card, Empty, View } from "../../ui/view.tsx";
+
+export function Administrators() {
+  const list = useQuery(api.administrators.list);
+  const remove = useMutation(api.administrators.remove);
+  const endSessions = useMutation(api.administrators.endSessions);
+  const { ask, dialog } = useConfirm();
+  const [open, setOpen] = useState<"create" | "password" | null>(null);
+  return (
+    <View
+      title="Administrators"
+      text="Who may see and change everything here."
+      actions={
+        <>
+          <Button onClick={() => setOpen("password")}>Change my password</Button>
+          <Button tone="accent" onClick={() => setOpen("create")}>
+            <Icon name="plus" /> New administrator
+          </Button>
+        </>
+      }
+    >
+      <Card flush>
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Address</th>
+              <th className="number">Sessions</th>
+              <th>Created</th>
+              <th>
+                <span className="sr-only">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list?.map(({ adminId, email, createdAt, sessions, you }) => (
+              <tr key={adminId}>
+                <td>
+                  {email} {you && <Badge tone="accent">you</Badge>}
+                </td>
+                <td className="number">{sessions}</td>
+                <td>
+                  <Time at={createdAt} as="ago" />
+                </td>
+                <td className="number">
+                  <Menu
+                    label={`More about ${email}`}
+                    items={[
+                      {
+                        text: you ? "End my other sessions" : "End sessions",
+                        run: () => void attempt(() => endSessions({ adminId }), "The sessions have ended."),
+                      },
+                      {
+                        text: "Remove",
+                        tone: "bad",
+                        run: () =>
+                          ask({
+                            title: `Remove ${email}?`,
+                            text: "Their sessions end at once.",
+                            button: "Remove administrator",
+                            done: "The administrator is removed.",
+                            run: () => remove({ adminId }),
+                          }),
+                      },
+                    ]}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Card>
+      <Audit emails={new Map(list?.map(({ adminId, email }) => [adminId as string, email]))} />
+      {open === "create" && <Create onClose={() => setOpen(null)} />}
+      {open === "password" && <ChangePassword onClose={() => setOpen(null)} />}
+      {dialog}
+    </View>
+  );
+}
+
+function Audit({ emails }: { readonly emails: ReadonlyMap<string, string> }) {
+  const list = useLiveList(api.audit.list, {});
+  return (
+    <Card flush title="What administrators did">
+      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing yet" />}
+      {list.results.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>When</th>
+              <th>Who</th>
+              <th>What</th>
+              <th>With</th>
+              <th>Outcome</th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.results.map((row) => (
+              <tr key={row._id}>
+                <td>
+                  <Time at={row._creationTime} />
+                </td>
+                <td>{emails.get(row.admin) ?? row.admin}</td>
+                <td className="mono">{row.action}</td>
+                <td className="mono" title={JSON.stringify(row.args)}>{JSON.stringify(row.args)}</td>
+                <td>
+                  <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <ListEnd list={list} />
+    </Card>
+  );
+}
+
+function Create({ onClose }: { readonly onClose: () => void }) {
+  const create = useAction(api.administrators.create);
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const account = { email: String(form.get("email")), password: String(form.get("password")) };
+    if (await attempt(() => create(account), "The administrator can sign in now.")) onClose();
+  }
+  return (
+    <Dialog
+      open
+      title="New administrator"
+      onClose={onClose}
+      foot={<Button type="submit" form="new-admin" tone="accent">Create administrator</Button>}
+    >
+      <form id="new-admin" className="stack" onSubmit={(event) => void submit(event)}>
+        <TextField label="Email address" name="email" type="email" required autoFocus />
+        <TextField
+          label="Password"
+          name="password"
+          type="password"
+          autoComplete="new-password"
+          minLength={8}
+          maxLength={256}
+          required
+          hint="Tell it to them; they can change it here."
+        />
+      </form>
+    </Dialog>
+  );
+}
+
+function ChangePassword({ onClose }: { readonly onClose: () => void }) {
+  const change = useAction(api.administrators.changePassword);
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const passwords = {
+      currentPassword: String(form.get("current")),
+      newPassword: String(form.get("new")),
+    };
+    if (await attempt(() => change(passwords), "Your password is changed.")) onClose();
+  }
+  return (
+    <Dialog
+      open
+      title="Change my password"
+      text="Your other sessions end."
+      onClose={onClose}
+      foot={<Button type="submit" form="own-password" tone="accent">Change password</Button>}
+    >
+      <form id="own-password" className="stack" onSubmit={(event) => void submit(event)}>
+        <TextField
+          label="Present password"
+          name="current"
+          type="password"
+          autoComplete="current-password"
+          required
+        />
+        <TextField
+          label="New password"
+          name="new"
+          type="password"
+          autoComplete="new-password"
+          minLength={8}
+          maxLength={256}
+          required
+        />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,295 @@
+/** Backups: made, kept, downloaded, checked and staged for the next start; and what replication tells. */
+import { type ChangeEvent, useRef, useState } from "react";
+import { adminSession } from "../../server/admin_session.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { useConfirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { CheckField } from "../../ui/field.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { attempt } from "../../ui/notes.tsx";
+import { count, size, Time } from "../../ui/texts.tsx";
+import { useRequest } from "../../ui/use_request.ts";
+import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+
+interface Backup {
+  readonly name: string;
+  readonly size: number;
+  readonly createdAt: string;
+  readonly ts?: number;
+  readonly parts?: Readonly<Record<string, boolean>> | readonly string[];
+  readonly error?: string;
+}
+
+interface Staged {
+  readonly createdAt: string;
+  readonly stagedAt: string;
+  readonly ts: number;
+  readonly tables: number;
+  readonly documents: number;
+  readonly source: string;
+  readonly error?: string;
+}
+
+interface Listed {
+  readonly backups: readonly Backup[];
+  readonly restore: Staged | null;
+  readonly replication: Readonly<Record<string, unknown>> & { readonly enabled: boolean };
+}
+
+const ASKED_EVERY_MS = 15_000;
+
+export function Backups() {
+  const { value, error, again } = useRequest<Listed>("/api/admin/backups", ASKED_EVERY_MS);
+  const { ask, dialog } = useConfirm();
+  const [making, setMaking] = useState(false);
+  const [busy, setBusy] = useState<string | null>(null);
+  const file = useRef<HTMLInputElement>(null);
+
+  async function run(what: string, work: () => Promise<unknown>, done: string): Promise<void> {
+    setBusy(what);
+    await attempt(work, done);
+    setBusy(null);
+    again();
+  }
+
+  function upload({ target }: ChangeEvent<HTMLInputElement>): void {
+    const [archive] = target.files ?? [];
+    target.value = "";
+    if (archive === undefined) return;
+    const path = `/api/admin/restore?name=${encodeURIComponent(archive.name)}`;
+    void run(
+      "The archive is sent and checked…",
+      () => adminSession.fetch(path, { method: "POST", body: archive }),
+      "The restore is staged: it is applied at the next start.",
+    );
+  }
+
+  return (
+    <View
+      title="Backups"
+      text="Archives of everything: documents, users, and files when asked."
+      actions={
+        <>
+          <input ref={file} type="file" hidden accept=".zst" onChange={upload} />
+          <Button disabled={busy !== null} onClick={() => file.current?.click()}>Restore from a file…</Button>
+          <Button tone="accent" disabled={busy !== null} onClick={() => setMaking(true)}>
+            <Icon name="plus" /> Back up now
+          </Button>
+        </>
+      }
+    >
+      {busy !== null && <p className="banner" role="status">{busy}</p>}
+      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {value?.restore && (
+        <StagedRestore
+          staged={value.restore}
+          onCancel={() =>
+            void run(
+              "Cancelling…",
+              () => adminSession.fetch("/api/admin/restore", { method: "DELETE" }),
+              "Nothing is staged any more.",
+            )}
+          onRestart={() =>
+            ask({
+              title: "Restart the server?",
+              text: "Open connections close and come back. The staged restore is applied.",
+              button: "Restart",
+              done: "The server restarts.",
+              run: () => adminSession.fetch("/api/admin/restore/restart", { method: "POST" }),
+            })}
+        />
+      )}
+      <Card flush>
+        {value === undefined && error === null && <Loading />}
+        {value?.backups.length === 0 && (
+          <Empty title="There is no backup yet">
+            <p>
+              Make one now, or let the server make them: <code>--backup-every 1d --backup-to …</code>
+            </p>
+          </Empty>
+        )}
+        {value !== undefined && value.backups.length > 0 && (
+          <table className="table">
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>Made</th>
+                <th className="number">Commit</th>
+                <th className="number">Size</th>
+                <th>Holds</th>
+                <th>
+                  <span className="sr-only">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {value.backups.map((backup) => (
+                <tr key={backup.name}>
+                  <td className="mono">{backup.name}</td>
+                  <td>
+                    <Time at={Date.parse(backup.createdAt)} as="ago" />
+                  </td>
+                  <td className="number">{backup.ts === undefined ? "–" : count(backup.ts)}</td>
+                  <td className="number">{size(backup.size)}</td>
+                  <td>
+                    {backup.error === undefined
+                      ? partsText(backup.parts)
+                      : <Badge tone="bad">{backup.error}</Badge>}
+                  </td>
+                  <td className="number">
+                    <Menu
+                      label={`More about ${backup.name}`}
+                      items={[
+                        { text: "Download", run: () => void attempt(() => download(backup.name)) },
+                        {
+                          text: "Restore…",
+                          run: () =>
+                            ask({
+                              title: "Restore this backup?",
+                              text:
+                                "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
+                              button: "Check and stage",
+                              done: "The restore is staged: it is applied at the next start.",
+                              run: async () => {
+                                const name = encodeURIComponent(backup.name);
+                                await adminSession.fetch(`/api/admin/backups/${name}/restore`, {
+                                  method: "POST",
+                                });
+                                again();
+                              },
+                            }),
+                        },
+                        {
+                          text: "Delete",
+                          tone: "bad",
+                          run: () =>
+                            ask({
+                              title: "Delete this backup?",
+                              text: backup.name,
+                              button: "Delete backup",
+                              done: "The backup is deleted.",
+                              run: async () => {
+                                const name = encodeURIComponent(backup.name);
+                                await adminSession.fetch(`/api/admin/backups/${name}`, { method: "DELETE" });
+                                again();
+                              },
+                            }),
+                        },
+                      ]}
+                    />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Card>
+      {making && (
+        <MakeBackup
+          onClose={() => setMaking(false)}
+          onMake={(parts) => {
+            setMaking(false);
+            const init = {
+              method: "POST",
+              headers: { "Content-Type": "application/json" },
+              body: JSON.stringify(parts),
+            };
+            void run(
+              "The backup is being made…",
+              () => adminSession.fetch("/api/admin/backups", init),
+              "The backup is made.",
+            );
+          }}
+        />
+      )}
+      {dialog}
+    </View>
+  );
+}
+
+function partsText(parts: Backup["parts"]): string {
+  if (parts === undefined) return "–";
+  const names = Array.isArray(parts)
+    ? parts as readonly string[]
+    : Object.entries(parts).filter(([, held]) => held).map(([name]) => name);
+  return names.join(", ");
+}
+
+function StagedRestore({ staged, onCancel, onRestart }: {
+  readonly staged: Staged;
+  readonly onCancel: () => void;
+  readonly onRestart: () => void;
+}) {
+  return (
+    <Card
+      title={
+        <>
+          A restore is staged <Badge tone="warn">applied at the next start</Badge>
+        </>
+      }
+      actions={
+        <>
+          <Button onClick={onRestart}>Restart now</Button>
+          <Button tone="bad" onClick={onCancel}>Cancel the restore</Button>
+        </>
+      }
+    >
+      <dl className="facts">
+        <dt>State of</dt>
+        <dd>
+          <Time at={Date.parse(staged.createdAt)} />
+        </dd>
+        <dt>Commit</dt>
+        <dd>{count(staged.ts)}</dd>
+        <dt>Documents</dt>
+        <dd>{count(staged.documents)} in {count(staged.tables)} tables</dd>
+        <dt>From</dt>
+        <dd>{staged.source}</dd>
+      </dl>
+    </Card>
+  );
+}
+
+/** The token goes in a header, never in an address, so the archive is fetched and then saved. */
+async function download(name: string): Promise<void> {
+  const response = await adminSession.fetch(`/api/admin/backups/${encodeURIComponent(name)}`);
+  const url = URL.createObjectURL(await response.blob());
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  URL.revokeObjectURL(url);
+}
+
+function MakeBackup({ onClose, onMake }: {
+  readonly onClose: () => void;
+  readonly onMake: (parts: { readonly includeFiles: boolean; readonly includeAux: boolean }) => void;
+}) {
+  const [includeFiles, setFiles] = useState(true);
+  const [includeAux, setAux] = useState(false);
+  return (
+    <Dialog
+      open
+      title="Back up now"
+      text="One consistent state; nobody has to wait for it."
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button tone="accent" onClick={() => onMake({ includeFiles, includeAux })}>Back up</Button>
+        </>
+      }
+    >
+      <CheckField
+        label="With the contents of stored files"
+        checked={includeFiles}
+        onChange={(event) => setFiles(event.target.checked)}
+      />
+      <CheckField
+        label="With the execution log"
+        checked={includeAux}
+        onChange={(event) => setAux(event.target.checked)}
+      />
+    </Dialog>
+  );
+}

@@ -1,0 +1,35 @@
+/** One value in a grid. Whatever it is, it is shown as text. */
+import { href } from "../../shell/route.ts";
+import { Time } from "../../ui/texts.tsx";
+import { type Schema, tableOf } from "./json_schema.ts";
+
+/** Longer values end here; the whole is in the document. */
+const CHARS_MAX = 120;
+
+export function Cell({ value, name, schema }: {
+  readonly value: unknown;
+  readonly name: string;
+  readonly schema: Schema | undefined;
+}) {
+  if (value === undefined) return <span className="missing">–</span>;
+  if (name === "_creationTime" && typeof value === "number") return <Time at={value} />;
+  if (name === "_id") return <span className="mono">{String(value)}</span>;
+  const table = tableOf(schema);
+  if (table !== null && typeof value === "string") {
+    return (
+      <a
+        className="mono"
+        href={table === "_storage"
+          ? href(["files", value])
+          : table === "_users"
+          ? href(["users", value])
+          : href(["data", table, value])}
+        onClick={(event) => event.stopPropagation()}
+      >
+        {value}
+      </a>
+    );
+  }
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return <>{text.length > CHARS_MAX ? `${text.slice(0, CHARS_MAX)}…` : text}</>;
+}

@@ -1,0 +1,44 @@
+/** The app's documents: tables at the left, the chosen one as a grid, one document at the side. */
+import { useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { href, useRoute } from "../../shell/route.ts";
+import { count } from "../../ui/texts.tsx";
+import { Empty, Loading, View } from "../../ui/view.tsx";
+import { TablePage } from "./table_page.tsx";
+
+export function Data() {
+  const { path: [, chosen] } = useRoute();
+  const tables = useQuery(api.data.tables);
+  const table = tables?.find(({ name }) => name === (chosen ?? tables[0]?.name));
+  return (
+    <View title="Data" text="Tables and their documents, as they change.">
+      {tables === undefined ? <Loading /> : tables.length === 0
+        ? (
+          <Empty title="The app has no tables">
+            <p>
+              Tables stand in <code>schema.ts</code> of the functions folder.
+            </p>
+          </Empty>
+        )
+        : (
+          <div className="data">
+            <nav aria-label="Tables">
+              <ul className="nav">
+                {tables.map(({ name, count: documents, more }) => (
+                  <li key={name}>
+                    <a href={href(["data", name])} aria-current={name === table?.name ? "page" : undefined}>
+                      <span className="grow mono">{name}</span>
+                      <span className="quiet">{count(documents)}{more && "+"}</span>
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </nav>
+            {table === undefined
+              ? <Empty title="There is no such table" />
+              : <TablePage key={table.name} table={table} />}
+          </div>
+        )}
+    </View>
+  );
+}

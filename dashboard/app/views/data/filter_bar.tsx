@@ -1,0 +1,86 @@
+/** How the documents of a table are searched, filtered and ordered. */
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
+import { useRoute } from "../../shell/route.ts";
+import { propertiesOf } from "./json_schema.ts";
+import { BY_TIME, OPERATORS, servingIndex } from "./where.ts";
+
+export function FilterBar({ table, onChange }: {
+  readonly table: TableOverview;
+  readonly onChange: (changes: Readonly<Record<string, string>>) => void;
+}) {
+  const { search } = useRoute();
+  const of = (name: string) => search.get(name) ?? "";
+  const fields = Object.keys(propertiesOf(table.schema));
+  const [searchIndex] = table.searchIndexes;
+  const op = of("op") || "eq";
+  const valueless = op === "missing" || op === "present";
+  return (
+    <>
+      {searchIndex !== undefined && (
+        <input
+          className="input fit"
+          type="search"
+          placeholder={`Search ${searchIndex.searchField}`}
+          aria-label={`Search ${searchIndex.searchField}`}
+          value={of("search")}
+          onChange={(event) => onChange({ search: event.target.value })}
+        />
+      )}
+      <select
+        className="input fit"
+        aria-label="Field to filter by"
+        value={of("field")}
+        onChange={(event) => onChange({ field: event.target.value })}
+      >
+        <option value="">All documents</option>
+        {fields.map((field) => (
+          <option key={field} value={field}>
+            {field}
+            {servingIndex(table, { field, op: "eq", value: null }) === null ? "" : " (index)"}
+          </option>
+        ))}
+      </select>
+      {of("field") !== "" && (
+        <select
+          className="input fit"
+          aria-label="How to compare"
+          value={op}
+          onChange={(event) => onChange({ op: event.target.value })}
+        >
+          {Object.entries(OPERATORS).map(([value, text]) => (
+            <option key={value} value={value}>{text}</option>
+          ))}
+        </select>
+      )}
+      {of("field") !== "" && !valueless && (
+        <input
+          className="input fit"
+          placeholder="Value"
+          aria-label="Value to compare with"
+          value={of("value")}
+          onChange={(event) => onChange({ value: event.target.value })}
+        />
+      )}
+      <select
+        className="input fit"
+        aria-label="Order by"
+        value={of("index") || BY_TIME}
+        onChange={(event) => onChange({ index: event.target.value })}
+      >
+        <option value={BY_TIME}>By age</option>
+        {table.indexes.filter(({ name }) => name !== BY_TIME).map(({ name, fields }) => (
+          <option key={name} value={name}>By {fields.join(", ")}</option>
+        ))}
+      </select>
+      <select
+        className="input fit"
+        aria-label="Direction"
+        value={of("order") || "desc"}
+        onChange={(event) => onChange({ order: event.target.value })}
+      >
+        <option value="desc">Descending</option>
+        <option value="asc">Ascending</option>
+      </select>
+    </>
+  );
+}

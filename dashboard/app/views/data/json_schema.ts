@@ -1,0 +1,151 @@
+/** The part of JSON Schema that tables and arguments use: what a value should be, an example, and what is wrong with one. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+export interface Issue {
+  readonly path: readonly (string | number)[];
+  readonly message: string;
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const alternativesOf = (schema: Schema): readonly Schema[] | null => {
+  const any = schema["anyOf"] ?? schema["oneOf"];
+  return Array.isArray(any) ? any as Schema[] : null;
+};
+
+/** The fields of an object, by name. */
+export function propertiesOf(schema: Schema | null): Readonly<Record<string, Schema>> {
+  const properties = schema?.["properties"];
+  return isObject(properties) ? properties as Record<string, Schema> : {};
+}
+
+export const requiredOf = (schema: Schema | null): readonly string[] =>
+  Array.isArray(schema?.["required"]) ? schema["required"] as string[] : [];
+
+/** All names of fields, at any depth. */
+export function propertyNames(schema: Schema): string[] {
+  const found = new Set<string>();
+  const walk = (part: unknown): void => {
+    if (Array.isArray(part)) return part.forEach(walk);
+    if (!isObject(part)) return;
+    for (const [name, inner] of Object.entries(propertiesOf(part))) {
+      found.add(name);
+      walk(inner);
+    }
+    for (const key of ["items", "anyOf", "oneOf", "allOf", "additionalProperties"]) walk(part[key]);
+  };
+  walk(schema);
+  return [...found];
+}
+
+/** The kind of a value in a word, such as `string` or `id of users`. */
+export function typeText(schema: Schema): string {
+  if (schema["format"] === "id") return `id of ${String(schema["x-table"] ?? "a document")}`;
+  if ("const" in schema) return JSON.stringify(schema["const"]);
+  if (Array.isArray(schema["enum"])) return schema["enum"].map((value) => JSON.stringify(value)).join(" | ");
+  const alternatives = alternativesOf(schema);
+  if (alternatives !== null) return alternatives.map(typeText).join(" | ");
+  if (schema["type"] === "array") return `${typeText(isObject(schema["items"]) ? schema["items"] : {})}[]`;
+  return typeof schema["type"] === "string" ? schema["type"] : "any";
+}
+
+/** The table that an id in this place names; `null` when it is no id. */
+export function tableOf(schema: Schema | undefined): string | null {
+  if (schema === undefined) return null;
+  if (schema["format"] === "id") return typeof schema["x-table"] === "string" ? schema["x-table"] : null;
+  return alternativesOf(schema)?.map(tableOf).find((table) => table !== null) ?? null;
+}
+
+/** A value to begin with: required fields only. */
+export function exampleOf(schema: Schema | null): unknown {
+  if (schema === null) return undefined;
+  if ("default" in schema) return schema["default"];
+  if ("const" in schema) return schema["const"];
+  if (Array.isArray(schema["enum"])) return schema["enum"][0];
+  const [first] = alternativesOf(schema) ?? [];
+  if (first !== undefined) return exampleOf(first);
+  switch (schema["type"]) {
+    case "object": {
+      const properties = propertiesOf(schema);
+      const filled = requiredOf(schema).map((name) => [name, exampleOf(properties[name] ?? {}) ?? null]);
+      return Object.fromEntries(filled);
+    }
+    case "array":
+      return [];
+    case "string":
+      return "";
+    case "number":
+    case "integer":
+      return 0;
+    case "boolean":
+      return false;
+    default:
+      return null;
+  }
+}
+
+/** Deeper parts are left to the server's own check. */
+const DEPTH_MAX = 12;
+
+/** Where a value does not fit; the server's own check is the one that decides. */
+export function issuesOf(value: unknown, schema: Schema, path: Issue["path"] = []): Issue[] {
+  if (path.length > DEPTH_MAX) return [];
+  const alternatives = alternativesOf(schema);
+  if (alternatives !== null) {
+    return alternatives.some((one) => issuesOf(value, one, path).length === 0)
+      ? []
+      : [{ path, message: `should be ${typeText(schema)}` }];
+  }
+  if ("const" in schema && value !== schema["const"]) {
+    return [{ path, message: `should be ${typeText(schema)}` }];
+  }
+  if (Array.isArray(schema["enum"]) && !schema["enum"].includes(value)) {
+    return [{ path, message: `should be ${typeText(schema)}` }];
+  }
+  if (!fitsType(value, schema["type"])) return [{ path, message: `should be ${typeText(schema)}` }];
+  if (schema["type"] === "array" && Array.isArray(value) && isObject(schema["items"])) {
+    const items = schema["items"];
+    return value.flatMap((item, position) => issuesOf(item, items, [...path, position]));
+  }
+  return isObject(value) && schema["type"] === "object" ? objectIssues(value, schema, path) : [];
+}
+
+function objectIssues(
+  value: Readonly<Record<string, unknown>>,
+  schema: Schema,
+  path: Issue["path"],
+): Issue[] {
+  const properties = propertiesOf(schema);
+  const missing = requiredOf(schema).filter((name) => !(name in value))
+    .map((name) => ({ path: [...path, name], message: "is missing" }));
+  const wrong = Object.entries(value).flatMap(([name, field]) => {
+    const inner = properties[name];
+    if (inner !== undefined) return issuesOf(field, inner, [...path, name]);
+    const more = schema["additionalProperties"];
+    if (isObject(more)) return issuesOf(field, more, [...path, name]);
+    return more === false ? [{ path: [...path, name], message: "is no field of it" }] : [];
+  });
+  return [...missing, ...wrong];
+}
+
+function fitsType(value: unknown, type: unknown): boolean {
+  switch (type) {
+    case "object":
+      return isObject(value);
+    case "array":
+      return Array.isArray(value);
+    case "integer":
+      return Number.isInteger(value);
+    case "null":
+      return value === null;
+    case "string":
+      return typeof value === "string";
+    case "number":
+      return typeof value === "number";
+    case "boolean":
+      return typeof value === "boolean";
+    default:
+      return true;
+  }
+}

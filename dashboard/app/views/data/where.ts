@@ -1,0 +1,63 @@
+/** From what stands in the address to which documents are meant, and to what an index can serve. */
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
+import type { Condition, Where } from "../../server/api.ts";
+
+/** The order by age, which every table has. */
+export const BY_TIME = "by_creation_time";
+
+export type Operator = Condition["op"];
+
+export const OPERATORS: Readonly<Record<Operator, string>> = {
+  eq: "is",
+  neq: "is not",
+  gt: "is above",
+  gte: "is at least",
+  lt: "is below",
+  lte: "is at most",
+  contains: "contains",
+  missing: "is missing",
+  present: "is there",
+};
+
+/** `field`, `op`, `value` and `index`, `order`, `search` of the address. A value is JSON, or else text. */
+export function whereOf(table: TableOverview, params: URLSearchParams): Where {
+  const text = params.get("search") ?? "";
+  const [searchIndex] = table.searchIndexes;
+  const conditions = conditionOf(params);
+  const base = { table: table.name, ...(conditions && { conditions: [conditions] }) };
+  if (text !== "" && searchIndex !== undefined) return { ...base, search: { index: searchIndex.name, text } };
+  const index = params.get("index") ?? BY_TIME;
+  const order = params.get("order") === "asc" ? "asc" : "desc";
+  const serving = servingIndex(table, conditions);
+  // An index that begins with the field finds without looking at every document.
+  if (serving !== null && conditions?.op === "eq") {
+    return { table: table.name, index: serving, range: { eq: [conditions.value] }, order };
+  }
+  return { ...base, order, ...(index !== BY_TIME && { index }) };
+}
+
+/** An index that serves a condition alone; `null` when there is none. */
+export function servingIndex(table: TableOverview, condition: Condition | null): string | null {
+  if (condition === null || condition.op !== "eq") return null;
+  return table.indexes.find(({ fields: [first] }) => first === condition.field)?.name ?? null;
+}
+
+function conditionOf(params: URLSearchParams): Condition | null {
+  const field = params.get("field") ?? "";
+  const op = (params.get("op") ?? "eq") as Operator;
+  const text = params.get("value") ?? "";
+  if (field === "" || !(op in OPERATORS)) return null;
+  if (op === "missing" || op === "present") return { field, op };
+  if (text === "") return null;
+  if (op === "contains") return { field, op, value: text };
+  return { field, op, value: valueOf(text) };
+}
+
+/** `42` and `true` are what they look like, anything else is text; `"42"` is text too. */
+function valueOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

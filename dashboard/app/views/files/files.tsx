@@ -1,0 +1,218 @@
+/** Stored files: a grid with previews, upload is the app's own business, orphans can be found and removed. */
+import { useState } from "react";
+import { useAction, useMutation, useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { go, href, replace, useRoute } from "../../shell/route.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { useConfirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { attempt, note } from "../../ui/notes.tsx";
+import { count, size, Time } from "../../ui/texts.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+
+const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["audio/", "Audio"], [
+  "text/",
+  "Text",
+], [
+  "application/pdf",
+  "PDF",
+]] as const;
+
+/** Previews live as long as a person may look at one page. */
+const PREVIEW_SECONDS = 3_600;
+const PREVIEWED = /^image\/(png|jpeg|gif|webp)/;
+
+export function Files() {
+  const { path: [, fileId], search } = useRoute();
+  const contentType = search.get("type") ?? "";
+  const name = search.get("name") ?? "";
+  const list = useLiveList(api.files.list, {
+    ...(contentType !== "" && { contentType }),
+    ...(name !== "" && { name }),
+  });
+  const orphans = useAction(api.files.orphans);
+  const remove = useMutation(api.files.remove);
+  const { ask, dialog } = useConfirm();
+  const [looking, setLooking] = useState(false);
+  const here = (changes: Record<string, string>) =>
+    replace(["files"], { type: contentType, name, ...changes });
+
+  async function findOrphans(): Promise<void> {
+    setLooking(true);
+    await attempt(async () => {
+      const { fileIds, read } = await orphans({});
+      if (fileIds.length === 0) return note(`No orphans: ${count(read)} documents were looked through.`);
+      ask({
+        title: `${count(fileIds.length)} files are named by no document`,
+        text: "Files that only code or other services know are among them.",
+        button: "Delete these files",
+        done: "The files are deleted.",
+        run: () => remove({ fileIds: fileIds.slice(0, 100) }),
+      });
+    });
+    setLooking(false);
+  }
+
+  return (
+    <View
+      title="Files"
+      text="What users and functions have stored."
+      actions={<Button disabled={looking} onClick={() => void findOrphans()}>Find orphans</Button>}
+    >
+      <div className="row">
+        <input
+          className="input grow"
+          type="search"
+          placeholder="Part of the name"
+          aria-label="Search files"
+          value={name}
+          onChange={(event) => here({ name: event.target.value })}
+        />
+        <select
+          className="input fit"
+          aria-label="Type"
+          value={contentType}
+          onChange={(event) => here({ type: event.target.value })}
+        >
+          {KINDS.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
+        </select>
+      </div>
+      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No files" />}
+      <ul className="tiles">
+        {list.results.map((file) => (
+          <li key={file._id}>
+            <a className="tile" href={href(["files", file._id], { type: contentType, name })}>
+              <Preview fileId={file._id} contentType={file.contentType} edge={160} />
+              <span className="tile-name">{file.name ?? file._id}</span>
+              <span className="quiet">{size(file.size)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      <ListEnd list={list} />
+      {fileId !== undefined && (
+        <FileSheet
+          fileId={fileId}
+          onClose={() => go(["files"], { type: contentType, name })}
+        />
+      )}
+      {dialog}
+    </View>
+  );
+}
+
+function Preview(
+  { fileId, contentType, edge }: {
+    readonly fileId: string;
+    readonly contentType: string | null;
+    readonly edge: number;
+  },
+) {
+  const previewed = PREVIEWED.test(contentType ?? "");
+  const url = useQuery(api.files.url, previewed ? { fileId, ttlSeconds: PREVIEW_SECONDS } : "skip");
+  return (
+    <span className="preview">
+      {url ? <img src={`${url}&thumb=${edge}`} alt="" loading="lazy" /> : <Icon name="files" />}
+    </span>
+  );
+}
+
+function FileSheet({ fileId, onClose }: { readonly fileId: string; readonly onClose: () => void }) {
+  const file = useQuery(api.files.get, { fileId });
+  const url = useQuery(api.files.url, { fileId, ttlSeconds: PREVIEW_SECONDS });
+  const findReferences = useAction(api.files.references);
+  const remove = useMutation(api.files.remove);
+  const { ask, dialog } = useConfirm();
+  const [references, setReferences] = useState<readonly { table: string; id: string }[] | null>(null);
+  return (
+    <Dialog
+      open
+      form="side"
+      title={file?.name ?? "File"}
+      onClose={onClose}
+      foot={file && (
+        <>
+          <Button
+            tone="bad"
+            onClick={() =>
+              ask({
+                title: "Delete this file?",
+                text: "Documents that name it keep its id, which leads nowhere then.",
+                button: "Delete file",
+                done: "The file is deleted.",
+                run: async () => {
+                  await remove({ fileIds: [fileId] });
+                  onClose();
+                },
+              })}
+          >
+            Delete
+          </Button>
+          <span className="grow" />
+          {url && <a className="button" href={`${url}&download=1`}>Download</a>}
+        </>
+      )}
+    >
+      {file === undefined && <Loading />}
+      {file === null && <Empty title="There is no such file" />}
+      {file && (
+        <>
+          <Preview fileId={fileId} contentType={file.contentType} edge={512} />
+          <dl className="facts">
+            <dt>Id</dt>
+            <dd className="mono">{file._id}</dd>
+            <dt>Type</dt>
+            <dd>{file.contentType ?? "not told"}</dd>
+            <dt>Size</dt>
+            <dd>{size(file.size)}</dd>
+            <dt>Stored</dt>
+            <dd>
+              <Time at={file._creationTime} />
+            </dd>
+            <dt>By</dt>
+            <dd>
+              {file.createdBy === null
+                ? "nobody signed in"
+                : <a href={href(["users", file.createdBy])}>{file.createdBy}</a>}
+            </dd>
+            <dt>SHA-256</dt>
+            <dd className="mono">{file.sha256}</dd>
+          </dl>
+          <Card
+            title="Documents that name it"
+            actions={
+              <Button
+                onClick={() =>
+                  void attempt(async () => setReferences((await findReferences({ fileId })).references))}
+              >
+                Look
+              </Button>
+            }
+          >
+            {references === null
+              ? <p className="quiet">All documents are looked through.</p>
+              : references.length === 0
+              ? (
+                <p>
+                  None <Badge tone="warn">orphan</Badge>
+                </p>
+              )
+              : (
+                <ul>
+                  {references.map(({ table, id }) => (
+                    <li key={id}>
+                      <a href={href(["data", table, id])}>{table}: {id}</a>
+                    </li>
+                  ))}
+                </ul>
+              )}
+          </Card>
+        </>
+      )}
+      {dialog}
+    </Dialog>
+  );
+}

@@ -1,0 +1,70 @@
+/** The app's functions by file; one of them can be run as anyone, and queries can be watched live. */
+import { useMemo } from "react";
+import { useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { href, replace, useRoute } from "../../shell/route.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Empty, Loading, View } from "../../ui/view.tsx";
+import { FunctionPage } from "./function_page.tsx";
+
+export function Functions() {
+  const { path: [, chosen], search } = useRoute();
+  const filter = search.get("search") ?? "";
+  const functions = useQuery(api.functions.list);
+  const files = useMemo(() => {
+    const byFile = new Map<string, NonNullable<typeof functions>[number][]>();
+    for (const fact of functions ?? []) {
+      if (fact.ofService || !fact.path.toLowerCase().includes(filter.toLowerCase())) continue;
+      const file = fact.path.includes(":") ? fact.path.slice(0, fact.path.lastIndexOf(":")) : "index";
+      byFile.set(file, [...byFile.get(file) ?? [], fact]);
+    }
+    return [...byFile];
+  }, [functions, filter]);
+  const fact = functions?.find(({ path }) => path === chosen);
+  return (
+    <View title="Functions" text="What clients and the schedule can call.">
+      {functions === undefined ? <Loading /> : (
+        <div className="split">
+          <nav className="split-list" aria-label="Functions">
+            <input
+              className="input"
+              type="search"
+              placeholder="Filter"
+              aria-label="Filter functions"
+              value={filter}
+              onChange={(event) =>
+                replace(["functions", ...(chosen === undefined ? [] : [chosen])], {
+                  search: event.target.value,
+                })}
+            />
+            {files.length === 0 && <Empty title="No function has this name" />}
+            {files.map(([file, members]) => (
+              <section key={file}>
+                <h2 className="mono">{file}</h2>
+                <ul className="nav">
+                  {members.map(({ path, kind, visibility }) => (
+                    <li key={path}>
+                      <a
+                        href={href(["functions", path], { search: filter })}
+                        aria-current={path === chosen ? "page" : undefined}
+                      >
+                        <span className="grow">{path.slice(path.lastIndexOf(":") + 1)}</span>
+                        {visibility === "internal" && <Badge>internal</Badge>}
+                        <Badge>{kind}</Badge>
+                      </a>
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            ))}
+          </nav>
+          <div className="split-main">
+            {fact === undefined
+              ? <Empty title="Choose a function" />
+              : <FunctionPage key={fact.path} fact={fact} />}
+          </div>
+        </div>
+      )}
+    </View>
+  );
+}

@@ -1,0 +1,165 @@
+/** What runs later and again: jobs and crons. */
+import { useMutation, useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { replace, useRoute } from "../../shell/route.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { attempt } from "../../ui/notes.tsx";
+import { duration, Time } from "../../ui/texts.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { Card, Empty, View } from "../../ui/view.tsx";
+
+type StateKind = "pending" | "inProgress" | "success" | "failed" | "canceled";
+
+const STATES: Readonly<
+  Record<StateKind, { readonly text: string; readonly tone?: "good" | "bad" | "accent" }>
+> = {
+  pending: { text: "waits" },
+  inProgress: { text: "runs", tone: "accent" },
+  success: { text: "done", tone: "good" },
+  failed: { text: "failed", tone: "bad" },
+  canceled: { text: "canceled" },
+};
+
+export function Schedule() {
+  return (
+    <View title="Schedule" text="Functions that run later, and those that run again and again.">
+      <Crons />
+      <Jobs />
+    </View>
+  );
+}
+
+function Crons() {
+  const crons = useQuery(api.schedule.crons);
+  const runNow = useMutation(api.schedule.runCronNow);
+  return (
+    <Card flush title="Crons">
+      {crons?.length === 0 && <Empty title="The app has no crons" />}
+      {crons !== undefined && crons.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>When</th>
+              <th>Function</th>
+              <th>Last run</th>
+              <th>Next run</th>
+              <th>
+                <span className="sr-only">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {crons.map((cron) => (
+              <tr key={cron.name}>
+                <td>
+                  {cron.name} {cron.ofService && <Badge>service</Badge>}
+                </td>
+                <td>{scheduleText(cron.schedule)}</td>
+                <td className="mono">{cron.function}</td>
+                <td>
+                  {cron.lastRun === null
+                    ? <span className="quiet">never</span>
+                    : <Time at={cron.lastRun} as="ago" />}{" "}
+                  {cron.lastState !== null && <State kind={cron.lastState.kind} />}
+                </td>
+                <td>
+                  {cron.nextRun === null
+                    ? <span className="quiet">never</span>
+                    : <Time at={cron.nextRun} as="ago" />}
+                </td>
+                <td className="number">
+                  <Button
+                    onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} runs now.`)}
+                  >
+                    Run now
+                  </Button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function scheduleText(schedule: { readonly kind: string }): string {
+  const { everyMs, expression } = schedule as { readonly everyMs?: number; readonly expression?: string };
+  return everyMs !== undefined ? `every ${duration(everyMs)}` : `${expression ?? schedule.kind} (UTC)`;
+}
+
+function State({ kind }: { readonly kind: StateKind }) {
+  const { text, tone } = STATES[kind];
+  return <Badge {...(tone && { tone })}>{text}</Badge>;
+}
+
+function Jobs() {
+  const { search } = useRoute();
+  const state = (search.get("state") ?? "") as StateKind | "";
+  const list = useLiveList(api.schedule.jobs, state === "" ? {} : { state });
+  const cancel = useMutation(api.schedule.cancelJob);
+  const runNow = useMutation(api.schedule.runJobNow);
+  return (
+    <Card
+      flush
+      title="Scheduled functions"
+      actions={
+        <select
+          className="input fit"
+          aria-label="State"
+          value={state}
+          onChange={(event) => replace(["schedule"], { state: event.target.value })}
+        >
+          <option value="">All</option>
+          {Object.entries(STATES).map(([kind, { text }]) => <option key={kind} value={kind}>{text}</option>)}
+        </select>
+      }
+    >
+      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is scheduled" />}
+      {list.results.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Function</th>
+              <th>Arguments</th>
+              <th>State</th>
+              <th>Due</th>
+              <th>
+                <span className="sr-only">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {list.results.map((job) => (
+              <tr key={job.jobId}>
+                <td className="mono">{job.name}</td>
+                <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
+                <td title={job.state.kind === "failed" ? job.state.error : undefined}>
+                  <State kind={job.state.kind} />
+                </td>
+                <td>
+                  <Time at={job.scheduledTime} as="ago" />
+                </td>
+                <td className="number">
+                  {job.state.kind === "pending" && (
+                    <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
+                  )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
+                    <Button
+                      tone="bad"
+                      onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "It is canceled.")}
+                    >
+                      Cancel
+                    </Button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <ListEnd list={list} />
+    </Card>
+  );
+}

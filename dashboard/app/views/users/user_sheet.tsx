@@ -1,0 +1,183 @@
+/** One user: what is known, their sessions, and what can be done. */
+import { type FormEvent, useState } from "react";
+import { useAction, useMutation, useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { useConfirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { CheckField, TextField } from "../../ui/field.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { attempt, note } from "../../ui/notes.tsx";
+import { Time } from "../../ui/texts.tsx";
+import { Card, Empty, Loading } from "../../ui/view.tsx";
+import { signInAs } from "./sign_in_as.ts";
+
+export function UserSheet({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
+  const user = useQuery(api.users.get, { userId });
+  const edit = useMutation(api.users.edit);
+  const endSession = useMutation(api.users.endOneSession);
+  const endAll = useMutation(api.users.endSessions);
+  const sendReset = useAction(api.users.sendReset);
+  const remove = useAction(api.users.remove);
+  const { ask, dialog } = useConfirm();
+  const [settingPassword, setSettingPassword] = useState(false);
+
+  async function save(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const text = (name: string) => String(form.get(name) ?? "").trim() || null;
+    await attempt(
+      () =>
+        edit({
+          userId,
+          email: text("email"),
+          name: text("name"),
+          emailVerified: form.get("verified") !== null,
+        }),
+      "The user is saved.",
+    );
+  }
+
+  return (
+    <Dialog
+      open
+      form="side"
+      title={user?.name ?? user?.email ?? "User"}
+      onClose={onClose}
+      foot={user && (
+        <>
+          <Menu
+            label="More about this user"
+            items={[
+              { text: "Set a password", run: () => setSettingPassword(true) },
+              {
+                text: "Send a mail to reset it",
+                disabled: user.email === null,
+                run: () => void attempt(() => sendReset({ userId }), "The mail is on its way."),
+              },
+              {
+                text: "Delete user",
+                tone: "bad",
+                run: () =>
+                  ask({
+                    title: "Delete this user?",
+                    text: "Their sessions end at once. What the app's schema says belongs to them goes too.",
+                    button: "Delete user",
+                    done: "The user is deleted.",
+                    run: async () => {
+                      await remove({ userId });
+                      onClose();
+                    },
+                  }),
+              },
+            ]}
+          />
+          <span className="grow" />
+          <Button onClick={() => void attempt(() => signInAs(userId))}>Sign in as</Button>
+          <Button type="submit" form="user" tone="accent">Save</Button>
+        </>
+      )}
+    >
+      {user === undefined && <Loading />}
+      {user === null && <Empty title="There is no such user" />}
+      {user && (
+        <>
+          <form id="user" className="stack" key={userId} onSubmit={(event) => void save(event)}>
+            <TextField label="Email address" name="email" type="email" defaultValue={user.email ?? ""} />
+            <TextField label="Name" name="name" defaultValue={user.name ?? ""} />
+            <CheckField
+              label="The address is confirmed"
+              name="verified"
+              defaultChecked={user.emailVerified}
+            />
+          </form>
+          <dl className="facts">
+            <dt>Id</dt>
+            <dd className="mono">{user.userId}</dd>
+            <dt>Created</dt>
+            <dd>
+              <Time at={user.createdAt} />
+            </dd>
+            <dt>Password</dt>
+            <dd>{user.hasPassword ? "set" : "none"}</dd>
+          </dl>
+          <Card
+            flush
+            title="Sessions"
+            actions={user.list.length > 0 && (
+              <Button
+                tone="bad"
+                onClick={() =>
+                  void attempt(async () => note(`${await endAll({ userId })} sessions have ended.`))}
+              >
+                End all
+              </Button>
+            )}
+          >
+            {user.list.length === 0 && <Empty title="Not signed in anywhere" />}
+            <table className="table">
+              <tbody>
+                {user.list.map((session) => (
+                  <tr key={session.sessionId}>
+                    <td title={session.userAgent ?? undefined}>
+                      {session.userAgent ?? "Unknown device"}{" "}
+                      {session.impersonatedBy !== null && <Badge tone="accent">an administrator</Badge>}
+                    </td>
+                    <td>
+                      <Time at={session.createdAt} as="ago" />
+                    </td>
+                    <td className="number">
+                      <Button
+                        onClick={() =>
+                          void attempt(
+                            () => endSession({ sessionId: session.sessionId }),
+                            "The session has ended.",
+                          )}
+                      >
+                        End
+                      </Button>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Card>
+        </>
+      )}
+      {settingPassword && <SetPassword userId={userId} onClose={() => setSettingPassword(false)} />}
+      {dialog}
+    </Dialog>
+  );
+}
+
+function SetPassword({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
+  const setPassword = useAction(api.users.setPassword);
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const password = String(new FormData(event.currentTarget).get("password"));
+    if (await attempt(() => setPassword({ userId, password }), "The password is set.")) onClose();
+  }
+  return (
+    <Dialog
+      open
+      title="Set a password"
+      text="All sessions of the user end."
+      onClose={onClose}
+      foot={<Button type="submit" form="set-password" tone="accent">Set password</Button>}
+    >
+      <form id="set-password" onSubmit={(event) => void submit(event)}>
+        <TextField
+          label="New password"
+          name="password"
+          type="password"
+          autoComplete="new-password"
+          minLength={8}
+          maxLength={256}
+          required
+          autoFocus
+        />
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,91 @@
+/**
+ * Builds the dashboard from `dashboard/app`. The result stands in the repository, so that nothing has to be built before
+ * the first start; a test checks that it is up to date.
+ */
+import { build, type BuildResult, stop } from "esbuild";
+import { fileURLToPath } from "node:url";
+import project from "../../deno.json" with { type: "json" };
+
+const dashboard = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+/** Packages of the pages; what they need comes with them. */
+const PACKAGES = [
+  "@codemirror/autocomplete",
+  "@codemirror/commands",
+  "@codemirror/lang-json",
+  "@codemirror/language",
+  "@codemirror/lint",
+  "@codemirror/state",
+  "@codemirror/view",
+  "@tanstack/react-virtual",
+  "cmdk",
+  "get-nonce",
+  "radix-ui",
+  "react",
+  "react-dom",
+] as const;
+
+/** The built files, by their path below `dashboard/public/built`. Chunks have the hash of their contents in their names. */
+export async function buildDashboard(): Promise<Map<string, string>> {
+  try {
+    await install();
+    const result = await build({
+      absWorkingDir: dashboard("app"),
+      entryPoints: { app: "main.tsx" },
+      outdir: "/built",
+      bundle: true,
+      splitting: true,
+      format: "esm",
+      target: "es2022",
+      jsx: "automatic",
+      minify: true,
+      charset: "utf8",
+      // Licences stand beside the code they are of.
+      legalComments: "eof",
+      chunkNames: "chunks/[name]-[hash]",
+      write: false,
+      logLevel: "error",
+      define: { "process.env.NODE_ENV": '"production"' },
+      nodePaths: [`${packages}node_modules`],
+      alias: {
+        "syncline/client": fileURLToPath(import.meta.resolve("syncline/client")),
+        "syncline/react": fileURLToPath(import.meta.resolve("syncline/react")),
+      },
+    });
+    return texts(result);
+  } finally {
+    await stop();
+    await Deno.remove(packages, { recursive: true }).catch(() => {});
+  }
+}
+
+/** Where the packages lie while the dashboard is built. Always the same place: the names of chunks depend on it. */
+const packages = dashboard(".packages/");
+
+/** Lays the packages out as bundlers look for them, in the versions of the lock file. */
+async function install(): Promise<void> {
+  await Deno.mkdir(packages, { recursive: true });
+  const imports = Object.fromEntries(PACKAGES.map((name) => [name, project.imports[name]]));
+  await Deno.writeTextFile(`${packages}deno.json`, JSON.stringify({ imports, nodeModulesDir: "auto" }));
+  await Deno.copyFile(dashboard("../deno.lock"), `${packages}deno.lock`);
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["install", "--quiet"],
+    cwd: packages,
+    stdout: "null",
+  }).output();
+  if (!success) {
+    throw new Error(`The packages cannot be laid out: ${new TextDecoder().decode(stderr).trim()}`);
+  }
+}
+
+function texts({ outputFiles }: BuildResult<{ write: false }>): Map<string, string> {
+  const sorted = outputFiles.toSorted((a, b) => a.path < b.path ? -1 : 1);
+  return new Map(sorted.map(({ path, text }) => [path.replace(/^\/built\//, ""), text]));
+}
+
+if (import.meta.main) {
+  const built = await buildDashboard();
+  await Deno.remove(dashboard("public/built"), { recursive: true }).catch(() => {});
+  await Deno.mkdir(dashboard("public/built/chunks"), { recursive: true });
+  for (const [path, text] of built) await Deno.writeTextFile(dashboard(`public/built/${path}`), text);
+}
