@@ -17,6 +17,8 @@ export const serviceErrors = {
   invalid_content_type: [400, "The content type is not valid"],
   upload_failed: [400, "The upload broke off"],
   invalid_thumbnail: [400, "The thumbnail's size or fit is not valid"],
+  point_unreachable: [400, "That point cannot be restored"],
+  replication_off: [409, "The server does not replicate: it was started without --replicate-to"],
   invalid_backup: [400, "The file is no backup that can be restored"],
   invalid_token: [401, "The access token is not valid"],
   invalid_credentials: [401, "The email address or the password is wrong"],

@@ -59,7 +59,7 @@ async function choice(bucket: Bucket, at: string): Promise<string> {
 }
 
 /** The task `restore` has no network: for a file it needs none. */
-async function requireNetwork({ endpoint }: BucketPlace): Promise<void> {
+export async function requireNetwork({ endpoint }: BucketPlace): Promise<void> {
   const all = await Deno.permissions.query({ name: "net" });
   if (all.state === "granted") return;
   const host = endpoint === null ? null : new URL(endpoint).host;

@@ -34,11 +34,9 @@ export const restoreCommand: CommandSpec = {
 async function run(options: OptionValues, archive: string): Promise<number> {
   const { data, cancel } = options;
   const log = stderrLog({ debug: false });
-  if (cancel === (archive !== "")) {
-    log(
-      "error",
-      cancel ? "Name an archive or say --cancel, not both" : "Name the archive to restore, or say --cancel",
-    );
+  const fault = faultOf(options, archive);
+  if (fault !== null) {
+    log("error", fault);
     return exitCodes.usage;
   }
   let remote: RemoteArchive | null;
@@ -52,6 +50,8 @@ async function run(options: OptionValues, archive: string): Promise<number> {
   try {
     const text = cancel
       ? await cancelStaged(data)
+      : options.from !== null
+      ? await restoreFrom(options, options.from)
       : remote === null
       ? await restore(data, archive)
       : await restoreRemote(options, { archive, remote });
@@ -62,6 +62,44 @@ async function run(options: OptionValues, archive: string): Promise<number> {
     log("error", error.message);
     return exitCodes.failed;
   }
+}
+
+/** What is asked for has to be one thing. */
+function faultOf(options: OptionValues, archive: string): string | null {
+  const { cancel, from, list, toTime, toTs, generation, dryRun, json } = options;
+  const asked = [archive !== "", cancel, from !== null].filter(Boolean).length;
+  if (asked === 0) return "Name the archive to restore, or a replica with --from, or say --cancel";
+  if (asked > 1) return "Name an archive, or a replica with --from, or say --cancel: one of them";
+  if (from === null && (list || toTime !== null || toTs !== null || generation !== null || dryRun || json)) {
+    return "--list, --to-time, --to-ts, --generation, --dry-run and --json are for restores --from a replica";
+  }
+  if (toTime !== null && toTs !== null) return "Say --to-time or --to-ts, not both";
+  return json && !list ? "--json is for --list" : null;
+}
+
+/** Lists a replica, tells what a restore would take, or restores. */
+async function restoreFrom(options: OptionValues, from: NonNullable<OptionValues["from"]>): Promise<string> {
+  const { withReplica, listText, choose, stageChosen } = await import("./replica_restore.ts");
+  return await withReplica(options, from, async (target, generations) => {
+    if (options.list) return listText(generations, { place: target.place, json: options.json });
+    const plan = choose(generations, { options, target });
+    const { planText } = await import("../ops/replication/mod.ts");
+    if (options.dryRun) return `${planText(plan)} Nothing has changed.`;
+    using lock = await DataLock.acquire(options.data, { by: "restore" });
+    const pending = await stagedRestore(options.data);
+    const missing = await told(
+      (reason) => `Cannot restore from "${target.place}": ${reason}. Nothing has changed`,
+      () => stageChosen(target, plan, options),
+    );
+    const applied = await applyRestore(options.data, "apply");
+    if (applied === null) throw new StartError("The restore was cancelled by somebody");
+    return [
+      ...lock.restored === null ? [] : [finished(lock.restored)],
+      report(applied, options.data),
+      ...missing,
+      ...pending === null ? [] : [`The restore of "${pending.source}" that was staged is dropped.`],
+    ].join("\n");
+  });
 }
 
 async function restore(dataDir: string, archive: string): Promise<string> {

@@ -32,6 +32,8 @@ export interface ServeConfig {
   readonly storage: StorageConfig;
   /** `null` without scheduled backups. */
   readonly backups: BackupsConfig | null;
+  /** `null` without replication. */
+  readonly replication: ReplicationConfig | null;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
   readonly restartExitCode: number | null;
   /** `null`: there are none. */
@@ -70,6 +72,24 @@ export interface BackupsConfig {
     | { readonly kind: "folder"; readonly path: string }
     | { readonly kind: "bucket"; readonly place: BucketPlace };
 }
+
+/** What the operator decided about replication. */
+export interface ReplicationConfig {
+  /** A path is absolute. */
+  readonly to: PlaceConfig;
+  readonly everyMs: number;
+  readonly snapshotEveryMs: number;
+  /** How far back restores reach. */
+  readonly keepMs: number;
+  /** Journal that may wait. */
+  readonly maxPendingBytes: number;
+  readonly heartbeatUrl: string | null;
+}
+
+/** A folder or a place in a bucket. */
+export type PlaceConfig =
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "bucket"; readonly place: BucketPlace };
 
 /** What the operator decided about accounts. */
 export interface AccountsConfig {
@@ -141,6 +161,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     accounts: accountsConfig(options),
     storage: storageConfig(options),
     backups: backupsConfig(options),
+    replication: replicationConfig(options),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
     executionLog: options.logKeep === null ? null : { keepMs: options.logKeep, bytesMax: options.logMaxSize },
@@ -184,7 +205,11 @@ function storageConfig(options: ServeOptions): StorageConfig {
     s3: options.storage === null ? null : s3Config(options, options.storage, "Files"),
     uploadBytesMax: options.uploadMaxBytes,
     privateReads: options.storagePrivate,
-    keepDeletedMs: options.storageKeepDeleted,
+    // A restore to a point of the past finds its files.
+    keepDeletedMs: Math.max(
+      options.storageKeepDeleted,
+      options.replicateTo === null ? 0 : options.replicateKeep,
+    ),
     thumbnailSizes: options.thumbSizes,
   };
 }
@@ -210,11 +235,43 @@ function backupsConfig(options: ServeOptions): BackupsConfig | null {
   return { ...schedule, to: { kind: "folder", path } };
 }
 
+function replicationConfig(options: ServeOptions): ReplicationConfig | null {
+  const { data, replicateTo, replicateEvery, snapshotEvery, replicateKeep, replicateMaxPending } = options;
+  if (replicateTo === null) return null;
+  const to = placeConfig(options, replicateTo);
+  if (to.kind === "folder" && !relative(resolve(data), to.path).startsWith("..")) {
+    throw new StartError(
+      `The replica cannot be put into "${to.path}": it would be lost with the data folder. Choose a folder on another disk`,
+    );
+  }
+  return {
+    to,
+    everyMs: replicateEvery,
+    snapshotEveryMs: snapshotEvery,
+    keepMs: replicateKeep,
+    maxPendingBytes: replicateMaxPending,
+    heartbeatUrl: options.heartbeatUrl,
+  };
+}
+
+/** A place of a replica as it is named. Throws a `StartError` for one in a bucket without its keys. */
+export function placeConfig(
+  options: S3Options,
+  place: { readonly kind: "folder"; readonly path: string } | {
+    readonly kind: "bucket";
+    readonly bucket: string;
+    readonly prefix: string;
+  },
+): PlaceConfig {
+  if (place.kind === "folder") return { kind: "folder", path: resolve(place.path) };
+  return { kind: "bucket", place: s3Config(options, place, "Replicas") };
+}
+
 /** What is needed to use a place in a bucket. Throws a `StartError` without its keys. */
 export function s3Config(
   { s3Endpoint, s3Region, s3AccessKeyId, s3SecretAccessKey }: S3Options,
   { bucket, prefix }: { readonly bucket: string; readonly prefix: string },
-  what: "Files" | "Backups",
+  what: "Files" | "Backups" | "Replicas",
 ): BucketPlace {
   if (s3AccessKeyId === null || s3SecretAccessKey === null) {
     throw new StartError(

@@ -105,6 +105,15 @@ export function parseServiceUrl(text: string): string {
   return url.origin;
 }
 
+/** Any http or https address. */
+export function parseWebUrl(text: string): string {
+  const url = URL.parse(text.trim());
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new OptionValueError(`expected an address such as https://example.com/ping, received "${text}"`);
+  }
+  return url.href;
+}
+
 /** Any text that is not blank. */
 export function parseText(text: string): string {
   if (text.trim() === "") throw new OptionValueError("expected a text, received none");

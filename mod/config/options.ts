@@ -5,7 +5,7 @@
 import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits } from "../auth/limits.ts";
-import { logLimits, opsLimits } from "../ops/limits.ts";
+import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { importModes, tableFormats } from "../ops/tables/mod.ts";
 import { parseSize } from "../storage/mod.ts";
@@ -26,6 +26,7 @@ import {
   parseServiceUrl,
   parseSwitch,
   parseText,
+  parseWebUrl,
 } from "./option_types.ts";
 
 export type CommandName =
@@ -134,6 +135,46 @@ function parseLogSize(text: string): number {
     throw new OptionValueError(`expected at least ${logLimits.bytesMin / 1024 ** 2}MiB, received "${text}"`);
   }
   return bytes;
+}
+
+/** A length of time between two, in milliseconds. */
+function parseBetween(
+  { least, most }: { readonly least: number; readonly most: number },
+): (text: string) => number {
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms >= least && ms <= most) return ms;
+    throw new OptionValueError(
+      `expected a length of time from ${least / 1_000}s to ${most / 1_000}s, received "${text}"`,
+    );
+  };
+}
+
+/** How much journal may wait. */
+function parseMaxPending(text: string): number {
+  const bytes = parseBytes(text);
+  const least = replicationLimits.maxPendingBytesMin;
+  if (bytes < least) {
+    throw new OptionValueError(`expected a size of at least ${least} bytes, received "${text}"`);
+  }
+  return bytes;
+}
+
+/** A point in time, with its offset from UTC. Gives milliseconds since the epoch. */
+function parseTime(text: string): number {
+  const iso = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/.test(text.trim());
+  const time = iso ? Date.parse(text.trim()) : NaN;
+  if (Number.isNaN(time)) {
+    throw new OptionValueError(`expected a time such as 2030-01-02T14:02:00Z, received "${text}"`);
+  }
+  return time;
+}
+
+/** The ts of a commit. */
+function parseTs(text: string): number {
+  const ts = /^\d{1,15}$/.test(text.trim()) ? Number(text) : -1;
+  if (ts < 0) throw new OptionValueError(`expected the ts of a commit, received "${text}"`);
+  return ts;
 }
 
 /** A place for backups: in a bucket, or a folder. */
@@ -474,6 +515,141 @@ export const options = {
     description: "Where scheduled backups go: a folder, or s3://bucket/prefix",
     commands: ["serve"],
   }),
+  replicateTo: option({
+    flag: "--replicate-to",
+    placeholder: "place",
+    env: "SYNCLINE_REPLICATE_TO",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "nothing is replicated",
+    description: "Where every commit goes soon after it was made: a folder, or s3://bucket/prefix",
+    commands: ["serve"],
+  }),
+  replicateEvery: option({
+    flag: "--replicate-every",
+    placeholder: "duration",
+    env: "SYNCLINE_REPLICATE_EVERY",
+    parse: parseBetween({ least: replicationLimits.everyMsMin, most: replicationLimits.everyMsMax }),
+    default: replicationLimits.everyMs,
+    defaultText: "1s",
+    description:
+      "Time between a commit and its shipping, up to 1h; nothing is asked of the place when nothing changes",
+    commands: ["serve"],
+  }),
+  snapshotEvery: option({
+    flag: "--snapshot-every",
+    placeholder: "duration",
+    env: "SYNCLINE_SNAPSHOT_EVERY",
+    parse: parseBetween({
+      least: replicationLimits.snapshotEveryMsMin,
+      most: replicationLimits.snapshotEveryMsMax,
+    }),
+    default: replicationLimits.snapshotEveryMs,
+    defaultText: "1d",
+    description: "Time between two snapshots of the replica, 1m to 30d; restores begin with one",
+    commands: ["serve"],
+  }),
+  replicateKeep: option({
+    flag: "--replicate-keep",
+    placeholder: "duration",
+    env: "SYNCLINE_REPLICATE_KEEP",
+    parse: parseDuration,
+    default: replicationLimits.keepMs,
+    defaultText: "7d",
+    description: "How far back restores from the replica reach; contents of deleted files are kept as long",
+    commands: ["serve"],
+  }),
+  replicateMaxPending: option({
+    flag: "--replicate-max-pending",
+    placeholder: "size",
+    env: "SYNCLINE_REPLICATE_MAX_PENDING",
+    parse: parseMaxPending,
+    default: replicationLimits.maxPendingBytes,
+    defaultText: "1GiB",
+    description:
+      "Commits that may wait for a place that is away; beyond it they are dropped and a snapshot is taken",
+    commands: ["serve"],
+  }),
+  heartbeatUrl: option({
+    flag: "--heartbeat-url",
+    placeholder: "url",
+    env: "SYNCLINE_HEARTBEAT_URL",
+    parse: parseWebUrl,
+    default: null,
+    defaultText: "none",
+    description: "Address asked when commits have reached the replica, at most once a minute",
+    commands: ["serve"],
+  }),
+  from: option({
+    flag: "--from",
+    placeholder: "replica",
+    env: "SYNCLINE_FROM",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "an archive is restored",
+    description: "Replica to restore from: a folder, or s3://bucket/prefix",
+    commands: ["restore"],
+  }),
+  list: option({
+    flag: "--list",
+    placeholder: null,
+    env: "SYNCLINE_LIST",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Tell what can be restored from the replica instead",
+    commands: ["restore"],
+  }),
+  toTime: option({
+    flag: "--to-time",
+    placeholder: "time",
+    env: "SYNCLINE_TO_TIME",
+    parse: parseTime,
+    default: null,
+    defaultText: "the newest state",
+    description: "Restore the state of this time, ISO 8601 with its offset, as 2030-01-02T14:02:00Z",
+    commands: ["restore"],
+  }),
+  toTs: option({
+    flag: "--to-ts",
+    placeholder: "number",
+    env: "SYNCLINE_TO_TS",
+    parse: parseTs,
+    default: null,
+    defaultText: "the newest state",
+    description: "Restore the state after this commit",
+    commands: ["restore"],
+  }),
+  generation: option({
+    flag: "--generation",
+    placeholder: "name",
+    env: "SYNCLINE_GENERATION",
+    parse: parseText,
+    default: null,
+    defaultText: "the newest that has the point",
+    description: "Generation of the replica to restore from",
+    commands: ["restore"],
+  }),
+  dryRun: option({
+    flag: "--dry-run",
+    placeholder: null,
+    env: "SYNCLINE_DRY_RUN",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Tell what would be fetched from the replica, and how long it would take",
+    commands: ["restore"],
+  }),
+  json: option({
+    flag: "--json",
+    placeholder: null,
+    env: "SYNCLINE_JSON",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Print JSON",
+    commands: ["restore"],
+  }),
   restartExitCode: option({
     flag: "--restart-exit-code",
     placeholder: "number",
@@ -639,6 +815,13 @@ export type ServeOptions = Omit<
   | "withAux"
   | "withFiles"
   | "includeSecret"
+  | "from"
+  | "list"
+  | "toTime"
+  | "toTs"
+  | "generation"
+  | "dryRun"
+  | "json"
 >;
 
 /** The options of one command, by name, in the order of the table. */

@@ -100,7 +100,7 @@ export class Connection implements Disposable {
 }
 
 /** Prepares a statement whose rows are arrays, which the types of the binding do not know yet. */
-function prepareArrays(db: DatabaseSync, sql: string): Statement {
+export function prepareArrays(db: DatabaseSync, sql: string): Statement {
   const statement = db.prepare(sql) as unknown as Statement & { setReturnArrays(on: boolean): void };
   statement.setReturnArrays(true);
   return statement;

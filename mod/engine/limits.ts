@@ -52,6 +52,11 @@ export const engineLimits = {
   vectorBytesMax: 384 * MiB,
   /** Changes of a vector index kept for connections to catch up with; older ones load the index again. */
   vectorChangesKept: 16_384,
+  /** Journal rows that are removed in one transaction once they are safe elsewhere, and the characters in them. */
+  journalRowsRemoved: 4_096,
+  journalCharsRemoved: 8 * MiB,
+  /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
+  journalCharsRead: 4 * MiB,
 } as const;
 
 /** Limits of replay records (SG7). */

@@ -6,6 +6,15 @@ export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError }
 export { type ExportSnapshot, openExport } from "./whole/export.ts";
 export { decodeId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
+export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
+export {
+  type JournalPart,
+  type JournalReader,
+  openJournalReader,
+  type PendingRows,
+} from "./journal/journal_reader.ts";
+export { forgetHistory } from "./journal/forget_history.ts";
+export { chainedSum, firstSum, type JournalRow, readRow, rowTimes } from "./journal/row.ts";
 export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";

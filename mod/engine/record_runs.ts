@@ -16,6 +16,8 @@ export interface RecordRun {
   readonly oldest: number;
   /** Each is one line of text. */
   readonly answers: string[];
+  /** The newest commit when each was made. */
+  readonly ts: number[];
   /** Characters of the answers. */
   chars: number;
 }
@@ -38,13 +40,14 @@ export class RecordRuns {
     return null;
   }
 
-  /** Adds a record that is not there yet. */
-  save(key: RecordKey, answer: string): void {
+  /** Adds a record that is not there yet. `ts`: the newest commit. */
+  save(key: RecordKey, { answer, ts }: { readonly answer: string; readonly ts: number }): void {
     const caller = callerOf(key);
     const runs = this.#runs.get(caller);
     const last = runs?.at(-1);
     if (last !== undefined && key.requestId === last.oldest + last.answers.length && hasRoom(last)) {
       last.answers.push(answer);
+      last.ts.push(ts);
       last.chars += answer.length;
       return;
     }
@@ -54,8 +57,17 @@ export class RecordRuns {
       principal: principalText(principal),
       oldest,
       answers: [answer],
+      ts: [ts],
       chars: answer.length,
     };
+    if (runs === undefined) this.#runs.set(caller, [run]);
+    else runs.push(run);
+  }
+
+  /** Adds a whole run of records that are not there yet. */
+  add(run: RecordRun): void {
+    const caller = `${run.session} ${run.principal}`;
+    const runs = this.#runs.get(caller);
     if (runs === undefined) this.#runs.set(caller, [run]);
     else runs.push(run);
   }

@@ -7,7 +7,7 @@
  */
 import { replayLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
-import { callerOf, newestOf, principalText, RecordRuns } from "./record_runs.ts";
+import { callerOf, newestOf, principalText, type RecordRun, RecordRuns } from "./record_runs.ts";
 import type { RecordKey } from "./transaction.ts";
 
 /** SQL that makes the tables of records in a new database. */
@@ -92,14 +92,25 @@ export class Records {
     return null;
   }
 
-  /** Records an answer, one line of text, for a key that has none. */
-  save(key: RecordKey, answer: string): void {
-    this.#runs.save(key, answer);
+  /** Records an answer, one line of text, for a key that has none. `ts`: the newest commit. */
+  save(key: RecordKey, made: { readonly answer: string; readonly ts: number }): void {
+    this.#runs.save(key, made);
     if (key.requestId > this.#highestOf(key)) this.#remember(callerOf(key), key.requestId);
   }
 
-  /** Called before each commit: writes what was saved, removes some old records and moves on when it is time. */
-  write(): void {
+  /** Records the answers of a journal row. */
+  saveRun(run: RecordRun): void {
+    this.#runs.add(run);
+    const caller = `${run.session} ${run.principal}`;
+    const highest = this.#highest.get(caller);
+    if (highest !== undefined && highest < newestOf(run)) this.#remember(caller, newestOf(run));
+  }
+
+  /**
+   * Called before each commit: writes what was saved, removes some old records and moves on when it is time. Gives back
+   * what was saved.
+   */
+  write(): readonly RecordRun[] {
     const runs = this.#runs.take();
     for (const run of runs) {
       const { session, principal, oldest, answers } = run;
@@ -107,6 +118,7 @@ export class Records {
         .run(session, principal, newestOf(run), oldest, answers.join(SEPARATOR));
     }
     this.#tend(runs.length);
+    return runs;
   }
 
   /** Called after a group was undone: what is remembered of its tables is read again. */

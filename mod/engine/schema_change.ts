@@ -82,7 +82,7 @@ export function dropSchema(connection: Connection, tables: ReadonlyMap<string, n
 }
 
 /** Makes a table, with this number or the next. */
-function createTable(connection: Connection, name: string, wanted?: number): CatalogTable {
+export function createTable(connection: Connection, name: string, wanted?: number): CatalogTable {
   const taken = wanted !== undefined &&
     connection.statement("SELECT name FROM syncline_tables WHERE number = ?").get(wanted)?.[0];
   if (typeof taken === "string") {
@@ -142,7 +142,7 @@ function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "number">
 }
 
 /** Goes through all documents of a table, a few at a time: checks them and enters them into new indexes. */
-function walkTable(
+export function walkTable(
   connection: Connection,
   work: {
     readonly table: CatalogTable;

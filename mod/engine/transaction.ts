@@ -1,5 +1,7 @@
 /** The engine's face to the isolates: databases, and the view of one function run. Everything here is synchronous. */
 import type { Inspection } from "./whole/inspection.ts";
+import type { GenerationReason, JournalHead } from "./journal/journal.ts";
+import type { JournalRow } from "./journal/row.ts";
 import type { CommitEntry, Doc, ReadSet, SchemaDefinition, Value } from "./types.ts";
 
 /** One end of a range. `undefined` is a missing field, the lowest of all values. */
@@ -132,6 +134,13 @@ export interface SchemaReport {
   readonly unreachableTables: readonly string[];
 }
 
+export interface ApplyOptions {
+  /** Of the row's commits, those up to this one. */
+  readonly untilTs?: number;
+  /** Whether replay records are applied too: those of long ago are of no use. */
+  readonly withRecords?: boolean;
+}
+
 export interface SchemaOptions {
   /** Numbers for tables that the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
@@ -159,6 +168,21 @@ export interface WriterDatabase extends Disposable {
    * with the keys of this database's indexes. Throws an `EngineError` for an entry that does not fit, and changes nothing.
    */
   applyEntry(entry: CommitEntry): CommitEntry;
+  /**
+   * Applies a journal row of another database inside the open group: the one way in which a history is followed. The row
+   * has to be the next of the history that this database stands at the end of, or an `EngineError` says so; the group has
+   * to be rolled back then. Gives back its commits as they are here.
+   */
+  applyRow(row: JournalRow, options?: ApplyOptions): CommitEntry[];
+  /** Where the history stands that this database keeps, or follows; `null` without one. */
+  readonly history: JournalHead | null;
+  /**
+   * The rows of a generation up to `seq` are safe elsewhere: removes some of them, outside of a group. Gives back whether
+   * there are more to remove.
+   */
+  confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean;
+  /** Ends a generation, if it is the present one, outside of a group; rows that wait are dropped. */
+  restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;
@@ -171,7 +195,7 @@ export interface WriterDatabase extends Disposable {
   /** Records an answer, one line of text, in the open group, for a key that has none. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
   /** Keeps `text` as the newest group's and commits. */
-  commitGroup(text: string): void;
+  commitGroup(text: string | null): void;
   /** Called after a group of so many calls, when its answers are out: does what would delay a commit later, if it is quiet. */
   tend(calls: number): void;
   /** Undoes the whole open group. */

@@ -4,10 +4,22 @@ import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { EngineError } from "./errors.ts";
+import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
+import {
+  endGeneration,
+  type GenerationReason,
+  hasJournal,
+  Journal,
+  type JournalHead,
+  readHead,
+  writeHead,
+} from "./journal/journal.ts";
+import { chainedSum, type JournalRow, readRow } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
+import type { RecordRun } from "./record_runs.ts";
 import { CREATE_RECORDS_SQL, Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
-import type { RecordKey, SchemaOptions, SchemaReport, WriterDatabase } from "./transaction.ts";
+import type { ApplyOptions, RecordKey, SchemaOptions, SchemaReport, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
@@ -23,6 +35,8 @@ const { now: systemNow } = Date;
 interface OpenGroup {
   readonly writes: WriteGroup;
   readonly tsBefore: number;
+  /** Entries that were released in it, for the journal. */
+  readonly entries: CommitEntry[];
 }
 
 export interface WriterOptions {
@@ -30,6 +44,11 @@ export interface WriterOptions {
   readonly now?: () => number;
   /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
   readonly pagesMax?: number;
+  /**
+   * `on` keeps a journal of what is committed, of which so many characters may wait. `applied` is for a database whose
+   * commits are made elsewhere: it follows their history. Without either, the first change ends the history there was.
+   */
+  readonly journal?: { readonly kind: "on"; readonly pendingCharsMax: number } | { readonly kind: "applied" };
 }
 
 /**
@@ -40,7 +59,7 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   const connection = Connection.openWriter(path, { pagesMax: options.pagesMax });
   try {
     createIfEmpty(connection);
-    return new SqliteWriterDatabase(connection, options.now ?? systemNow);
+    return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
     throw error;
@@ -64,6 +83,14 @@ class SqliteWriterDatabase implements WriterDatabase {
   readonly #writer: DocumentWriter;
   readonly #vectors: VectorSearcher;
   readonly #checkpoints: Checkpoints;
+  /** `null` without one. */
+  readonly #journal: Journal | null;
+  /** Whether the next change ends the history of the journal that another writer kept. */
+  #endsHistory: boolean;
+  /** Whether the open transaction has ended it. */
+  #ending = false;
+  /** Of a database whose commits are made elsewhere: where their history stands. */
+  #applied: JournalHead | null = null;
   #tables = new Tables([]);
   #ts: number;
   /** Creation time of the newest document of committed groups. */
@@ -73,7 +100,10 @@ class SqliteWriterDatabase implements WriterDatabase {
   /** Clock of the open mutation. */
   #at = 0;
 
-  constructor(connection: Connection, now: () => number) {
+  constructor(
+    connection: Connection,
+    { now, journal }: Pick<WriterOptions, "journal"> & { readonly now: () => number },
+  ) {
     this.#connection = connection;
     const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     const [ts, lastCreationTime] = row as [number, number];
@@ -83,10 +113,20 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#writer = new DocumentWriter(connection);
     this.#vectors = new VectorSearcher(connection);
     this.#checkpoints = new Checkpoints(connection);
+    this.#journal = journal?.kind === "on" ? Journal.open(connection, { ...journal, now, ts }) : null;
+    const history = this.#journal === null && hasJournal(connection) ? readHead(connection) : null;
+    this.#endsHistory = journal === undefined && history !== null && history.generation !== null;
+    if (journal?.kind !== "applied") return;
+    this.#applied = history;
+    this.#tables = storedTables(connection);
   }
 
   get ts(): number {
     return this.#ts;
+  }
+
+  get history(): JournalHead | null {
+    return this.#journal?.head ?? this.#applied;
   }
 
   applySchema(schema: SchemaDefinition, { tableNumbers }: SchemaOptions = {}): SchemaReport {
@@ -110,11 +150,21 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
     this.#connection.execute("BEGIN IMMEDIATE");
     try {
+      const journaled = this.#journal !== null || this.#endsHistory;
+      const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
       const { result, tables } = change();
+      const after = journaled ? catalogState(this.#connection) : null;
+      if (after !== null && JSON.stringify(after) !== before) {
+        const nothing = { entries: [], records: [], lastCreationTime: this.#lastCreationTime };
+        this.#keep({ ...nothing, tsBefore: this.#ts, catalog: after });
+      }
       this.#connection.execute("COMMIT");
+      this.#kept();
       this.#tables = tables;
       return result;
     } catch (error) {
+      this.#journal?.discard();
+      this.#ending = false;
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
       throw error;
     }
@@ -123,7 +173,7 @@ class SqliteWriterDatabase implements WriterDatabase {
   openGroup(): void {
     if (this.#group !== null) throw new RangeError("A group is open already");
     this.#connection.statement("BEGIN IMMEDIATE").run();
-    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts };
+    this.#group = { writes: new WriteGroup(this.#lastCreationTime), tsBefore: this.#ts, entries: [] };
   }
 
   applyEntry(entry: CommitEntry): CommitEntry {
@@ -140,7 +190,86 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#openGroup().writes.check();
     this.#mutation = null;
     this.#ts = entry.ts;
-    return { ts: entry.ts, at: entry.at, changes: mutation.release() };
+    const applied = { ts: entry.ts, at: entry.at, changes: mutation.release() };
+    if (this.#journal !== null) this.#openGroup().entries.push(applied);
+    return applied;
+  }
+
+  applyRow(row: JournalRow, { untilTs = Infinity, withRecords = true }: ApplyOptions = {}): CommitEntry[] {
+    const { writes } = this.#openGroup();
+    const head = this.#applied;
+    if (head === null) {
+      throw new EngineError("bad_entry", "This database does not follow the history of another");
+    }
+    if (row.seq !== head.seq + 1 || row.tsBefore !== this.#ts || chainedSum(head.sum, row) !== row.sum) {
+      throw new EngineError(
+        "bad_entry",
+        `Journal row ${row.seq} does not follow row ${head.seq}, with which this database ends`,
+      );
+    }
+    const { commits, records, lastCreationTime, catalog } = readRow(row);
+    this.#at = row.at;
+    if (catalog !== null) {
+      this.#writer.searches.write();
+      fitCatalog(this.#connection, catalog);
+      this.#tables = storedTables(this.#connection);
+      this.#vectors.forget();
+    }
+    const applied: CommitEntry[] = [];
+    for (const { ts, at, changes } of commits) {
+      if (ts > untilTs) break;
+      applied.push(this.applyEntry({
+        ts,
+        at,
+        changes: changes.map(({ id, text }) => ({ ...this.#tableOfChange(id), id, doc: text, keys: [] })),
+      }));
+    }
+    if (row.ts <= untilTs) writes.rewindCreationTime(lastCreationTime);
+    if (withRecords) { for (const run of records) this.#records.saveRun(recordsUntil(run, untilTs)); }
+    this.#applied = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
+    return applied;
+  }
+
+  #tableOfChange(id: string): { readonly table: string; readonly tableNumber: number } {
+    const table = this.#tables.ofId(id);
+    if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
+    return { table: table.name, tableNumber: table.number };
+  }
+
+  confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean {
+    if (this.#group !== null) throw new RangeError("A group is open");
+    return this.#journal?.confirm(confirmed) ?? false;
+  }
+
+  restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void {
+    if (this.#group !== null) throw new RangeError("A group is open");
+    this.#journal?.restart(restart);
+  }
+
+  /** Writes down what the open transaction changes. */
+  #keep(
+    change: {
+      readonly tsBefore: number;
+      readonly entries: readonly CommitEntry[];
+      readonly records: readonly RecordRun[];
+      readonly lastCreationTime: number;
+      readonly catalog: CatalogState | null;
+    },
+  ): void {
+    this.#journal?.append({ ...change, ts: this.#ts });
+    const { tsBefore, records, catalog } = change;
+    const changes = this.#ts !== tsBefore || records.length > 0 || catalog !== null;
+    if (this.#endsHistory && changes) {
+      endGeneration(this.#connection, "written");
+      this.#ending = true;
+    }
+    if (this.#applied !== null) writeHead(this.#connection, this.#applied);
+  }
+
+  /** What was written down is committed. */
+  #kept(): void {
+    this.#journal?.committed();
+    if (this.#ending) this.#endsHistory = this.#ending = false;
   }
 
   beginMutation({ at }: { readonly at: number }): MutationTransaction {
@@ -166,7 +295,9 @@ class SqliteWriterDatabase implements WriterDatabase {
     const changes = mutation.release();
     if (changes.length === 0) return null;
     this.#ts++;
-    return { ts: this.#ts, at: this.#at, changes };
+    const entry = { ts: this.#ts, at: this.#at, changes };
+    if (this.#journal !== null) this.#openGroup().entries.push(entry);
+    return entry;
   }
 
   rollbackMutation(): void {
@@ -181,18 +312,20 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   saveRecord(key: RecordKey, answer: string): void {
     this.#openGroup().writes.check();
-    this.#records.save(key, answer);
+    this.#records.save(key, { answer, ts: this.#ts });
   }
 
-  commitGroup(text: string): void {
-    const { writes } = this.#openGroup();
+  commitGroup(text: string | null): void {
+    const { writes, tsBefore, entries } = this.#openGroup();
     writes.check();
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
     try {
       this.#writer.searches.write();
-      this.#records.write();
+      const records = this.#records.write();
+      const { lastCreationTime } = writes;
+      this.#keep({ tsBefore, entries, records, lastCreationTime, catalog: null });
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
-        .run(this.#ts, writes.lastCreationTime, text);
+        .run(this.#ts, lastCreationTime, text);
       this.#connection.statement("COMMIT").run();
     } catch (error) {
       writes.fail(error);
@@ -200,6 +333,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
     this.#lastCreationTime = writes.lastCreationTime;
     this.#group = null;
+    this.#kept();
   }
 
   rollbackGroup(): void {
@@ -213,6 +347,11 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#records.forget();
     this.#writer.searches.forget();
     this.#vectors.forget();
+    this.#journal?.discard();
+    this.#ending = false;
+    if (this.#applied === null) return;
+    this.#applied = readHead(this.#connection);
+    this.#tables = storedTables(this.#connection);
   }
 
   tend(calls: number): void {
@@ -237,4 +376,11 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#mutation === null) throw new RangeError("No mutation is open");
     return this.#mutation;
   }
+}
+
+/** The records of a run that were made up to a commit: what was answered later has not happened. */
+function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
+  const count = run.ts.filter((ts) => ts <= untilTs).length;
+  if (count === run.ts.length) return run;
+  return { ...run, answers: run.answers.slice(0, count), ts: run.ts.slice(0, count) };
 }

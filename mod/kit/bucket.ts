@@ -135,6 +135,31 @@ export class Bucket implements Disposable {
     await this.#send(new PutObjectCommand({ ...this.#at(name), Body: bytes, ContentLength: bytes.length }));
   }
 
+  /**
+   * Writes a small object unless there is one of that name. Whether it did; `null` when the service knows no conditional
+   * writes, and nothing was written.
+   */
+  async create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean | null> {
+    try {
+      await this.#send(
+        new PutObjectCommand({
+          ...this.#at(name),
+          Body: bytes,
+          ContentLength: bytes.length,
+          IfNoneMatch: "*",
+        }),
+      );
+      return true;
+    } catch (error) {
+      if (!(error instanceof S3ServiceException)) throw error;
+      const status = error.$metadata.httpStatusCode;
+      // 409: another is writing it at this moment.
+      if (status === 412 || status === 409) return false;
+      if (status === 501 || error.name === "NotImplemented") return null;
+      throw error;
+    }
+  }
+
   /** Begins an object. It is sent in parts of this many bytes, of which one is held in memory; small ones at once. */
   writer(name: string, { partBytes }: { readonly partBytes: number }): ObjectWriter {
     return new PartWriter(this.#send, { at: this.#at(name), partBytes });

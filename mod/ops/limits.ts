@@ -233,18 +233,75 @@ export const logLimits = {
   statementsMax: 1_000,
 } as const;
 
-/** Figures of a running server. */
-export const statsLimits = {
-  /** Functions counted one by one; the runs of more are counted together. */
-  functionsMax: 500,
-  /** Shortest span that is counted on its own; what is left of it at a crash is lost. */
-  slotMs: 10_000,
-  /** Tables are not measured again for so long: it reads every page of the database. */
-  sizesKnownMs: 300_000,
-  /** Memory and disk are not asked for again for so long. */
-  machineKnownMs: 2_000,
-  /** `/api/health/ready` says that reads, commits or pushes work when that was seen within so long. */
-  readySeenMs: 10_000,
-  /** A look at them that takes longer has failed. */
-  readyMs: 5_000,
+/** Limits of replication. */
+export const replicationLimits = {
+  /** Time between a commit and its shipping when `--replicate-every` does not say, and the bounds of what it may say. */
+  everyMs: 1_000,
+  everyMsMin: 1_000,
+  everyMsMax: 3_600_000,
+  /** Time between two snapshots when `--snapshot-every` does not say, and the bounds of what it may say. */
+  snapshotEveryMs: 86_400_000,
+  snapshotEveryMsMin: 60_000,
+  snapshotEveryMsMax: 30 * 86_400_000,
+  /** How far back restores reach when `--replicate-keep` does not say. */
+  keepMs: 7 * 86_400_000,
+  /** Journal that may wait when `--replicate-max-pending` does not say. */
+  maxPendingBytes: 1024 * MiB,
+  /** Least that can be asked for: a few groups of large documents. */
+  maxPendingBytesMin: 1 * MiB,
+  /** After a snapshot that failed the next is tried so much later. */
+  snapshotRetryMs: 60_000,
+  /** Free bytes of the data folder's disk below which a journal that cannot be shipped is dropped. */
+  diskReserveBytes: 256 * MiB,
+  /** A journal with less in it is not what fills the disk. */
+  pendingBytesKept: 16 * MiB,
+  /** Largest object that is read into memory: a segment is far smaller. */
+  objectBytesMax: 256 * MiB,
+  /** What was being written to a folder when a process was killed is removed when it is this old. */
+  partialKeptMs: 3_600_000,
+  /** A request to a bucket that has no answer for this long has failed. */
+  requestMs: 30_000,
+  /** Where a bucket knows no conditional writes: the pause after which a new owner looks whether it is the owner. */
+  settleMs: 500,
+  /** Pauses after a failed try to ship grow from one to the other. */
+  retryMsMin: 1_000,
+  retryMsMax: 30_000,
+  /** How often a listing is asked for again that lacks what was confirmed, and after which time. */
+  lateListings: 5,
+  lateListingMs: 1_000,
+  /**
+   * When neighbouring segments are made into one of the next level: when they span this time, or are this many, or have
+   * this many bytes.
+   */
+  merges: [
+    { spanMs: 300_000, pieces: 300, bytes: 8 * MiB },
+    { spanMs: 3_600_000, pieces: 60, bytes: 32 * MiB },
+  ],
+  /** Bytes of shipped segments kept in memory for the next merge; others are read from the target. */
+  mergeCacheBytes: 16 * MiB,
+  /** Time between two looks for what is too old, without a snapshot in between. */
+  sweepMs: 3_600_000,
+  /** Private memory of the process that ships. */
+  processDataMiB: 512,
+  /** How long the server waits at its start for the target's first answer, and at its end for the last segment. */
+  openMs: 10_000,
+  closeMs: 5_000,
+  /** Longest line between the server and that process. */
+  lineCharsMax: 4 * MiB,
+  /** A restarted process that ships waits so long, at first and at most. */
+  restartMsMin: 1_000,
+  restartMsMax: 60_000,
+  /** Errors of shipping that are told in the status. */
+  errorsKept: 10,
+  /** Journal rows that a restore applies in one transaction, and their characters. */
+  rowsPerCommit: 512,
+  charsPerCommit: 8 * MiB,
+  /** Segments that a restore fetches ahead. */
+  segmentsAhead: 4,
+  /** What a restore is taken to do in a second when its time is told ahead. */
+  bytesPerSecond: 20 * MiB,
+  rowsPerSecond: 20_000,
+  /** Least time between two requests to the address of `--heartbeat-url`, and how long one may take. */
+  heartbeatMs: 60_000,
+  heartbeatTimeoutMs: 10_000,
 } as const;

@@ -8,6 +8,7 @@ import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
+import { type ReplicationPort, replicationRoutes } from "./replication/mod.ts";
 
 export interface AdminRoutesOptions {
   readonly verify: VerifyToken;
@@ -21,27 +22,29 @@ export interface AdminRoutesOptions {
   readonly audit?: AuditRequests;
   /** Exports and imports of tables. */
   readonly tables: readonly Hono[];
+  /** `null` on a server that does not replicate. */
+  readonly replication: ReplicationPort | null;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the process again. */
   readonly restart: (() => void) | null;
   readonly log: Log;
 }
 
-/** What `/replication` tells of a server that does not replicate. */
-const replication = { enabled: false } as const;
-
 /** The sub-app for `/api/admin`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
-  const { verify, impersonate, backups, restores, incomingDir, tables, restart, log } = options;
+  const { verify, impersonate, backups, restores, incomingDir, tables, replication, restart, log } = options;
   const app = new Hono<AdminEnv>();
   // Before all others, unknown paths included: strangers do not learn what there is.
   app.use("*", adminGuard(verify));
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
-  const state = async () => ({ restore: await stagedOrFault(restores), replication });
+  const state = async () => ({
+    restore: await stagedOrFault(restores),
+    replication: await replication?.status() ?? { enabled: false },
+  });
   app.route("/", backupRoutes({ backups, state, log }));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
   if (restart !== null) app.route("/", restartRoutes({ restart, log }));
-  app.get("/replication", (c) => c.json(replication));
+  app.route("/", replicationRoutes({ port: replication, log }));
   return app;
 }

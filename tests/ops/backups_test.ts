@@ -18,7 +18,7 @@ function maker(): { readonly asked: Parameters<MakeBackup>[0][]; readonly make: 
       asked.push(options);
       const { createdAt, ts, parts } = await writeTestArchive(options.out);
       const bytes = (await Deno.stat(options.out)).size;
-      return { path: options.out, createdAt, ts, parts, bytes, missingFiles: 3 };
+      return { path: options.out, createdAt, ts, parts, bytes, missingFiles: 3, history: null };
     },
   };
 }

@@ -5,8 +5,9 @@
  */
 import { backup, DatabaseSync } from "node:sqlite";
 import { engineLimits } from "../limits.ts";
-import { Connection } from "../connection.ts";
+import { Connection, prepareArrays, type Statement } from "../connection.ts";
 import { EngineError } from "../errors.ts";
+import { hasJournal, type JournalHead, readHead } from "../journal/journal.ts";
 
 /** All pages at once: the binding holds up its thread in any case, and steps only add to it. */
 const ALL_PAGES = -1;
@@ -15,6 +16,8 @@ const ALL_PAGES = -1;
 export interface HeldDatabase extends Disposable {
   /** The newest commit in it. */
   readonly ts: number;
+  /** Where the history of its journal stands; `null` without one. */
+  readonly history: JournalHead | null;
   /** Writes it to a file that is not there yet. Holds up the thread that calls it. */
   copyTo(path: string): Promise<void>;
 }
@@ -37,6 +40,7 @@ export function holdDatabase(path: string): HeldDatabase {
   }
   return {
     ts,
+    history: hasJournal(held) ? readHead(held) : null,
     copyTo: (target) => held.copyTo(target),
     [Symbol.dispose]: () => held[Symbol.dispose](),
   };
@@ -61,6 +65,11 @@ class HeldFile implements Disposable {
       this.#db.close();
       throw error;
     }
+  }
+
+  /** A prepared statement whose rows are arrays. */
+  statement(sql: string): Statement {
+    return prepareArrays(this.#db, sql);
   }
 
   oneValue(sql: string): unknown {

@@ -15,7 +15,7 @@ import type {
 } from "../host_port.ts";
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
-import type { WireCron } from "../wire/messages.ts";
+import type { JournalConfirmed, JournalRestart, WireCron } from "../wire/messages.ts";
 import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
@@ -49,6 +49,8 @@ export interface IsolateHostOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** Has the writer keep a journal, of which so many characters may wait. */
+  readonly journal?: { readonly pendingCharsMax: number };
   /** Told of every run; nobody has to be. */
   readonly observer?: RunObserver;
   readonly log: Log;
@@ -89,6 +91,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #failures: FailureLog;
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #reloadListeners: (() => void)[] = [];
+  readonly #groupListeners: (() => void)[] = [];
   /** Set from each new writer's answer to Boot. */
   #functions: ReadonlyMap<string, FunctionInfo> = new Map();
   readonly #requests: RouteRequests;
@@ -150,7 +153,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    */
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
-    const { env, actionNet = null, entry, settings = {}, tableNumbers, observer, log, passing } = options;
+    const { env, actionNet = null, entry, settings = {}, tableNumbers, journal, observer, log, passing } =
+      options;
     const versions = await VersionStore.open(dataDir);
     const source = "functionsDir" in options.code ? options.code : null;
     const version = "version" in options.code
@@ -165,6 +169,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       settings,
       ...(entry && { entry }),
       ...(tableNumbers && { tableNumbers }),
+      ...(journal && { journal }),
       command: isolateCommand,
       log,
       clock: machineClock,
@@ -280,6 +285,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
     this.#commitListeners.push(listener);
+  }
+
+  /** Called after each group, also one that changed nothing but replay records. */
+  onGroup(listener: () => void): void {
+    this.#groupListeners.push(listener);
+  }
+
+  /** Rows of the journal are safe elsewhere, or cannot be gone on from. */
+  tendJournal(message: JournalConfirmed | JournalRestart): void {
+    this.#writer.tendJournal(message);
   }
 
   onReload(listener: () => void): void {
@@ -413,6 +428,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #onGroup(entries: readonly CommitEntry[], ts: number): void {
     this.#ts = ts;
     if (entries.length > 0) this.#tell(this.#commitListeners, entries);
+    this.#tell(this.#groupListeners, undefined);
     this.#readers.heard(ts);
   }
 

@@ -14,7 +14,14 @@ import { Wakefulness } from "../../kit/wakefulness.ts";
 import { isolateLimits } from "../limits.ts";
 import { type Frame, FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
-import type { Boot, BootAnswer, FromIsolate, ToIsolate } from "../wire/messages.ts";
+import type {
+  Boot,
+  BootAnswer,
+  FromIsolate,
+  JournalConfirmed,
+  JournalRestart,
+  ToIsolate,
+} from "../wire/messages.ts";
 import { setTableResolver } from "../api/schema.ts";
 import { currentCall } from "./runs/call.ts";
 import { closeAppZod, loadAppZod } from "./process/app_zod.ts";
@@ -46,10 +53,13 @@ type Database =
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
   | { readonly role: "runner" };
 
-function openDatabase({ role, databasePath }: Boot): Database {
+function openDatabase({ role, databasePath, journal }: Boot): Database {
   switch (role) {
     case "writer":
-      return { role, writer: openWriterDatabase(databasePath) };
+      return {
+        role,
+        writer: openWriterDatabase(databasePath, journal && { journal: { kind: "on", ...journal } }),
+      };
     case "reader":
       return { role, reader: openReaderDatabase(databasePath) };
     case "runner":
@@ -169,6 +179,8 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {
       await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
+    } else if (database.role === "writer" && isAboutJournal(message)) {
+      tendJournal(database.writer, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       const next = async () => (await frames.next()).value?.message ?? null;
       await runWave({ app, database: database.reader, progress, sender, next }, message);
@@ -182,7 +194,24 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
 
 function isForRunner(message: ToIsolate): message is ToRunner {
   return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave" &&
-    message.type !== "WaveGo";
+    message.type !== "WaveGo" && !isAboutJournal(message);
+}
+
+function isAboutJournal(message: ToIsolate): message is JournalConfirmed | JournalRestart {
+  return message.type === "JournalConfirmed" || message.type === "JournalRestart";
+}
+
+/** Between two batches: nobody's mutation waits for more than one short transaction. */
+function tendJournal(database: WriterDatabase, message: JournalConfirmed | JournalRestart): void {
+  try {
+    if (message.type === "JournalRestart") database.restartJournal(message);
+    else database.confirmJournal(message);
+  } catch (error) {
+    // As on a full disk: the rows stay, and it is tried again with the next message.
+    printBounded(
+      `The journal could not be cleared: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
 }
 
 function fail(error: unknown): never {

@@ -33,6 +33,8 @@ export interface Boot {
   readonly packages?: PackageTable;
   /** Numbers that tables get which the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** For a writer that keeps a journal: how much of it may wait, in characters. */
+  readonly journal?: { readonly pendingCharsMax: number };
 }
 
 /**
@@ -144,6 +146,20 @@ export interface Group extends WireEntries {
   readonly uses?: readonly number[];
   /** Current ts after the group. */
   readonly ts: number;
+}
+
+/** Main to writer: journal rows of a generation up to this one are safe elsewhere. */
+export interface JournalConfirmed {
+  readonly type: "JournalConfirmed";
+  readonly generation: string;
+  readonly seq: number;
+}
+
+/** Main to writer: this generation of the journal cannot be gone on with. */
+export interface JournalRestart {
+  readonly type: "JournalRestart";
+  readonly generation: string;
+  readonly reason: "lost" | "overflow";
 }
 
 /** Main to reader: open a snapshot, answer Pinned, run the queries in order, close the snapshot after the last. */
@@ -288,6 +304,8 @@ export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 export type ToIsolate =
   | Boot
   | Batch
+  | JournalConfirmed
+  | JournalRestart
   | RunWave
   | WaveGo
   | RunAction

@@ -1,7 +1,7 @@
 /** Backups: an archive of one state of a data folder, made while a server uses it or not. */
 import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
-import { copySqliteFile, holdDatabase } from "../../engine/mod.ts";
+import { copySqliteFile, type HeldDatabase, holdDatabase, type JournalHead } from "../../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
@@ -38,6 +38,8 @@ export interface BackupSummary {
    * 0 without `withFiles`.
    */
   missingFiles: number;
+  /** Where the history of the database's journal stands in it; `null` without one. */
+  history: JournalHead | null;
 }
 
 /** What a backup has to do with whoever makes it. */
@@ -59,6 +61,7 @@ interface Snapshot {
   readonly ts: number;
   readonly database: string;
   readonly missingFiles: number;
+  readonly history: JournalHead | null;
 }
 
 /**
@@ -86,7 +89,7 @@ export async function createBackup(
     }
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const secret = await copySecret(options, work);
-    const { createdAt, ts, database, missingFiles } = await takeSnapshot({
+    const { createdAt, ts, database, missingFiles, history } = await takeSnapshot({
       ...{ dataDir, work, files },
       whenHeld: () => data.dispose(),
     });
@@ -103,7 +106,7 @@ export async function createBackup(
       entries({ database, log, secret, files, signal }),
     );
     await file.place();
-    return { path: out, bytes, ...said, missingFiles };
+    return { path: out, bytes, ...said, missingFiles, history };
   } catch (error) {
     if (!isDiskFull(error) && !(error instanceof Error && /disk is full/.test(error.message))) throw error;
     throw new NoRoomError({ ...options, cause: error });
@@ -144,17 +147,17 @@ async function takeSnapshot(
     const database = join(work.databases, `${attempt}.db`);
     await files?.link();
     const createdAt = new Date();
-    const ts = await copyHeld(source, { database, files, whenHeld });
+    const { ts, history } = await copyHeld(source, { database, files, whenHeld });
     const missing = await files?.select(database) ?? new Set<string>();
     // Files named still are lost, or in a bucket; the others went while this state was taken.
     if (attempt >= opsLimits.snapshotAttemptsMax || !someGone(missing, source)) {
-      return { createdAt, ts, database, missingFiles: missing.size };
+      return { createdAt, ts, database, missingFiles: missing.size, history };
     }
     await Deno.remove(database);
   }
 }
 
-/** Gives back the ts of the copy. */
+/** Gives back where the copy stands. */
 async function copyHeld(
   source: string,
   { database, files, whenHeld }: {
@@ -163,12 +166,13 @@ async function copyHeld(
     /** Called when the state is held and its files are linked. */
     readonly whenHeld: () => void;
   },
-): Promise<number> {
+): Promise<Pick<HeldDatabase, "ts" | "history">> {
   using held = holdDatabase(source);
   await files?.link();
   whenHeld();
   await held.copyTo(database);
-  return held.ts;
+  const { ts, history } = held;
+  return { ts, history };
 }
 
 /** Whether one of the files is not named by the database as it is now. */

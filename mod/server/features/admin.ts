@@ -13,8 +13,10 @@ import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
+import { type ReplicationFeature, startReplication } from "./replication.ts";
 
 export interface AdminFeature extends Feature {
+  readonly replication: ReplicationFeature;
   /** Makes a backup in the data folder, outside of this process. */
   readonly makeBackup: MakeBackup;
   /** Backups that were made or failed. */
@@ -25,12 +27,13 @@ export interface AdminFeature extends Feature {
 
 /** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
-  { config: { dataDir }, port, clientOf, restart, log }: FeatureContext,
+  context: FeatureContext,
   { accounts: { authenticator, sessions }, audit }: {
     readonly accounts: AccountsFeature;
     readonly audit: AuditLog;
   },
 ): Promise<AdminFeature> {
+  const { config: { dataDir }, port, clientOf, restart, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
   await emptyFolder(incomingDir);
@@ -38,6 +41,7 @@ export async function startAdmin(
   const counts = new BackupCounts();
   let looked: Promise<void> | null = null;
   const makeBackup: MakeBackup = (options) => maintenance.backup(options);
+  const replication = await startReplication(context, makeBackup);
   const routes = adminRoutes({
     verify: verifyWith(authenticator),
     impersonate: (call) => sessions.impersonate(call),
@@ -53,10 +57,12 @@ export async function startAdmin(
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, tempDir: incomingDir, log }),
     ],
+    replication: replication.replication,
     restart,
     log,
   });
   return {
+    replication,
     routes: [{ at: "/api/admin", app: new Hono().route("/", routes) }],
     makeBackup,
     backupCounts: counts,

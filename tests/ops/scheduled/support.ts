@@ -54,6 +54,7 @@ export const summary: BackupSummary = {
   createdAt: "2030-01-01T00:00:00.000Z",
   parts: ["database"],
   missingFiles: 0,
+  history: null,
 };
 
 export interface BackupWorldOptions {

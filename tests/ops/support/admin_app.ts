@@ -6,6 +6,7 @@ import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { type RestorePort } from "../../../mod/ops/backups/restore/routes.ts";
 import { BackupFolder } from "../../../mod/ops/backups/backup_folder.ts";
 import { Backups, type MakeBackup } from "../../../mod/ops/backups/backups.ts";
+import type { ReplicationPort } from "../../../mod/ops/replication/mod.ts";
 import { adminRoutes, type AdminRoutesOptions } from "../../../mod/ops/routes.ts";
 import { emptyFolder } from "../../../mod/ops/spooled_body.ts";
 import { startTestAccounts, type TestAccounts } from "../../auth/support/test_accounts.ts";
@@ -29,6 +30,7 @@ export interface AdminAppOptions {
   /** Removed by the test; otherwise one of its own. */
   readonly dataDir?: string;
   readonly restart?: () => void;
+  readonly replication?: ReplicationPort;
   readonly tables?: readonly Hono[];
   readonly make?: MakeBackup;
   readonly restores?: Partial<RestorePort>;
@@ -38,8 +40,8 @@ export interface AdminAppOptions {
 const unexpected = (name: string) => () => Promise.reject(new Error(`${name} was not expected`));
 
 export async function startAdminApp(
-  { dataDir: given, restart, make = unexpected("a backup"), restores = {}, tables = [] }: AdminAppOptions =
-    {},
+  { dataDir: given, restart, replication, make = unexpected("a backup"), restores = {}, tables = [] }:
+    AdminAppOptions = {},
 ): Promise<AdminApp> {
   const dataDir = given ?? await Deno.makeTempDir();
   const [backupsDir, incomingDir] = [join(dataDir, "backups"), join(dataDir, "incoming")];
@@ -66,6 +68,7 @@ export async function startAdminApp(
       },
       incomingDir,
       tables,
+      replication: replication ?? null,
       restart: restart ?? null,
       log,
     }),

@@ -77,6 +77,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       authConfig: null,
       appName: null,
     },
+    replication: null,
     storage: {
       s3: null,
       uploadBytesMax: 1_000_000,

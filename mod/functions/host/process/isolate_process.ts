@@ -40,6 +40,8 @@ export interface ProcessStarterOptions {
   readonly settings: Readonly<Record<string, unknown>>;
   /** Numbers that tables get which the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** For a writer that keeps a journal. */
+  readonly journal?: { readonly pendingCharsMax: number };
   /** The module that isolates run; without functions of the service when absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
@@ -89,7 +91,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
-    const { tableNumbers, versions } = this.#options;
+    const { tableNumbers, journal, versions } = this.#options;
     const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
@@ -133,6 +135,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         settings,
         ...(usesPackages(code) && { packages: placedTable(code, folder) }),
         ...(tableNumbers && { tableNumbers }),
+        ...(journal && { journal }),
       };
       const process = new IsolateProcess({
         child,

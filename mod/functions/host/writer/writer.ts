@@ -17,7 +17,7 @@ import { isolateLimits } from "../../limits.ts";
 import { frameTextOfJson, parseFrameText } from "../../wire/segment_frames.ts";
 import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
-import type { Committing, Group } from "../../wire/messages.ts";
+import type { Committing, Group, JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, Batch } from "./mutation_batch.ts";
 import type { HostClock, Timer } from "../clock.ts";
@@ -156,6 +156,11 @@ export class Writer {
     };
     this.#next();
     return promise;
+  }
+
+  /** Passes on what became of journal rows; while there is no writer nobody has to know. */
+  tendJournal(message: JournalConfirmed | JournalRestart): void {
+    this.#isolate?.send(message);
   }
 
   /** Refuses what waits, lets the batch that is out end for a bounded time, and ends the writer. */

@@ -2,6 +2,7 @@
 export { ArchiveError, UnpackRoomError } from "./archive_error.ts";
 export { archiveNames } from "./entry_names.ts";
 export { extractArchive } from "./extract.ts";
+export { packFrames, unpackFrames } from "./frames.ts";
 export type { ArchiveManifest, ArchivePart } from "./manifest.ts";
 export { readManifest } from "./read_manifest.ts";
 export { type ArchiveEntry, writeArchive } from "./write.ts";

@@ -1,7 +1,7 @@
 /** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { checkDatabase, checkSqliteFile, UnusableDatabaseError } from "../../../engine/mod.ts";
+import { checkDatabase, checkSqliteFile, forgetHistory, UnusableDatabaseError } from "../../../engine/mod.ts";
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
@@ -26,6 +26,8 @@ export interface StageOptions {
   readonly source: string;
   /** Whether the archive's secret key, when it has one, is restored too. */
   readonly withSecret: boolean;
+  /** Brings the unpacked database further, before it is checked: to a commit, and the time of that. */
+  readonly advance?: (databasePath: string) => Promise<{ readonly ts: number; readonly createdAt: string }>;
 }
 
 /**
@@ -37,7 +39,7 @@ export async function stageRestore(
   options: StageOptions,
   { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
 ): Promise<StagedRestore> {
-  const { dataDir, archive, source, withSecret } = options;
+  const { dataDir, archive, source, withSecret, advance } = options;
   const bytes = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
@@ -54,6 +56,7 @@ export async function stageRestore(
     await removeLeftovers(dataDir, { keep: before?.folder ?? null });
     const marker = await unpack(bytes.pipeThrough(new TransformStream(), { signal }), {
       ...{ dataDir, source, withSecret, signal },
+      ...(advance !== undefined && { advance }),
     });
     await removeLeftovers(dataDir, { keep: marker.folder });
     return restoreOf(marker);
@@ -105,17 +108,20 @@ function explained(error: unknown): unknown {
 /** Leaves a complete, checked folder with a marker that names it, or nothing. */
 async function unpack(
   archive: ReadableStream<Uint8Array>,
-  options: Pick<StageOptions, "dataDir" | "source" | "withSecret"> & { readonly signal: AbortSignal },
+  options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "advance"> & {
+    readonly signal: AbortSignal;
+  },
 ): Promise<RestoreMarker> {
-  const { dataDir, source, withSecret, signal } = options;
+  const { dataDir, source, withSecret, signal, advance } = options;
   const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
   const path = join(stagedFolder(dataDir), folder);
   try {
     const manifest = await extractArchive(archive, path);
-    const { ts, tables, documents } = checked(
-      "database",
-      () => checkDatabase(join(path, nameOfPart.database)),
-    );
+    const database = join(path, nameOfPart.database);
+    const advanced = await advance?.(database);
+    const { ts, tables, documents } = checked("database", () => checkDatabase(database));
+    // What is committed from here on is another history than the one the archive was taken from.
+    forgetHistory(database);
     if (manifest.parts.includes("log")) {
       checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log)));
     }
@@ -125,7 +131,7 @@ async function unpack(
     signal.throwIfAborted();
     const marker: RestoreMarker = {
       format: 1,
-      createdAt: manifest.createdAt,
+      createdAt: advanced?.createdAt ?? manifest.createdAt,
       stagedAt: new Date().toISOString(),
       ...{ ts, tables, documents, parts, source, folder },
       sizes: await sizesOf(path),

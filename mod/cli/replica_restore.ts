@@ -1,0 +1,126 @@
+/** What the commands `restore --from` and `replica` do with a replica: opening it, telling of it, choosing a point in it. */
+import { ConsoleProgress } from "./console_progress.ts";
+import { placeConfig } from "../config/config.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StartError } from "../config/start_error.ts";
+import {
+  type Generation,
+  listGenerations,
+  openTarget,
+  planRestore,
+  ReplicaError,
+  type ReplicaTarget,
+  type RestorePlan,
+  stagePoint,
+} from "../ops/replication/mod.ts";
+import { requireNetwork } from "./remote_archive.ts";
+
+type Place = NonNullable<OptionValues["from"]>;
+
+/** Opens a replica and lists it. Errors an operator can do something about become a `StartError`. */
+export async function withReplica<T>(
+  options: OptionValues,
+  from: Place,
+  run: (target: ReplicaTarget, generations: readonly Generation[]) => Promise<T>,
+): Promise<T> {
+  const place = placeConfig(options, from);
+  if (place.kind === "bucket") await requireNetwork(place.place);
+  try {
+    await using target = await openTarget(place, { make: false });
+    return await run(target, await listGenerations(target));
+  } catch (error) {
+    if (!(error instanceof ReplicaError)) throw error;
+    throw new StartError(`${error.message}. Nothing has changed`, { cause: error });
+  }
+}
+
+/** What can be restored, as a table or as JSON. */
+export function listText(
+  generations: readonly Generation[],
+  { place, json }: { readonly place: string; readonly json: boolean },
+): string {
+  if (json) {
+    const told = generations.map(({ name, snapshots, segments, ranges }) => ({
+      generation: name,
+      snapshots: snapshots.map(({ ts, at, file }) => ({ ts, time: timeText(at), bytes: file.size })),
+      segments: segments.length,
+      bytes: [...snapshots, ...segments].reduce((sum, { file }) => sum + file.size, 0),
+      ranges: ranges.map(({ fromTs, toTs, fromTime, toTime }) => ({
+        fromTs,
+        toTs,
+        fromTime: timeText(fromTime),
+        toTime: timeText(toTime),
+      })),
+    }));
+    return JSON.stringify({ place, generations: told }, null, 2);
+  }
+  const rows = generations.flatMap(({ name, ranges, snapshots, segments }) =>
+    ranges.length === 0
+      ? [[name, "-", "-", "-", "-", String(snapshots.length), String(segments.length)]]
+      : ranges.map(({ fromTs, toTs, fromTime, toTime }) => [
+        name,
+        String(fromTs),
+        String(toTs),
+        timeText(fromTime),
+        timeText(toTime),
+        String(snapshots.length),
+        String(segments.length),
+      ])
+  );
+  if (rows.length === 0) return `Nothing has been shipped to "${place}" yet.`;
+  const head = ["generation", "from ts", "to ts", "from time", "to time", "snapshots", "segments"];
+  const widths = head.map((title, column) =>
+    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0))
+  );
+  return [head, ...rows].map((row) =>
+    row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()
+  )
+    .join("\n");
+}
+
+/** Throws a `ReplicaError` that shows the ranges when the point cannot be restored. */
+export function choose(
+  generations: readonly Generation[],
+  { options, target }: { readonly options: OptionValues; readonly target: ReplicaTarget },
+): RestorePlan {
+  const { toTs, toTime, generation } = options;
+  const point = { toTs: toTs ?? undefined, toTime: toTime ?? undefined, generation: generation ?? undefined };
+  return planRestore(generations, point, { now: Date.now(), place: target.place });
+}
+
+/** Rebuilds and stages. Gives back lines about files that were not found. */
+export async function stageChosen(
+  target: ReplicaTarget,
+  plan: RestorePlan,
+  { data }: OptionValues,
+): Promise<string[]> {
+  const progress = new ConsoleProgress();
+  const { missingFiles, missingFilesCount } = await stagePoint(target, plan, {
+    dataDir: data,
+    // Whether a server puts them into a bucket is for its options to say: then none are looked for here.
+    localFiles: await hasFiles(data),
+    onProgress: (step) => progress.show(step),
+  });
+  progress.end();
+  if (missingFilesCount === 0) return [];
+  const more = missingFilesCount > missingFiles.length
+    ? ` and ${missingFilesCount - missingFiles.length} more`
+    : "";
+  return [
+    `${missingFilesCount} files that its documents name are not in this folder: ${
+      missingFiles.join(", ")
+    }${more}`,
+  ];
+}
+
+async function hasFiles(dataDir: string): Promise<boolean> {
+  try {
+    return (await Deno.stat(`${dataDir}/storage`)).isDirectory;
+  } catch {
+    return false;
+  }
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString();
+}

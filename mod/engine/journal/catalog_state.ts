@@ -1,0 +1,106 @@
+/** The catalog as journal rows carry it: which tables and indexes there are, with their numbers, and making a database fit it. */
+import { type CatalogIndex, readCatalog, uncheckedTable } from "../catalog.ts";
+import type { Connection } from "../connection.ts";
+import { EngineError } from "../errors.ts";
+import { createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
+import { createTable, walkTable } from "../schema_change.ts";
+
+/** All tables and indexes of a database, and the highest numbers that were ever given to one. */
+export interface CatalogState {
+  readonly tables: readonly (readonly [number: number, name: string, fingerprint: string | null])[];
+  readonly indexes: readonly (readonly [
+    number: number,
+    tableNumber: number,
+    name: string,
+    kind: CatalogIndex["kind"],
+    definition: string,
+  ])[];
+  readonly highest: readonly [table: number, index: number];
+}
+
+export function catalogState(connection: Connection): CatalogState {
+  const catalog = [...readCatalog(connection).values()];
+  return {
+    tables: catalog.map(({ number, name, fingerprint }) => [number, name, fingerprint]),
+    indexes: catalog.flatMap((table) =>
+      table.indexes.map(({ number, name, kind, definition }) =>
+        [number, table.number, name, kind, definition] as const
+      )
+    ),
+    highest: [highestOf(connection, "syncline_tables"), highestOf(connection, "syncline_indexes")],
+  };
+}
+
+function highestOf(connection: Connection, table: string): number {
+  const row = connection.statement("SELECT seq FROM sqlite_sequence WHERE name = ?").get(table);
+  return typeof row?.[0] === "number" ? row[0] : 0;
+}
+
+/**
+ * Makes tables and indexes those of a state, inside the open transaction: new tables are made, indexes that are gone are
+ * dropped, new ones are built from the documents that are there. Throws an `EngineError` when the database cannot have
+ * become that.
+ */
+export function fitCatalog(connection: Connection, wanted: CatalogState): void {
+  const known = readCatalog(connection);
+  for (const [number, name] of wanted.tables) {
+    const table = known.get(name);
+    if (table === undefined) known.set(name, createTable(connection, name, number));
+    else if (table.number !== number) {
+      throw new EngineError(
+        "bad_entry",
+        `Table "${name}" has number ${table.number} here and ${number} there`,
+      );
+    }
+  }
+  const indexes = new Map(wanted.indexes.map((index) => [index[0], index]));
+  for (const table of known.values()) {
+    for (const index of table.indexes) {
+      const other = indexes.get(index.number);
+      if (other !== undefined && other[2] === index.name && other[4] === index.definition) {
+        indexes.delete(index.number);
+        continue;
+      }
+      connection.execute(dropIndexSql(index));
+      connection.statement("DELETE FROM syncline_indexes WHERE number = ?").run(index.number);
+    }
+  }
+  const created = new Map<number, CatalogIndex[]>();
+  for (const [number, tableNumber, name, kind, definition] of indexes.values()) {
+    const index: CatalogIndex = { number, name, kind, definition };
+    connection.statement(
+      "INSERT INTO syncline_indexes (number, tableNumber, name, kind, definition) VALUES (?, ?, ?, ?, ?)",
+    ).run(number, tableNumber, name, kind, definition);
+    connection.execute(createIndexSql(index));
+    created.set(tableNumber, [...created.get(tableNumber) ?? [], index]);
+  }
+  for (const table of known.values()) {
+    const indexes = created.get(table.number);
+    if (indexes === undefined) continue;
+    walkTable(connection, { table, definition: uncheckedTable, created: indexes, check: false });
+  }
+  for (const [number, , fingerprint] of wanted.tables) {
+    connection.statement("UPDATE syncline_tables SET fingerprint = ? WHERE number = ?").run(
+      fingerprint,
+      number,
+    );
+  }
+  const [table, index] = wanted.highest;
+  setHighest(connection, { name: "syncline_tables", number: table });
+  setHighest(connection, { name: "syncline_indexes", number: index });
+}
+
+/** Numbers are never used again, also those of what is gone. */
+function setHighest(
+  connection: Connection,
+  { name, number }: { readonly name: string; readonly number: number },
+): void {
+  if (highestOf(connection, name) >= number) return;
+  const { changes } = connection.statement("UPDATE sqlite_sequence SET seq = ? WHERE name = ?").run(
+    number,
+    name,
+  );
+  if (changes === 0) {
+    connection.statement("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)").run(name, number);
+  }
+}

@@ -1,0 +1,302 @@
+/**
+ * The journal of a writer: in each group's transaction one row that says what the group changed, kept until it has been
+ * copied elsewhere. Rows of one _generation_ make an unbroken history; whatever changes the database without the journal
+ * ends the generation, and the next writer with a journal begins another.
+ */
+import { randomBytes } from "node:crypto";
+import { engineLimits } from "../limits.ts";
+import type { Connection } from "../connection.ts";
+import type { RecordRun } from "../record_runs.ts";
+import type { CommitEntry } from "../types.ts";
+import type { CatalogState } from "./catalog_state.ts";
+import { chainedSum, firstSum, rowBody } from "./row.ts";
+
+/** Tables of the journal; databases that never had one do not have them. */
+const CREATE_JOURNAL_SQL = `
+  CREATE TABLE IF NOT EXISTS syncline_journal (
+    seq INTEGER PRIMARY KEY, tsBefore INTEGER NOT NULL, ts INTEGER NOT NULL, at REAL NOT NULL,
+    chars INTEGER NOT NULL, sum TEXT NOT NULL, body TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS syncline_journal_state (one INTEGER PRIMARY KEY CHECK (one = 1),
+    generation TEXT, reason TEXT NOT NULL, firstSeq INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
+    sum TEXT NOT NULL, begunAt REAL NOT NULL);`;
+
+const INSERT_SQL =
+  "INSERT INTO syncline_journal (seq, tsBefore, ts, at, chars, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
+const STATE_SQL = "SELECT generation, reason, firstSeq, seq, ts, sum, begunAt FROM syncline_journal_state";
+
+/** Why a generation began. */
+export type GenerationReason =
+  /** There was none. */
+  | "first"
+  /** The database was written without a journal. */
+  | "written"
+  /** The database was restored. */
+  | "restored"
+  /** The journal had grown too large before it could be copied, and was dropped. */
+  | "overflow"
+  /** What was copied already cannot be gone on from. */
+  | "lost";
+
+/** Where a history stands. */
+export interface JournalHead {
+  /** `null`: what follows cannot be gone on from this. */
+  readonly generation: string | null;
+  readonly reason: GenerationReason;
+  /** The row before the generation's first. */
+  readonly firstSeq: number;
+  /** Its newest row, and the newest commit with it. */
+  readonly seq: number;
+  readonly ts: number;
+  readonly sum: string;
+  /** When the generation began, by the time in its name; ms since the epoch. */
+  readonly begunAt: number;
+}
+
+export interface JournalOptions {
+  /** Characters of rows that may wait to be copied; beyond it they are dropped and a new generation begins. */
+  readonly pendingCharsMax: number;
+  readonly now: () => number;
+}
+
+/** What a group changed, when it is about to be committed. */
+export interface JournaledGroup {
+  readonly tsBefore: number;
+  readonly ts: number;
+  readonly entries: readonly CommitEntry[];
+  readonly records: readonly RecordRun[];
+  readonly lastCreationTime: number;
+  readonly catalog: CatalogState | null;
+}
+
+/** Whether a database has a journal. */
+export function hasJournal(connection: Pick<Connection, "statement">): boolean {
+  return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_journal_state'").get() !==
+    undefined;
+}
+
+/** Where the history of a database with a journal stands. */
+export function readHead(connection: Pick<Connection, "statement">): JournalHead | null {
+  const row = connection.statement(STATE_SQL).get() as
+    | [string | null, GenerationReason, number, number, number, string, number]
+    | undefined;
+  if (row === undefined) return null;
+  const [generation, reason, firstSeq, seq, ts, sum, begunAt] = row;
+  const newest = connection.statement("SELECT seq, ts, sum FROM syncline_journal ORDER BY seq DESC LIMIT 1")
+    .get() as
+      | [number, number, string]
+      | undefined;
+  if (newest === undefined || newest[0] <= seq) {
+    return { generation, reason, firstSeq, seq, ts, sum, begunAt };
+  }
+  return { generation, reason, firstSeq, seq: newest[0], ts: newest[1], sum: newest[2], begunAt };
+}
+
+/** The newest row that was confirmed, or the row before the generation's first. */
+export function readConfirmed(connection: Connection): Pick<JournalHead, "seq" | "ts" | "sum"> | null {
+  const row = connection.statement(STATE_SQL).get() as
+    | [string | null, GenerationReason, number, number, number, string, number]
+    | undefined;
+  if (row === undefined) return null;
+  const [, , , seq, ts, sum] = row;
+  return { seq, ts, sum };
+}
+
+/** Notes that a change goes by the journal, inside the transaction that makes it: what comes after is another generation. */
+export function endGeneration(connection: Connection, reason: GenerationReason): void {
+  const head = readHead(connection);
+  if (head === null) return;
+  connection.statement("DELETE FROM syncline_journal").run();
+  writeState(connection, { ...head, generation: null, reason });
+}
+
+/** Brings the state row to where an applied history stands. */
+export function writeHead(connection: Connection, head: JournalHead): void {
+  connection.execute(CREATE_JOURNAL_SQL);
+  writeState(connection, head);
+}
+
+function writeState(connection: Connection, head: JournalHead): void {
+  connection.statement(
+    `INSERT OR REPLACE INTO syncline_journal_state (one, generation, reason, firstSeq, seq, ts, sum, begunAt)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?)`,
+  ).run(head.generation, head.reason, head.firstSeq, head.seq, head.ts, head.sum, head.begunAt);
+}
+
+export class Journal {
+  readonly #connection: Connection;
+  readonly #options: JournalOptions;
+  #head: JournalHead;
+  /** Characters of rows that were not confirmed. */
+  #pendingChars: number;
+  /** Rows up to here may be removed. */
+  #confirmed: number;
+  /** Whether there may be such rows. */
+  #old = true;
+  /** What the open transaction has made of both; `null` outside of one. */
+  #next: { readonly head: JournalHead; readonly pendingChars: number; readonly confirmed: number } | null =
+    null;
+
+  private constructor(
+    connection: Connection,
+    { options, head }: { readonly options: JournalOptions; readonly head: JournalHead },
+  ) {
+    this.#connection = connection;
+    this.#options = options;
+    this.#head = head;
+    const state = connection.statement("SELECT seq FROM syncline_journal_state").get();
+    this.#confirmed = Number(state?.[0] ?? 0);
+    this.#pendingChars = Number(
+      connection.statement("SELECT coalesce(sum(chars), 0) FROM syncline_journal WHERE seq > ?")
+        .get(this.#confirmed)?.[0],
+    );
+  }
+
+  /** Opens the journal of a database at this ts, in a transaction of its own. Begins a generation where it has to. */
+  static open(connection: Connection, options: JournalOptions & { readonly ts: number }): Journal {
+    connection.execute("BEGIN IMMEDIATE");
+    connection.execute(CREATE_JOURNAL_SQL);
+    const known = readHead(connection);
+    let head = known;
+    if (head === null) {
+      head = newHead({ seq: 0, ts: options.ts, reason: "first", now: options.now(), after: 0 });
+    } else if (head.generation === null || head.ts !== options.ts) {
+      const reason = head.generation === null ? head.reason : "written";
+      head = newHead({ seq: head.seq, ts: options.ts, reason, now: options.now(), after: head.begunAt });
+    }
+    if (head !== known) writeState(connection, head);
+    connection.execute("COMMIT");
+    return new Journal(connection, { options, head });
+  }
+
+  get head(): JournalHead {
+    return this.#head;
+  }
+
+  /** Adds the row of a group to the open transaction, if it changed anything. */
+  append(group: JournaledGroup): void {
+    const { tsBefore, ts, entries, records, catalog } = group;
+    if (entries.length === 0 && records.length === 0 && catalog === null) return;
+    const body = rowBody(group);
+    const head = this.#head;
+    const at = entries.at(-1)?.at ?? this.#options.now();
+    const row = { seq: head.seq + 1, tsBefore, ts, at, body };
+    const pendingChars = this.#pendingChars + body.length;
+    if (pendingChars > this.#options.pendingCharsMax) {
+      return this.#begin({ seq: row.seq, ts, reason: "overflow" });
+    }
+    // Those of a generation that was dropped have nobody who confirms them.
+    if (this.#old) this.#remove(this.#confirmed);
+    const sum = chainedSum(head.sum, row);
+    this.#connection.statement(INSERT_SQL).run(row.seq, tsBefore, ts, at, body.length, sum, body);
+    this.#next = {
+      head: { ...head, seq: row.seq, ts, sum },
+      pendingChars,
+      confirmed: this.#confirmed,
+    };
+  }
+
+  /** The transaction has been committed. */
+  committed(): void {
+    if (this.#next === null) return;
+    ({ head: this.#head, pendingChars: this.#pendingChars, confirmed: this.#confirmed } = this.#next);
+    this.#next = null;
+  }
+
+  /** The transaction was undone. */
+  discard(): void {
+    this.#next = null;
+  }
+
+  /** Ends a generation, if it is the present one, in a transaction of its own; rows that wait are dropped. */
+  restart({ generation, reason }: { readonly generation: string; readonly reason: GenerationReason }): void {
+    if (generation !== this.#head.generation) return;
+    this.#transaction(() => this.#begin({ seq: this.#head.seq, ts: this.#head.ts, reason }));
+  }
+
+  /**
+   * The rows of a generation up to `seq` are safe elsewhere: they are removed, some at each call, in a transaction of its
+   * own. Gives back whether more are to be removed. Rows of another generation stay.
+   */
+  confirm({ generation, seq }: { readonly generation: string; readonly seq: number }): boolean {
+    if (generation === this.#head.generation && seq > this.#confirmed) {
+      const row = this.#connection.statement("SELECT seq, ts, sum FROM syncline_journal WHERE seq = ?")
+        .get(Math.min(seq, this.#head.seq)) as [number, number, string] | undefined;
+      if (row !== undefined) {
+        const [confirmed, ts, sum] = row;
+        const chars = Number(
+          this.#connection.statement(
+            "SELECT coalesce(sum(chars), 0) FROM syncline_journal WHERE seq > ? AND seq <= ?",
+          ).get(this.#confirmed, confirmed)?.[0],
+        );
+        this.#transaction(() => {
+          writeState(this.#connection, { ...this.#head, seq: confirmed, ts, sum });
+          this.#next = { head: this.#head, pendingChars: this.#pendingChars - chars, confirmed };
+          this.#remove(confirmed);
+        });
+        return this.#old;
+      }
+    }
+    if (this.#old) this.#transaction(() => this.#remove(this.#confirmed));
+    return this.#old;
+  }
+
+  /** Removes the oldest rows up to `seq`: so many that nobody waits long for it. */
+  #remove(seq: number): void {
+    const { journalRowsRemoved, journalCharsRemoved } = engineLimits;
+    const rows = this.#connection.statement(
+      "SELECT seq, chars FROM syncline_journal WHERE seq <= ? ORDER BY seq LIMIT ?+0",
+    ).all(seq, journalRowsRemoved) as unknown as [number, number][];
+    let chars = 0;
+    let last: number | undefined;
+    for (const [oldest, length] of rows) {
+      if (last !== undefined && chars + length > journalCharsRemoved) break;
+      last = oldest;
+      chars += length;
+    }
+    if (last !== undefined) {
+      this.#connection.statement("DELETE FROM syncline_journal WHERE seq <= ?").run(last);
+    }
+    this.#old = last !== undefined &&
+      this.#connection.statement("SELECT 1 FROM syncline_journal WHERE seq <= ? LIMIT 1").get(seq) !==
+        undefined;
+  }
+
+  #begin(from: Pick<JournalHead, "seq" | "ts" | "reason">): void {
+    const head = newHead({ ...from, now: this.#options.now(), after: this.#head.begunAt });
+    writeState(this.#connection, head);
+    this.#next = { head, pendingChars: 0, confirmed: head.seq };
+    this.#old = true;
+  }
+
+  #transaction(run: () => void): void {
+    this.#connection.statement("BEGIN IMMEDIATE").run();
+    try {
+      run();
+      this.#connection.statement("COMMIT").run();
+      this.committed();
+    } catch (error) {
+      this.discard();
+      if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
+      throw error;
+    }
+  }
+}
+
+/** The beginning of a generation. Its name begins with the time, so that names sort by age. */
+function newHead(
+  from: {
+    readonly seq: number;
+    readonly ts: number;
+    readonly reason: GenerationReason;
+    readonly now: number;
+    /** When the one before began. */
+    readonly after: number;
+  },
+): JournalHead {
+  const { seq, ts, reason, now, after } = from;
+  // A clock that was set back must not make it look older than the one before.
+  const begunAt = Math.max(now, after + 1_000);
+  const time = new Date(begunAt).toISOString().replace(/\.\d+Z$/, "Z").replaceAll(/[-:]/g, "");
+  const generation = `${time}-${randomBytes(4).toString("hex")}`;
+  return { generation, reason, firstSeq: seq, seq, ts, sum: firstSum(generation), begunAt };
+}

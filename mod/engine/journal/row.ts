@@ -1,0 +1,157 @@
+/**
+ * A journal row: all that one group changed, as text, with the sum that chains it to the row before. The text is lines.
+ * The first is JSON and says what the others are: the documents and the replay records, as they are stored. No document
+ * and no record holds a line break, so none of them is escaped or parsed on the way.
+ */
+import { hash } from "node:crypto";
+import { EngineError } from "../errors.ts";
+import type { RecordRun } from "../record_runs.ts";
+import type { CommitEntry } from "../types.ts";
+import type { CatalogState } from "./catalog_state.ts";
+
+/** One row. `seq` counts the rows of a database, one by one. */
+export interface JournalRow {
+  readonly seq: number;
+  /** The newest commit before the row's group, and after it: the same when nothing but records changed. */
+  readonly tsBefore: number;
+  readonly ts: number;
+  /** Wall clock of the row's newest commit, ms since the epoch. */
+  readonly at: number;
+  /** Of this row and all before it in its generation. */
+  readonly sum: string;
+  readonly body: string;
+}
+
+/** One document as a commit leaves it. */
+export interface RowChange {
+  readonly id: string;
+  /** `null`: deleted. */
+  readonly text: string | null;
+}
+
+export interface RowCommit {
+  readonly ts: number;
+  readonly at: number;
+  readonly changes: readonly RowChange[];
+}
+
+/** What a row says. */
+export interface RowContents {
+  readonly commits: readonly RowCommit[];
+  /** Replay records of the group. */
+  readonly records: readonly RecordRun[];
+  /** Creation time of the newest document of all. */
+  readonly lastCreationTime: number;
+  /** Tables and indexes as they are from here on, when they have changed. */
+  readonly catalog: CatalogState | null;
+}
+
+/** The first line. */
+interface Head {
+  /** Commits: when, and the ids of what changed; a deleted document has `-` before its id. */
+  readonly e?: readonly (readonly [at: number, ids: readonly string[]])[];
+  /** Runs of records: for each record the ts. */
+  readonly r?: readonly (readonly [
+    session: string,
+    principal: string,
+    oldest: number,
+    ts: readonly number[],
+  ])[];
+  readonly t: number;
+  readonly c?: CatalogState;
+}
+
+const { parse, stringify } = JSON;
+/** Characters of a sum: 128 bits, against damage and mistakes. Whoever may write to a target can make any sum. */
+const SUM_CHARS = 32;
+
+/** What a chain begins with. */
+export function firstSum(generation: string): string {
+  return hash("sha256", `syncline journal ${generation}`).slice(0, SUM_CHARS);
+}
+
+/** The sum of a row that follows one with the sum `before`. */
+export function chainedSum(before: string, row: Omit<JournalRow, "sum">): string {
+  const { seq, tsBefore, ts, at, body } = row;
+  return hash("sha256", `${before} ${seq} ${tsBefore} ${ts} ${at}\n${body}`).slice(0, SUM_CHARS);
+}
+
+/** The text of a row. */
+export function rowBody(
+  { entries, records, lastCreationTime, catalog }: {
+    readonly entries: readonly CommitEntry[];
+    readonly records: RowContents["records"];
+    readonly lastCreationTime: number;
+    readonly catalog: CatalogState | null;
+  },
+): string {
+  const lines: string[] = [];
+  const e = entries.map(({ at, changes }) => {
+    const ids = changes.map(({ id, doc }) => {
+      if (doc === null) return `-${id}`;
+      if (doc === undefined) {
+        throw new EngineError("bad_entry", `The change of document "${id}" does not say what it is`);
+      }
+      lines.push(doc);
+      return id;
+    });
+    return [at, ids] as const;
+  });
+  const r = records.map(({ session, principal, oldest, answers, ts }) => {
+    for (const answer of answers) lines.push(answer);
+    return [session, principal, oldest, ts] as const;
+  });
+  const head: Head = {
+    ...(e.length > 0 ? { e } : {}),
+    ...(r.length > 0 ? { r } : {}),
+    t: lastCreationTime,
+    ...(catalog === null ? {} : { c: catalog }),
+  };
+  lines.unshift(stringify(head));
+  return lines.join("\n");
+}
+
+/** What a row says. Its sum must have been checked: an `EngineError` for a text that makes no sense is the most it can do. */
+export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
+  const lines = body.split("\n");
+  let at = 0;
+  const line = (): string => {
+    const next = lines[at++];
+    if (next === undefined) throw broken(seq, "it ends too early");
+    return next;
+  };
+  let head: Head;
+  try {
+    head = parse(line()) as Head;
+  } catch (cause) {
+    throw broken(seq, "its first line is no JSON", cause);
+  }
+  let commitTs = tsBefore;
+  const commits = (head.e ?? []).map(([when, ids]): RowCommit => ({
+    ts: ++commitTs,
+    at: when,
+    changes: ids.map((id) => id.startsWith("-") ? { id: id.slice(1), text: null } : { id, text: line() }),
+  }));
+  const records = (head.r ?? []).map(([session, principal, oldest, tss]) => {
+    const answers = tss.map(() => line());
+    return { session, principal, oldest, answers, ts: [...tss], chars: 0 };
+  });
+  if (commitTs !== ts || at !== lines.length) throw broken(seq, "it does not say what its head promises");
+  return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
+}
+
+/** When the first and the last commit of a row were made; that of the row without commits. */
+export function rowTimes({ at, body }: Pick<JournalRow, "at" | "body">): { first: number; last: number } {
+  const end = body.indexOf("\n");
+  const head = parse(end < 0 ? body : body.slice(0, end)) as Head;
+  let [first, last] = [at, at];
+  for (const [when] of head.e ?? []) {
+    first = Math.min(first, when);
+    last = Math.max(last, when);
+  }
+  return { first, last };
+}
+
+function broken(seq: number, why: string, cause?: unknown): EngineError {
+  return new EngineError("bad_entry", `Journal row ${seq} cannot be read: ${why}`, { cause });
+}

@@ -1,0 +1,40 @@
+/** Asks an address after what was confirmed, so that a service elsewhere notices when nothing is confirmed any more. */
+import type { Log } from "../../kit/log.ts";
+import { replicationLimits } from "../limits.ts";
+
+export class Heartbeat implements AsyncDisposable {
+  readonly #url: string | null;
+  readonly #log: Log;
+  #askedAt = -Infinity;
+  #asking: Promise<void> | null = null;
+  readonly #stopping = new AbortController();
+
+  /** `null`: nobody is asked. */
+  constructor(url: string | null, log: Log) {
+    this.#url = url;
+    this.#log = log;
+  }
+
+  /** At most one request a while; what it fails with is told. */
+  beat(): void {
+    const { heartbeatMs, heartbeatTimeoutMs } = replicationLimits;
+    const now = performance.now();
+    if (this.#url === null || this.#asking !== null || now - this.#askedAt < heartbeatMs) return;
+    this.#askedAt = now;
+    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(heartbeatTimeoutMs)]);
+    this.#asking = fetch(this.#url, { signal, redirect: "follow" }).then(async (response) => {
+      await response.body?.cancel();
+      if (!response.ok) throw new Error(`it answered ${response.status}`);
+    }).catch((error) => {
+      if (this.#stopping.signal.aborted) return;
+      this.#log("warn", "The heartbeat of the replica was not taken", {
+        reason: error instanceof Error ? error.message : String(error),
+      });
+    }).finally(() => this.#asking = null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.#asking;
+  }
+}

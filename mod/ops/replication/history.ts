@@ -1,0 +1,215 @@
+/** What can be restored from a replica, told from the names of its objects alone. */
+import type { TargetObject } from "./target/replica_target.ts";
+import { parseName, type SegmentName, type SnapshotName } from "./names.ts";
+import { ReplicaError } from "./replica_error.ts";
+
+export type Snapshot = SnapshotName & { readonly file: TargetObject };
+export type Segment = SegmentName & { readonly file: TargetObject };
+
+/** Points that can be restored: every ts and every time in between. */
+export interface RestorableRange {
+  readonly fromTs: number;
+  readonly toTs: number;
+  /** ms since the epoch. */
+  readonly fromTime: number;
+  readonly toTime: number;
+}
+
+/** One generation at a target. Both lists are in the order of their rows. */
+export interface Generation {
+  readonly name: string;
+  readonly snapshots: readonly Snapshot[];
+  readonly segments: readonly Segment[];
+  readonly ranges: readonly RestorableRange[];
+}
+
+/** What is asked for; the newest state without either. */
+export interface RestorePoint {
+  readonly generation?: string | undefined;
+  readonly toTs?: number | undefined;
+  /** ms since the epoch. */
+  readonly toTime?: number | undefined;
+}
+
+/** How a point is reached: a snapshot, and the segments that follow it. */
+export interface RestorePlan {
+  readonly generation: string;
+  readonly snapshot: Snapshot;
+  readonly segments: readonly Segment[];
+  /** The commit it ends with; `null` when only the last segment's rows can tell, because a time was asked for. */
+  readonly toTs: number | null;
+  readonly toTime: number | null;
+  /** Bytes that are fetched, and journal rows that are applied. */
+  readonly bytes: number;
+  readonly rows: number;
+}
+
+/** The generations in a listing, the newest last; names of other things are left out. */
+export function generationsOf(objects: Iterable<TargetObject>): Generation[] {
+  const found = new Map<string, { snapshots: Snapshot[]; segments: Segment[] }>();
+  for (const file of objects) {
+    const name = parseName(file.name);
+    if (name === null) continue;
+    let of = found.get(name.generation);
+    if (of === undefined) found.set(name.generation, of = { snapshots: [], segments: [] });
+    if (name.kind === "snapshot") of.snapshots.push({ ...name, file });
+    else of.segments.push({ ...name, file });
+  }
+  return [...found].sort(([a], [b]) => a < b ? -1 : 1).map(([name, { snapshots, segments }]) => {
+    snapshots.sort((a, b) => a.seq - b.seq || a.at - b.at);
+    segments.sort(inOrder);
+    return { name, snapshots, segments, ranges: rangesOf(snapshots, segments) };
+  });
+}
+
+/** Where two begin alike the longer comes first. */
+function inOrder(a: Segment, b: Segment): number {
+  return a.fromSeq - b.fromSeq || b.toSeq - a.toSeq || b.level - a.level;
+}
+
+/** The segments that follow a snapshot without a gap, as far as there are any. */
+export function chainFrom(snapshot: SnapshotName, segments: readonly Segment[]): Segment[] {
+  const starts = new Map<number, Segment[]>();
+  for (const segment of segments) {
+    const list = starts.get(segment.fromSeq);
+    if (list === undefined) starts.set(segment.fromSeq, [segment]);
+    else list.push(segment);
+  }
+  const chain: Segment[] = [];
+  let { seq, sum } = snapshot;
+  // The snapshot may have been taken in the middle of a segment.
+  const around = segments.findLast(({ fromSeq, toSeq }) => fromSeq <= seq && seq < toSeq);
+  const next = () => starts.get(seq + 1)?.find(({ prev, toSeq }) => prev === sum && toSeq > seq);
+  for (let segment = next() ?? around; segment !== undefined; segment = next()) {
+    chain.push(segment);
+    ({ toSeq: seq, sum } = segment);
+  }
+  return chain;
+}
+
+function rangesOf(snapshots: readonly Snapshot[], segments: readonly Segment[]): RestorableRange[] {
+  const ranges: (RestorableRange & { readonly toSeq: number })[] = [];
+  for (const snapshot of snapshots) {
+    const before = ranges.at(-1);
+    if (before !== undefined && snapshot.seq <= before.toSeq) {
+      const toTime = Math.max(before.toTime, snapshot.at);
+      ranges[ranges.length - 1] = { ...before, toTime };
+      continue;
+    }
+    const chain = chainFrom(snapshot, segments);
+    const last = chain.at(-1);
+    ranges.push({
+      fromTs: snapshot.ts,
+      toTs: last?.toTs ?? snapshot.ts,
+      fromTime: snapshot.at,
+      toTime: chain.reduce((latest, { maxAt }) => Math.max(latest, maxAt), snapshot.at),
+      toSeq: last?.toSeq ?? snapshot.seq,
+    });
+  }
+  return ranges.map(({ toSeq: _, ...range }) => range);
+}
+
+/** Why rows are missing behind what can be reached; `null` when none are. */
+export function gapOf({ snapshots, segments }: Generation): { readonly afterTs: number } | null {
+  const last = segments.reduce<Segment | undefined>(
+    (a, b) => a === undefined || b.toSeq > a.toSeq ? b : a,
+    undefined,
+  );
+  const newest = snapshots.at(-1);
+  if (last === undefined || newest === undefined) return null;
+  const chain = chainFrom(newest, segments);
+  const reached = chain.at(-1) ?? newest;
+  const reachedSeq = chain.at(-1)?.toSeq ?? newest.seq;
+  if (last.toSeq <= reachedSeq) return null;
+  return { afterTs: reached.kind === "segment" ? reached.toTs : reached.ts };
+}
+
+/** Chooses what is needed for a point. Throws a `ReplicaError` that shows the ranges when there is no way to it. */
+export function planRestore(
+  generations: readonly Generation[],
+  point: RestorePoint,
+  { now, place }: { readonly now: number; readonly place: string },
+): RestorePlan {
+  const asked = point.generation === undefined
+    ? generations
+    : generations.filter(({ name }) => name === point.generation);
+  const nothing = (what: string) => new ReplicaError("asked", `${what}. ${rangesText(generations, place)}`);
+  if (generations.length === 0) throw nothing("There is nothing to restore");
+  if (asked.length === 0) throw nothing(`There is no generation "${point.generation}"`);
+  if (point.toTime !== undefined && point.toTime > now) throw nothing("That time has not come yet");
+  for (const generation of asked.toReversed()) {
+    if (point.toTs === undefined && point.toTime === undefined) {
+      if (generation.snapshots.length === 0) continue;
+      const gap = gapOf(generation);
+      if (gap !== null) {
+        throw nothing(
+          `Segments are missing in generation ${generation.name}: the newest point that can be reached is ts ` +
+            `${gap.afterTs}, which --to-ts ${gap.afterTs} restores`,
+        );
+      }
+    }
+    const plan = planIn(generation, point);
+    if (plan !== null) return plan;
+  }
+  throw nothing(
+    point.toTs !== undefined
+      ? `Commit ${point.toTs} cannot be restored`
+      : point.toTime !== undefined
+      ? `The state of ${new Date(point.toTime).toISOString()} cannot be restored`
+      : "There is no snapshot yet",
+  );
+}
+
+function planIn(generation: Generation, { toTs, toTime }: RestorePoint): RestorePlan | null {
+  // The newest snapshot that leads there: what lies before it need not be read.
+  for (const snapshot of generation.snapshots.toReversed()) {
+    if (toTs !== undefined && snapshot.ts > toTs) continue;
+    if (toTime !== undefined && snapshot.at > toTime) continue;
+    const chain = chainFrom(snapshot, generation.segments);
+    const reach = chain.at(-1)?.toTs ?? snapshot.ts;
+    if (toTs !== undefined && reach < toTs) continue;
+    let segments: Segment[] = chain;
+    if (toTs !== undefined) segments = chain.slice(0, 1 + chain.findIndex((segment) => segment.toTs >= toTs));
+    if (toTs !== undefined && toTs === snapshot.ts) segments = [];
+    if (toTime !== undefined) {
+      // The newest commit that is not later, whatever the clock did in between.
+      segments = chain.slice(0, 1 + chain.findLastIndex(({ minAt }) => minAt <= toTime));
+      const complete = segments.length === chain.length && (chain.at(-1)?.maxAt ?? 0) <= toTime;
+      if (complete && !isNewest(generation, snapshot)) {
+        // What followed is missing here: only a later snapshot could tell what was so at that time.
+        const gap = gapOf({ ...generation, snapshots: [snapshot] });
+        if (gap !== null) continue;
+      }
+    }
+    const bytes = segments.reduce((sum, { file }) => sum + file.size, snapshot.file.size);
+    const rows = segments.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0);
+    return {
+      generation: generation.name,
+      snapshot,
+      segments,
+      toTs: toTime === undefined ? toTs ?? reach : null,
+      toTime: toTime ?? null,
+      bytes,
+      rows,
+    };
+  }
+  return null;
+}
+
+function isNewest({ snapshots }: Generation, snapshot: Snapshot): boolean {
+  return snapshots.at(-1) === snapshot;
+}
+
+/** What can be restored, in lines for people. */
+export function rangesText(generations: readonly Generation[], place: string): string {
+  const lines = generations.flatMap(({ name, ranges }) =>
+    ranges.map(({ fromTs, toTs, fromTime, toTime }) =>
+      `  generation ${name}: ts ${fromTs} to ${toTs}, ${new Date(fromTime).toISOString()} to ${
+        new Date(toTime).toISOString()
+      }`
+    )
+  );
+  return lines.length === 0
+    ? `"${place}" has no snapshot that could be restored`
+    : `What can be restored from "${place}":\n${lines.join("\n")}`;
+}

@@ -1,0 +1,152 @@
+/**
+ * Makes neighbouring segments into larger ones, so that a week of seconds is not a million objects. The large one is there
+ * before its pieces go, and who reads takes the largest that fits: at every moment all rows can be found.
+ */
+import type { JournalRow } from "../../engine/mod.ts";
+import { replicationLimits } from "../limits.ts";
+import { generationsOf, type Segment } from "./history.ts";
+import { GENERATIONS, parseName, segmentFile } from "./names.ts";
+import { packSegment, readSegment } from "./segment.ts";
+import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
+
+/** When neighbours are made into one: see `replicationLimits.merges`. */
+export interface MergeRule {
+  readonly spanMs: number;
+  readonly pieces: number;
+  readonly bytes: number;
+}
+
+export interface MergerOptions {
+  readonly target: ReplicaTarget;
+  readonly objects: Map<string, TargetObject>;
+  /** By level. */
+  readonly rules?: readonly MergeRule[];
+}
+
+export class Merger {
+  readonly #target: ReplicaTarget;
+  /** What is at the target, by name; kept true. */
+  readonly #objects: Map<string, TargetObject>;
+  /** Bytes of what was shipped lately, the oldest first. */
+  readonly #cache = new Map<string, Uint8Array<ArrayBuffer>>();
+  #cached = 0;
+  /** By level: segments of the generation in their order that wait for the next merge. */
+  #waiting: Segment[][] = [];
+  #generation: string | null = null;
+  /** Pieces that a larger segment holds, and that are to be removed. */
+  #merged: string[] = [];
+  readonly #rules: readonly MergeRule[];
+
+  constructor({ target, objects, rules = replicationLimits.merges }: MergerOptions) {
+    this.#target = target;
+    this.#objects = objects;
+    this.#rules = rules;
+  }
+
+  /** From now on segments of this generation are merged. */
+  follow(generation: string): void {
+    this.#generation = generation;
+    this.#waiting = this.#rules.map(() => []);
+    this.#cache.clear();
+    this.#cached = 0;
+    const own = [...this.#objects.values()].filter(({ name }) =>
+      name.startsWith(`${GENERATIONS}${generation}/`)
+    );
+    let reached = 0;
+    // Of two that begin alike the longer comes first.
+    for (const segment of generationsOf(own)[0]?.segments ?? []) {
+      if (segment.toSeq <= reached) this.#merged.push(segment.file.name);
+      else this.#waiting[segment.level]?.push(segment);
+      reached = Math.max(reached, segment.toSeq);
+    }
+  }
+
+  /** A segment was put. */
+  added(name: string, bytes: Uint8Array<ArrayBuffer>): void {
+    const parsed = parseName(name);
+    if (parsed?.kind !== "segment" || parsed.generation !== this.#generation) return;
+    this.#waiting[0]?.push({ ...parsed, file: { name, size: bytes.length } });
+    this.#cache.set(name, bytes);
+    this.#cached += bytes.length;
+    for (const [oldest, { length }] of this.#cache) {
+      if (this.#cached <= replicationLimits.mergeCacheBytes) break;
+      this.#cache.delete(oldest);
+      this.#cached -= length;
+    }
+  }
+
+  /** Merges what is to be merged. Gives back how many segments were made. */
+  async merge(): Promise<number> {
+    let made = 0;
+    await this.#removeMerged();
+    for (const [level, rule] of this.#rules.entries()) {
+      for (;;) {
+        const waiting = this.#waiting[level] ?? [];
+        const pieces = piecesOf(waiting, rule);
+        if (pieces === null) break;
+        const generation = this.#generation;
+        if (pieces.length > 1) {
+          const whole = await this.#make(pieces, level + 1);
+          made++;
+          // Another generation may have begun meanwhile.
+          if (generation === this.#generation) this.#waiting[level + 1]?.push(whole);
+        } else this.#waiting[level + 1]?.push(...pieces);
+        if (generation !== this.#generation) return made;
+        this.#waiting[level] = waiting.slice(pieces.length);
+        await this.#removeMerged();
+      }
+    }
+    return made;
+  }
+
+  async #removeMerged(): Promise<void> {
+    for (let name = this.#merged[0]; name !== undefined; name = this.#merged[0]) {
+      await this.#target.remove(name);
+      this.#objects.delete(name);
+      this.#cached -= this.#cache.get(name)?.length ?? 0;
+      this.#cache.delete(name);
+      this.#merged.shift();
+    }
+  }
+
+  async #make(pieces: readonly Segment[], level: number): Promise<Segment> {
+    const [first] = pieces;
+    if (first === undefined) throw new RangeError("There is nothing to merge");
+    const { generation, prev } = first;
+    const { name, bytes } = await packSegment(this.#rows(pieces), { generation, prev, level });
+    const file = segmentFile(name);
+    await this.#target.put(file, bytes);
+    this.#objects.set(file, { name: file, size: bytes.length });
+    for (const piece of pieces) this.#merged.push(piece.file.name);
+    return { ...name, kind: "segment", file: { name: file, size: bytes.length } };
+  }
+
+  async *#rows(pieces: readonly Segment[]): AsyncGenerator<JournalRow> {
+    for (const piece of pieces) {
+      const bytes = this.#cache.get(piece.file.name) ?? await this.#target.read(piece.file.name);
+      if (bytes === null) throw new Error(`The segment "${piece.file.name}" is missing at the target`);
+      yield* readSegment(bytes, piece);
+    }
+  }
+}
+
+/** The first segments that are to be one; `null` when it is too early, or they do not follow one another. */
+function piecesOf(
+  waiting: readonly Segment[],
+  rule: MergeRule,
+): readonly Segment[] | null {
+  const [first] = waiting;
+  if (first === undefined) return null;
+  let bytes = first.file.size;
+  for (let count = 1; count <= waiting.length; count++) {
+    const [last, next] = [waiting[count - 1], waiting[count]];
+    if (last === undefined) return null;
+    const full = count >= rule.pieces || bytes >= rule.bytes || last.maxAt - first.minAt >= rule.spanMs;
+    if (full) return waiting.slice(0, count);
+    if (next === undefined) return null;
+    // Behind a gap another run begins.
+    if (next.fromSeq !== last.toSeq + 1 || next.prev !== last.sum) return waiting.slice(0, count);
+    bytes += next.file.size;
+  }
+  return null;
+}

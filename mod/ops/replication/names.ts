@@ -1,0 +1,121 @@
+/**
+ * Names of what lies at a target. A listing tells all there is to know of a replica without reading any of it: which
+ * segment follows which, what ts and time it reaches, and what fits together.
+ *
+ *     syncline-replica.json                                  what this place is
+ *     owners/000001.json                                     who ships here; the highest number counts
+ *     generations/<generation>/generation.json               why and when it began
+ *     generations/<generation>/snapshots/<ts>_<seq>_<at>_<sum>.tar.zst
+ *     generations/<generation>/segments/<ts>-<ts>_<seq>-<seq>_<at>-<at>_<sum>-<sum>.<level>.zst
+ */
+
+export const MARKER = "syncline-replica.json";
+export const GENERATIONS = "generations/";
+export const OWNERS = "owners/";
+
+/** A snapshot: the database behind journal row `seq`. */
+export interface SnapshotName {
+  readonly kind: "snapshot";
+  readonly generation: string;
+  readonly ts: number;
+  readonly seq: number;
+  /** When it was taken, ms since the epoch. */
+  readonly at: number;
+  /** Chained sum of row `seq`. */
+  readonly sum: string;
+}
+
+/** A segment: journal rows in their order. */
+export interface SegmentName {
+  readonly kind: "segment";
+  readonly generation: string;
+  /** Its first commit and its last; the first is one above the last when it has none. */
+  readonly fromTs: number;
+  readonly toTs: number;
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  /** The earliest and the latest time of one of its commits. */
+  readonly minAt: number;
+  readonly maxAt: number;
+  /** Chained sums of the row before it and of its last. */
+  readonly prev: string;
+  readonly sum: string;
+  /** How often its pieces were made into one. */
+  readonly level: number;
+}
+
+export type ReplicaName = SnapshotName | SegmentName;
+
+const generationText = "[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}";
+const GENERATION = new RegExp(`^${generationText}$`);
+const SNAPSHOT = new RegExp(
+  `^generations/(${generationText})/snapshots/(\\d{12,16})_(\\d{12,16})_(\\d{13,15})_([0-9a-f]{32})\\.tar\\.zst$`,
+);
+const SEGMENT = new RegExp(
+  `^generations/(${generationText})/segments/(\\d{12,16})-(\\d{12,16})_(\\d{12,16})-(\\d{12,16})_(\\d{13,15})-(\\d{13,15})_` +
+    "([0-9a-f]{32})-([0-9a-f]{32})\\.(\\d)\\.zst$",
+);
+const OWNER = /^owners\/(\d{6,15})\.json$/;
+
+export function isGeneration(text: string): boolean {
+  return GENERATION.test(text);
+}
+
+export function generationFile(generation: string): string {
+  return `${GENERATIONS}${generation}/generation.json`;
+}
+
+export function ownerFile(claim: number): string {
+  return `${OWNERS}${String(claim).padStart(6, "0")}.json`;
+}
+
+/** The number of a claim; `null` for another name. */
+export function claimOf(name: string): number | null {
+  const [, claim] = OWNER.exec(name) ?? [];
+  return claim === undefined ? null : Number(claim);
+}
+
+export function snapshotFile({ generation, ts, seq, at, sum }: Omit<SnapshotName, "kind">): string {
+  return `${GENERATIONS}${generation}/snapshots/${digits(ts)}_${digits(seq)}_${time(at)}_${sum}.tar.zst`;
+}
+
+export function segmentFile(segment: Omit<SegmentName, "kind">): string {
+  const { generation, fromTs, toTs, fromSeq, toSeq, minAt, maxAt, prev, sum, level } = segment;
+  return `${GENERATIONS}${generation}/segments/${digits(fromTs)}-${digits(toTs)}_${digits(fromSeq)}-${
+    digits(toSeq)
+  }_` +
+    `${time(minAt)}-${time(maxAt)}_${prev}-${sum}.${level}.zst`;
+}
+
+/** What a name says; `null` for a name of something else. */
+export function parseName(name: string): ReplicaName | null {
+  const segment = SEGMENT.exec(name);
+  if (segment !== null) {
+    const [, generation = "", fromTs, toTs, fromSeq, toSeq, minAt, maxAt, prev = "", sum = "", level] =
+      segment;
+    return {
+      kind: "segment",
+      generation,
+      fromTs: Number(fromTs),
+      toTs: Number(toTs),
+      fromSeq: Number(fromSeq),
+      toSeq: Number(toSeq),
+      minAt: Number(minAt),
+      maxAt: Number(maxAt),
+      prev,
+      sum,
+      level: Number(level),
+    };
+  }
+  const [, generation, ts, seq, at, sum = ""] = SNAPSHOT.exec(name) ?? [];
+  if (generation === undefined) return null;
+  return { kind: "snapshot", generation, ts: Number(ts), seq: Number(seq), at: Number(at), sum };
+}
+
+function digits(number: number): string {
+  return String(number).padStart(12, "0");
+}
+
+function time(ms: number): string {
+  return String(Math.max(0, Math.floor(ms))).padStart(13, "0");
+}

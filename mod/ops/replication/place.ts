@@ -1,0 +1,125 @@
+/** What a target is, and who ships there. */
+import { z } from "zod";
+import { claimOf, isGeneration, MARKER, ownerFile, OWNERS } from "./names.ts";
+import { ReplicaError } from "./replica_error.ts";
+import type { ReplicaTarget } from "./target/replica_target.ts";
+
+/** Raised when an older program could not read what a newer one wrote. */
+export const REPLICA_FORMAT = 1;
+
+const markerShape = z.object({ syncline: z.literal("replica"), format: z.int() });
+
+const claimShape = z.object({
+  /** Of one life of a server. */
+  instance: z.string(),
+  /** Address of the server, for people. */
+  host: z.string(),
+  since: z.iso.datetime(),
+});
+
+/** Who ships to a target. */
+export type Claim = z.infer<typeof claimShape>;
+
+/**
+ * Checks that a target is a replica, or, for who is about to `write`, makes an empty place one. Throws a `ReplicaError` for
+ * a place of something else, for one of a newer format, and for one that cannot be used.
+ */
+export async function openReplica(
+  target: ReplicaTarget,
+  { write }: { readonly write: boolean },
+): Promise<void> {
+  const bytes = await target.read(MARKER);
+  if (bytes === null) {
+    for await (const { name } of target.list("")) {
+      // Another server may have made it a replica at this moment.
+      if (name === MARKER) return await openReplica(target, { write });
+      throw new ReplicaError(
+        "target",
+        `"${target.place}" is no replica: it holds other things, such as "${name}". Name an empty place`,
+      );
+    }
+    if (!write) throw new ReplicaError("asked", `"${target.place}" is empty: there is no replica`);
+    await target.create(MARKER, encoded({ syncline: "replica", format: REPLICA_FORMAT }));
+    return;
+  }
+  const parsed = markerShape.safeParse(json(bytes));
+  if (!parsed.success) {
+    throw new ReplicaError("target", `"${target.place}" is no replica of this server's kind`);
+  }
+  if (parsed.data.format > REPLICA_FORMAT) {
+    throw new ReplicaError(
+      "target",
+      `A newer version of the server wrote the replica at "${target.place}" (format ${parsed.data.format}, this one ` +
+        `knows ${REPLICA_FORMAT}): use the newer version`,
+    );
+  }
+}
+
+/** The right to ship to a target. It goes to whoever asked last, and who had it before can see that. */
+export class Ownership {
+  readonly #target: ReplicaTarget;
+  readonly #claim: number;
+
+  private constructor(target: ReplicaTarget, claim: number) {
+    this.#target = target;
+    this.#claim = claim;
+  }
+
+  /** Takes the right. Claims are numbered, each is written once, and of two at once one gets the number. */
+  static async take(target: ReplicaTarget, claim: Claim): Promise<Ownership> {
+    const claims: number[] = [];
+    for await (const { name } of target.list(OWNERS)) {
+      const number = claimOf(name);
+      if (number !== null) claims.push(number);
+    }
+    let number = Math.max(0, ...claims) + 1;
+    while (!await target.create(ownerFile(number), encoded(claim))) number++;
+    for (const old of claims) if (old < number - OLD_CLAIMS_KEPT) await target.remove(ownerFile(old));
+    return new Ownership(target, number);
+  }
+
+  /** Who has taken it since; `null` while it is ours. */
+  async lostTo(): Promise<Claim | null> {
+    const bytes = await this.#target.read(ownerFile(this.#claim + 1));
+    if (bytes === null) return null;
+    const parsed = claimShape.safeParse(json(bytes));
+    return parsed.success ? parsed.data : { instance: "", host: "an unknown machine", since: "" };
+  }
+}
+
+/** So many old claims stay, so that whoever had one finds the next. */
+const OLD_CLAIMS_KEPT = 100;
+
+const generationShape = z.object({
+  format: z.literal(1),
+  generation: z.string().refine(isGeneration),
+  reason: z.string(),
+  startedAt: z.iso.datetime(),
+  /** The commit it begins after. */
+  ts: z.int(),
+});
+
+export type GenerationFacts = z.infer<typeof generationShape>;
+
+export function generationBytes(facts: Omit<GenerationFacts, "format">): Uint8Array<ArrayBuffer> {
+  return encoded({ format: 1, ...facts });
+}
+
+/** `null` for what is none. */
+export function parseGeneration(bytes: Uint8Array<ArrayBuffer> | null): GenerationFacts | null {
+  const parsed = generationShape.safeParse(bytes === null ? null : json(bytes));
+  return parsed.success ? parsed.data : null;
+}
+
+function encoded(value: object): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+}
+
+/** `undefined` for what is no JSON. */
+function json(bytes: Uint8Array<ArrayBuffer>): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    return undefined;
+  }
+}

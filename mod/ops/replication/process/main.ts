@@ -1,0 +1,213 @@
+/**
+ * The process that works with a target: it ships the journal, or rebuilds a state of the past. Messages come on its standard
+ * input and leave on its standard output. It may use the data folder and the target, and nothing else, and ends when its
+ * input does.
+ */
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { type JournalReader, openJournalReader, UnusableDatabaseError } from "../../../engine/mod.ts";
+import { writeAll } from "../../../kit/durable_files.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { replicationLimits } from "../../limits.ts";
+import { ArchiveError } from "../../backups/archive/mod.ts";
+import { RestoreError } from "../../backups/restore/mod.ts";
+import { planRestore } from "../history.ts";
+import { ReplicaError } from "../replica_error.ts";
+import { listGenerations, stagePoint } from "../restore_point.ts";
+import { Shipper } from "../shipper.ts";
+import { openTarget } from "../target/replica_target.ts";
+import type { Begin, FromProcess, ToProcess } from "./messages.ts";
+
+/** Aborted when nobody is there any more. */
+const stopping = new AbortController();
+let sending: Promise<void> = Promise.resolve();
+
+function send(message: FromProcess): void {
+  sending = sending.then(() => writeAll(Deno.stdout, encodeJsonLine(message))).catch(() => Deno.exit(1));
+}
+
+/** Ships until the input ends, and then once more. */
+async function ship(
+  begin: Begin & { readonly work: "ship" },
+  messages: AsyncGenerator<ToProcess>,
+): Promise<void> {
+  const { dataDir, claim, snapshotEveryMs, keepMs } = begin;
+  const target = await openTarget(begin.target, { make: true, signal: stopping.signal }).catch((error) => {
+    send({ type: "Opened", fault: faultOf(error) });
+    throw error;
+  });
+  using journal = openJournalReader(join(dataDir, "data.db"));
+  await using shipper = new Shipper({
+    target,
+    journal,
+    claim,
+    snapshotEveryMs,
+    keepMs,
+    side: {
+      confirmed: ({ generation, seq }) => send({ type: "Confirmed", generation, seq }),
+      restart: (restart) => send({ type: "Restart", ...restart }),
+      snapshotWanted: () => send({ type: "SnapshotWanted" }),
+    },
+  });
+  const loop = new ShipLoop(shipper, { journal, dataDir });
+  const opened = await shipper.open().then(() => null, faultOf);
+  send({ type: "Opened", fault: opened });
+  loop.ship();
+  for await (const message of messages) {
+    switch (message.type) {
+      case "Ship":
+        loop.ship();
+        break;
+      case "WantSnapshot":
+        shipper.wantSnapshot();
+        break;
+      case "Snapshot":
+        void shipper.addSnapshot(message.made).catch(() => {}).finally(() => {
+          send({ type: "SnapshotTaken" });
+          send({ type: "Status", status: shipper.status });
+          loop.ship();
+        });
+        break;
+      case "NoSnapshot":
+        shipper.snapshotFailed(message.message);
+        send({ type: "Status", status: shipper.status });
+        break;
+      case "Report":
+        send({ type: "Report", id: message.id, generations: shipper.generations() });
+        break;
+      case "Begin":
+        throw new TypeError("Begin came twice");
+      default:
+        message satisfies never;
+    }
+  }
+  await loop.end();
+}
+
+/** Ships when it is told to, one try at a time, and tries again after one that failed. */
+class ShipLoop {
+  readonly #shipper: Shipper;
+  readonly #journal: JournalReader;
+  readonly #dataDir: string;
+  #running: Promise<void> | null = null;
+  #again = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #failures = 0;
+
+  constructor(
+    shipper: Shipper,
+    { journal, dataDir }: { readonly journal: JournalReader; readonly dataDir: string },
+  ) {
+    this.#shipper = shipper;
+    this.#journal = journal;
+    this.#dataDir = dataDir;
+  }
+
+  ship(): void {
+    if (this.#running !== null) {
+      this.#again = true;
+      return;
+    }
+    // After a failure it is not tried more often because there is more to ship.
+    if (this.#timer !== undefined) return void this.#look();
+    this.#running = this.#run().finally(() => {
+      this.#running = null;
+      if (!this.#again) return;
+      this.#again = false;
+      this.ship();
+    });
+  }
+
+  /** Ships what is left, for as long as there is somebody who waits for it. */
+  async end(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#again = false;
+    await this.#running;
+    if (this.#failures === 0) await this.#shipper.ship().catch(() => {});
+    send({ type: "Status", status: this.#shipper.status });
+  }
+
+  async #run(): Promise<void> {
+    try {
+      await this.#shipper.ship();
+      this.#failures = 0;
+    } catch {
+      // The status tells why.
+      const { retryMsMin, retryMsMax } = replicationLimits;
+      const pauseMs = Math.min(retryMsMax, retryMsMin * 2 ** this.#failures++);
+      this.#timer = setTimeout(() => {
+        this.#timer = undefined;
+        this.ship();
+      }, pauseMs);
+      await this.#look();
+    }
+    send({ type: "Status", status: this.#shipper.status });
+  }
+
+  /** A journal that cannot be shipped must not fill the disk: the data comes first. */
+  async #look(): Promise<void> {
+    const { pendingBytesKept, diskReserveBytes } = replicationLimits;
+    const { head, confirmed } = this.#journal.read(Number.MAX_SAFE_INTEGER);
+    const generation = head?.generation ?? null;
+    if (generation === null || confirmed === null) return;
+    if (this.#journal.read(confirmed.seq).pending.chars < pendingBytesKept) return;
+    const { bavail, bsize } = await statfs(this.#dataDir);
+    if (bavail * bsize < diskReserveBytes) send({ type: "Restart", generation, reason: "overflow" });
+  }
+}
+
+/** Rebuilds a point and stages it; the input's end ends that. */
+async function stage(
+  begin: Begin & { readonly work: "stage" },
+  messages: AsyncGenerator<ToProcess>,
+): Promise<void> {
+  // There is nothing to come but the end.
+  void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
+  try {
+    await using target = await openTarget(begin.target, { make: false, signal: stopping.signal });
+    const plan = planRestore(await listGenerations(target), begin.point, {
+      now: Date.now(),
+      place: target.place,
+    });
+    const staged = await stagePoint(target, plan, {
+      dataDir: begin.dataDir,
+      localFiles: begin.localFiles,
+      signal: stopping.signal,
+      onProgress: (progress) => send({ type: "Progress", progress }),
+    });
+    send({ type: "Staged", result: { ok: true, staged } });
+  } catch (error) {
+    const told = error instanceof ReplicaError || error instanceof RestoreError;
+    const ofData = error instanceof ArchiveError || error instanceof UnusableDatabaseError;
+    const fault = told ? error.fault : ofData ? "target" as const : null;
+    const message = error instanceof Error ? error.message : String(error);
+    send({ type: "Staged", result: { ok: false, fault, message } });
+  }
+}
+
+function faultOf(error: unknown): { readonly fault: ReplicaError["fault"]; readonly message: string } {
+  const message = error instanceof Error ? error.message : String(error);
+  return { fault: error instanceof ReplicaError ? error.fault : "away", message };
+}
+
+async function* messagesIn(input: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<ToProcess> {
+  for await (const line of readJsonLines(input, replicationLimits.lineCharsMax)) {
+    yield JSON.parse(line) as ToProcess;
+  }
+}
+
+async function main(): Promise<void> {
+  const messages = messagesIn(Deno.stdin.readable);
+  const { value: begin } = await messages.next();
+  if (begin?.type !== "Begin") return;
+  await (begin.work === "ship" ? ship(begin, messages) : stage(begin, messages));
+  await sending;
+}
+
+await main().catch(async (error) => {
+  await sending;
+  // The parent's log has it already where it was told; a bug is for the terminal.
+  if (!(error instanceof ReplicaError)) throw error;
+  Deno.exit(1);
+});
+Deno.exit(0);

@@ -1,0 +1,65 @@
+/** What main and the process that works with a target say to one another, in lines of JSON. */
+import type { RestoreFault } from "../../backups/restore/mod.ts";
+import type { RestorePoint } from "../history.ts";
+import type { Claim } from "../place.ts";
+import type { ReplicaFault } from "../replica_error.ts";
+import type { PointProgress, StagedPoint } from "../restore_point.ts";
+import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
+import type { ShippingStatus, ToldGeneration } from "../status.ts";
+import type { TargetPlace } from "../target/replica_target.ts";
+
+/** Begins the work of a process; its first message. */
+export type Begin =
+  | {
+    readonly type: "Begin";
+    readonly work: "ship";
+    readonly dataDir: string;
+    readonly target: TargetPlace;
+    readonly claim: Claim;
+    readonly snapshotEveryMs: number;
+    readonly keepMs: number;
+  }
+  | {
+    readonly type: "Begin";
+    readonly work: "stage";
+    readonly dataDir: string;
+    readonly target: TargetPlace;
+    readonly localFiles: boolean;
+    readonly point: RestorePoint;
+  };
+
+export type ToProcess =
+  | Begin
+  /** There is something to ship. */
+  | { readonly type: "Ship" }
+  /** A snapshot is asked for. */
+  | { readonly type: "WantSnapshot" }
+  | { readonly type: "Snapshot"; readonly made: MadeSnapshot }
+  | { readonly type: "NoSnapshot"; readonly message: string }
+  /** What can be restored is to be told. */
+  | { readonly type: "Report"; readonly id: number };
+
+export type FromProcess =
+  /** The target was reached for the first time, or not. */
+  | {
+    readonly type: "Opened";
+    readonly fault: null | { readonly fault: ReplicaFault; readonly message: string };
+  }
+  | { readonly type: "Confirmed"; readonly generation: string; readonly seq: number }
+  | ({ readonly type: "Restart" } & JournalRestart)
+  | { readonly type: "SnapshotWanted" }
+  /** A snapshot's file is not needed any more. */
+  | { readonly type: "SnapshotTaken" }
+  | { readonly type: "Status"; readonly status: ShippingStatus }
+  | { readonly type: "Report"; readonly id: number; readonly generations: readonly ToldGeneration[] }
+  | { readonly type: "Progress"; readonly progress: PointProgress }
+  | {
+    readonly type: "Staged";
+    readonly result:
+      | { readonly ok: true; readonly staged: StagedPoint }
+      | {
+        readonly ok: false;
+        readonly fault: ReplicaFault | RestoreFault | null;
+        readonly message: string;
+      };
+  };

@@ -1,0 +1,99 @@
+/** The process that works with a target, as main sees it. */
+import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { replicationLimits } from "../../limits.ts";
+import type { TargetPlace } from "../target/replica_target.ts";
+import type { Begin, FromProcess, ToProcess } from "./messages.ts";
+
+/** Queries and mutations go first, but what is shipped late may be lost. */
+const NICENESS = 5;
+
+/** What the client of buckets looks at. */
+const CLIENT_ENV = [
+  "AWS_LAMBDA_BENCHMARK_MODE",
+  "AWS_LAMBDA_FUNCTION_NAME",
+  "AWS_LAMBDA_MAX_CONCURRENCY",
+  "AWS_LAMBDA_NODEJS_NO_GLOBAL_AWSLAMBDA",
+  "AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED",
+  "_X_AMZN_TRACE_ID",
+];
+
+export class ReplicaProcess {
+  readonly #process: HelperProcess;
+  /** Settles when the process has ended and all it said was heard. Never rejects. */
+  readonly ended: Promise<void>;
+
+  private constructor(process: HelperProcess, onMessage: (message: FromProcess) => void) {
+    this.#process = process;
+    this.ended = this.#listen(onMessage);
+  }
+
+  /** Starts one that may use the data folder and the target of what it begins with. */
+  static async start(begin: Begin, onMessage: (message: FromProcess) => void): Promise<ReplicaProcess> {
+    const folders = [...new Set([begin.dataDir, await Deno.realPath(begin.dataDir)])];
+    if (begin.target.kind === "folder") {
+      const { path } = begin.target;
+      folders.push(path, await Deno.realPath(path).catch(() => path));
+    }
+    const allowed = allowedPaths(folders);
+    const ofBucket = begin.target.kind === "bucket"
+      ? [`--allow-net=${hostsOf(begin.target).join(",")}`, `--allow-env=${CLIENT_ENV.join(",")}`]
+      : [];
+    const helper = new HelperProcess({
+      entry: new URL("./main.ts", import.meta.url),
+      permissions: [
+        `--allow-read=${allowed}`,
+        `--allow-write=${allowed}`,
+        "--allow-sys=statfs",
+        ...ofBucket,
+      ],
+      dataMiB: replicationLimits.processDataMiB,
+      niceness: NICENESS,
+      stderr: "inherit",
+    });
+    const process = new ReplicaProcess(helper, onMessage);
+    process.send(begin);
+    return process;
+  }
+
+  send(message: ToProcess): void {
+    // One that has ended is noticed by its end.
+    this.#process.input.write(encodeJsonLine(message)).catch(() => {});
+  }
+
+  /** Lets it finish what it is doing, for a bounded time. */
+  async close(waitMs: number): Promise<void> {
+    void this.#process.input.close().catch(() => {});
+    const late = setTimeout(() => this.kill(), waitMs);
+    await this.ended;
+    clearTimeout(late);
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+
+  async #listen(onMessage: (message: FromProcess) => void): Promise<void> {
+    try {
+      for await (const line of readJsonLines(this.#process.output, replicationLimits.lineCharsMax)) {
+        onMessage(JSON.parse(line) as FromProcess);
+      }
+    } catch {
+      // A text that is no message: it is no good.
+      this.kill();
+    }
+    await this.#process.status;
+    await this.#process.input.abort().catch(() => {});
+  }
+}
+
+/** Where the client of a bucket connects to. */
+function hostsOf({ place }: TargetPlace & { readonly kind: "bucket" }): string[] {
+  if (place.endpoint !== null) {
+    const { hostname, port, protocol } = new URL(place.endpoint);
+    return [`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`];
+  }
+  const { bucket, region } = place;
+  const hosts = [`s3.${region}.amazonaws.com`, `s3.dualstack.${region}.amazonaws.com`, "s3.amazonaws.com"];
+  return hosts.flatMap((host) => [`${host}:443`, `${bucket}.${host}:443`]);
+}

@@ -1,0 +1,309 @@
+/**
+ * Replication as main sees it: a process ships the journal, and main tells it when there is something new, has snapshots
+ * made for it, and passes on to the writer what is safe. None of the shipping runs in main.
+ */
+import { join } from "node:path";
+import { ServiceError } from "../../errors.ts";
+import { removeIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
+import { replicationLimits } from "../limits.ts";
+import type { BackupSummary } from "../backups/mod.ts";
+import { Heartbeat } from "./heartbeat.ts";
+import type { Begin, FromProcess } from "./process/messages.ts";
+import { ReplicaProcess } from "./process/replica_process.ts";
+import { ReplicaError } from "./replica_error.ts";
+import type { JournalRestart } from "./shipper.ts";
+import type { ShippingStatus, ToldGeneration } from "./status.ts";
+import { placeText, type TargetPlace } from "./target/replica_target.ts";
+
+export interface ReplicationOptions {
+  /** Absolute; held by this server. */
+  readonly dataDir: string;
+  /** What others are told of this server: its address. */
+  readonly server: string;
+  readonly target: TargetPlace;
+  readonly everyMs: number;
+  readonly snapshotEveryMs: number;
+  readonly keepMs: number;
+  /** Asked after what was confirmed; `null`: nothing. */
+  readonly heartbeatUrl: string | null;
+  /** Makes a backup without files, in a path of the data folder. */
+  readonly makeBackup: (options: {
+    readonly out: string;
+    readonly withAux: boolean;
+    readonly withFiles: boolean;
+    readonly includeSecret: boolean;
+  }) => Promise<BackupSummary>;
+  /** Tells the writer what became of its journal. */
+  readonly tendJournal: (
+    message:
+      | { readonly type: "JournalConfirmed"; readonly generation: string; readonly seq: number }
+      | ({ readonly type: "JournalRestart" } & JournalRestart),
+  ) => void;
+  /** The newest commit. */
+  readonly ts: () => number;
+  readonly log: Log;
+}
+
+/** Where snapshots are made, below the data folder. */
+const SNAPSHOT_DIR = "outgoing-snapshot";
+
+const { now } = Date;
+
+export class Replication implements AsyncDisposable {
+  readonly #options: ReplicationOptions;
+  readonly #begin: Begin;
+  readonly #heartbeat: Heartbeat;
+  #process: ReplicaProcess | null = null;
+  #status: ShippingStatus | null = null;
+  /** Set while there is something new that was not told. */
+  #shipTimer: ReturnType<typeof setTimeout> | undefined;
+  #restartTimer: ReturnType<typeof setTimeout> | undefined;
+  #restarts = 0;
+  /** The newest error that is in the log already. */
+  #logged: string | null = null;
+  #reports = 0;
+  readonly #reportsAsked = new Map<number, (generations: readonly ToldGeneration[]) => void>();
+  readonly #snapshotsAsked: ((status: ShippingStatus) => void)[] = [];
+  #snapshot: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  private constructor(options: ReplicationOptions) {
+    this.#options = options;
+    const { dataDir, server: host, target, snapshotEveryMs, keepMs, heartbeatUrl, log } = options;
+    this.#heartbeat = new Heartbeat(heartbeatUrl, log);
+    const claim = { instance: crypto.randomUUID(), host, since: new Date().toISOString() };
+    this.#begin = { type: "Begin", work: "ship", dataDir, target, claim, snapshotEveryMs, keepMs };
+  }
+
+  /**
+   * Begins. Throws a `ReplicaError` when the target is something else, or refuses; one that cannot be reached now is only
+   * told, since a server is worth more than its replica.
+   */
+  static async start(options: ReplicationOptions): Promise<Replication> {
+    const replication = new Replication(options);
+    await removeIfThere(join(options.dataDir, SNAPSHOT_DIR));
+    const fault = await replication.#start();
+    if (fault !== null && (fault.fault === "target" || fault.fault === "refused")) {
+      await replication[Symbol.asyncDispose]();
+      throw new ReplicaError(fault.fault, fault.message);
+    }
+    return replication;
+  }
+
+  /** To be called after each group. */
+  committed(): void {
+    if (this.#closed) return;
+    this.#shipTimer ??= setTimeout(() => {
+      this.#shipTimer = undefined;
+      this.#process?.send({ type: "Ship" });
+    }, this.#options.everyMs);
+  }
+
+  /** What is known now; the process is asked for what can be restored. */
+  async status(): Promise<object> {
+    return { ...this.figures(), generations: await this.#report() };
+  }
+
+  /** The same without what can be restored. */
+  figures() {
+    const { target, ts } = this.#options;
+    const status = this.#status;
+    const currentTs = ts();
+    const shippedTs = status?.shippedTs ?? null;
+    const oldestAt = status?.pending.oldestAt ?? null;
+    return {
+      enabled: true,
+      target: placeText(target),
+      generation: status?.generation ?? null,
+      currentTs,
+      shippedTs,
+      lagCommits: shippedTs === null ? null : currentTs - shippedTs,
+      lagMs: shippedTs === null
+        ? null
+        : shippedTs >= currentTs
+        ? 0
+        : Math.max(0, now() - (oldestAt ?? now())),
+      journalBytes: status?.pending.chars ?? null,
+      lastSegment: told(status?.lastSegment ?? null),
+      lastSnapshot: told(status?.lastSnapshot ?? null),
+      takenBy: status?.takenBy ?? null,
+      errors: (status?.errors ?? []).map(({ at, message }) => ({ at: new Date(at).toISOString(), message })),
+      counts: status?.counts ?? null,
+    } as const;
+  }
+
+  /** Has a snapshot made and shipped. Throws a `ServiceError` with the reason when that does not come to be. */
+  async takeSnapshot(): Promise<object> {
+    const before = this.#status;
+    if (this.#process === null || before === null || before.generation === null || before.takenBy !== null) {
+      const reason = before?.errors.at(-1)?.message ?? "the target has not answered yet";
+      throw new ServiceError("unavailable", `No snapshot can be shipped now: ${reason}`);
+    }
+    const { promise, resolve } = Promise.withResolvers<ShippingStatus>();
+    this.#snapshotsAsked.push(resolve);
+    this.#process.send({ type: "WantSnapshot" });
+    const after = await promise;
+    if (after.lastSnapshot === null || after.counts.snapshots === before.counts.snapshots) {
+      throw new ServiceError(
+        "backup_failed",
+        after.errors.at(-1)?.message ?? "The snapshot could not be made",
+      );
+    }
+    return { generation: after.generation, snapshot: told(after.lastSnapshot) };
+  }
+
+  /** Ships what is left, for a bounded time. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#shipTimer);
+    clearTimeout(this.#restartTimer);
+    await this.#process?.close(replicationLimits.closeMs);
+    await this.#snapshot;
+    await this.#heartbeat[Symbol.asyncDispose]();
+    await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
+  }
+
+  /** Starts the process. Gives back what the target said first. */
+  async #start(): Promise<{ readonly fault: ReplicaError["fault"]; readonly message: string } | null> {
+    const opened = Promise.withResolvers<
+      { readonly fault: ReplicaError["fault"]; readonly message: string } | null
+    >();
+    const process = await ReplicaProcess.start(this.#begin, (message) => {
+      if (message.type === "Opened") opened.resolve(message.fault);
+      else this.#hear(message);
+    });
+    this.#process = process;
+    void process.ended.then(() => {
+      opened.resolve({ fault: "away", message: "The process that ships has ended" });
+      this.#ended();
+    });
+    const late = setTimeout(
+      () => opened.resolve({ fault: "away", message: "the target has not answered yet" }),
+      replicationLimits.openMs,
+    );
+    const fault = await opened.promise;
+    clearTimeout(late);
+    if (fault !== null) this.#tell(fault.message);
+    return fault;
+  }
+
+  #ended(): void {
+    this.#process = null;
+    this.#answerAll();
+    if (this.#closed) return;
+    const { restartMsMin, restartMsMax } = replicationLimits;
+    const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** this.#restarts++);
+    this.#options.log("warn", "The process that ships to the replica ended; it is started again", {
+      pauseMs,
+    });
+    this.#restartTimer = setTimeout(
+      () => void this.#start().catch((error) => this.#tell(String(error))),
+      pauseMs,
+    );
+  }
+
+  #hear(message: Exclude<FromProcess, { type: "Opened" }>): void {
+    const { tendJournal } = this.#options;
+    switch (message.type) {
+      case "Confirmed":
+        this.#restarts = 0;
+        tendJournal({ type: "JournalConfirmed", generation: message.generation, seq: message.seq });
+        this.#heartbeat.beat();
+        break;
+      case "Restart":
+        tendJournal({ type: "JournalRestart", generation: message.generation, reason: message.reason });
+        // The writer's next group, or none for a long time: the process has to look in any case.
+        this.committed();
+        break;
+      case "SnapshotWanted":
+        this.#snapshot = this.#snapshot.then(() => this.#makeSnapshot());
+        break;
+      case "SnapshotTaken":
+        this.#snapshot = this.#snapshot.then(() => removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR)));
+        break;
+      case "Status":
+        this.#hearStatus(message.status);
+        break;
+      case "Report":
+        this.#reportsAsked.get(message.id)?.(message.generations);
+        this.#reportsAsked.delete(message.id);
+        break;
+      case "Progress":
+      case "Staged":
+        break;
+      default:
+        message satisfies never;
+    }
+  }
+
+  #hearStatus(status: ShippingStatus): void {
+    const before = this.#status;
+    this.#status = status;
+    const { log } = this.#options;
+    if (status.generation !== null && status.generation !== before?.generation) {
+      const { generation, reason } = status;
+      log(reason === "overflow" || reason === "lost" ? "warn" : "info", "Replication goes to a generation", {
+        generation,
+        reason,
+      });
+    }
+    const newest = status.errors.at(-1);
+    if (newest !== undefined && status.counts.failures !== before?.counts.failures) {
+      this.#tell(newest.message);
+    } else if (status.lastSegment !== null && status.lastSegment.at > (newest?.at ?? 0)) this.#logged = null;
+    // Snapshots that were asked for are shipped, or have failed.
+    const shipped = status.counts.snapshots !== before?.counts.snapshots;
+    const failed = newest !== undefined && newest.at !== before?.errors.at(-1)?.at;
+    if (shipped || failed) this.#answerAll();
+  }
+
+  #answerAll(): void {
+    const status = this.#status;
+    for (const [id, resolve] of this.#reportsAsked) {
+      if (this.#process !== null) break;
+      resolve([]);
+      this.#reportsAsked.delete(id);
+    }
+    if (status === null) return;
+    for (const resolve of this.#snapshotsAsked.splice(0)) resolve(status);
+  }
+
+  async #makeSnapshot(): Promise<void> {
+    const { dataDir, makeBackup, log } = this.#options;
+    const folder = join(dataDir, SNAPSHOT_DIR);
+    const path = join(folder, "snapshot.tar.zst");
+    try {
+      await removeIfThere(folder);
+      await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+      const made = await makeBackup({ out: path, withAux: false, withFiles: false, includeSecret: false });
+      const { ts, history, createdAt } = made;
+      this.#process?.send({ type: "Snapshot", made: { path, ts, history, at: Date.parse(createdAt) } });
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (!this.#closed) log("warn", "No snapshot could be made for the replica", { reason: message });
+      this.#process?.send({ type: "NoSnapshot", message });
+    }
+  }
+
+  async #report(): Promise<readonly ToldGeneration[]> {
+    const process = this.#process;
+    if (process === null || this.#status?.generation === null) return [];
+    const { promise, resolve } = Promise.withResolvers<readonly ToldGeneration[]>();
+    const id = ++this.#reports;
+    this.#reportsAsked.set(id, resolve);
+    process.send({ type: "Report", id });
+    return await promise;
+  }
+
+  /** The same trouble is told once. */
+  #tell(message: string): void {
+    if (this.#logged === message) return;
+    this.#logged = message;
+    this.#options.log("warn", "Replication", { reason: message });
+  }
+}
+
+function told(object: ShippingStatus["lastSegment"]): object | null {
+  return object === null ? null : { ...object, at: new Date(object.at).toISOString() };
+}

@@ -1,0 +1,126 @@
+/** A state of the past, rebuilt from a replica beside the data, checked, and staged like an archive. */
+import { join } from "node:path";
+import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import { replicationLimits } from "../limits.ts";
+import { BackupError } from "../backups/backup_error.ts";
+import { RestoreError, type StagedRestore, stageRestore } from "../backups/restore/mod.ts";
+import { blobsIn } from "../backups/snapshot/stored_files.ts";
+import { type Generation, generationsOf, type RestorePlan } from "./history.ts";
+import { GENERATIONS } from "./names.ts";
+import { openReplica } from "./place.ts";
+import { replay, type ReplayProgress } from "./replay.ts";
+import { ReplicaError } from "./replica_error.ts";
+import type { ReplicaTarget } from "./target/replica_target.ts";
+
+/** All generations at a target. Throws a `ReplicaError` when it is no replica, or cannot be read. */
+export async function listGenerations(target: ReplicaTarget): Promise<Generation[]> {
+  await openReplica(target, { write: false });
+  return generationsOf(await Array.fromAsync(target.list(GENERATIONS)));
+}
+
+/** A restore that was staged. */
+export interface StagedPoint extends StagedRestore {
+  readonly generation: string;
+  /** Of the files that its documents name, some that the data folder does not have, and how many there are. */
+  readonly missingFiles: readonly string[];
+  readonly missingFilesCount: number;
+}
+
+export interface StagePointOptions {
+  readonly dataDir: string;
+  /** Whether uploaded files lie in the data folder, and not in a bucket. */
+  readonly localFiles: boolean;
+  readonly signal?: AbortSignal;
+  readonly onProgress?: (progress: PointProgress) => void;
+}
+
+export type PointProgress =
+  | { readonly step: "fetch"; readonly bytes: number }
+  | { readonly step: "unpack" }
+  | ({ readonly step: "replay" } & ReplayProgress)
+  | { readonly step: "check" };
+
+/** Names told of files that are missing. */
+const FILES_NAMED_MAX = 20;
+
+/** Where a snapshot is brought to, below the data folder. */
+export const SNAPSHOT_DIR = "incoming-snapshot";
+
+/**
+ * Rebuilds the state of a plan and stages it in the data folder. Nothing in use is touched. Throws a `ReplicaError` or a
+ * `RestoreError` with the reason; what was staged before stays staged then.
+ */
+export async function stagePoint(
+  target: ReplicaTarget,
+  plan: RestorePlan,
+  { dataDir, localFiles, signal, onProgress = () => {} }: StagePointOptions,
+): Promise<StagedPoint> {
+  const folder = join(dataDir, SNAPSHOT_DIR);
+  await removeIfThere(folder);
+  await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  const archive = join(folder, "snapshot.tar.zst");
+  try {
+    onProgress({ step: "fetch", bytes: plan.snapshot.file.size });
+    if (!await target.download(plan.snapshot.file.name, archive)) {
+      throw new ReplicaError(
+        "target",
+        `The snapshot of ts ${plan.snapshot.ts} in generation ${plan.generation} is missing`,
+      );
+    }
+    onProgress({ step: "unpack" });
+    const missing = { names: [] as string[], count: 0 };
+    const staged = await stageRestore({
+      dataDir,
+      archive,
+      source: `${target.place}, generation ${plan.generation}`,
+      withSecret: false,
+      async advance(databasePath) {
+        const { ts, at } = await replay(target, plan, {
+          databasePath,
+          ...(signal !== undefined && { signal }),
+          onProgress: (progress) => onProgress({ step: "replay", ...progress }),
+        });
+        onProgress({ step: "check" });
+        if (localFiles) await findMissing(databasePath, { dataDir, missing });
+        return { ts, createdAt: new Date(Math.max(at ?? 0, plan.snapshot.at)).toISOString() };
+      },
+    }, { ...(signal !== undefined && { signal }) });
+    return {
+      ...staged,
+      generation: plan.generation,
+      missingFiles: missing.names,
+      missingFilesCount: missing.count,
+    };
+  } catch (error) {
+    if (error instanceof BackupError) throw new RestoreError(error.message, { fault: "room", cause: error });
+    throw error;
+  } finally {
+    await removeIfThere(folder);
+  }
+}
+
+async function findMissing(
+  databasePath: string,
+  { dataDir, missing }: {
+    readonly dataDir: string;
+    readonly missing: { readonly names: string[]; count: number };
+  },
+): Promise<void> {
+  for (const blob of blobsIn(databasePath)) {
+    if (await statIfThere(join(dataDir, "storage", blob.slice(0, 2), blob)) !== null) continue;
+    missing.count++;
+    if (missing.names.length < FILES_NAMED_MAX) missing.names.push(blob);
+  }
+}
+
+/** What a plan would take, in words. */
+export function planText(plan: RestorePlan): string {
+  const { bytesPerSecond, rowsPerSecond } = replicationLimits;
+  const seconds = Math.ceil(
+    (plan.bytes + plan.snapshot.file.size) / bytesPerSecond + plan.rows / rowsPerSecond,
+  );
+  const to = plan.toTs !== null ? `ts ${plan.toTs}` : new Date(plan.toTime ?? 0).toISOString();
+  return `Generation ${plan.generation} to ${to}: the snapshot of ts ${plan.snapshot.ts} (${plan.snapshot.file.size} bytes) ` +
+    `and ${plan.segments.length} segments with ${plan.rows} journal rows; ${plan.bytes} bytes are fetched, which takes ` +
+    `about ${seconds} s.`;
+}

@@ -1,0 +1,381 @@
+/**
+ * Ships the journal of one database to one target: segments, snapshots, and what keeps the target tidy. It runs in a
+ * process of its own, reads the database beside the writer, and says what is safe, so that the writer can remove it.
+ */
+import { firstSum, type JournalHead, type JournalReader, type JournalRow } from "../../engine/mod.ts";
+import { replicationLimits } from "../limits.ts";
+import { gapOf, type Generation, generationsOf, type Segment } from "./history.ts";
+import { Merger, type MergeRule } from "./merger.ts";
+import { generationFile, GENERATIONS, segmentFile, snapshotFile } from "./names.ts";
+import { type Claim, generationBytes, openReplica, Ownership } from "./place.ts";
+import { ReplicaError } from "./replica_error.ts";
+import { sweep } from "./retention.ts";
+import { packSegment } from "./segment.ts";
+import type { ShippingStatus, ToldGeneration } from "./status.ts";
+import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
+
+/** A snapshot that was made of the database, as a file. */
+export interface MadeSnapshot {
+  readonly path: string;
+  readonly ts: number;
+  /** ms since the epoch. */
+  readonly at: number;
+  readonly history: JournalHead | null;
+}
+
+/** Ends a generation. */
+export interface JournalRestart {
+  readonly generation: string;
+  readonly reason: "lost" | "overflow";
+}
+
+/** What the shipper asks of the server. None of it may throw. */
+export interface ShipperSide {
+  /** Rows of a generation up to this one are safe. */
+  confirmed(row: { readonly generation: string; readonly seq: number }): void;
+  /** The journal cannot be gone on with: another generation has to begin. */
+  restart(restart: JournalRestart): void;
+  /** A snapshot is wanted; `addSnapshot` or `snapshotFailed` is called when there is one, or none. */
+  snapshotWanted(): void;
+}
+
+export interface ShipperOptions {
+  readonly target: ReplicaTarget;
+  readonly journal: JournalReader;
+  readonly claim: Claim;
+  readonly snapshotEveryMs: number;
+  readonly keepMs: number;
+  readonly side: ShipperSide;
+  readonly merges?: readonly MergeRule[];
+  readonly now?: () => number;
+  readonly wait?: (ms: number) => Promise<void>;
+}
+
+/** Where the target stands. */
+interface Position {
+  readonly generation: string;
+  readonly seq: number;
+  readonly ts: number;
+  readonly sum: string;
+}
+
+const NO_ROW = Number.MAX_SAFE_INTEGER;
+const { now: systemNow } = Date;
+const systemWait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+export class Shipper implements AsyncDisposable {
+  readonly #options: ShipperOptions;
+  readonly #now: () => number;
+  readonly #merger: Merger;
+  /** Set by the first step that reached the target. */
+  #ownership: Ownership | null = null;
+  /** All that is known to be at the target, by name. */
+  readonly #objects = new Map<string, TargetObject>();
+  #position: Position | null = null;
+  #reason: JournalHead["reason"] | null = null;
+  /** Time of the newest snapshot of the generation, and the row it stands at; `null` without one. */
+  #snapshot: { readonly at: number; readonly seq: number } | null = null;
+  #snapshotAsked = false;
+  #snapshotWanted = false;
+  /** After one that failed the next is not asked for before this time, unless somebody wants it. */
+  #snapshotPauseUntil = 0;
+  #sweptAt = 0;
+  /** What goes on beside shipping; never rejects. */
+  #beside: Promise<void> = Promise.resolve();
+  #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs"> = {
+    pending: { rows: 0, chars: 0, oldestAt: null },
+    lastSegment: null,
+    lastSnapshot: null,
+    errors: [],
+    takenBy: null,
+    counts: { segments: 0, segmentBytes: 0, snapshots: 0, merges: 0, failures: 0, overflows: 0 },
+  };
+
+  constructor(options: ShipperOptions) {
+    this.#options = options;
+    this.#now = options.now ?? systemNow;
+    const { target, merges } = options;
+    this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
+  }
+
+  get status(): ShippingStatus {
+    const { generation = null, ts = null } = this.#position ?? {};
+    return { ...this.#status, generation, shippedTs: ts, reason: this.#reason };
+  }
+
+  /** What can be restored. */
+  generations(): ToldGeneration[] {
+    return generationsOf(this.#objects.values()).map(({ name, snapshots, segments, ranges }) => ({
+      generation: name,
+      snapshots: snapshots.length,
+      segments: segments.length,
+      bytes: [...snapshots, ...segments].reduce((sum, { file }) => sum + file.size, 0),
+      ranges,
+    }));
+  }
+
+  /**
+   * Checks the target and takes it. Called by `ship` when it has not been done. Throws a `ReplicaError` when it cannot be
+   * used.
+   */
+  async open(): Promise<void> {
+    if (this.#ownership !== null) return;
+    const { target, claim } = this.#options;
+    await openReplica(target, { write: true });
+    this.#ownership = await Ownership.take(target, claim);
+    await this.#list(GENERATIONS);
+  }
+
+  /** Ships what waits. Throws a `ReplicaError`, which is noted too; called again, it goes on. */
+  async ship(): Promise<void> {
+    if (this.#status.takenBy !== null) return;
+    try {
+      await this.open();
+      while (await this.#shipSome());
+      this.#lookAfterSnapshot();
+      this.#startBeside();
+    } catch (error) {
+      this.#note(error);
+      throw error;
+    }
+  }
+
+  /** Has a snapshot made, whether it is time for one or not. */
+  wantSnapshot(): void {
+    this.#snapshotWanted = true;
+    this.#lookAfterSnapshot();
+  }
+
+  /** Brings a snapshot to the target. Throws a `ReplicaError`, which is noted too. */
+  async addSnapshot({ path, ts, at, history }: MadeSnapshot): Promise<void> {
+    const position = this.#position;
+    this.#snapshotAsked = false;
+    // It may have been made before a generation began: another is wanted.
+    if (position === null || history?.generation !== position.generation) return;
+    const { target } = this.#options;
+    const { generation, seq, sum } = history;
+    const name = snapshotFile({ generation, ts, seq, at, sum });
+    try {
+      await target.upload(name, path);
+      if (!await this.#isOurs(name)) return;
+    } catch (error) {
+      this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
+      this.#note(error);
+      throw error;
+    }
+    const { size } = await Deno.stat(path);
+    this.#objects.set(name, { name, size });
+    this.#snapshot = { at, seq };
+    const { counts } = this.#status;
+    this.#status = {
+      ...this.#status,
+      lastSnapshot: { fromTs: ts, toTs: ts, bytes: size, at: this.#now() },
+      counts: { ...counts, snapshots: counts.snapshots + 1 },
+    };
+    this.#sweptAt = 0;
+    this.#startBeside();
+  }
+
+  snapshotFailed(message: string): void {
+    this.#snapshotAsked = false;
+    this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
+    this.#note(new Error(`No snapshot could be made: ${message}`));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#beside;
+  }
+
+  /** Ships one segment at most. Gives back whether there may be more. */
+  async #shipSome(): Promise<boolean> {
+    const { journal, target, side } = this.#options;
+    const { head, confirmed } = journal.read(NO_ROW);
+    if (head === null || head.generation === null || confirmed === null) return false;
+    if (this.#position?.generation !== head.generation) {
+      const attached = await this.#attach({ ...head, generation: head.generation }, confirmed);
+      if (!attached) return false;
+    }
+    const position = this.#position;
+    if (position === null) return false;
+    const part = journal.read(position.seq);
+    if (part.head?.generation !== position.generation) return true;
+    this.#status = { ...this.#status, pending: part.pending };
+    const [first] = part.rows;
+    if (first === undefined) return false;
+    if (first.seq !== position.seq + 1 || first.tsBefore !== position.ts) {
+      this.#lost(position.generation, "the journal does not go on where the target ends");
+      return false;
+    }
+    const { generation, sum: prev } = position;
+    const { name, bytes } = await packSegment(part.rows, { generation, prev, level: 0 });
+    const file = segmentFile(name);
+    await target.put(file, bytes);
+    if (!await this.#isOurs(file)) return false;
+    this.#objects.set(file, { name: file, size: bytes.length });
+    this.#merger.added(file, bytes);
+    this.#shipped({ ...name, bytes: bytes.length, rows: part.rows });
+    side.confirmed({ generation, seq: name.toSeq });
+    return true;
+  }
+
+  #shipped(
+    segment: {
+      readonly generation: string;
+      readonly fromTs: number;
+      readonly toTs: number;
+      readonly toSeq: number;
+      readonly sum: string;
+      readonly bytes: number;
+      readonly rows: readonly JournalRow[];
+    },
+  ): void {
+    const { generation, fromTs, toTs, toSeq: seq, sum, bytes, rows } = segment;
+    this.#position = { generation, seq, ts: toTs, sum };
+    const { counts, pending } = this.#status;
+    const chars = rows.reduce((all, { body }) => all + body.length, 0);
+    this.#status = {
+      ...this.#status,
+      pending: {
+        rows: pending.rows - rows.length,
+        chars: pending.chars - chars,
+        oldestAt: pending.rows > rows.length ? rows.at(-1)?.at ?? null : null,
+      },
+      lastSegment: { fromTs, toTs, bytes, at: this.#now() },
+      counts: { ...counts, segments: counts.segments + 1, segmentBytes: counts.segmentBytes + bytes },
+    };
+  }
+
+  /** Finds where the target stands in a generation. Gives back whether it can be gone on from there. */
+  async #attach(
+    head: JournalHead & { readonly generation: string },
+    confirmed: { readonly seq: number; readonly ts: number; readonly sum: string },
+  ): Promise<boolean> {
+    const { target } = this.#options;
+    const { generation, firstSeq } = head;
+    const { lateListings, lateListingMs } = replicationLimits;
+    const wait = this.#options.wait ?? systemWait;
+    for (let look = 0;; look++) {
+      await this.#list(`${GENERATIONS}${generation}/`);
+      const found = this.#generation(generation);
+      const segments = found?.segments ?? [];
+      const end = segments.reduce<Segment | null>((a, b) => a === null || b.toSeq > a.toSeq ? b : a, null);
+      if (end === null && confirmed.seq === firstSeq) {
+        const startedAt = new Date(this.#now()).toISOString();
+        const facts = { generation, reason: head.reason, startedAt, ts: confirmed.ts };
+        await target.create(generationFile(generation), generationBytes(facts));
+        this.#begin(head, { generation, seq: firstSeq, ts: confirmed.ts, sum: firstSum(generation) });
+        return true;
+      }
+      if (end !== null && end.toSeq >= confirmed.seq) {
+        if (this.#sumOf(end.toSeq, confirmed) !== end.sum) break;
+        this.#begin(head, { generation, seq: end.toSeq, ts: end.toTs, sum: end.sum });
+        this.#options.side.confirmed({ generation, seq: end.toSeq });
+        return true;
+      }
+      // What was confirmed once is not listed: listings may be late.
+      if (look >= lateListings) break;
+      await wait(lateListingMs);
+    }
+    this.#lost(generation, "what was shipped before is not there, or is another history");
+    return false;
+  }
+
+  #begin(head: JournalHead, position: Position): void {
+    this.#position = position;
+    this.#reason = head.reason;
+    const found = this.#generation(position.generation);
+    const newest = found?.snapshots.at(-1);
+    // Points behind a gap can be restored from a snapshot that was made behind it only.
+    const whole = found !== undefined && newest !== undefined && gapOf(found) === null;
+    this.#snapshot = whole ? { at: newest.at, seq: newest.seq } : null;
+    this.#merger.follow(position.generation);
+    if (head.reason !== "overflow" || newest !== undefined) return;
+    const { counts } = this.#status;
+    this.#status = { ...this.#status, counts: { ...counts, overflows: counts.overflows + 1 } };
+    this.#note(
+      new Error("The journal was dropped, because it had grown too large: a new generation has begun"),
+    );
+  }
+
+  /** The chained sum of a row that waits here, or of the last that was confirmed. */
+  #sumOf(seq: number, confirmed: { readonly seq: number; readonly sum: string }): string | null {
+    if (seq === confirmed.seq) return confirmed.sum;
+    const row = this.#options.journal.read(seq - 1).rows[0];
+    return row?.seq === seq ? row.sum : null;
+  }
+
+  #lost(generation: string, why: string): void {
+    this.#note(new Error(`A new generation begins: ${why}`));
+    this.#position = null;
+    this.#options.side.restart({ generation, reason: "lost" });
+  }
+
+  /** Whether the target is still ours; what was put there just now is taken back when it is not. */
+  async #isOurs(file: string): Promise<boolean> {
+    const taken = await this.#ownership?.lostTo() ?? null;
+    if (taken === null) return true;
+    await this.#options.target.remove(file).catch(() => {});
+    const { host, since } = taken;
+    this.#status = { ...this.#status, takenBy: { host, since } };
+    this.#note(
+      new ReplicaError(
+        "target",
+        `Another server, ${host}, has taken ${this.#options.target.place} at ${since}: nothing is shipped from here ` +
+          "any more. Give each server a place of its own",
+      ),
+    );
+    return false;
+  }
+
+  #lookAfterSnapshot(): void {
+    const position = this.#position;
+    if (this.#snapshotAsked || position === null || this.#status.takenBy !== null) return;
+    const { snapshotEveryMs, side } = this.#options;
+    const due = this.#snapshot === null ||
+      (position.seq > this.#snapshot.seq && this.#now() - this.#snapshot.at >= snapshotEveryMs);
+    if (!this.#snapshotWanted && (!due || this.#now() < this.#snapshotPauseUntil)) return;
+    this.#snapshotWanted = false;
+    this.#snapshotAsked = true;
+    side.snapshotWanted();
+  }
+
+  /** Merges segments and removes what is too old, beside shipping; one such round at a time. */
+  #startBeside(): void {
+    this.#beside = this.#beside.then(async () => {
+      try {
+        const merged = await this.#merger.merge();
+        const { counts } = this.#status;
+        this.#status = { ...this.#status, counts: { ...counts, merges: counts.merges + merged } };
+        if (this.#now() - this.#sweptAt < replicationLimits.sweepMs) return;
+        this.#sweptAt = this.#now();
+        const { target, keepMs } = this.#options;
+        const generations = generationsOf(this.#objects.values());
+        const current = this.#position?.generation ?? null;
+        await sweep(target, { generations, current, before: this.#now() - keepMs, objects: this.#objects });
+      } catch (error) {
+        this.#note(error);
+      }
+    });
+  }
+
+  #generation(name: string): Generation | undefined {
+    const own = [...this.#objects.values()].filter((object) =>
+      object.name.startsWith(`${GENERATIONS}${name}/`)
+    );
+    return generationsOf(own)[0];
+  }
+
+  async #list(begin: string): Promise<void> {
+    for await (const object of this.#options.target.list(begin)) this.#objects.set(object.name, object);
+  }
+
+  #note(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error);
+    const { errors, counts } = this.#status;
+    this.#status = {
+      ...this.#status,
+      errors: [...errors, { at: this.#now(), message }].slice(-replicationLimits.errorsKept),
+      counts: { ...counts, failures: counts.failures + 1 },
+    };
+  }
+}

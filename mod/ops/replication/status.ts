@@ -1,0 +1,55 @@
+/** What there is to tell of replication. */
+import type { GenerationReason } from "../../engine/mod.ts";
+import type { RestorableRange } from "./history.ts";
+
+/** What the process that ships knows, told after each step. */
+export interface ShippingStatus {
+  readonly generation: string | null;
+  /** Why the generation began. */
+  readonly reason: GenerationReason | null;
+  /** The newest commit that is safe at the target; `null` while that is not known. */
+  readonly shippedTs: number | null;
+  /** Journal that waits: rows, their characters, commits, and the time of the oldest; ms since the epoch. */
+  readonly pending: { readonly rows: number; readonly chars: number; readonly oldestAt: number | null };
+  readonly lastSegment: ShippedObject | null;
+  readonly lastSnapshot: ShippedObject | null;
+  /** The newest last. */
+  readonly errors: readonly ShippingError[];
+  /** Set when another server has taken the target. */
+  readonly takenBy: { readonly host: string; readonly since: string } | null;
+  /** Since the process began. */
+  readonly counts: ShippingCounts;
+}
+
+export interface ShippedObject {
+  readonly fromTs: number;
+  readonly toTs: number;
+  readonly bytes: number;
+  /** When it was confirmed, ms since the epoch. */
+  readonly at: number;
+}
+
+export interface ShippingError {
+  /** ms since the epoch. */
+  readonly at: number;
+  readonly message: string;
+}
+
+export interface ShippingCounts {
+  readonly segments: number;
+  readonly segmentBytes: number;
+  readonly snapshots: number;
+  readonly merges: number;
+  readonly failures: number;
+  /** Journals that were dropped because they had grown too large. */
+  readonly overflows: number;
+}
+
+/** A generation as administrators are told of it. */
+export interface ToldGeneration {
+  readonly generation: string;
+  readonly snapshots: number;
+  readonly segments: number;
+  readonly bytes: number;
+  readonly ranges: readonly RestorableRange[];
+}

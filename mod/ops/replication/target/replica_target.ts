@@ -1,0 +1,54 @@
+/** Where a replica lies: the port that the folder and the bucket implement. */
+
+/** An object at a target. */
+export interface TargetObject {
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+}
+
+/** Names have slashes between their parts. Methods throw a `ReplicaError` that says whose trouble it is. */
+export interface ReplicaTarget extends AsyncDisposable {
+  /** For people. */
+  readonly place: string;
+  /** Objects whose names begin with this, in any order. */
+  list(begin: string): AsyncIterable<TargetObject>;
+  /** An object of bounded size; `null` when there is none. */
+  read(name: string): Promise<Uint8Array<ArrayBuffer> | null>;
+  /** Brings an object of any size into a file, which must not be there; `false` when there is none. */
+  download(name: string, path: string): Promise<boolean>;
+  /** Writes an object under a name that stands for its contents: whole and durable when this resolves. */
+  put(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<void>;
+  /** The same for a file of any size. */
+  upload(name: string, path: string): Promise<void>;
+  /** Writes a small object unless there is one of this name: of many who try at once one gets `true`. */
+  create(name: string, bytes: Uint8Array<ArrayBuffer>): Promise<boolean>;
+  /** Removes an object; there may be none. */
+  remove(name: string): Promise<void>;
+}
+
+/** Where a target is, as processes tell one another. */
+export type TargetPlace =
+  | { readonly kind: "folder"; /** Absolute. */ readonly path: string }
+  | { readonly kind: "bucket"; readonly place: import("../../../kit/bucket.ts").BucketPlace };
+
+/** Opens a target. The client of buckets is loaded only when there is one. */
+export async function openTarget(
+  place: TargetPlace,
+  options: {
+    readonly signal?: AbortSignal; /** Whether a folder is made when it is missing. */
+    readonly make: boolean;
+  },
+): Promise<ReplicaTarget> {
+  if (place.kind === "folder") {
+    const { FolderTarget } = await import("./folder_target.ts");
+    return await FolderTarget.open(place.path, options);
+  }
+  const { BucketTarget } = await import("./bucket_target.ts");
+  return new BucketTarget(place.place, options);
+}
+
+/** A target for people. */
+export function placeText(place: TargetPlace): string {
+  return place.kind === "folder" ? place.path : `s3://${place.place.bucket}/${place.place.prefix}`;
+}

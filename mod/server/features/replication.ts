@@ -1,0 +1,66 @@
+/** Replication as this server is configured. */
+import {
+  ReplicaError,
+  Replication,
+  type ReplicationPort,
+  stageInProcess,
+} from "../../ops/replication/mod.ts";
+import type { MakeBackup } from "../../ops/backups/mod.ts";
+import { StartError } from "../../config/start_error.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+
+export interface ReplicationFeature extends Feature {
+  /** `null` on a server that does not replicate. */
+  readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
+}
+
+/** A feature that does nothing without a target. Throws a `StartError` when the target is something else, or refuses. */
+export async function startReplication(
+  { config: { dataDir, replication: config, storage }, url, host, log }: FeatureContext,
+  makeBackup: MakeBackup,
+): Promise<ReplicationFeature> {
+  if (config === null) return { replication: null };
+  const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
+  const stopping = new AbortController();
+  const replication = await startOrExplain({
+    dataDir,
+    server: url,
+    target,
+    everyMs,
+    snapshotEveryMs,
+    keepMs,
+    heartbeatUrl,
+    makeBackup,
+    tendJournal: (message) => host.tendJournal(message),
+    ts: () => host.ts,
+    log,
+  });
+  host.onGroup(() => replication.committed());
+  return {
+    replication: {
+      status: () => replication.status(),
+      figures: () => replication.figures(),
+      takeSnapshot: () => replication.takeSnapshot(),
+      stage: (point) =>
+        stageInProcess({
+          dataDir,
+          target,
+          localFiles: storage.s3 === null,
+          point,
+          signal: stopping.signal,
+        }),
+    },
+    stop: () => stopping.abort(),
+    // When nothing commits any more.
+    [Symbol.asyncDispose]: () => replication[Symbol.asyncDispose](),
+  };
+}
+
+async function startOrExplain(options: Parameters<typeof Replication.start>[0]): Promise<Replication> {
+  try {
+    return await Replication.start(options);
+  } catch (error) {
+    if (!(error instanceof ReplicaError)) throw error;
+    throw new StartError(`Cannot replicate: ${error.message}`, { cause: error });
+  }
+}
