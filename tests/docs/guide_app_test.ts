@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { dirname, join } from "node:path";
 import project from "../../deno.json" with { type: "json" };
-import { codeBlocks, fileName, pages, repository } from "./pages.ts";
+import { codeBlocks, documentedApps, repository } from "./pages.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 /** What must not compile, each line for itself. */
@@ -58,25 +58,6 @@ async function appConfig(): Promise<string> {
   const block = (await codeBlocks("docs/testing.md")).find(({ language }) => language === "json");
   assert.ok(block !== undefined);
   return withReact(block.text.replaceAll("/path/to/syncline", repository));
-}
-
-/**
- * The apps of the documentation by folder, as files by path: that of the first page, and the one that all other pages build
- * together. Every block of TypeScript is a file of one of them.
- */
-async function documentedApps(): Promise<Record<"first" | "guide", Map<string, string>>> {
-  const apps = { first: new Map<string, string>(), guide: new Map<string, string>() };
-  for (const page of (await pages()).filter((path) => path.startsWith("docs/"))) {
-    const app = page === "docs/first_app.md" ? apps.first : apps.guide;
-    for (const block of await codeBlocks(page)) {
-      if (block.language !== "ts" && block.language !== "tsx") continue;
-      const name = fileName(block);
-      assert.ok(name !== null, `a block without a file name in ${page}: ${block.text}`);
-      assert.ok(!app.has(name), `${name} stands twice, the second time in ${page}`);
-      app.set(name, block.text);
-    }
-  }
-  return apps;
 }
 
 /** An app's `deno.json` with the types of React and its JSX: what is checked is not run. */

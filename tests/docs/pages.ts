@@ -1,4 +1,5 @@
 /** The documentation as tests read it: its pages, their code blocks and tables. */
+import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
 /** Folder of the repository. */
@@ -32,7 +33,7 @@ export async function codeBlocks(page: string): Promise<CodeBlock[]> {
 }
 
 /** The file that a block of TypeScript is, which its first line names; `null` for one that is no file. */
-export function fileName({ text }: CodeBlock): string | null {
+function fileName({ text }: CodeBlock): string | null {
   return /^\/\/ (\S+\.tsx?)\n/.exec(text)?.[1] ?? null;
 }
 
@@ -49,4 +50,23 @@ export function tableRows(markdown: string, first: string): string[][] {
 
 function cells(line: string): string[] {
   return line.startsWith("|") ? line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => cell.trim()) : [];
+}
+
+/**
+ * The apps of the documentation by folder, as files by path: that of the first page, and the one that all other pages build
+ * together. Every block of TypeScript is a file of one of them.
+ */
+export async function documentedApps(): Promise<Record<"first" | "guide", Map<string, string>>> {
+  const apps = { first: new Map<string, string>(), guide: new Map<string, string>() };
+  for (const page of (await pages()).filter((path) => path.startsWith("docs/"))) {
+    const app = page === "docs/first_app.md" ? apps.first : apps.guide;
+    for (const block of await codeBlocks(page)) {
+      if (block.language !== "ts" && block.language !== "tsx") continue;
+      const name = fileName(block);
+      assert.ok(name !== null, `a block without a file name in ${page}: ${block.text}`);
+      assert.ok(!app.has(name), `${name} stands twice, the second time in ${page}`);
+      app.set(name, block.text);
+    }
+  }
+  return apps;
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { dirname, join, normalize } from "node:path";
 import { serviceErrors } from "../../mod/errors.ts";
 import { optionsOf } from "../../mod/config/options.ts";
-import { pages, readPage, repository, tableRows } from "../docs/pages.ts";
+import { documentedApps, pages, readPage, repository, tableRows } from "../docs/pages.ts";
 
 Deno.test("the table of options is the options table", async () => {
   const expected = optionsOf("serve").map(([, spec]) => [
@@ -131,6 +131,11 @@ async function* filesBelow(folder: string): AsyncGenerator<string> {
     else yield `${folder}/${name}`;
   }
 }
+
+Deno.test("every block of TypeScript is a file of an app that is checked", async () => {
+  const { first, guide } = await documentedApps();
+  assert.ok(first.size > 0 && guide.size > 5);
+});
 
 Deno.test("the README and the map are short enough to be read", async () => {
   for (const page of ["README.md", "mod/ARCHITECTURE.md"]) {
