@@ -45,6 +45,36 @@ export const socketLimits = {
    * not count: a slow socket is sent none, and what is in it was asked for.
    */
   bufferedBytesFatal: 64 * MiB,
+  /** What all sockets together were sent and have not taken: this share of the memory, within the two bounds. */
+  unsentShare: 1 / 16,
+  unsentBytesMin: 32 * MiB,
+  unsentBytesMax: 1024 * MiB,
+  /** Frames up to this size need no room: what a socket can hold of them is bounded by `bufferedBytesMax`. */
+  roomlessCharsMax: 64 * KiB,
+  /** Time between two looks at what has left, when much waits. */
+  unsentLookMs: 100,
+  /** Who takes less than this in so long, while much waits for him, stands still. */
+  standingMs: 1_000,
+  standingBytesPerSecond: 64 * KiB,
+  /** What all sockets together have sent and wait for, in characters: this share of the memory, within the two bounds. */
+  heldShare: 1 / 32,
+  heldCharsOfAllMin: 24 * MiB,
+  heldCharsOfAllMax: 512 * MiB,
+  /** A socket that holds less than its share of that, but at least and at most so much, is not ended for it. */
+  heldSparedCharsMin: 1 * KiB,
+  heldSparedCharsMax: 256 * KiB,
+  /** Frames of one socket: more are a FatalError. At once as many as may wait behind a held call. */
+  frames: { burst: 80_000, perSecond: 10_000 },
+  /** Frames that ask for nothing. One is due in 15 s. */
+  idleFrames: { burst: 500, perSecond: 200 },
+  /** A socket that was ended is cut off when its close frame is not answered for so long. */
+  closeMs: 5_000,
+  /** The same when it sends without end, or does not read: what is said to it then does not arrive anyway. */
+  closeHostileMs: 200,
+  /** Frames that a socket may still send after it was ended, before it is cut off. */
+  framesAfterEndMax: 64,
+  /** How often the log tells of sockets that were cut off. */
+  cutToldMs: 60_000,
   /** Characters of the results in one Transition, errors and log lines included; more is a FatalError. */
   transitionCharsMax: 128 * MiB,
   /** Sockets open at once. */

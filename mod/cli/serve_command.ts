@@ -6,6 +6,7 @@ import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveConfig, type ServeConfig } from "../config/config.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
 import type { ServeOptions } from "../config/options.ts";
+import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
 import { AppError, StartError } from "../config/start_error.ts";
@@ -25,7 +26,8 @@ async function serve(options: ServeOptions): Promise<number> {
   const onRestart = () => restart.resolve("restart");
   try {
     const config = await resolveConfig(options);
-    const started = await Promise.race([startServer(config, { log, onRestart }), signals.first]);
+    const native = await openNativeSockets();
+    const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
@@ -43,9 +45,13 @@ async function serve(options: ServeOptions): Promise<number> {
 
 function startServer(
   config: ServeConfig,
-  { log, onRestart }: { readonly log: Log; readonly onRestart: () => void },
+  { log, onRestart, native }: {
+    readonly log: Log;
+    readonly onRestart: () => void;
+    readonly native: NativeSockets | null;
+  },
 ): Promise<Server> {
-  const start = () => Server.start({ config, log, startBackend, onRestart });
+  const start = () => Server.start({ config, log, startBackend, onRestart, native });
   return config.dev ? startOnceLoadable(start, { config, log }) : start();
 }
 

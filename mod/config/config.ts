@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
+import { machineMemoryBytes } from "../kit/machine_memory.ts";
 import type { OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
@@ -34,6 +35,8 @@ export interface ServeConfig {
   readonly backups: BackupsConfig | null;
   /** `null` without replication. */
   readonly replication: ReplicationConfig | null;
+  /** Memory that bounds are shares of. */
+  readonly memoryBytes: number;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
   readonly restartExitCode: number | null;
   /** `null`: there are none. */
@@ -162,6 +165,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     storage: storageConfig(options),
     backups: backupsConfig(options),
     replication: replicationConfig(options),
+    memoryBytes: options.memory ?? machineMemoryBytes(),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
     executionLog: options.logKeep === null ? null : { keepMs: options.logKeep, bytesMax: options.logMaxSize },

@@ -191,6 +191,16 @@ function parseBackupPlace(text: string): BackupPlace {
 export const DEFAULT_PORT = 3210;
 
 export const options = {
+  memory: option({
+    flag: "--memory",
+    placeholder: "size",
+    env: "SYNCLINE_MEMORY",
+    parse: parseBytes,
+    default: null,
+    defaultText: "what the machine or its control group has",
+    description: "Memory that the bounds of what clients can fill are shares of, such as 512MiB",
+    commands: ["serve"],
+  }),
   host: option({
     flag: "--host",
     placeholder: "address",

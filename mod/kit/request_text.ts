@@ -2,6 +2,9 @@
 import { ServiceError } from "../errors.ts";
 import { httpLimits } from "../limits.ts";
 
+/** Requests of which more has to come before they can be answered. Whoever owns the connections ends those that stall. */
+export const bodiesBeingRead: Set<Request> = new Set();
+
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
 /**
@@ -13,11 +16,14 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
   const announced = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
   if (Number(announced) > bytesMax) throw new ServiceError("body_too_large");
   const readWhole = announced !== null && Number(announced) <= httpLimits.bodyReadWholeBytesMax;
+  bodiesBeingRead.add(request);
   try {
     return readWhole ? decoded(utf8, await request.bytes()) : await counted(request, bytesMax);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("bad_request", "The request body broke off", { cause: error });
+  } finally {
+    bodiesBeingRead.delete(request);
   }
 }
 

@@ -8,7 +8,7 @@ import type { Outcome } from "../functions/outcome.ts";
 import type { Log } from "../kit/log.ts";
 import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
-import { httpCalls, Hub } from "../sync/mod.ts";
+import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { AppError } from "../config/start_error.ts";
 import { loadSecret } from "./data/secret.ts";
@@ -44,12 +44,20 @@ export interface Backend extends AsyncDisposable {
   readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
   readonly metrics?: Pick<Metrics, "requests" | "respond">;
-  /** Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one. */
-  acceptSocket(request: Request): Response;
+  /**
+   * Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one; when it is, `upgraded` gives the
+   * connection below the socket.
+   */
+  acceptSocket(request: Request, upgraded: () => UpgradedConnection): Response;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
   reload(): Promise<ReloadResult>;
+}
+
+/** The connection below a socket, until `closed` is called. */
+export interface UpgradedConnection extends SocketConnection {
+  closed(): void;
 }
 
 export type ReloadResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
@@ -61,6 +69,8 @@ export interface BackendSurroundings {
   readonly url: string;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
   readonly restart: (() => void) | null;
+  /** Sockets that the system has room for. */
+  readonly socketsMax: number;
 }
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
@@ -148,7 +158,14 @@ async function connect(
   const logs = features.add(startLog(context, { accounts, executionLog }));
   const { authenticator } = accounts;
   const { dev } = config;
-  const hub: Hub = new Hub({ host, authenticator, dev });
+  const hub: Hub = new Hub({
+    host,
+    authenticator,
+    dev,
+    log,
+    memoryBytes: config.memoryBytes,
+    socketsMax: surroundings.socketsMax,
+  });
   features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 
@@ -169,9 +186,11 @@ async function connect(
     completeRoutes: features.routes({ complete: true }),
     respondAtOnce: (request) => calls.respondAtOnce(request) ?? features.respondAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev }),
-    acceptSocket(request) {
+    acceptSocket(request, upgraded) {
       const { socket, response } = upgradeSocket(request);
-      hub.accept(socket);
+      const connection = upgraded();
+      socket.addEventListener("close", () => connection.closed());
+      hub.accept(socket, connection);
       return response;
     },
     closeSockets() {

@@ -13,3 +13,29 @@ export const dataLockLimits = {
   /** Time between two attempts. */
   retryMs: 25,
 } as const;
+
+/** Connections of the server's port. Those that became sockets have limits of their own. */
+export const connectionLimits = {
+  /** Files that no connection may take: of the database, the isolates, uploads. Of few files it is a quarter. */
+  filesReservedMax: 1_024,
+  /** Of the connections there may be, so many may be sockets. */
+  socketsShare: 0.8,
+  /** How often the connections are looked at, where the system allows it. */
+  lookMs: 2_000,
+  /** Open files that are looked at first; where there are connections near the end, twice as many. */
+  filesLookedMin: 256,
+  /** A new connection has so long for its first request. */
+  firstRequestMs: 20_000,
+  /** A connection on which nothing is sent and no request is under way is kept so long for the next one. */
+  keepAliveMs: 65_000,
+  /** A body of which nothing comes for this long has broken off. */
+  bodyStallMs: 20_000,
+  /** Connections ended at least when there are too many: then the next ones find room. */
+  relievedAtOnce: 32,
+  /** When no connection could be taken, the next are taken after this. */
+  acceptPauseMs: 50,
+  /** How often the log says so. */
+  acceptToldMs: 60_000,
+  /** Times that the port was opened again whose connections are waited for at the end. */
+  serversKept: 256,
+} as const;

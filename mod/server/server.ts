@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
-import { dataLockLimits } from "./limits.ts";
+import { connectionLimits, dataLockLimits } from "./limits.ts";
 import { httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./http/client_modules.ts";
@@ -10,10 +10,12 @@ import type { ServeConfig } from "../config/config.ts";
 import { DataLock } from "./data/data_lock.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
-import { type HttpServer, listen, localUrl } from "./http/listen.ts";
+import { listen, type Listener, localUrl } from "./http/listen.ts";
 import { withPlainPath } from "./http/plain_path.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
+import { Connections } from "./net/connections.ts";
+import type { NativeSockets } from "./net/native_sockets.ts";
 
 const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard/public", import.meta.url));
 
@@ -24,6 +26,8 @@ export interface ServerParts {
   readonly config: ServeConfig;
   readonly log: Log;
   readonly startBackend: StartBackend;
+  /** What the system can do about connections; without it those that do nothing stay open. */
+  readonly native?: NativeSockets | null;
   /** Time running calls get to finish when the server stops. */
   readonly drainMs?: number;
   /** Called when an administrator asks for a restart: to stop the server is then for the caller to do. */
@@ -49,7 +53,10 @@ interface Held {
 export class Server implements AsyncDisposable {
   readonly #parts: ServerParts;
   readonly #held: Held;
-  readonly #http: HttpServer;
+  readonly #http: Listener;
+  readonly #connections: Connections;
+  /** When the log last said that no connection could be taken. */
+  #pauseToldAt = -Infinity;
   #state: State = { name: "starting" };
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
@@ -57,7 +64,11 @@ export class Server implements AsyncDisposable {
   private constructor(parts: ServerParts, held: Held) {
     this.#parts = parts;
     this.#held = held;
-    this.#http = listen(parts.config, (request, info) => this.#respond(request, info));
+    const { config: { host, port }, native = null, log } = parts;
+    this.#connections = new Connections({ native, log });
+    const onPause = (error: unknown) => this.#relieve(error);
+    this.#http = listen({ host, port, onPause }, (request, info) => this.#respond(request, info));
+    this.#connections.watch(this.#http.addr.port);
   }
 
   /**
@@ -119,11 +130,15 @@ export class Server implements AsyncDisposable {
   async #load(): Promise<void> {
     const { config, log, startBackend, onRestart } = this.#parts;
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
-    const backend = await startBackend(config, { log, url: this.url, restart });
+    const connections = this.#connections;
+    const { socketsMax } = connections;
+    const backend = await startBackend(config, { log, url: this.url, restart, socketsMax });
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
-      acceptSocket: (request) => backend.acceptSocket(request),
+      acceptSocket(request, { remoteAddr }) {
+        return backend.acceptSocket(request, () => connections.upgraded(remoteAddr));
+      },
       ts: () => backend.ts,
       appRoutes: backend.appRoutes,
       clientModules: new ClientModules(),
@@ -144,8 +159,21 @@ export class Server implements AsyncDisposable {
       await this.#finishRequests();
       await backend?.[Symbol.asyncDispose]();
     } finally {
+      this.#connections[Symbol.dispose]();
       this.#held.lock[Symbol.dispose]();
     }
+  }
+
+  /** The port is closed for a moment, because no connection could be taken. */
+  #relieve(error: unknown): void {
+    const ended = this.#connections.relieve();
+    const now = performance.now();
+    if (now - this.#pauseToldAt < connectionLimits.acceptToldMs) return;
+    this.#pauseToldAt = now;
+    this.#parts.log("warn", "No connection could be taken for a moment: raise the limit of open files", {
+      error,
+      ended,
+    });
   }
 
   /** A request that is late is not cut off here: ending the isolates answers it, and the process ends anyway. */
@@ -167,6 +195,7 @@ export class Server implements AsyncDisposable {
     if (state.name === "serving") {
       const { backend, router } = state;
       const answer = backend.respondAtOnce?.(request) ?? router.fetch(request, info);
+      if (answer instanceof Promise) this.#connections.requested(request, info, answer);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
     if (new URL(request.url).pathname === "/api/health") {

@@ -4,6 +4,7 @@
  * loop is answered together at its end.
  */
 import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
+import type { Log } from "../kit/log.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import { httpLimits, socketLimits } from "../limits.ts";
@@ -19,7 +20,9 @@ import { DiffCache } from "./sockets/diff_cache.ts";
 import { FrameMemo } from "./sockets/frame_memo.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
-import { acceptSocket } from "./sockets/socket.ts";
+import { HeldBudget } from "./sockets/held_budget.ts";
+import { acceptSocket, type SocketConnection } from "./sockets/socket.ts";
+import { type UnsentAccount, UnsentBudget } from "./sockets/unsent_budget.ts";
 
 export interface HubOptions {
   readonly host: FunctionHost;
@@ -29,7 +32,15 @@ export interface HubOptions {
   readonly clock?: Clock;
   /** Told of each call or subscription that was answered without a run, by its function; nobody has to be. */
   readonly onCacheHit?: (udfPath: string) => void;
+  readonly log?: Log;
+  /** Memory that the budgets of all sockets are shares of. */
+  readonly memoryBytes?: number;
+  /** Sockets that the system has room for. */
+  readonly socketsMax?: number;
 }
+
+/** What is planned with when nobody says how much there is. */
+const MEMORY_BYTES = 1024 ** 3;
 
 /** One open socket as its owner drives it. */
 export interface SocketHandle {
@@ -53,6 +64,14 @@ export class Hub {
   readonly #connections = new Set<Connection>();
   /** Sockets whose close event has not come yet, ended connections included. */
   #openSockets = 0;
+  readonly #socketsMax: number;
+  readonly #unsent: UnsentBudget;
+  readonly #held: HeldBudget;
+  /** Sockets whose connections have ended, with the time at which they are cut off. */
+  readonly #closing = new Map<UnsentAccount, number>();
+  readonly #accounts = new Map<Connection, UnsentAccount>();
+  #cutCount = 0;
+  #cutToldAt = -Infinity;
   /** Transitions sent to all sockets; never falls. */
   #transitionCount = 0;
   readonly #touched = new Set<Connection>();
@@ -69,7 +88,27 @@ export class Hub {
   #shutDown = false;
   #onAllClosed: (() => void) | null = null;
 
-  constructor({ host, authenticator, dev, clock = systemClock, onCacheHit }: HubOptions) {
+  constructor(options: HubOptions) {
+    const {
+      host,
+      authenticator,
+      dev,
+      clock = systemClock,
+      onCacheHit,
+      log = () => {},
+      memoryBytes = MEMORY_BYTES,
+    } = options;
+    const { unsentShare, unsentBytesMin, unsentBytesMax } = socketLimits;
+    const { heldShare, heldCharsOfAllMin, heldCharsOfAllMax } = socketLimits;
+    this.#socketsMax = Math.min(socketLimits.socketsMax, options.socketsMax ?? Infinity);
+    this.#unsent = new UnsentBudget({
+      bytesMax: Math.min(Math.max(memoryBytes * unsentShare, unsentBytesMin), unsentBytesMax),
+      now: () => clock.now(),
+      onCut: (bytes) => this.#tellOfCut(log, bytes),
+    });
+    this.#held = new HeldBudget(
+      Math.min(Math.max(memoryBytes * heldShare, heldCharsOfAllMin), heldCharsOfAllMax),
+    );
     this.#host = host;
     this.#clock = clock;
     this.#wheel = new DeadlineWheel(clock.now(), socketLimits.tickMs);
@@ -105,7 +144,13 @@ export class Hub {
       transitionSent: () => {
         this.#transitionCount++;
       },
-      ended: (connection) => this.#forget(connection),
+      unsent: this.#unsent,
+      held: this.#held,
+      ended: (connection, closeMs) => {
+        const account = this.#accounts.get(connection);
+        if (account !== undefined) this.#closing.set(account, clock.now() + closeMs);
+        this.#forget(connection);
+      },
     };
     host.onCommits((entries) => this.#shared.commits(entries));
     host.onReload(() => this.#shared.reload());
@@ -159,8 +204,8 @@ export class Hub {
   }
 
   /** Serves an upgraded WebSocket, open or about to open. */
-  accept(socket: WebSocket): void {
-    acceptSocket(socket, (channel) => this.connect(channel));
+  accept(socket: WebSocket, connection: SocketConnection): void {
+    acceptSocket(socket, { connection, connect: (channel) => this.connect(channel) });
   }
 
   /** Serves a socket of any kind. `null` when no more are taken: the channel is closed then. */
@@ -169,12 +214,14 @@ export class Hub {
       channel.close(closeCodes.restart, "server restart");
       return null;
     }
-    if (this.#openSockets >= socketLimits.socketsMax) {
+    if (this.#openSockets >= this.#socketsMax) {
       channel.close(closeCodes.overloaded, "too many sockets");
       return null;
     }
-    const connection = new Connection(channel, this.#port);
+    const account = this.#unsent.open(channel);
+    const connection = new Connection(account, this.#port);
     this.#connections.add(connection);
+    this.#accounts.set(connection, account);
     this.#openSockets++;
     this.#wheel.schedule(connection, connection.nextAt);
     this.#stopTicking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
@@ -183,9 +230,13 @@ export class Hub {
       receive: (text) => connection.receive(text),
       refuse: (fault, closeCode) => connection.fatal(fault, closeCode),
       closed: () => {
+        this.#accounts.delete(connection);
         connection.end();
         if (!open) return;
         open = false;
+        this.#unsent.close(account);
+        this.#closing.delete(account);
+        this.#rest();
         this.#openSockets--;
         if (this.#openSockets === 0) this.#onAllClosed?.();
       },
@@ -209,7 +260,13 @@ export class Hub {
   async shutdown(): Promise<void> {
     this.#shutDown = true;
     for (const connection of [...this.#connections]) connection.close(closeCodes.restart, "server restart");
-    if (this.#openSockets === 0) return;
+    if (this.#openSockets > 0) await this.#allClosed();
+    for (const account of this.#closing.keys()) this.#unsent.cut(account);
+    this.#closing.clear();
+    this.#rest();
+  }
+
+  async #allClosed(): Promise<void> {
     await new Promise<void>((resolve) => {
       const endAt = this.#clock.now() + httpLimits.drainMs;
       let openBefore = this.#openSockets;
@@ -270,6 +327,21 @@ export class Hub {
       connection.watch(now);
       if (this.#connections.has(connection)) this.#wheel.schedule(connection, connection.nextAt);
     }
+    this.#unsent.tick();
+    for (const [account, cutAt] of this.#closing) {
+      if (cutAt > now) continue;
+      this.#closing.delete(account);
+      this.#unsent.cut(account);
+    }
+    this.#rest();
+  }
+
+  #tellOfCut(log: Log, bytes: number): void {
+    this.#cutCount++;
+    const now = this.#clock.now();
+    if (now - this.#cutToldAt < socketLimits.cutToldMs) return;
+    this.#cutToldAt = now;
+    log("warn", "Sockets are cut off that do not read what they asked for", { bytes, count: this.#cutCount });
   }
 
   #watchSlow(connection: Connection): void {
@@ -320,7 +392,12 @@ export class Hub {
     this.#verifying.delete(connection);
     this.#wheel.remove(connection);
     this.#unindex(connection, connection.state.identity);
-    if (this.#connections.size > 0) return;
+    this.#rest();
+  }
+
+  /** Nothing ticks when there is nothing to look after. */
+  #rest(): void {
+    if (this.#connections.size > 0 || this.#closing.size > 0) return;
     this.#stopTicking?.();
     this.#stopTicking = null;
     this.#stopPolling?.();

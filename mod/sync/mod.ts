@@ -11,3 +11,4 @@ export { type Clock, systemClock } from "./clock.ts";
 export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
 export { Hub, type HubOptions, type SocketHandle } from "./hub.ts";
 export { refuseCall } from "./refuse_call.ts";
+export type { SocketConnection } from "./sockets/socket.ts";

@@ -5,10 +5,12 @@
  */
 import assert from "node:assert/strict";
 import { callScenarios } from "./scenarios/calls_scenarios.ts";
+import { connectionScenarios } from "./scenarios/connections_scenarios.ts";
+import { socketScenarios } from "./scenarios/sockets_scenarios.ts";
 import type { Scenario } from "./support/scenario.ts";
 import { Suite, tableOf } from "./support/suite.ts";
 
-const scenarios: readonly Scenario[] = [...callScenarios];
+const scenarios: readonly Scenario[] = [...callScenarios, ...socketScenarios, ...connectionScenarios];
 
 const full = Deno.env.get("SYNCLINE_HOSTILE") === "full";
 const picked = Deno.env.get("SYNCLINE_HOSTILE_ROWS");

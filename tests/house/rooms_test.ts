@@ -59,6 +59,7 @@ const DOORS = new Set([
   "server/server.ts",
   "server/backend.ts",
   "server/signals.ts",
+  "server/net/native_sockets.ts",
   "server/offline_host.ts",
   "server/data/data_lock.ts",
   "server/data/data_restore.ts",

@@ -55,6 +55,7 @@ Deno.test("flags give typed values", async () => {
     ..."--log-keep 2d --log-max-size 64MiB".split(" "),
   ]);
   assert.deepEqual(served, {
+    memory: null,
     host: "0.0.0.0",
     port: 0,
     data: "/d",

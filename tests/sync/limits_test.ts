@@ -187,9 +187,10 @@ Deno.test("WL2 what waits behind a held call is bounded", () => {
   const world = new World({ auto: false });
   const socket = world.connected();
   for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
-  for (let i = 0; i < socketLimits.heldFramesMax; i++) socket.raw('{"type":"Pong"}');
+  const frame = JSON.stringify({ type: "Mutation", requestId: 65, udfPath: "add", args: { key: "a" } });
+  for (let i = 0; i < socketLimits.heldFramesMax; i++) socket.raw(frame);
   assert.equal(socket.closedWith, null);
-  socket.raw('{"type":"Pong"}');
+  socket.raw(frame);
   assertFatal(socket, "too many frames wait behind running calls");
 });
 
@@ -409,7 +410,14 @@ function shuttingDown(sockets: number) {
   const closes: number[] = [];
   const handles = Array.from(
     { length: sockets },
-    () => world.hub.connect({ send: () => {}, close: (code) => closes.push(code), bufferedAmount: 0 }),
+    () =>
+      world.hub.connect({
+        send: () => {},
+        close: (code) => closes.push(code),
+        cut: () => {},
+        bufferedAmount: 0,
+        takenBytes: null,
+      }),
   );
   const state = { done: false };
   void world.hub.shutdown().then(() => state.done = true);

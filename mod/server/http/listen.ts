@@ -1,5 +1,6 @@
 /** Opens the server's port: the one that was asked for, or the default one and the next ones above it. */
 import { DEFAULT_PORT } from "../../config/options.ts";
+import { connectionLimits } from "../limits.ts";
 import { StartError } from "../../config/start_error.ts";
 
 /** Ports tried above the default one before the start fails. */
@@ -9,21 +10,84 @@ export interface ListenOptions {
   readonly host: string;
   /** `null`: the default port, or the next free one. 0: any free one. */
   readonly port: number | null;
+  /** Called when no connection can be taken, each time before it is tried again. */
+  readonly onPause?: (error: unknown) => void;
 }
 
-export type HttpServer = Deno.HttpServer<Deno.NetAddr>;
+type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
 /** Starts to serve. Throws a `StartError` when the port or the address cannot be had. */
-export function listen({ host, port }: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): HttpServer {
+export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
+  const { host, port, onPause = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
+  const open = (candidate: number) =>
+    Deno.serve({ hostname: host, port: candidate, onListen: () => {} }, handler);
   for (let candidate = first;; candidate++) {
     try {
-      return Deno.serve({ hostname: host, port: candidate, onListen: () => {} }, handler);
+      return new Listener(open(candidate), { reopen: open, onPause });
     } catch (error) {
       if (error instanceof Deno.errors.AddrInUse && candidate < last) continue;
       throw new StartError(listenMessage(error, { host, port: candidate }), { cause: error });
     }
+  }
+}
+
+/**
+ * A port that stays open. When a connection cannot be taken, as no file is left for it, the runtime closes the port and goes
+ * on serving those it has: the port is opened again as soon as that is possible.
+ */
+export class Listener {
+  readonly addr: Deno.NetAddr;
+  readonly #reopen: (port: number) => HttpServer;
+  readonly #onPause: (error: unknown) => void;
+  /** Those that closed their port serve the connections they have taken. */
+  readonly #servers = new Set<HttpServer>();
+  #stopping = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(
+    first: HttpServer,
+    { reopen, onPause }: {
+      readonly reopen: (port: number) => HttpServer;
+      readonly onPause: (error: unknown) => void;
+    },
+  ) {
+    this.addr = first.addr;
+    this.#reopen = reopen;
+    this.#onPause = onPause;
+    this.#keep(first);
+  }
+
+  /** Takes no more connections, and resolves when the requests of all have been answered. */
+  async shutdown(): Promise<void> {
+    this.#stopping = true;
+    clearTimeout(this.#timer);
+    await Promise.all([...this.#servers].map((server) => server.shutdown().catch(() => {})));
+  }
+
+  #keep(server: HttpServer): void {
+    this.#servers.add(server);
+    while (this.#servers.size > connectionLimits.serversKept) {
+      const [oldest] = this.#servers;
+      if (oldest !== undefined) this.#servers.delete(oldest);
+    }
+    server.finished.then(
+      () => this.#servers.delete(server),
+      (error) => this.#pause(error),
+    );
+  }
+
+  #pause(error: unknown): void {
+    if (this.#stopping) return;
+    this.#onPause(error);
+    this.#timer = setTimeout(() => {
+      try {
+        this.#keep(this.#reopen(this.addr.port));
+      } catch (again) {
+        this.#pause(again);
+      }
+    }, connectionLimits.acceptPauseMs);
   }
 }
 

@@ -20,7 +20,7 @@ export interface RouterParts {
   /** Routes whose answers are complete as they are. */
   readonly completeRoutes?: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
-  readonly acceptSocket: (request: Request) => Response;
+  readonly acceptSocket: (request: Request, info: Deno.ServeHandlerInfo) => Response;
   /** ts of the newest commit, for `/api/health`. */
   readonly ts: () => number;
   /** The app's own routes. */
@@ -75,7 +75,7 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.get("/api/sync", (c) => {
     const asks = c.req.header("upgrade")?.toLowerCase() === "websocket";
     if (asks && c.req.header("sec-websocket-version") === WEBSOCKET_VERSION) {
-      return parts.acceptSocket(c.req.raw);
+      return parts.acceptSocket(c.req.raw, c.env as Deno.ServeHandlerInfo);
     }
     const response = errorResponse(new ServiceError("upgrade_required"));
     response.headers.set("Upgrade", "websocket");

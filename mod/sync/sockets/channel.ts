@@ -5,6 +5,10 @@ export interface Channel {
   send(text: string): void;
   /** Closes with a code and a short reason; what was sent before leaves first. */
   close(code: number, reason: string): void;
+  /** Ends the connection at once; what has not left yet is dropped. */
+  cut(): void;
   /** Bytes sent that have not left yet. */
   readonly bufferedAmount: number;
+  /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
+  readonly takenBytes: number | null;
 }

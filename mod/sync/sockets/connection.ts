@@ -2,12 +2,20 @@
 import type { FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { socketLimits } from "../../limits.ts";
-import type { Action, Authenticate, ClientMessage, Mutation } from "../../protocol/client_messages.ts";
+import type {
+  Action,
+  Authenticate,
+  ClientMessage,
+  ModifyQuerySet,
+  Mutation,
+} from "../../protocol/client_messages.ts";
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
 import type { Channel } from "./channel.ts";
 import type { Clock } from "../clock.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { FrameMemo } from "./frame_memo.ts";
+import { FrameAllowance } from "./frame_allowance.ts";
+import type { HeldAccount, HeldBudget } from "./held_budget.ts";
 import { Inbound } from "./inbound.ts";
 import { Pulse } from "./pulse.ts";
 import { refuseCall } from "../refuse_call.ts";
@@ -16,6 +24,7 @@ import type { Subscriber, View } from "../queries/shared_query.ts";
 import { SocketState } from "./socket_state.ts";
 import { actionResponseFrame, mutationResponseFrame } from "./transition_frame.ts";
 import { Transitions } from "./transitions.ts";
+import type { UnsentAccount, UnsentBudget } from "./unsent_budget.ts";
 
 /** What a connection needs of the hub. */
 export interface ConnectionPort {
@@ -36,10 +45,16 @@ export interface ConnectionPort {
   verifying(connection: Connection, underWay: boolean): void;
   /** It has sent a Transition. */
   transitionSent(): void;
-  /** It has ended: it may be forgotten. */
-  ended(connection: Connection): void;
+  /** It has ended: it may be forgotten, and its socket cut off when it is not closed after so long. */
+  ended(connection: Connection, closeMs: number): void;
+  readonly unsent: UnsentBudget;
+  readonly held: HeldBudget;
 }
 
+/** How long a socket is let close that does harm as long as it is open. */
+const HOSTILE = socketLimits.closeHostileMs;
+
+const PONG = '{"type":"Pong"}';
 const PING = '{"type":"Ping"}';
 
 export class Connection implements View {
@@ -51,19 +66,33 @@ export class Connection implements View {
   readonly #port: ConnectionPort;
   readonly #channel: Channel;
   readonly #pulse: Pulse;
-  readonly #inbound = new Inbound();
+  readonly #unsent: UnsentAccount;
+  readonly #held: HeldAccount;
+  readonly #inbound: Inbound;
+  readonly #frames: FrameAllowance;
+  readonly #idleFrames: FrameAllowance;
   readonly #transitions: Transitions;
   /** Sessions that ended while a token is being verified; `null` when none is. */
   #endedMeanwhile: SessionEnd[] | null = null;
   /** Handed over since the last Transition. */
   #bytesSinceTransition = 0;
   #ended = false;
+  #framesAfterEnd = 0;
   #serving = false;
 
-  constructor(channel: Channel, port: ConnectionPort) {
+  constructor(unsent: UnsentAccount, port: ConnectionPort) {
+    const { channel } = unsent;
+    const now = port.clock.now();
     this.#channel = channel;
     this.#port = port;
-    this.#pulse = new Pulse(port.clock.now());
+    this.#unsent = unsent;
+    this.#held = port.held.open(() =>
+      this.fatal("the server holds too much that clients have sent", closeCodes.overloaded, HOSTILE)
+    );
+    this.#inbound = new Inbound(port.held, this.#held);
+    this.#frames = new FrameAllowance(socketLimits.frames, now);
+    this.#idleFrames = new FrameAllowance(socketLimits.idleFrames, now);
+    this.#pulse = new Pulse(now);
     this.#transitions = new Transitions({
       state: this.state,
       shared: port.shared,
@@ -76,6 +105,7 @@ export class Connection implements View {
           closeCodes.protocol,
         ),
       slow: () => this.#ended || channel.bufferedAmount > socketLimits.bufferedBytesMax,
+      hasRoom: (chars) => port.unsent.hasRoom(chars),
     });
   }
 
@@ -88,8 +118,11 @@ export class Connection implements View {
     return this.#transitions.reach;
   }
 
+  /** Whether it cannot be sent a Transition: it reads too slowly, or there is no room for what it is to get. */
   get slow(): boolean {
-    return this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
+    const { waitingChars } = this.#transitions;
+    return this.#channel.bufferedAmount > socketLimits.bufferedBytesMax ||
+      (waitingChars > 0 && !this.#port.unsent.hasRoom(waitingChars));
   }
 
   /** When `watch` has to be called at the latest, milliseconds since the epoch. */
@@ -103,13 +136,19 @@ export class Connection implements View {
 
   /** A text frame came. */
   receive(text: string): void {
-    if (this.#ended) return;
-    this.#pulse.heard(this.#port.clock.now());
-    if (!this.#inbound.push(text)) {
+    if (this.#ended) return this.#heardAfterEnd();
+    const now = this.#port.clock.now();
+    this.#pulse.heard(now);
+    // As every client writes it: not worth a look at what else it could be, and it waits for nothing.
+    if (text === PONG) {
+      this.#pong(now);
+    } else if (!this.#frames.take(now)) {
+      this.fatal("too many frames", closeCodes.protocol, HOSTILE);
+    } else if (!this.#inbound.push(text)) {
       this.fatal("too many frames wait behind running calls", closeCodes.protocol);
-      return;
+    } else {
+      this.#serve();
     }
-    this.#serve();
   }
 
   /** Sends the Transitions that can be sent. */
@@ -156,10 +195,11 @@ export class Connection implements View {
   }
 
   /** Ends the socket with a FatalError that names the fault. */
-  fatal(fault: string, closeCode: number): void {
+  fatal(fault: string, closeCode: number, closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#channel.send(JSON.stringify({ type: "FatalError", error: fault }));
-    this.close(closeCode, "fatal error");
+    this.#channel.close(closeCode, "fatal error");
+    this.end(closeMs);
   }
 
   /** Ends the socket with an AuthError. */
@@ -177,12 +217,20 @@ export class Connection implements View {
   }
 
   /** The socket is gone: nothing is sent any more, and the queries are let go. Calls under way go on. */
-  end(): void {
+  end(closeMs: number = socketLimits.closeMs): void {
     if (this.#ended) return;
     this.#ended = true;
     this.#inbound.clear();
+    this.#port.held.release(this.#held, this.state.argsChars);
+    this.#port.held.close(this.#held);
     this.#transitions.end();
-    this.#port.ended(this);
+    const deaf = this.#channel.bufferedAmount > socketLimits.bufferedBytesMax;
+    this.#port.ended(this, deaf ? Math.min(closeMs, HOSTILE) : closeMs);
+  }
+
+  /** A socket that is closing still reads, and nothing else gets its turn while one is flooded. */
+  #heardAfterEnd(): void {
+    if (++this.#framesAfterEnd === socketLimits.framesAfterEndMax) this.#port.unsent.cut(this.#unsent);
   }
 
   /** Serves frames until one has to wait. */
@@ -193,9 +241,10 @@ export class Connection implements View {
       const frame = this.#inbound.next();
       if (frame === null) break;
       if (!frame.ok) {
+        this.#port.held.release(this.#held, this.#inbound.takenChars);
         this.fatal(frame.fault, frame.closeCode);
       } else if (this.#mayServe(frame.message)) {
-        this.#handle(frame.message);
+        this.#handle(frame.message, this.#inbound.takenChars);
       } else {
         this.#inbound.hold(frame.message);
         break;
@@ -217,40 +266,64 @@ export class Connection implements View {
     }
   }
 
-  #handle(message: ClientMessage): void {
+  /** `chars` are held for the message: until its call has ended, or it has been served. */
+  #handle(message: ClientMessage, chars: number): void {
+    switch (message.type) {
+      case "Mutation":
+        this.#mutate(message, chars);
+        return;
+      case "Action":
+        this.#act(message, chars);
+        return;
+      default:
+        this.#port.held.release(this.#held, chars);
+        return this.#take(message);
+    }
+  }
+
+  #take(message: Exclude<ClientMessage, Mutation | Action>): void {
     switch (message.type) {
       case "Connect":
         this.#refuse(this.state.connect(message));
         return;
       case "ModifyQuerySet":
-        this.#refuse(this.state.modifyQuerySet(message, this));
-        this.touch();
-        return;
-      case "Mutation":
-        this.#mutate(message);
-        return;
-      case "Action":
-        this.#act(message);
+        this.#modifyQuerySet(message);
         return;
       case "Authenticate":
         this.#authenticate(message);
         return;
       case "Pong":
-        return;
+        return this.#pong(this.#port.clock.now());
       default:
         message satisfies never;
     }
+  }
+
+  #pong(now: number): void {
+    if (this.#idleFrames.take(now)) return;
+    this.fatal("too many frames that say nothing", closeCodes.protocol, HOSTILE);
+  }
+
+  #modifyQuerySet(message: ModifyQuerySet): void {
+    const before = this.state.argsChars;
+    const refusal = this.state.modifyQuerySet(message, this);
+    const more = this.state.argsChars - before;
+    if (more > 0) this.#port.held.hold(this.#held, more);
+    else this.#port.held.release(this.#held, -more);
+    this.#refuse(refusal);
+    this.touch();
   }
 
   #refuse(refusal: { readonly refused: string } | null): void {
     if (refusal !== null) this.fatal(refusal.refused, closeCodes.protocol);
   }
 
-  async #mutate({ requestId, udfPath, args }: Mutation): Promise<void> {
+  async #mutate({ requestId, udfPath, args }: Mutation, chars: number): Promise<void> {
     const { host, dev } = this.#port;
     const { identity, sessionId } = this.state;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null && sessionId === null) {
+      this.#port.held.release(this.#held, chars);
       const answer = { outcome: refusal, ts: host.ts, replayed: false };
       this.#send(mutationResponseFrame(requestId, { answer, dev }));
       return;
@@ -263,7 +336,7 @@ export class Connection implements View {
     const answer = await host.mutate(
       sessionId === null ? call : { ...call, replay: { sessionId, requestId } },
     );
-    this.state.callsInFlight--;
+    this.#callEnded(chars);
     if (this.#ended) return;
     this.#send(mutationResponseFrame(requestId, { answer, dev }));
     if (answer.outcome.ok) {
@@ -273,19 +346,25 @@ export class Connection implements View {
     this.#serve();
   }
 
-  async #act({ requestId, udfPath, args }: Action): Promise<void> {
+  async #act({ requestId, udfPath, args }: Action, chars: number): Promise<void> {
     const { host, dev } = this.#port;
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) {
+      this.#port.held.release(this.#held, chars);
       this.#send(actionResponseFrame(requestId, { outcome: refusal, dev }));
       return;
     }
     this.state.callsInFlight++;
     const outcome = await host.act({ udfPath, args, identity: this.state.identity, origin: "client" });
-    this.state.callsInFlight--;
+    this.#callEnded(chars);
     if (this.#ended) return;
     this.#send(actionResponseFrame(requestId, { outcome, dev }));
     this.#serve();
+  }
+
+  #callEnded(chars: number): void {
+    this.state.callsInFlight--;
+    this.#port.held.release(this.#held, chars);
   }
 
   /** Frames behind an Authenticate wait until its token is verified: calls among them are made in the new name. */
@@ -336,6 +415,7 @@ export class Connection implements View {
     this.#channel.send(frame);
     const bytes = this.#channel.bufferedAmount - before;
     this.#pulse.queued(bytes);
+    this.#port.unsent.queued(this.#unsent, bytes);
     return bytes;
   }
 

@@ -2,17 +2,28 @@
 import { socketLimits } from "../../limits.ts";
 import type { ClientMessage } from "../../protocol/client_messages.ts";
 import { type ClientFrame, readClientFrame } from "./client_frame.ts";
+import type { HeldAccount, HeldBudget } from "./held_budget.ts";
 
 /** Served frames after which their places are given back. */
 const COMPACTED_FRAMES = 4096;
 
 export class Inbound {
+  readonly #budget: HeldBudget;
+  readonly #account: HeldAccount;
   #frames: string[] = [];
   /** Frames before this one have been served. */
   #first = 0;
+  /** Characters of the frames that wait. */
   #chars = 0;
   /** Read already, but not to be served yet. */
   #held: ClientMessage | null = null;
+  /** Characters of the frame that `next` gave last. Whoever took it gives them back to the budget. */
+  takenChars = 0;
+
+  constructor(budget: HeldBudget, account: HeldAccount) {
+    this.#budget = budget;
+    this.#account = account;
+  }
 
   /** The message that everything waits behind. */
   get held(): ClientMessage | null {
@@ -25,6 +36,7 @@ export class Inbound {
     const waiting = this.#count > 0 || this.#held !== null;
     this.#frames.push(text);
     this.#chars += text.length;
+    this.#budget.hold(this.#account, text.length);
     return !waiting ||
       (this.#count <= socketLimits.heldFramesMax && this.#chars <= socketLimits.heldCharsMax);
   }
@@ -40,6 +52,7 @@ export class Inbound {
     if (text === undefined) return null;
     this.#frames[this.#first++] = "";
     this.#chars -= text.length;
+    this.takenChars = text.length;
     if (this.#first === this.#frames.length) {
       this.#frames.length = this.#first = 0;
     } else if (this.#first === COMPACTED_FRAMES) {
@@ -60,6 +73,7 @@ export class Inbound {
   }
 
   clear(): void {
+    this.#budget.release(this.#account, this.#chars + (this.#held === null ? 0 : this.takenChars));
     this.#frames.length = 0;
     this.#first = 0;
     this.#chars = 0;

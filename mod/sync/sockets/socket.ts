@@ -3,11 +3,25 @@ import type { Channel } from "./channel.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { SocketHandle } from "../hub.ts";
 
+/** The connection below a socket, as far as it can be reached. */
+export interface SocketConnection {
+  /** Ends it at once. Returns whether that was possible. */
+  cut(): boolean;
+  /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
+  takenBytes(): number | null;
+}
+
 /** Connects an upgraded WebSocket, open or about to open, to the hub. */
-export function acceptSocket(socket: WebSocket, connect: (channel: Channel) => SocketHandle | null): void {
+export function acceptSocket(
+  socket: WebSocket,
+  { connection, connect }: {
+    readonly connection: SocketConnection;
+    readonly connect: (channel: Channel) => SocketHandle | null;
+  },
+): void {
   let handle: SocketHandle | null = null;
   const open = () => {
-    handle = connect(new WebSocketChannel(socket));
+    handle = connect(new WebSocketChannel(socket, connection));
   };
   socket.binaryType = "arraybuffer";
   socket.onmessage = ({ data }) => {
@@ -23,9 +37,20 @@ export function acceptSocket(socket: WebSocket, connect: (channel: Channel) => S
 
 class WebSocketChannel implements Channel {
   readonly #socket: WebSocket;
+  readonly #connection: SocketConnection;
 
-  constructor(socket: WebSocket) {
+  constructor(socket: WebSocket, connection: SocketConnection) {
     this.#socket = socket;
+    this.#connection = connection;
+  }
+
+  get takenBytes(): number | null {
+    return this.#connection.takenBytes();
+  }
+
+  cut(): void {
+    // Where the connection cannot be reached, the runtime lets go of it when its pings are not answered.
+    if (!this.#connection.cut()) this.close(closeCodes.overloaded, "cut off");
   }
 
   get bufferedAmount(): number {

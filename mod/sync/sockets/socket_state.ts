@@ -81,6 +81,8 @@ export class SocketState {
    * sent, nothing else moves the socket.
    */
   holdForStep = false;
+  /** Characters of the arguments of accepted queries. */
+  argsChars = 0;
   /** Mutations and actions under way. */
   callsInFlight = 0;
   /** A Transition with at least this ts has to follow the last MutationResponse; `null` when none is owed. */
@@ -124,12 +126,14 @@ export class SocketState {
             liveFrom: newVersion,
           });
           this.#accepted.set(queryId, query);
+          this.argsChars += query.spec.canonicalArgs.length;
           added.add(query);
           break;
         }
         case "Remove":
           if (known === undefined) break;
           this.#accepted.delete(queryId);
+          this.argsChars -= known.spec.canonicalArgs.length;
           // Added by this very message: it never was.
           if (!added.delete(known)) known.deadFrom = newVersion;
           break;

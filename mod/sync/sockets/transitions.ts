@@ -20,6 +20,8 @@ export interface TransitionsOptions {
   readonly tooLarge: (chars: number) => void;
   /** Whether the socket reads too slowly to be sent more. */
   readonly slow: () => boolean;
+  /** Whether the server has room for a Transition of so many characters. */
+  readonly hasRoom: (chars: number) => boolean;
 }
 
 /** A result to send, with what the socket holds of that query. */
@@ -33,6 +35,8 @@ export class Transitions {
   readonly #options: TransitionsOptions;
   /** Newest ts at which everything shown is known, as of the last `advance`; `null` when there is none. */
   reach: number | null = null;
+  /** Characters of the Transition that waits for room, 0 when none does. */
+  waitingChars = 0;
 
   constructor(options: TransitionsOptions) {
     this.#options = options;
@@ -41,11 +45,13 @@ export class Transitions {
   /** Sends every Transition that can be sent now. */
   advance(): void {
     const { state, slow } = this.#options;
+    this.waitingChars = 0;
     while (!slow()) {
       this.#beginSteps();
       const step = state.steps[0];
       if (step === undefined) return this.#move();
       if (this.#takeStep(step)) continue;
+      if (this.waitingChars > 0) return;
       // Until the identity has changed for all queries there is no result that may be shown.
       if (step.kind === "querySet" && !state.holdForStep) this.#move();
       return;
@@ -91,8 +97,7 @@ export class Transitions {
       state.holdForStep = true;
       return false;
     }
-    this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
-    return true;
+    return this.#send(this.#updates(live, ts), { step, end: { ...end, ts } });
   }
 
   /** Shows what changed, or that ts went on when the client waits for that. */
@@ -112,11 +117,18 @@ export class Transitions {
     }
   }
 
+  /** Returns whether the Transition was sent, or the socket ended over it. */
   #send(
     updates: readonly Update[],
     { step, end }: { readonly step?: Step; readonly end: StateVersion },
-  ): void {
-    const { state, memo } = this.#options;
+  ): boolean {
+    const { state, memo, hasRoom } = this.#options;
+    // With diffs it may be less. What is not sent now is not put together either.
+    const most = charsOf(updates);
+    if (!hasRoom(most)) {
+      this.waitingChars = most;
+      return false;
+    }
     const start = state.version;
     const removed = step?.kind === "querySet"
       ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
@@ -130,11 +142,15 @@ export class Transitions {
       const items = removed.map((query) => removedItem(query.queryId));
       for (const { query, base, outcome } of updates) items.push(memo.item(query.queryId, { base, outcome }));
       const chars = items.reduce((sum, item) => sum + item.length, 0);
-      if (chars > socketLimits.transitionCharsMax) return this.#options.tooLarge(chars);
+      if (chars > socketLimits.transitionCharsMax) {
+        this.#options.tooLarge(chars);
+        return true;
+      }
       frame = transitionFrame(start, { end, items });
     }
     for (const { query, outcome } of updates) query.lastSent = outcome;
     this.#deliver(frame, step === undefined ? { end } : { end, step });
+    return true;
   }
 
   #deliver(frame: string, { step, end }: { readonly step?: Step; readonly end: StateVersion }): void {
@@ -173,6 +189,12 @@ export class Transitions {
   #unsubscribe(query: LiveQuery): void {
     if (query.refusal === null) this.#options.shared.unsubscribe(query);
   }
+}
+
+function charsOf(updates: readonly Update[]): number {
+  let chars = 0;
+  for (const { outcome } of updates) chars += outcome.ok ? outcome.value.length : 0;
+  return chars;
 }
 
 /** Stands for a query that cannot run: one outcome at every ts. */

@@ -63,6 +63,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     functionsDir: "/functions",
     staticDir: null,
     example: false,
+    memoryBytes: 1024 ** 3,
     dev: false,
     actionNet: null,
     env: {},

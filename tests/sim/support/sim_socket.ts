@@ -14,6 +14,7 @@ export class SimSocket implements Channel {
   closedWith: number | null = null;
   /** The client has gone: nothing arrives anywhere any more. */
   dropped = false;
+  readonly takenBytes = null;
   /** While set the client does not read. */
   stalled = false;
 
@@ -33,6 +34,13 @@ export class SimSocket implements Channel {
 
   close(code: number): void {
     this.closedWith ??= code;
+    this.#handle?.closed();
+  }
+
+  cut(): void {
+    this.closedWith ??= 1006;
+    this.#toClient.length = 0;
+    this.#charsWaiting = 0;
     this.#handle?.closed();
   }
 

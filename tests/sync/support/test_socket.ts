@@ -43,6 +43,8 @@ export class TestSocket implements Channel {
   /** While set, what is sent stays in the buffer. */
   stalled = false;
   bufferedAmount = 0;
+  readonly takenBytes = null;
+  wasCut = false;
   querySet = 0;
   readonly #handle: SocketHandle | null;
   #read = 0;
@@ -65,6 +67,13 @@ export class TestSocket implements Channel {
   close(code: number): void {
     this.closedWith ??= code;
     this.#handle?.closed();
+  }
+
+  /** The server cuts the connection. */
+  cut(): void {
+    this.wasCut = true;
+    this.bufferedAmount = 0;
+    this.drop();
   }
 
   /** The client's side goes away. */

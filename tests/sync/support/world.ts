@@ -53,6 +53,7 @@ const mutations: Record<string, MemoryFunction> = {
 
 export interface WorldOptions extends MemoryHostOptions {
   readonly dev?: boolean;
+  readonly memoryBytes?: number;
 }
 
 export class World {
@@ -61,13 +62,19 @@ export class World {
   readonly host: MemoryHost;
   readonly hub: Hub;
 
-  constructor({ dev = false, ...options }: WorldOptions = {}) {
+  constructor({ dev = false, memoryBytes, ...options }: WorldOptions = {}) {
     this.host = new MemoryHost({
       ...options,
       queries: { ...queries, ...options.queries },
       mutations: { ...mutations, ...options.mutations },
     });
-    this.hub = new Hub({ host: this.host, authenticator: this.authenticator, dev, clock: this.clock });
+    this.hub = new Hub({
+      host: this.host,
+      authenticator: this.authenticator,
+      dev,
+      clock: this.clock,
+      ...(memoryBytes !== undefined && { memoryBytes }),
+    });
   }
 
   socket(): TestSocket {

@@ -1,0 +1,96 @@
+/** Connections that are opened and not used. */
+import assert from "node:assert/strict";
+import type { Scenario } from "../support/scenario.ts";
+
+const SHORT_MS = 5_000;
+
+/** Files that the server gets beside those it has open. */
+const FILES_LEFT = 60;
+const CONNECTIONS = 300;
+
+const encoder = new TextEncoder();
+
+/** Sets the limit of open files of a running process. */
+async function limitFiles(pid: number, files: number): Promise<void> {
+  const args = ["--pid", String(pid), `--nofile=${files}:`];
+  const { success, stderr } = await new Deno.Command("prlimit", { args }).output();
+  assert(success, new TextDecoder().decode(stderr));
+}
+
+/** Files that a process has open. */
+async function openFiles(pid: number): Promise<number> {
+  const args = ["-c", 'ls "/proc/$0/fd" | wc -l', String(pid)];
+  return Number(new TextDecoder().decode((await new Deno.Command("sh", { args }).output()).stdout));
+}
+
+/** Status of a request over a connection of its own; `null` when there was no answer. */
+async function health(port: number): Promise<number | null> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${port}/api/health`, {
+      headers: { Connection: "close" },
+      signal: AbortSignal.timeout(2_000),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    return null;
+  }
+}
+
+/** Resolves to the milliseconds until the other side has closed a connection on which this was sent. */
+async function closedAfter(port: number, text: string): Promise<number> {
+  const startedAt = performance.now();
+  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  if (text !== "") await conn.write(encoder.encode(text));
+  const bytes = new Uint8Array(1024);
+  while (await conn.read(bytes).catch(() => null) !== null);
+  return performance.now() - startedAt;
+}
+
+/** Longest that any of them may stay, far above the limit and far below what they stayed. */
+const STAYS_MS = 90_000;
+
+export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux" ? [] : [
+  {
+    rule: "BU5",
+    name: `${CONNECTIONS} idle connections and ${FILES_LEFT} open files`,
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    alone: true,
+    attack: async (world) => {
+      const { port, pid } = world.server;
+      await limitFiles(pid, await openFiles(pid) + FILES_LEFT);
+      const connections: Deno.TcpConn[] = [];
+      let refused = 0;
+      for (let n = 0; n < CONNECTIONS; n++) {
+        await Deno.connect({ hostname: "127.0.0.1", port }).then((c) => connections.push(c), () => refused++);
+      }
+      await world.logged(/No connection could be taken/);
+      let tries = 1;
+      while (await health(port) !== 200) {
+        assert(tries++ < 20, "nobody else gets in");
+      }
+      for (const connection of connections) connection.close();
+      assert.equal(await health(port), 200);
+      return `${refused} refused, another got in at try ${tries}`;
+    },
+  },
+  {
+    rule: "BU6",
+    name: "connections with no request, half a head, half a body",
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    long: true,
+    attack: async ({ server: { port } }) => {
+      const head = "POST /api/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n";
+      const texts = [
+        "",
+        head,
+        `${head}\r\n{`,
+        `POST /api/auth/signin HTTP/1.1\r\nHost: a\r\nContent-Type: ` +
+        `application/json\r\nContent-Length: 100\r\n\r\n{`,
+      ];
+      const stayed = await Promise.all(texts.map((text) => closedAfter(port, text)));
+      for (const ms of stayed) assert(ms < STAYS_MS, `one stayed for ${ms} ms`);
+      return `closed after ${stayed.map((ms) => (ms / 1000).toFixed(0)).join(", ")} s`;
+    },
+  },
+];

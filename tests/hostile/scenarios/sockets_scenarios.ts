@@ -1,0 +1,130 @@
+/** Sockets that take and do not read, send and do not wait, or send nothing but frames. */
+import assert from "node:assert/strict";
+import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
+import { MemoryWatch } from "../support/memory.ts";
+import type { Scenario } from "../support/scenario.ts";
+
+/** Main and those who attack it share two cores. */
+const SHORT_MS = 5_000;
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** A guest's socket, and what became of it. */
+async function guest(port: number): Promise<{ socket: RawWebSocket; gone: () => boolean }> {
+  let gone = false;
+  const socket = await RawWebSocket.connect({
+    port,
+    path: "/api/sync",
+    onText: () => {},
+    onClose: () => {
+      gone = true;
+    },
+  });
+  const sessionId = crypto.randomUUID();
+  socket.send(
+    JSON.stringify({
+      type: "Connect",
+      sessionId,
+      connectionCount: 0,
+      lastCloseReason: null,
+      clientVersion: "hostile",
+    }),
+  );
+  return { socket, gone: () => gone };
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** Queries of one Transition, and characters of each. */
+const RESULTS = 8;
+const RESULT_CHARS = 2 * MiB;
+const DEAF = 60;
+
+/** All that find a runner for 64 actions each. */
+const HOLDERS = 18;
+const HELD_CHARS = MiB;
+const HELD_FRAMES = 28;
+
+const FLOODERS = 20;
+const FLOOD_MS = 4_000;
+
+function call(
+  type: "Mutation" | "Action",
+  { n, path, args }: { readonly n: number; readonly path: string; readonly args: Record<string, unknown> },
+): string {
+  return JSON.stringify({ type, requestId: n, udfPath: path, args });
+}
+
+/** A share of the memory that the server may plan with is little on a machine this small. */
+const SMALL = ["--memory", "1GiB"];
+
+export const socketScenarios: readonly Scenario[] = [
+  {
+    rule: "BU1",
+    name: `${DEAF} guests who ask for much and never read`,
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    flags: SMALL,
+    attack: async ({ server: { port, pid } }) => {
+      await using watch = await MemoryWatch.start(pid);
+      const before = watch.nowMiB;
+      const guests = await Promise.all(Array.from({ length: DEAF }, () => guest(port)));
+      const modifications = Array.from({ length: RESULTS }, (_, n) => (
+        { type: "Add", queryId: n, udfPath: "big:text", args: { n, chars: RESULT_CHARS } }
+      ));
+      for (const { socket } of guests) {
+        socket.pause();
+        socket.send(JSON.stringify({ type: "ModifyQuerySet", baseVersion: 0, newVersion: 1, modifications }));
+      }
+      await pause(6_000);
+      // Results that nobody asks for any more are kept for a while.
+      const backMs = await watch.backBelow(before + 400, 5_000);
+      assert(watch.peakMiB < before + 900, `main grew to ${watch.peakMiB.toFixed(0)} MiB`);
+      for (const { socket } of guests) socket.cut();
+      return `main ${before.toFixed(0)} -> ${watch.peakMiB.toFixed(0)} MiB, back in ${backMs.toFixed(0)} ms`;
+    },
+  },
+  {
+    rule: "BU3",
+    name: `${HOLDERS} guests whose frames wait behind running calls`,
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    flags: SMALL,
+    attack: async ({ server: { port, pid } }) => {
+      await using watch = await MemoryWatch.start(pid);
+      const before = watch.nowMiB;
+      const guests = await Promise.all(Array.from({ length: HOLDERS }, () => guest(port)));
+      const padding = "x".repeat(HELD_CHARS);
+      for (const { socket } of guests) {
+        for (let n = 0; n < 64; n++) {
+          socket.send(call("Action", { n, path: "slow:slowAction", args: { ms: 8_000 } }));
+        }
+      }
+      await pause(500);
+      for (let round = 0; round < HELD_FRAMES; round++) {
+        for (const { socket } of guests) {
+          socket.send(call("Mutation", { n: 100 + round, path: "bystander:write", args: { n: 1, padding } }));
+        }
+        await pause(20);
+      }
+      await pause(2_000);
+      const ended = guests.filter((one) => one.gone()).length;
+      for (const { socket } of guests) socket.cut();
+      assert(watch.peakMiB < before + 900, `main grew to ${watch.peakMiB.toFixed(0)} MiB`);
+      return `main ${before.toFixed(0)} -> ${watch.peakMiB.toFixed(0)} MiB, ${ended} ended`;
+    },
+  },
+  {
+    rule: "BU4",
+    name: `${FLOODERS} guests who send nothing but Pong`,
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    attack: async ({ server: { port } }) => {
+      const flood = new Worker(new URL("../support/flood_worker.ts", import.meta.url), { type: "module" });
+      const done = Promise.withResolvers<string>();
+      flood.onmessage = ({ data }) => done.resolve(data);
+      flood.postMessage({ port, sockets: FLOODERS, ms: FLOOD_MS });
+      const figure = await done.promise;
+      flood.terminate();
+      return figure;
+    },
+  },
+];

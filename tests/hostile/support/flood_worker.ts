@@ -1,0 +1,51 @@
+/** Sockets that send Pong frames as fast as the network takes them, in a thread of their own. */
+/// <reference lib="deno.worker" />
+
+const FRAMES = 2_000;
+
+const encoder = new TextEncoder();
+
+/** A masked text frame, whose mask is zero. */
+function frame(text: string): Uint8Array {
+  const payload = encoder.encode(text);
+  return new Uint8Array([0x81, 0x80 | payload.length, 0, 0, 0, 0, ...payload]);
+}
+
+const pongs = new Uint8Array(
+  Array.from({ length: FRAMES }, () => [...frame('{"type":"Pong"}')]).flat(),
+);
+
+async function flood(port: number, until: number): Promise<number> {
+  let sent = 0;
+  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  const request =
+    `GET /api/sync HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+  await conn.write(encoder.encode(request));
+  try {
+    while (performance.now() < until) {
+      for (let at = 0; at < pongs.length;) at += await conn.write(pongs.subarray(at));
+      sent += FRAMES;
+    }
+  } catch {
+    // The server has had enough.
+  }
+  return sent;
+}
+
+self.onmessage = async ({ data: { port, sockets, ms } }) => {
+  const until = performance.now() + ms;
+  const counts = await Promise.all(Array.from({ length: sockets }, async () => {
+    let sent = 0;
+    let ended = 0;
+    // Who is thrown out comes again.
+    while (performance.now() < until) {
+      sent += await flood(port, until).catch(() => 0);
+      ended++;
+    }
+    return { sent, ended: ended - 1 };
+  }));
+  const sent = counts.reduce((sum, count) => sum + count.sent, 0);
+  const ended = counts.reduce((sum, count) => sum + count.ended, 0);
+  self.postMessage(`${sent} frames in ${ms} ms, thrown out ${ended} times`);
+};

@@ -1,0 +1,56 @@
+/** How much memory the server's main process uses. */
+import { lines } from "../../bench/support/lines.ts";
+
+/** Watches the resident memory of a process, from now until it is disposed. */
+export class MemoryWatch implements AsyncDisposable {
+  /** MiB, at most some 50 ms old. */
+  nowMiB = 0;
+  peakMiB = 0;
+  readonly #process: Deno.ChildProcess;
+  readonly #reading: Promise<void>;
+  readonly #first = Promise.withResolvers<void>();
+
+  private constructor(pid: number) {
+    // Files about processes are read by programs only: the runtime allows them to those who may do everything.
+    const look = 'while grep VmRSS "/proc/$0/status"; do sleep 0.05; done';
+    this.#process = new Deno.Command("sh", { args: ["-c", look, String(pid)], stdout: "piped" }).spawn();
+    this.#reading = this.#read();
+  }
+
+  static async start(pid: number): Promise<MemoryWatch> {
+    const watch = new MemoryWatch(pid);
+    await watch.#first.promise;
+    return watch;
+  }
+
+  /** Resolves to the milliseconds until the process uses no more than this. Throws when that takes too long. */
+  async backBelow(mib: number, withinMs: number): Promise<number> {
+    const startedAt = performance.now();
+    for (;;) {
+      const ms = performance.now() - startedAt;
+      if (this.nowMiB <= mib) return ms;
+      if (ms > withinMs) {
+        throw new Error(`It still uses ${this.nowMiB.toFixed(0)} MiB, ${mib.toFixed(0)} were right`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  async #read(): Promise<void> {
+    for await (const line of lines(this.#process.stdout)) {
+      this.nowMiB = Number(/(\d+) kB/.exec(line)?.[1]) / 1024;
+      this.peakMiB = Math.max(this.peakMiB, this.nowMiB);
+      this.#first.resolve();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      this.#process.kill();
+    } catch {
+      // The process it watched has ended, and it with it.
+    }
+    await this.#reading;
+    await this.#process.status;
+  }
+}

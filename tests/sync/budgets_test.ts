@@ -1,0 +1,176 @@
+/** What clients can fill: one budget for all sockets, and who gives way. */
+import assert from "node:assert/strict";
+import { socketLimits } from "../../mod/limits.ts";
+import { FrameAllowance } from "../../mod/sync/sockets/frame_allowance.ts";
+import { HeldBudget } from "../../mod/sync/sockets/held_budget.ts";
+import { UnsentBudget } from "../../mod/sync/sockets/unsent_budget.ts";
+import { settle, type TestSocket } from "./support/test_socket.ts";
+import { World } from "./support/world.ts";
+
+const MiB = 1024 * 1024;
+/** With a world of so much memory all sockets together get the least there is. */
+const unsentMax = socketLimits.unsentBytesMin;
+const heldMax = socketLimits.heldCharsOfAllMin;
+
+function worldOfLarge(chars: number): World {
+  const world = new World({ memoryBytes: 1, actions: { forever: () => new Promise(() => {}) } });
+  world.host.define("large", (_ctx, { char }) => String(char).repeat(chars));
+  return world;
+}
+
+/** A socket that asks for something large and does not read it. */
+async function deaf(world: World, char: string): Promise<TestSocket> {
+  const socket = world.connected();
+  socket.stalled = true;
+  socket.add(1, "large", { char });
+  await settle();
+  return socket;
+}
+
+const showsLarge = (socket: TestSocket) => socket.all("Transition").length > 0;
+
+Deno.test("BU1 a Transition without room waits, who stands still is cut off, and the others get on", async () => {
+  const world = worldOfLarge(unsentMax * 0.7);
+  const sockets = [await deaf(world, "a"), await deaf(world, "b")];
+  const [first] = sockets;
+  assert.deepEqual(sockets.map(showsLarge), [true, false]);
+  // What is small finds room all the same.
+  const small = world.connected();
+  small.add(1, "get", { key: "a" });
+  await settle();
+  assert.equal(small.all("Transition").length, 1);
+  world.clock.advance(socketLimits.standingMs + 2 * socketLimits.unsentLookMs);
+  await settle();
+  assert.equal(first?.wasCut, true);
+  assert.deepEqual(sockets.map(showsLarge), [true, true]);
+  assert.equal(small.wasCut, false);
+});
+
+Deno.test("BU1 who takes what waits for him is not cut off, and makes room for others", async () => {
+  const world = worldOfLarge(unsentMax * 0.7);
+  const [first, second] = [await deaf(world, "a"), await deaf(world, "b")];
+  for (let step = 0; step < 10; step++) {
+    first.bufferedAmount = Math.max(0, first.bufferedAmount - unsentMax / 12);
+    world.clock.advance(socketLimits.standingMs);
+    await settle();
+  }
+  assert.equal(first.wasCut, false);
+  assert.equal(showsLarge(second), true);
+});
+
+Deno.test("BU1 the largest holders are cut off first", () => {
+  let now = 0;
+  const cuts: string[] = [];
+  const budget = new UnsentBudget({ bytesMax: 10 * MiB, now: () => now, onCut: () => {} });
+  const open = (name: string, bytes: number) => {
+    const account = budget.open({
+      send: () => {},
+      close: () => {},
+      cut: () => cuts.push(name),
+      bufferedAmount: bytes,
+      takenBytes: 0,
+    });
+    budget.queued(account, bytes);
+    return account;
+  };
+  open("small", MiB);
+  open("large", 6 * MiB);
+  const middle = open("middle", 3 * MiB);
+  for (; now <= 2 * socketLimits.standingMs; now += socketLimits.unsentLookMs) budget.tick();
+  assert.deepEqual(cuts, ["large"]);
+  assert.equal(budget.bytes, 4 * MiB);
+  budget.close(middle);
+  assert.equal(budget.bytes, MiB);
+});
+
+Deno.test("BU2 a socket that was ended is cut off when it does not close, at once when it does not read", async () => {
+  const world = worldOfLarge(MiB);
+  const [reading, slow] = [world.connected(), await deaf(world, "a")];
+  for (const socket of [reading, slow]) {
+    // The peer does not answer the close frame.
+    socket.close = (code) => {
+      socket.closedWith ??= code;
+    };
+    socket.raw("{");
+  }
+  world.clock.advance(socketLimits.closeHostileMs + socketLimits.tickMs);
+  assert.deepEqual([reading.wasCut, slow.wasCut], [false, true]);
+  world.clock.advance(socketLimits.closeMs);
+  assert.equal(reading.wasCut, true);
+  assert.equal(world.clock.tickerCount, 0);
+});
+
+Deno.test("BU3 when all together hold too much the largest holder is ended, and what its calls hold stays counted", async () => {
+  const world = worldOfLarge(1);
+  const [large, small] = [world.connected(), world.connected()];
+  small.act(1, "forever", { text: "x".repeat(MiB) });
+  const text = "x".repeat(4 * MiB);
+  for (let n = 1; large.closedWith === null; n++) {
+    assert.ok(n * text.length < heldMax + text.length, "nobody was ended");
+    large.act(n, "forever", { text });
+  }
+  assert.match(large.all("FatalError")[0]?.error ?? "", /holds too much/);
+  assert.equal(small.closedWith, null);
+  // Calls of a socket that is gone go on: a newcomer finds no room for much, and for little he does.
+  const newcomer = world.connected();
+  newcomer.act(1, "forever", { text });
+  assert.match(newcomer.all("FatalError")[0]?.error ?? "", /holds too much/);
+  small.mutate(2, "set", { key: "a", value: 1 });
+  await settle();
+  assert.equal(small.all("MutationResponse").length, 1);
+});
+
+Deno.test("BU3 arguments of live queries count until the queries are removed", () => {
+  const world = worldOfLarge(1);
+  const socket = world.connected();
+  const text = "x".repeat(MiB);
+  // Far more than there is room for, never at once.
+  for (let n = 0; n < 3 * heldMax / MiB; n++) {
+    socket.add(n, "get", { key: text });
+    socket.remove(n);
+  }
+  assert.equal(socket.closedWith, null);
+  for (let n = 1; socket.closedWith === null && n < 2 * heldMax / MiB; n++) {
+    socket.add(1_000_000 + n, "get", { key: text, n });
+  }
+  assert.match(socket.all("FatalError")[0]?.error ?? "", /holds too much/);
+});
+
+Deno.test("BU3 a budget has nothing left in it when everybody has gone", () => {
+  const budget = new HeldBudget(1000);
+  const accounts = [1, 2, 3].map(() => budget.open(() => {}));
+  for (const account of accounts) budget.hold(account, 300);
+  for (const account of accounts) {
+    budget.close(account);
+    budget.release(account, 300);
+  }
+  assert.equal(budget.chars, 0);
+});
+
+Deno.test("BU4 too many frames, and too many that say nothing, are FatalErrors; who goes on is cut off", () => {
+  for (const [frame, most] of [['{"type":"Pong"}', 1], ['{ "type": "Pong" }', 1], ["junk", 0]] as const) {
+    const world = new World();
+    const socket = world.connected();
+    // A client that answers each Ping, and more often than it is asked.
+    for (let n = 0; n < 3 * socketLimits.idleFrames.burst && most > 0; n++) {
+      socket.raw(frame);
+      world.clock.advance(1000 / socketLimits.idleFrames.perSecond);
+    }
+    assert.equal(socket.closedWith, null, "a patient client was thrown out");
+    socket.close = (code) => {
+      socket.closedWith ??= code;
+    };
+    for (let n = 0; n <= socketLimits.idleFrames.burst; n++) socket.raw(frame);
+    assert.equal(socket.all("FatalError").length, 1);
+    for (let n = 0; n < socketLimits.framesAfterEndMax; n++) socket.raw(frame);
+    assert.equal(socket.wasCut, true);
+  }
+});
+
+Deno.test("BU4 an allowance is a burst and a rate, and a clock that was set back refills nothing", () => {
+  const allowance = new FrameAllowance({ burst: 3, perSecond: 10 }, 1_000);
+  const take = (now: number, count: number) => Array.from({ length: count }, () => allowance.take(now));
+  assert.deepEqual(take(1_000, 4), [true, true, true, false]);
+  assert.equal(take(500, 1)[0], false);
+  assert.deepEqual(take(100_000, 4).filter(Boolean).length, 3);
+});
