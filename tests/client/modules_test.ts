@@ -25,7 +25,7 @@ Deno.test("browsers load nothing but files of client and protocol, and no schema
   const modules = await loadedModules();
   assert(modules.size > 15);
   for (const [address, source] of modules) {
-    assert.match(address, /\/mod\/(client|protocol)\/[a-z_]+\.ts$/);
+    assert.match(address, /\/mod\/(client|protocol)\/[a-z_/]+\.ts$/);
     assert(!address.endsWith("_messages.ts"), `${address} is loaded for its types only`);
     assert.doesNotMatch(
       source,

@@ -196,7 +196,8 @@ Deno.test("routes of an app, end to end", async (t) => {
     const response = await fetch(`${url}/ticks`);
     const reader = response.body?.getReader();
     const first = await reader?.read();
-    assert.equal(new TextDecoder().decode(first?.value), "tick 0\n");
+    // One of them, or several when this end was slow.
+    assert.match(new TextDecoder().decode(first?.value), /^tick 0\n/);
     await reader?.cancel();
     await until(async () => (await notes(served)).includes("the client went away"));
   });
