@@ -79,3 +79,9 @@ export const tokenFetchMs = 15_000;
 export const tokenRetryMaxMs = 60_000;
 /** Longest single timer; longer waits are cut into pieces. */
 export const timerMaxMs = 24 * 60 * 60 * 1000;
+
+/** How often a page looks whether the window it opened for a sign-in was closed. */
+export const popupLookMs = 500;
+
+/** How long it waits for that window's last word after it was closed. */
+export const popupLastWordMs = 1_000;

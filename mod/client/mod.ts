@@ -21,7 +21,14 @@ export type {
   RedirectResult,
   SignInWays,
 } from "./accounts/accounts.ts";
-export { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./accounts/own_account.ts";
+export {
+  type OwnAccount,
+  ownAccount,
+  ownIdentities,
+  type OwnIdentity,
+  type OwnSession,
+  ownSessions,
+} from "./accounts/own_account.ts";
 export type { TokenStorage } from "./accounts/account_session.ts";
 export { ClientClosedError, ConnectionLostError, FunctionError } from "./errors.ts";
 export type { Clock } from "./clock.ts";

@@ -5,10 +5,18 @@ import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "../connection/addresses.ts";
 import type { AuthState, FetchToken } from "./auth.ts";
 import type { Clock } from "../clock.ts";
-import { reportUnhandled } from "../errors.ts";
+import { FunctionError, reportUnhandled } from "../errors.ts";
 import { SynclineHttpClient } from "../http/http_client.ts";
 import type { JsonObject } from "../json_args.ts";
-import { type OwnAccount, ownAccount, type OwnSession, ownSessions } from "./own_account.ts";
+import {
+  type OwnAccount,
+  ownAccount,
+  ownIdentities,
+  type OwnIdentity,
+  type OwnSession,
+  ownSessions,
+} from "./own_account.ts";
+import { endPopup, signInByPopup } from "./popup.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
 
 export interface AccountOptions {
@@ -40,10 +48,12 @@ export type RedirectResult =
   | { readonly type: "none" }
   /** Back from an OAuth provider or a sign-in link. */
   | { readonly type: "signedIn" }
+  /** Back from the provider of a further identity, which is the account's now. */
+  | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
   /** From a reset link: ask for a new password and call `resetPassword` with the token. */
   | { readonly type: "resetPassword"; readonly token: string }
-  /** An OAuth provider refused. */
+  /** A provider or the server refused. */
   | { readonly type: "failed"; readonly code: string; readonly description: string };
 
 /** The part of the page's history that is used; platforms without pages do not know its type. */
@@ -81,6 +91,7 @@ export class Accounts {
   readonly #session: AccountSession;
   readonly #connection: AccountConnection;
   readonly #tabs: Tabs;
+  readonly #clock: Clock;
   readonly #place: TokenPlace;
   readonly #holder: TokenHolder = { userId: null };
 
@@ -96,6 +107,7 @@ export class Accounts {
   ) {
     this.#server = server;
     this.#connection = options.connection;
+    this.#clock = options.clock;
     this.#place = options.place;
     const key = `syncline-auth ${httpAddress(server, "")}`;
     this.#call = callAccounts(server, options.fetch);
@@ -171,9 +183,40 @@ export class Accounts {
 
   /** Leaves the page for a provider's, which comes back to `redirectTo`: this page unless given. */
   signInWithOAuth(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): void {
-    const { location } = globalThis as { location?: Location };
-    if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
-    location.assign(this.oauthAddress(provider, redirectTo ?? location.href.replace(/#.*/, "")));
+    leaveFor(this.oauthAddress(provider, redirectTo ?? pageAddress()));
+  }
+
+  /**
+   * Signs in with a provider in a window of its own, which comes back to `redirectTo`: a page of this app that calls
+   * `completeRedirect`. To be called right in the handler of a click.
+   */
+  async signInWithPopup(
+    provider: string,
+    { redirectTo }: { readonly redirectTo?: string } = {},
+  ): Promise<void> {
+    const address = this.oauthAddress(provider, redirectTo ?? pageAddress());
+    await signInByPopup(address, this.#clock);
+    // The window has stored the tokens.
+    this.#use();
+  }
+
+  /** Leaves the page for a provider's, to bring a further identity of whoever is signed in; see `completeRedirect`. */
+  async linkIdentity(provider: string, { redirectTo }: { readonly redirectTo?: string } = {}): Promise<void> {
+    const asked = { provider, redirectTo: redirectTo ?? pageAddress() };
+    const { link } = await this.#asSession.action("_auth:startLink", asked) as { link: string };
+    const address = new URL(httpAddress(this.#server, `api/auth/oauth/${encodeURIComponent(provider)}`));
+    address.searchParams.set("link", link);
+    leaveFor(address.href);
+  }
+
+  /** The identities the account has at providers; `ownIdentities` is the same as a live query. */
+  identities(): Promise<OwnIdentity[]> {
+    return this.#connection.query(ownIdentities);
+  }
+
+  /** Takes an identity away; fails with `last_way_in` when nothing else would let the user in. */
+  async unlinkIdentity(identityId: string): Promise<void> {
+    await this.#connection.action("_auth:unlinkIdentity", { identityId });
   }
 
   /**
@@ -189,8 +232,12 @@ export class Accounts {
     history.replaceState(history.state, "", location.pathname + location.search);
     const failure = fields.get("svc_error");
     if (failure !== null) {
-      return { type: "failed", code: failure, description: fields.get("svc_error_description") ?? "" };
+      const description = fields.get("svc_error_description") ?? "";
+      endPopup({ type: "failed", code: failure, description });
+      return { type: "failed", code: failure, description };
     }
+    const link = fields.get("svc_link_token");
+    if (link !== null) return await this.#linked(link);
     const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>
       fields.get(`svc_${name}_token`)
     );
@@ -206,8 +253,22 @@ export class Accounts {
         refreshToken: fields.get("svc_refresh_token") ?? undefined,
         userId: fields.get("svc_user_id") ?? undefined,
       });
+      endPopup({ type: "signedIn" });
     }
     return { type: "signedIn" };
+  }
+
+  /** Confirms as the stored session that it asked for what the page's address brought. */
+  async #linked(token: string): Promise<RedirectResult> {
+    try {
+      const { provider } = await this.#asSession.action("_auth:linkIdentity", { token }) as {
+        provider: string;
+      };
+      return { type: "linked", provider };
+    } catch (error) {
+      if (!(error instanceof FunctionError) || error.code === null) throw error;
+      return { type: "failed", code: error.code, description: error.message };
+    }
   }
 
   /** Ends the session: here at once, then on the server. Rejects when that cannot be reached; then it goes on there. */
@@ -292,6 +353,19 @@ export class Accounts {
       (stored?.userId ?? null) === this.#holder.userId;
     if (!same && this.#place.holder() === this.#holder) this.#use();
   }
+}
+
+/** The address of this page, without its fragment. */
+function pageAddress(): string {
+  const { location } = globalThis as { location?: Location };
+  if (location === undefined) throw new TypeError("Cannot come back to this page: there is none");
+  return location.href.replace(/#.*/, "");
+}
+
+function leaveFor(address: string): void {
+  const { location } = globalThis as { location?: Location };
+  if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
+  location.assign(address);
 }
 
 function platformStorage(): TokenStorage {

@@ -23,6 +23,18 @@ export interface OwnSession {
   readonly impersonated: boolean;
 }
 
+/** One of the ways in that the account has beside a password. */
+export interface OwnIdentity {
+  readonly identityId: string;
+  /** Name of the provider; `null` for tokens of another issuer. */
+  readonly provider: string | null;
+  readonly issuer: string;
+  readonly email: string | null;
+  readonly name: string | null;
+  /** Milliseconds since the epoch. */
+  readonly linkedAt: number;
+}
+
 type NoArgs = Record<string, never>;
 
 /** References for live queries, as in `client.subscribe(ownAccount, {}, show)`; `null` when no user is signed in. */
@@ -33,4 +45,9 @@ export const ownAccount = /* @__PURE__ */ functionReference<"query", NoArgs, Own
 /** The account's sessions, newest first; fails with `not_signed_in`. */
 export const ownSessions = /* @__PURE__ */ functionReference<"query", NoArgs, OwnSession[]>(
   "_auth:listSessions",
+);
+
+/** The account's identities, oldest first; fails with `not_signed_in`. */
+export const ownIdentities = /* @__PURE__ */ functionReference<"query", NoArgs, OwnIdentity[]>(
+  "_auth:listIdentities",
 );

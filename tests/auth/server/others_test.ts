@@ -1,0 +1,238 @@
+/** Signing in with others against a real OpenID provider and a whole server, the last part in a browser. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { launchChromium } from "../../support/chromium.ts";
+import { openIdSecret, type OpenIdServer, startOpenIdServer } from "../support/open_id_server.ts";
+import { startTestServer, type TestServer } from "./test_server.ts";
+
+const functions = {
+  "who.ts": `
+import { query } from "syncline/server";
+export const am = query({ args: {}, handler: (ctx) => [ctx.auth.userId(), ctx.auth.identity()?.claims.client_id ?? null] });
+`,
+  "http.ts": `
+import { httpAction, httpRouter } from "syncline/server";
+const http = httpRouter();
+http.route({ method: "GET", path: "/who", handler: httpAction(async (ctx) => Response.json(await ctx.runQuery("who:am"))) });
+export default http;
+`,
+};
+
+const PAGE = `<!doctype html><title>App</title>
+<button id="redirect">Sign in with work</button><button id="popup">Sign in with work in a window</button>
+<button id="link">Link home</button><button id="unlink">Unlink home</button><button id="out">Sign out</button>
+<p role="status"></p><p id="result"></p><p id="identities"></p>
+<script type="module">
+import { SynclineClient } from "/_/client.js";
+const client = window.client = new SynclineClient(location.origin);
+const { auth } = client;
+const show = (id, value) => document.querySelector(id).textContent = JSON.stringify(value);
+client.onAuthChange?.(() => {});
+setInterval(() => document.querySelector("[role=status]").textContent = client.authState().status, 20);
+const at = (id, run) => document.querySelector(id).onclick = async () => {
+  try { show("#result", await run() ?? "done"); } catch (error) { show("#result", [error.name, error.code]); }
+};
+at("#redirect", () => auth.signInWithOAuth("work"));
+at("#popup", () => auth.signInWithPopup("work"));
+at("#link", () => auth.linkIdentity("home"));
+at("#unlink", async () => auth.unlinkIdentity((await auth.identities()).find(({ provider }) => provider === "home").identityId));
+at("#out", () => auth.signOut());
+show("#result", await auth.completeRedirect());
+window.identities = async () => (await auth.identities()).map(({ provider }) => provider);
+</script>`;
+
+interface Setup extends AsyncDisposable {
+  readonly op: OpenIdServer;
+  readonly server: TestServer;
+}
+
+async function setUp(): Promise<Setup> {
+  const stack = new AsyncDisposableStack();
+  const op = stack.use(await startOpenIdServer());
+  const folder = stack.adopt(await Deno.makeTempDir(), (path) => Deno.remove(path, { recursive: true }));
+  await Deno.writeTextFile(join(folder, "index.html"), PAGE);
+  await Deno.writeTextFile(join(folder, "secret"), openIdSecret);
+  const provider = { preset: "oidc", issuer: op.issuer, clientId: "app", clientSecret: { file: "secret" } };
+  await Deno.writeTextFile(
+    join(folder, "auth.json"),
+    JSON.stringify({
+      providers: { work: provider, home: provider },
+      issuers: [{ issuer: op.issuer, audience: "urn:api" }],
+    }),
+  );
+  const server = stack.use(
+    await startTestServer({
+      functions,
+      config: { staticDir: folder, dev: true },
+      accounts: { authConfig: join(folder, "auth.json") },
+    }),
+  );
+  op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));
+  return { op, server, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** Follows redirects as a browser without pages does, up to the app. */
+async function follow(start: string, app: string, steps = 12): Promise<URL> {
+  const jars = new Map<string, Map<string, string>>();
+  let url = new URL(start);
+  for (let step = 0; step < steps; step++) {
+    const jar = jars.get(url.host) ?? new Map<string, string>();
+    jars.set(url.host, jar);
+    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
+    const response = await fetch(url, { redirect: "manual", headers: { cookie } });
+    await response.body?.cancel();
+    for (const set of response.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      jar.set(name, value);
+    }
+    const location = response.headers.get("location");
+    assert.ok(location !== null, `${url.pathname}: status ${response.status}`);
+    url = new URL(location, url);
+    if (url.href.startsWith(app)) return url;
+  }
+  throw new Error("too many redirects");
+}
+
+Deno.test({
+  name:
+    "OA2 OA3 OA8 OA10 XI1 XI7 XI8 a real provider signs people in, and its tokens count for sockets, calls and routes",
+  // The provider keeps timers of its own.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using setup = await setUp();
+    const { op, server } = setup;
+    const app = `${server.url}/app`;
+    const signIn = async () => {
+      const landed = await follow(
+        `${server.url}/api/auth/oauth/work?redirect_to=${encodeURIComponent(app)}`,
+        app,
+      );
+      return new URLSearchParams(landed.hash.slice(1));
+    };
+    const ann = await signIn();
+    const { body: who } = await server.post("/api/query", { path: "_auth:account", args: {} }, {
+      bearer: ann.get("svc_access_token") ?? "",
+    });
+    assert.deepEqual([who.value.userId, who.value.email, who.value.emailVerified, who.value.name], [
+      ann.get("svc_user_id"),
+      "ann@example.com",
+      true,
+      "ANN",
+    ]);
+    op.person = "bob";
+    assert.notEqual((await signIn()).get("svc_user_id"), ann.get("svc_user_id"));
+    op.person = null;
+    assert.equal((await signIn()).get("svc_error"), "access_denied");
+    op.person = "ann";
+
+    // A sign-in that is under way survives a restart.
+    const begun = await fetch(`${server.url}/api/auth/oauth/work?redirect_to=${encodeURIComponent(app)}`, {
+      redirect: "manual",
+    });
+    await begun.body?.cancel();
+    const callback = `${server.url}/api/auth/oauth/work/callback`;
+    const back = await follow(begun.headers.get("location") ?? "", callback);
+    await server.restart();
+    const finished = await fetch(`${server.url}/api/auth/oauth/work/callback${back.search}`, {
+      redirect: "manual",
+      headers: { cookie: (begun.headers.get("set-cookie") ?? "").split(";")[0] ?? "" },
+    });
+    await finished.body?.cancel();
+    const kept = new URL(finished.headers.get("location") ?? "");
+    assert.equal(new URLSearchParams(kept.hash.slice(1)).get("svc_user_id"), ann.get("svc_user_id"));
+
+    const token = await op.robotToken("urn:api");
+    const { body: called } = await server.post("/api/query", { path: "who:am", args: {} }, { bearer: token });
+    assert.equal(called.value[1], "robot");
+    const routed = await fetch(`${server.url}/who`, { headers: { Authorization: `Bearer ${token}` } });
+    assert.deepEqual(await routed.json(), called.value);
+    const other = await op.robotToken("urn:other");
+    assert.equal(
+      (await server.post("/api/query", { path: "who:am", args: {} }, { bearer: other })).status,
+      401,
+    );
+    const refusedRoute = await fetch(`${server.url}/who`, { headers: { Authorization: `Bearer ${other}` } });
+    assert.equal((await refusedRoute.json()).errorData.code, "invalid_token");
+    await using refused = await server.socket(other);
+    await refused.closed;
+    assert.equal(refused.messages.at(-1).error, "invalid access token claims");
+    await using socket = await server.socket(token);
+    await socket.identityVersion(1);
+    const setupToken = /svc_setup_token=(.+)/.exec(server.setupLink ?? "")?.[1];
+    const admin = await server.post("/api/auth/admin/setup", {
+      token: setupToken,
+      email: "root@example.com",
+      password: "correct horse",
+    });
+    assert.equal(admin.status, 200);
+    const deleted = await server.post("/api/action", {
+      path: "_admin/users:remove",
+      args: { userId: called.value[0] },
+    }, { bearer: admin.body.accessToken });
+    assert.equal(deleted.status, 200, JSON.stringify(deleted.body));
+    await socket.closed;
+    assert.equal(socket.messages.at(-1).error, "session has ended");
+  },
+});
+
+Deno.test({
+  name:
+    "OA10 OA11 OK1 OK4 a person signs in with another account in a browser, links, unlinks and signs out in two tabs",
+  // The browser's driver and the provider keep timers and pipes of their own.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using setup = await setUp();
+    const { op, server } = setup;
+    const browser = await launchChromium();
+    try {
+      const context = await browser.newContext();
+      const page = await context.newPage();
+      const status = (at: typeof page, text: string) =>
+        at.getByRole("status").filter({ hasText: text }).waitFor();
+      const result = (at: typeof page, text: string) =>
+        at.locator("#result").filter({ hasText: text }).waitFor();
+      const identities = () => page.evaluate("identities()");
+      await page.goto(server.url);
+      await status(page, "signedOut");
+
+      await page.click("#redirect");
+      await result(page, '{"type":"signedIn"}');
+      await status(page, "signedIn");
+      assert.equal(new URL(page.url()).hash, "", "the tokens stay in the address");
+      assert.deepEqual(await identities(), ["work"]);
+
+      const other = await context.newPage();
+      await other.goto(server.url);
+      await status(other, "signedIn");
+      await page.click("#out");
+      await status(page, "signedOut");
+      await status(other, "signedOut");
+
+      op.person = null;
+      await page.click("#redirect");
+      await result(page, '"code":"access_denied"');
+      await page.click("#popup");
+      await result(page, '["AccountError","access_denied"]');
+      op.person = "ann";
+      await page.click("#popup");
+      await result(page, '"done"');
+      await status(page, "signedIn");
+      await status(other, "signedIn");
+      assert.equal(context.pages().length, 2, "the window is closed");
+
+      op.person = "ann at home";
+      await page.click("#link");
+      await result(page, '{"type":"linked","provider":"home"}');
+      assert.deepEqual(await identities(), ["work", "home"]);
+      await page.click("#unlink");
+      await result(page, "done");
+      assert.deepEqual(await identities(), ["work"]);
+      await page.click("#out");
+      await status(other, "signedOut");
+    } finally {
+      await browser.close();
+    }
+  },
+});
