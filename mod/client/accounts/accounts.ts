@@ -358,7 +358,7 @@ export class Accounts {
 /** The address of this page, without its fragment. */
 function pageAddress(): string {
   const { location } = globalThis as { location?: Location };
-  if (location === undefined) throw new TypeError("Cannot come back to this page: there is none");
+  if (location === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
   return location.href.replace(/#.*/, "");
 }
 
