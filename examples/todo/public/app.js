@@ -41,6 +41,31 @@ signIn.addEventListener("submit", async (event) => {
   }
 });
 
+// Signing in with others: the server says with whom. Their window comes back to this page, which then closes it.
+
+client.auth.completeRedirect().catch((error) => showText("sign-in-problem", error.message));
+client.auth.signInWays().then(
+  ({ oauth }) => byId("providers").replaceChildren(...oauth.map(providerButton)),
+  () => {},
+);
+
+function providerButton(provider) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "quiet";
+  button.textContent = `Sign in with ${provider[0].toUpperCase()}${provider.slice(1)}`;
+  button.addEventListener("click", async () => {
+    showText("sign-in-problem", "");
+    try {
+      await client.auth.signInWithPopup(provider);
+    } catch (error) {
+      if (error.code === "popup_blocked") client.auth.signInWithOAuth(provider);
+      else if (error.code !== "popup_closed") showText("sign-in-problem", error.message);
+    }
+  });
+  return button;
+}
+
 byId("sign-out").addEventListener("click", () => client.auth.signOut().catch(showProblem));
 
 let endLists = () => {};
