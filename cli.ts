@@ -4,6 +4,7 @@ import { backupCommand } from "./mod/cli/backup_command.ts";
 import { exportCommand } from "./mod/cli/export_command.ts";
 import { importCommand } from "./mod/cli/import_command.ts";
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
+import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";
 import { restoreCommand } from "./mod/cli/restore_command.ts";
 import { serveCommand } from "./mod/cli/serve_command.ts";
 
@@ -11,6 +12,7 @@ const commands = [
   serveCommand,
   backupCommand,
   restoreCommand,
+  replicaVerifyCommand,
   importCommand,
   exportCommand,
   ...adminCommands,

@@ -84,11 +84,16 @@ export async function runCommandLine(
   return exitCode;
 }
 
+/** What the commands of a group are for. */
+const GROUPS: Readonly<Record<string, string>> = {
+  admin: "Look after administrators, while the server runs or not",
+  replica: "Look after replicas, wherever they are",
+};
+
 /** The command under which those of a group stand. */
 function group(program: Command, name: string): Command {
   return program.commands.find((command) => command.name() === name) ??
-    program.command(name).description("Look after administrators, while the server runs or not")
-      .exitOverride();
+    program.command(name).description(GROUPS[name] ?? "").exitOverride();
 }
 
 /** The long form, the description with default and environment name, and the check of one option. */

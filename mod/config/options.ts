@@ -32,6 +32,7 @@ import {
 export type CommandName =
   | "serve"
   | "restore"
+  | "replica verify"
   | "import"
   | "export"
   | "backup"
@@ -182,7 +183,7 @@ export type BackupPlace =
   | { readonly kind: "bucket"; readonly bucket: string; readonly prefix: string }
   | { readonly kind: "folder"; readonly path: string };
 
-function parseBackupPlace(text: string): BackupPlace {
+export function parseBackupPlace(text: string): BackupPlace {
   if (text.trim().startsWith("s3:")) return { kind: "bucket", ...parseBucket(text) };
   return { kind: "folder", path: parsePath(text) };
 }
@@ -422,7 +423,7 @@ export const options = {
     default: null,
     defaultText: "AWS",
     description: "Address of an S3-compatible service",
-    commands: ["serve", "restore"],
+    commands: ["serve", "restore", "replica verify"],
   }),
   s3Region: option({
     flag: "--s3-region",
@@ -432,7 +433,7 @@ export const options = {
     default: "us-east-1",
     defaultText: "us-east-1",
     description: "Region of the bucket",
-    commands: ["serve", "restore"],
+    commands: ["serve", "restore", "replica verify"],
   }),
   s3AccessKeyId: option({
     flag: "--s3-access-key-id",
@@ -442,7 +443,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "Access key of the bucket",
-    commands: ["serve", "restore"],
+    commands: ["serve", "restore", "replica verify"],
   }),
   s3SecretAccessKey: option({
     flag: "--s3-secret-access-key",
@@ -452,7 +453,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "Its secret; give it by the variable, flags can be seen by other users of the machine",
-    commands: ["serve", "restore"],
+    commands: ["serve", "restore", "replica verify"],
   }),
   uploadMaxBytes: option({
     flag: "--upload-max-bytes",

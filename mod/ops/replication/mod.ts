@@ -12,4 +12,5 @@ export {
 } from "./restore_point.ts";
 export { type ReplicationPort, replicationRoutes } from "./routes.ts";
 export { stageInProcess } from "./stage_job.ts";
+export { verifyReplica, type VerifyReport } from "./verify.ts";
 export { openTarget, placeText, type ReplicaTarget, type TargetPlace } from "./target/replica_target.ts";

@@ -1,0 +1,84 @@
+/** The restore drill: all that lies at a target is read and checked, and the newest state is rebuilt and thrown away. */
+import { gapOf, planRestore } from "./history.ts";
+import { rowsOf } from "./replay.ts";
+import { ReplicaError } from "./replica_error.ts";
+import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
+import type { ReplicaTarget } from "./target/replica_target.ts";
+
+export interface VerifyReport {
+  readonly generations: number;
+  readonly snapshots: number;
+  readonly segments: number;
+  readonly rows: number;
+  readonly bytes: number;
+  /** What is missing or damaged, in words. */
+  readonly faults: readonly string[];
+  /** The newest state that could be rebuilt; `null` when none could. */
+  readonly rebuilt: { readonly ts: number; readonly documents: number; readonly seconds: number } | null;
+}
+
+export interface VerifyOptions {
+  /** An empty folder for the rebuilt state. */
+  readonly folder: string;
+  readonly onProgress?: (progress: PointProgress) => void;
+  readonly now?: () => number;
+}
+
+/** Throws a `ReplicaError` when the target cannot be read at all. */
+export async function verifyReplica(
+  target: ReplicaTarget,
+  { folder, onProgress, now = performance.now.bind(performance) }: VerifyOptions,
+): Promise<VerifyReport> {
+  const generations = await listGenerations(target);
+  const faults: string[] = [];
+  const counts = { snapshots: 0, segments: 0, rows: 0, bytes: 0 };
+  for (const generation of generations) {
+    counts.snapshots += generation.snapshots.length;
+    for (const { file } of generation.snapshots) counts.bytes += file.size;
+    const gap = gapOf(generation);
+    if (gap !== null) {
+      faults.push(
+        `Generation ${generation.name}: segments behind ts ${gap.afterTs} are missing; ts ${gap.afterTs} is the newest ` +
+          "point that can be reached",
+      );
+    }
+    for (const segment of generation.segments) {
+      counts.segments++;
+      counts.bytes += segment.file.size;
+      try {
+        for await (const _row of rowsOf(target, [segment])) counts.rows++;
+      } catch (error) {
+        if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
+        faults.push(error.message);
+      }
+    }
+  }
+  const rebuilt = await rebuild(target, { generations, folder, faults, onProgress, now });
+  return { generations: generations.length, ...counts, faults, rebuilt };
+}
+
+async function rebuild(
+  target: ReplicaTarget,
+  { generations, folder, faults, onProgress, now }: {
+    readonly generations: Awaited<ReturnType<typeof listGenerations>>;
+    readonly folder: string;
+    readonly faults: string[];
+    readonly onProgress: VerifyOptions["onProgress"];
+    readonly now: () => number;
+  },
+): Promise<VerifyReport["rebuilt"]> {
+  const begun = now();
+  try {
+    const plan = planRestore(generations, {}, { now: Date.now(), place: target.place });
+    const { ts, documents } = await stagePoint(target, plan, {
+      dataDir: folder,
+      localFiles: false,
+      ...(onProgress && { onProgress }),
+    });
+    return { ts, documents, seconds: Math.round(now() - begun) / 1_000 };
+  } catch (error) {
+    if (error instanceof ReplicaError && error.fault === "away") throw error;
+    faults.push(`The newest state cannot be rebuilt: ${error instanceof Error ? error.message : String(error)}`);
+    return null;
+  }
+}

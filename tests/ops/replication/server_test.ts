@@ -1,0 +1,141 @@
+/** Replication of a whole server: its endpoints, and a point of the past brought back by the next start. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { until } from "../../support/waiting.ts";
+
+const functions = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }) });
+`,
+  "notes.ts": `
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+`,
+};
+
+async function bearerOf(server: TestServer): Promise<string> {
+  const token = server.setupLink?.split("=").at(-1);
+  const { body } = await server.post("/api/auth/admin/setup", {
+    token,
+    email: "root@example.com",
+    password: "correct horse",
+  });
+  return body.accessToken as string;
+}
+
+async function add(server: TestServer, text: string): Promise<number> {
+  const { body } = await server.post("/api/mutation", { path: "notes:add", args: { text } });
+  assert.equal(body.status, "success", JSON.stringify(body));
+  return body.ts as number;
+}
+
+const notes = async (server: TestServer) =>
+  (await server.post("/api/query", { path: "notes:list", args: {} })).body.value as string[];
+
+Deno.test("[RP11] a server without replication says so, and has no points to go back to", async () => {
+  await using server = await startTestServer({ functions });
+  const bearer = await bearerOf(server);
+  const headers = { Authorization: `Bearer ${bearer}` };
+  const status = await fetch(`${server.url}/api/admin/replication`, { headers });
+  assert.deepEqual(await status.json(), { enabled: false });
+  for (const path of ["/api/admin/replication/snapshot", "/api/admin/restore/point-in-time"]) {
+    const { status, body } = await server.post(path, {}, { bearer });
+    assert.equal(status, 409);
+    assert.equal(body.code, "replication_off");
+    assert.equal((await server.post(path, {})).status, 401);
+  }
+});
+
+Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far it is, takes snapshots, and goes back to a commit", async () => {
+  const place = await Deno.makeTempDir({ prefix: "syncline-replica-" });
+  const replication = {
+    to: { kind: "folder", path: join(place, "replica") },
+    everyMs: 50,
+    snapshotEveryMs: 86_400_000,
+    keepMs: 7 * 86_400_000,
+    maxPendingBytes: 2 ** 28,
+    heartbeatUrl: null,
+  } as const;
+  try {
+    await using server = await startTestServer({ functions, config: { replication } });
+    const bearer = await bearerOf(server);
+    const admin = async (path: string) => {
+      const response = await fetch(`${server.url}/api/admin${path}`, {
+        headers: { Authorization: `Bearer ${bearer}` },
+      });
+      return await response.json();
+    };
+    await add(server, "one");
+    const two = await add(server, "two");
+    await add(server, "three");
+    let status: Record<string, unknown> = {};
+    await until(async () => {
+      status = await admin("/replication");
+      return status.lagCommits === 0 && status.lastSnapshot !== null;
+    }, { what: "everything is shipped" });
+    assert.deepEqual(Object.keys(status), [
+      "enabled",
+      "target",
+      "generation",
+      "currentTs",
+      "shippedTs",
+      "lagCommits",
+      "lagMs",
+      "journalBytes",
+      "lastSegment",
+      "lastSnapshot",
+      "takenBy",
+      "errors",
+      "counts",
+      "generations",
+    ]);
+    assert.equal(status.enabled, true);
+    assert.equal(status.target, replication.to.path);
+    assert.equal(status.shippedTs, status.currentTs);
+    assert.equal(status.lagMs, 0);
+    assert.equal(status.journalBytes, 0);
+    assert.deepEqual(status.errors, []);
+    const listed = (await admin("/backups")).replication;
+    assert.deepEqual(listed.generation, status.generation);
+    assert.equal(listed.generations.length, 1);
+
+    const taken = await server.post("/api/admin/replication/snapshot", {}, { bearer });
+    assert.equal(taken.status, 200, JSON.stringify(taken.body));
+    assert.equal(taken.body.generation, status.generation);
+    assert.ok(taken.body.snapshot.bytes > 0);
+
+    const beyond = await server.post("/api/admin/restore/point-in-time", { toTs: 1_000_000 }, { bearer });
+    assert.equal(beyond.status, 400);
+    assert.equal(beyond.body.code, "point_unreachable");
+    assert.match(beyond.body.message, /What can be restored/);
+    for (const wrong of [{ toTs: -1 }, { toTs: 1, toTime: "2030-01-01T00:00:00Z" }, { toTime: "monday" }, { x: 1 }]) {
+      const { status } = await server.post("/api/admin/restore/point-in-time", wrong, { bearer });
+      assert.equal(status, 400, JSON.stringify(wrong));
+    }
+    // The first snapshot may be younger than this commit: then there is no way back to it.
+    const ranges = (status.generations as { ranges: { fromTs: number }[] }[])[0]?.ranges ?? [];
+    const point = Math.max(two, ranges[0]?.fromTs ?? two);
+    const staged = await server.post("/api/admin/restore/point-in-time", { toTs: point }, { bearer });
+    assert.equal(staged.status, 200, JSON.stringify(staged.body));
+    assert.equal(staged.body.restore.ts, point);
+    assert.equal((await admin("/restore")).restore.ts, point);
+    await add(server, "four");
+    assert.equal((await notes(server)).length, 4, "the running server goes on");
+    await server.restart();
+    assert.deepEqual(await notes(server), ["one", "two", "three"].slice(0, 2 + point - two));
+    await add(server, "five");
+    await until(async () => {
+      const { generation, lagCommits } = await (await fetch(`${server.url}/api/admin/replication`, {
+        headers: { Authorization: `Bearer ${bearer}` },
+      })).json();
+      return generation !== status.generation && lagCommits === 0;
+    }, { what: "it goes on in another generation" });
+  } finally {
+    await Deno.remove(place, { recursive: true });
+  }
+});
