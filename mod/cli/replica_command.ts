@@ -24,7 +24,8 @@ export const replicaVerifyCommand: CommandSpec = {
       );
       const { generations, snapshots, segments, rows, bytes, faults, rebuilt } = report;
       for (const fault of faults) log("error", fault);
-      const read = `${generations} generations, ${snapshots} snapshots, ${segments} segments with ${rows} rows, ${bytes} bytes`;
+      const read =
+        `${generations} generations, ${snapshots} snapshots, ${segments} segments with ${rows} rows, ${bytes} bytes`;
       const state = rebuilt === null
         ? "no state could be rebuilt"
         : `the state of ts ${rebuilt.ts} with ${rebuilt.documents} documents was rebuilt in ${rebuilt.seconds} s`;

@@ -26,6 +26,8 @@ export interface ServerFigures {
   isolates(): Readonly<Record<IsolateRole, IsolateFigures>>;
   files(): FileFigures;
   backups(): Promise<BackupFigures>;
+  /** Absent on a server that does not replicate. */
+  readonly replication?: () => ReplicationFigures;
   /** Sizes of the database's files in bytes; 0 for one that is not there. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
   /** Resident memory in bytes; `null` for isolates where it cannot be had. */
@@ -54,6 +56,19 @@ export interface BackupFigures {
   readonly lastMs: number | null;
 }
 
+/** `null` while it is not known, as before the target has answered. */
+export interface ReplicationFigures {
+  readonly lagCommits: number | null;
+  readonly lagMs: number | null;
+  readonly journalBytes: number | null;
+  /** Since the process that ships was started. */
+  readonly segments: number | null;
+  readonly failures: number | null;
+  readonly overflows: number | null;
+  /** Whether another server has taken the target. */
+  readonly taken: boolean;
+}
+
 export interface MemoryFigures {
   readonly main: number;
   readonly isolates: ReadonlyMap<IsolateRole, number> | null;
@@ -75,6 +90,7 @@ export function defineMetrics(to: Exposition, counted: CountedFigures): void {
   defineIsolates(to, counted);
   defineFiles(to, counted);
   defineBackups(to, counted);
+  defineReplication(to, counted);
 }
 
 function defineProcess(to: Exposition, { figures, requests, auth, lag }: CountedFigures): void {
@@ -265,6 +281,46 @@ function defineBackups(to: Exposition, { figures }: CountedFigures): void {
     name: "syncline_backup_last_duration_seconds",
     help: "How long the last successful backup since the start took; absent when there is none",
     read: async () => seconds((await figures.backups()).lastMs),
+  });
+}
+
+function defineReplication(to: Exposition, { figures: { replication } }: CountedFigures): void {
+  if (replication === undefined) return;
+  to.gauge({
+    name: "syncline_replication_lag_commits",
+    help: "Commits that are not at the replica yet; absent while it is not known what is",
+    read: () => replication().lagCommits,
+  });
+  to.gauge({
+    name: "syncline_replication_lag_seconds",
+    help:
+      "Age of the oldest commit that is not at the replica yet, 0 when all are; absent while it is not known what is",
+    read: () => seconds(replication().lagMs),
+  });
+  to.gauge({
+    name: "syncline_replication_journal_bytes",
+    help: "Journal that waits to be shipped, in characters",
+    read: () => replication().journalBytes,
+  });
+  to.gauge({
+    name: "syncline_replication_taken",
+    help: "1 when another server has taken the replica's place and nothing is shipped any more",
+    read: () => replication().taken ? 1 : 0,
+  });
+  to.counter({
+    name: "syncline_replication_segments_total",
+    help: "Segments that were shipped and confirmed",
+    read: () => replication().segments,
+  });
+  to.counter({
+    name: "syncline_replication_failures_total",
+    help: "Tries to ship that failed",
+    read: () => replication().failures,
+  });
+  to.counter({
+    name: "syncline_replication_overflows_total",
+    help: "Journals that were dropped because they had grown too large; each begins a new generation",
+    read: () => replication().overflows,
   });
 }
 

@@ -78,7 +78,9 @@ async function rebuild(
     return { ts, documents, seconds: Math.round(now() - begun) / 1_000 };
   } catch (error) {
     if (error instanceof ReplicaError && error.fault === "away") throw error;
-    faults.push(`The newest state cannot be rebuilt: ${error instanceof Error ? error.message : String(error)}`);
+    faults.push(
+      `The newest state cannot be rebuilt: ${error instanceof Error ? error.message : String(error)}`,
+    );
     return null;
   }
 }

@@ -32,6 +32,7 @@ export function startMetrics(
   { config: { dataDir }, host, hub, storage: { traffic }, admin }: MeteredParts,
 ): Feature {
   const startedAt = Date.now();
+  const { replication } = admin.replication;
   const memory = new KnownMemory(host);
   let commits = 0;
   metrics.define({
@@ -51,6 +52,13 @@ export function startMetrics(
       const { made, failed, last } = await admin.knownBackups();
       return { made, failed, lastAt: last?.at ?? null, lastMs: last?.ms ?? null };
     },
+    ...(replication !== null && {
+      replication: () => {
+        const { lagCommits, lagMs, journalBytes, counts, takenBy } = replication.figures();
+        const { segments = null, failures = null, overflows = null } = counts ?? {};
+        return { lagCommits, lagMs, journalBytes, segments, failures, overflows, taken: takenBy !== null };
+      },
+    }),
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

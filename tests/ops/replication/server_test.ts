@@ -46,7 +46,7 @@ Deno.test("[RP11] a server without replication says so, and has no points to go 
   for (const path of ["/api/admin/replication/snapshot", "/api/admin/restore/point-in-time"]) {
     const { status, body } = await server.post(path, {}, { bearer });
     assert.equal(status, 409);
-    assert.equal(body.code, "replication_off");
+    assert.equal(body.errorData.code, "replication_off");
     assert.equal((await server.post(path, {})).status, 401);
   }
 });
@@ -111,9 +111,13 @@ Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far i
 
     const beyond = await server.post("/api/admin/restore/point-in-time", { toTs: 1_000_000 }, { bearer });
     assert.equal(beyond.status, 400);
-    assert.equal(beyond.body.code, "point_unreachable");
-    assert.match(beyond.body.message, /What can be restored/);
-    for (const wrong of [{ toTs: -1 }, { toTs: 1, toTime: "2030-01-01T00:00:00Z" }, { toTime: "monday" }, { x: 1 }]) {
+    assert.equal(beyond.body.errorData.code, "point_unreachable");
+    assert.match(beyond.body.errorMessage, /What can be restored/);
+    for (
+      const wrong of [{ toTs: -1 }, { toTs: 1, toTime: "2030-01-01T00:00:00Z" }, { toTime: "monday" }, {
+        x: 1,
+      }]
+    ) {
       const { status } = await server.post("/api/admin/restore/point-in-time", wrong, { bearer });
       assert.equal(status, 400, JSON.stringify(wrong));
     }

@@ -1,6 +1,6 @@
 /** What every target does, whichever it is: the folder, a bucket, and a bucket that knows no conditional writes. */
 import assert from "node:assert/strict";
-import { openTarget, type ReplicaTarget, ReplicaError } from "../../../mod/ops/replication/mod.ts";
+import { openTarget, ReplicaError, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
 import { BucketTarget } from "../../../mod/ops/replication/target/bucket_target.ts";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
@@ -42,7 +42,10 @@ Deno.test("[RP3] a folder is a target", async () => {
   await using target = await openTarget({ kind: "folder", path: folder.at("replica") }, { make: true });
   await behaves(target, folder);
   await Deno.remove(folder.at("replica"), { recursive: true });
-  await assert.rejects(target.put("x", bytes("x")), (error) => error instanceof ReplicaError && error.fault === "away");
+  await assert.rejects(
+    target.put("x", bytes("x")),
+    (error) => error instanceof ReplicaError && error.fault === "away",
+  );
   await assert.rejects(
     openTarget({ kind: "folder", path: folder.at("replica") }, { make: false }),
     (error) => error instanceof ReplicaError && error.fault === "away",
@@ -95,6 +98,9 @@ Deno.test({
     await using target = new BucketTarget(place);
     await behaves(target, folder);
     await using wrong = new BucketTarget({ ...place, secretAccessKey: "wrong" });
-    await assert.rejects(wrong.read("x"), (error) => error instanceof ReplicaError && error.fault === "refused");
+    await assert.rejects(
+      wrong.read("x"),
+      (error) => error instanceof ReplicaError && error.fault === "refused",
+    );
   },
 });
