@@ -26,7 +26,21 @@ export interface Auth {
 export interface CallerIdentity {
   readonly userId: Id<"_users"> | null;
   readonly adminId: Id<"_admins"> | null;
-  readonly claims: Readonly<Record<string, unknown>>;
+  readonly claims: TokenClaims;
+}
+
+/**
+ * What the token of another issuer says; empty for the server's own sessions. The first five were checked; what else there
+ * is depends on the issuer.
+ */
+export interface TokenClaims {
+  readonly iss?: string;
+  readonly sub?: string;
+  readonly aud?: string | readonly string[];
+  /** Seconds since the epoch. */
+  readonly exp?: number;
+  readonly nbf?: number;
+  readonly [name: string]: unknown;
 }
 
 /** Log lines of the call: `[LEVEL] message key=value ...`. */

@@ -2,7 +2,7 @@
 export { UserError } from "../../errors.ts";
 export type { ArgsOf, CallArgs, FunctionReference, ResultOf } from "../../protocol/function_reference.ts";
 export { functionReference } from "../../protocol/function_reference.ts";
-export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx } from "./context.ts";
+export type { ActionCtx, Auth, CallerIdentity, Log, MutationCtx, QueryCtx, TokenClaims } from "./context.ts";
 export type {
   DatabaseReader,
   DatabaseWriter,

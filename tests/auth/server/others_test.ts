@@ -57,7 +57,7 @@ async function setUp(): Promise<Setup> {
     join(folder, "auth.json"),
     JSON.stringify({
       providers: { work: provider, home: provider },
-      issuers: [{ issuer: op.issuer, audience: "urn:api" }],
+      issuers: [{ issuer: op.issuer, audience: ["urn:api", "urn:short"] }],
     }),
   );
   const server = stack.use(
@@ -95,7 +95,7 @@ async function follow(start: string, app: string, steps = 12): Promise<URL> {
 
 Deno.test({
   name:
-    "OA2 OA3 OA8 OA10 XI1 XI7 XI8 a real provider signs people in, and its tokens count for sockets, calls and routes",
+    "OA2 OA3 OA8 OA10 XI1 XI4 XI7 XI8 a real provider signs people in, and its tokens count for sockets, calls and routes",
   // The provider keeps timers of its own.
   sanitizeOps: false,
   sanitizeResources: false,
@@ -157,6 +157,9 @@ Deno.test({
     await using refused = await server.socket(other);
     await refused.closed;
     assert.equal(refused.messages.at(-1).error, "invalid access token claims");
+    await using brief = await server.socket(await op.robotToken("urn:short"));
+    await brief.closed;
+    assert.equal(brief.messages.at(-1).error, "access token expired");
     await using socket = await server.socket(token);
     await socket.identityVersion(1);
     const setupToken = /svc_setup_token=(.+)/.exec(server.setupLink ?? "")?.[1];

@@ -94,6 +94,7 @@ function configuration(redirectUris: readonly string[]): Record<string, unknown>
           audience,
           scope: "",
           accessTokenFormat: "jwt",
+          ...(audience === "urn:short" && { accessTokenTTL: 2 }),
           jwt: { sign: { alg: "RS256" } },
         }),
       },
