@@ -3,16 +3,19 @@ import type { Boot, IsolateRole } from "../../wire/messages.ts";
 
 const { permissions } = Deno;
 
+/** Folder of our own modules, as it was granted. */
+const sources = decodeURIComponent(new URL("../../../", import.meta.url).pathname);
+
 /** What no isolate needs once its database, its socket and its progress file are open. */
 const unneeded = ["write", "env", "run", "ffi", "sys"] as const;
 
-/** Keeps reading and importing only: of the app's modules, and of what they import from us. */
+/** Keeps reading and importing only: of the app's code. Our own modules must be loaded. */
 export function keepAppFolder({ role, databasePath, progressPath }: Boot, socketPath: string): void {
   for (const name of unneeded) permissions.revokeSync({ name });
   if (role !== "runner") permissions.revokeSync({ name: "net" });
-  for (
-    const path of [databasePath, folderOf(databasePath), progressPath, folderOf(progressPath), socketPath]
-  ) {
+  const talk = [progressPath, folderOf(progressPath), socketPath];
+  // Our own modules are loaded: the import map closes their folder too, but an address can be spelled in many ways.
+  for (const path of [databasePath, folderOf(databasePath), ...talk, sources]) {
     if (path !== "") permissions.revokeSync({ name: "read", path });
   }
 }
