@@ -28,6 +28,8 @@ import { closeAppZod, loadAppZod } from "./process/app_zod.ts";
 import { asAuthored, setCodePlace } from "./process/author_text.ts";
 import { setFunctionsUrl } from "./runs/call_errors.ts";
 import { watchIdle } from "./process/idle.ts";
+import { closeGlobals } from "./process/globals.ts";
+import { Leftovers } from "./process/leftovers.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
 import { fileUrl, loadApp, type LoadedApp } from "./app/loader.ts";
 import { lockDown } from "./process/lockdown.ts";
@@ -139,6 +141,7 @@ async function load(
       // What main is told from here on must not meet what app code has changed either.
       closeIntrinsics();
       closeAppZod();
+      closeGlobals();
     }
     // It has left before the database is worked with, which lets nothing else run.
     if (role === "writer") await sender.send({ type: "Loaded" } satisfies FromIsolate);
@@ -174,16 +177,21 @@ interface Parts {
 /** Serves until main closes the socket. */
 async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
   const untilNext = new Wakefulness(isolateLimits.awakeMs);
-  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress });
+  const leftovers = new Leftovers();
+  const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress, leftovers });
   for await (const frame of frames) {
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {
+      leftovers.begin();
       await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
+      leftovers.end();
     } else if (database.role === "writer" && isAboutJournal(message)) {
       tendJournal(database.writer, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
       const next = async () => (await frames.next()).value?.message ?? null;
+      leftovers.begin();
       await runWave({ app, database: database.reader, progress, sender, next }, message);
+      leftovers.end();
     } else if (database.role === "runner" && isForRunner(message)) {
       runner.take({ ...frame, message }, fail);
     } else {

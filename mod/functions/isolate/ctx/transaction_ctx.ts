@@ -8,7 +8,7 @@ import { CalledFunctionError, RefusedCallError } from "../runs/call_errors.ts";
 import { DatabaseApi } from "./database_api.ts";
 import { ImportApi } from "./import_api.ts";
 import { InspectApi } from "./inspect_api.ts";
-import { mendRegExp } from "../process/intrinsics.ts";
+import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
 import { jsonText } from "../runs/json_text.ts";
 import { LogApi } from "./log_api.ts";
@@ -160,7 +160,7 @@ export async function runFrame(
     throw error;
   } finally {
     frame.close();
-    mendRegExp();
+    mendLanguage();
   }
 }
 

@@ -76,7 +76,7 @@ export function closeIntrinsics(): void {
     const found = closeOne(one);
     if (fault === "") fault = found;
   }
-  loaded = { methods: regExpMethods(), properties: propertiesOf(regExp) };
+  loaded = { methods: regExpMethods(), properties: propertiesOf(regExp), stacks: stackSettings() };
   if (fault !== "") throw new TypeError(`${fault}: calls that have nothing to do with it would break`);
 }
 
@@ -141,16 +141,45 @@ function regExpMethods() {
 
 /** What `RegExp.prototype` has when the app is loaded; `null` until then. */
 let loaded:
-  | { readonly methods: ReturnType<typeof regExpMethods>; readonly properties: readonly Property[] }
+  | {
+    readonly methods: ReturnType<typeof regExpMethods>;
+    readonly properties: readonly Property[];
+    readonly stacks: readonly (PropertyDescriptor | undefined)[];
+  }
   | null = null;
 
+/** What of `Error` decides how stacks are made, in which each error that is told of is read. */
+const STACKS = ["prepareStackTrace", "stackTraceLimit"] as const;
+
+function stackSettings(): (PropertyDescriptor | undefined)[] {
+  return [getOwnPropertyDescriptor(Error, STACKS[0]), getOwnPropertyDescriptor(Error, STACKS[1])];
+}
+
+/** Puts back how stacks are made. Throws when that was made constant. */
+function mendStacks(before: readonly (PropertyDescriptor | undefined)[]): void {
+  for (let i = 0; i < STACKS.length; i++) {
+    const key = STACKS[i] ?? "";
+    const now = getOwnPropertyDescriptor(Error, key);
+    const was = before[i];
+    if (now?.value === was?.value && now?.get === was?.get) continue;
+    if (was !== undefined) defineProperty(Error, key, was);
+    else if (!deleteProperty(Error, key)) throw new TypeError(`Error.${key} was made constant`);
+  }
+}
+
 /**
- * Undoes what a call did to the methods of `RegExp.prototype`, which is left open: when it is locked, replacing and splitting
- * become ten times slower. Ends the isolate when it cannot be undone.
+ * Undoes what a call did to what is left open: to how stacks are made, and to the methods of `RegExp.prototype`, whose
+ * replacing and splitting become ten times slower when it is locked. Ends the isolate when it cannot be undone.
  */
-export function mendRegExp(): void {
+export function mendLanguage(): void {
   if (loaded === null) return;
-  const { methods, properties } = loaded;
+  const { methods, properties, stacks } = loaded;
+  try {
+    mendStacks(stacks);
+  } catch (error) {
+    printError(error);
+    exit(1);
+  }
   if (
     regExp.exec === methods.exec && regExp.test === methods.test &&
     regExp[Symbol.replace] === methods.replace &&

@@ -10,7 +10,7 @@ import { AuthApi } from "../ctx/auth_api.ts";
 import { Call } from "./call.ts";
 import { CalledFunctionError } from "./call_errors.ts";
 import { type Ending, endingOfError } from "./ending.ts";
-import { mendRegExp } from "../process/intrinsics.ts";
+import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "../ctx/log_api.ts";
@@ -138,7 +138,7 @@ export async function withActionCtx(
     return { ending: endingOfError(error), logLines: call.logLines.take() };
   } finally {
     open = false;
-    mendRegExp();
+    mendLanguage();
   }
 }
 

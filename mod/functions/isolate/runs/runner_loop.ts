@@ -13,6 +13,7 @@ import type {
 } from "../../wire/messages.ts";
 import type { App } from "../app/app.ts";
 import { wireOutcome } from "./ending.ts";
+import type { Leftovers } from "../process/leftovers.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import type { RouteHandlers } from "../app/app_routes.ts";
 import { RequestRun } from "./request_run.ts";
@@ -27,6 +28,7 @@ export class RunnerLoop {
   readonly #sender: FrameSender;
   /** Holds the place of the newest action begun: main runs later ones elsewhere when the runner is lost. */
   readonly #progress: ProgressFile;
+  readonly #leftovers: Pick<Leftovers, "begin" | "end">;
   /** Calls of running actions that main has not answered, by their number. */
   readonly #subCalls = new Map<number, (outcome: Outcome) => void>();
   #subCount = 0;
@@ -39,12 +41,14 @@ export class RunnerLoop {
       readonly env: Readonly<Record<string, string>>;
       readonly sender: FrameSender;
       readonly progress: ProgressFile;
+      readonly leftovers: Pick<Leftovers, "begin" | "end">;
     },
   ) {
     this.#app = app;
     this.#env = options.env;
     this.#sender = options.sender;
     this.#progress = options.progress;
+    this.#leftovers = options.leftovers;
   }
 
   /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
@@ -76,6 +80,7 @@ export class RunnerLoop {
 
   async #run(message: RunAction): Promise<void> {
     this.#progress.begin(message.order);
+    this.#leftovers.begin();
     const surroundings = { env: this.#env, subCall: this.#subCall };
     await this.#done(message.call, await runAction(this.#app, message, surroundings));
   }
@@ -83,6 +88,7 @@ export class RunnerLoop {
   async #answerRequest(message: RunRequest): Promise<void> {
     const { call, order, route, method, url, identity } = message;
     this.#progress.begin(order);
+    this.#leftovers.begin();
     const request = new RequestRun(message, this.#sender);
     this.#requests.set(call, request);
     const run = await withActionCtx(this.#app, {
@@ -105,6 +111,7 @@ export class RunnerLoop {
   async #done(call: number, { ending, logLines }: ActionRun): Promise<void> {
     const segments: string[] = [];
     const outcome = wireOutcome(ending, { logLines, segments });
+    this.#leftovers.end();
     await this.#sender.send({ type: "ActionDone", call, outcome } satisfies ActionDone, segments);
   }
 
