@@ -47,12 +47,14 @@ Deno.test("what a call leaves behind is undone, or ends its isolate and nobody's
     assert.equal(await it.act("a:patch"), 2);
   });
 
-  for (const [role, run] of [
-    ["writer", () => it.mutate("a:leaveMutation")],
-    ["reader", () => it.query("a:leaveQuery")],
-    ["runner", () => it.act("a:leaveAction")],
-    ["runner", () => it.act("a:timers")],
-  ] as const) {
+  for (
+    const [role, run] of [
+      ["writer", () => it.mutate("a:leaveMutation")],
+      ["reader", () => it.query("a:leaveQuery")],
+      ["runner", () => it.act("a:leaveAction")],
+      ["runner", () => it.act("a:timers")],
+    ] as const
+  ) {
     await t.step(`work that goes on after the answer of a ${role}`, async () => {
       it.logged.length = 0;
       assert.equal(await run(), "answered");

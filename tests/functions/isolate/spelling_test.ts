@@ -16,8 +16,13 @@ function encoded(path: string, at: number): string {
 /** Every letter of a path once in another spelling, and all of them. */
 function spellings(path: string): string[] {
   const letters = [...path].flatMap((char, at) => /[a-z]/i.test(char) ? [at] : []);
-  const all = [...path].map((char) => /[a-z]/i.test(char) ? `%${char.charCodeAt(0).toString(16)}` : char).join("");
-  return [...letters.map((at) => encoded(path, at)), all, all.replaceAll(/%([0-9a-f]{2})/g, (hex) => hex.toUpperCase())]
+  const all = [...path].map((char) => /[a-z]/i.test(char) ? `%${char.charCodeAt(0).toString(16)}` : char)
+    .join("");
+  return [
+    ...letters.map((at) => encoded(path, at)),
+    all,
+    all.replaceAll(/%([0-9a-f]{2})/g, (hex) => hex.toUpperCase()),
+  ]
     .map((spelled) => `file://${spelled}`);
 }
 
@@ -32,7 +37,9 @@ for (const role of ["writer", "runner"] as const) {
         export const runner = action(() => found);
         export const late = async () => {
           const found = [];
-          for (const url of ${JSON.stringify(urls.slice(0, 40))}) { try { await import(url + "?late"); found.push(url); } catch {} }
+          for (const url of ${
+        JSON.stringify(urls.slice(0, 40))
+      }) { try { await import(url + "?late"); found.push(url); } catch {} }
           return found;
         };
         export const lateRunner = action(late); export const lateWriter = mutation(late);`,

@@ -73,7 +73,8 @@ function tried(make: () => unknown): Kind | undefined {
 }
 
 /** What works on schemas rather than making one. */
-const WORKING = /parse|encode|decode|validate|clone|compile|config|registry|memoizer|error|json|output|input/i;
+const WORKING =
+  /parse|encode|decode|validate|clone|compile|config|registry|memoizer|error|json|output|input/i;
 
 /** One schema of each kind; those whose maker needs nothing are found by themselves. */
 function* samples(z: Zod): Generator<() => unknown> {

@@ -17,7 +17,15 @@ const CLASSES = [
 
 /** Functions of the runtime that some globals make when they are first asked for, as they do the classes. */
 const FUNCTIONS = [
-  ...["fetch", "setTimeout", "setInterval", "setImmediate", "clearTimeout", "clearInterval", "clearImmediate"],
+  ...[
+    "fetch",
+    "setTimeout",
+    "setInterval",
+    "setImmediate",
+    "clearTimeout",
+    "clearInterval",
+    "clearImmediate",
+  ],
   ...["crypto", "atob", "btoa", "performance", "queueMicrotask", "structuredClone"],
 ];
 
