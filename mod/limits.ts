@@ -87,6 +87,10 @@ export const functionLimits = {
   queryTimeoutMs: 30_000,
   /** A mutation that runs longer is rolled back and fails. */
   mutationTimeoutMs: 5_000,
+  /** Shortest such times that may be asked for. */
+  timeoutMsMin: 1_000,
+  /** Longest. */
+  timeoutMsMax: 600_000,
   /** An action that runs longer fails. */
   actionTimeoutMs: 600_000,
   /** Arguments of one call, as JSON text. */

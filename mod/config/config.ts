@@ -23,6 +23,8 @@ export interface ServeConfig {
   readonly dev: boolean;
   /** Hosts that actions may reach; `null` for any. */
   readonly actionNet: readonly string[] | null;
+  /** How long queries and mutations may run. */
+  readonly timeouts: { readonly queryMs: number; readonly mutationMs: number };
   /** What actions see as `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
   /** Address of the server for browsers, without a slash at its end; `null`: the one it listens on. */
@@ -158,6 +160,7 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     example,
     dev: options.dev,
     actionNet: options.actionNet,
+    timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     env: options.envFile === null ? {} : await readEnvFile(options.envFile),
     publicUrl: options.publicUrl,
     trustedProxies: options.trustedProxy,

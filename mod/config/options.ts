@@ -5,6 +5,7 @@
 import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits } from "../auth/limits.ts";
+import { functionLimits } from "../limits.ts";
 import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { importModes, tableFormats } from "../ops/tables/mod.ts";
@@ -104,6 +105,16 @@ function parseBackupEvery(text: string): number {
     throw new OptionValueError(`expected a length of time from ${least}m to ${most}d, received "${text}"`);
   }
   return everyMs;
+}
+
+/** How long a query or a mutation may run, in milliseconds. */
+function parseTimeout(text: string): number {
+  const ms = parseDuration(text);
+  const { timeoutMsMin, timeoutMsMax } = functionLimits;
+  if (ms >= timeoutMsMin && ms <= timeoutMsMax) return ms;
+  throw new OptionValueError(
+    `expected a length of time from ${timeoutMsMin / 1000}s to ${timeoutMsMax / 60_000}m, received "${text}"`,
+  );
 }
 
 /** How many scheduled backups are kept. */
@@ -260,6 +271,27 @@ export const options = {
     default: false,
     defaultText: "off",
     description: "Reload functions when they are edited, show clients real error messages and log lines",
+    commands: ["serve"],
+  }),
+  queryTimeout: option({
+    flag: "--query-timeout",
+    placeholder: "duration",
+    env: "SYNCLINE_QUERY_TIMEOUT",
+    parse: parseTimeout,
+    default: functionLimits.queryTimeoutMs,
+    defaultText: `${functionLimits.queryTimeoutMs / 1000}s`,
+    description: "How long a query may run; one that takes longer fails",
+    commands: ["serve"],
+  }),
+  mutationTimeout: option({
+    flag: "--mutation-timeout",
+    placeholder: "duration",
+    env: "SYNCLINE_MUTATION_TIMEOUT",
+    parse: parseTimeout,
+    default: functionLimits.mutationTimeoutMs,
+    defaultText: `${functionLimits.mutationTimeoutMs / 1000}s`,
+    description:
+      "How long a mutation may run; one that takes longer is rolled back, and nobody else writes meanwhile",
     commands: ["serve"],
   }),
   actionNet: option({

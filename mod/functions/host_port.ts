@@ -34,6 +34,14 @@ export interface RunUse {
   readonly indexRowsWritten: number;
 }
 
+/** Who stands in line for a call, and who answers for what it takes. */
+export interface Caller {
+  /** Whose turn it is: the principal's, or that of a guest's socket. */
+  readonly turn: string;
+  /** Who is refused when calls run out of time again and again: the principal, or a guest's address. */
+  readonly blame: string;
+}
+
 export interface FunctionCall {
   /** Number of the request it belongs to, of an action's when the action called it; one of its own when absent. */
   readonly request?: number;
@@ -41,11 +49,15 @@ export interface FunctionCall {
   readonly args: Record<string, unknown>;
   readonly identity: Identity;
   readonly origin: CallOrigin;
+  /** Absent for calls of the service itself, which stand in one line. */
+  readonly caller?: Caller;
 }
 
 export interface MutationCall extends FunctionCall {
   /** Absent for HTTP calls and sockets without Connect, which are not de-duplicated. */
   readonly replay?: ReplayKey;
+  /** What it does, when that is not its function: names what is known about its cost. */
+  readonly work?: string;
   /** It has failed already: no function runs, the failure is recorded and answered unless another answer is recorded. */
   readonly failedWith?: CallError;
 }
@@ -79,6 +91,11 @@ export interface QueryAnswer {
   readonly use?: RunUse;
 }
 
+export interface WaveOptions {
+  /** It is known to be slow: it gets one reader, and not the last. */
+  readonly slow?: boolean;
+}
+
 /** A set of queries run at one snapshot. */
 export interface Wave {
   /** Resolves to the snapshot's ts as soon as every reader of the wave has it open. Never rejects. */
@@ -100,8 +117,20 @@ export interface FunctionHost {
    */
   mutate(call: MutationCall): Promise<MutationAnswer>;
 
+  /** Whether a caller is refused a function for now, because calls of it ran out of time again and again. */
+  refuses?(udfPath: string, caller: Caller): boolean;
+
   /** Whether a reader is free to take a wave now. */
   readonly readerFree: boolean;
+
+  /** Whether any query is known to be slow now. */
+  readonly slowKnown?: boolean;
+
+  /** Whether a query of this caller is known to be slow: such ones never take the last reader. */
+  isSlow?(call: Pick<FunctionCall, "udfPath" | "caller">): boolean;
+
+  /** Whether a wave that is known to be slow would be taken now; asking brings a reader for it, if there may be one more. */
+  slowReaderFree?(): boolean;
 
   /** Called whenever a reader has become free. */
   onReaderFree(listener: () => void): void;
@@ -111,7 +140,11 @@ export interface FunctionHost {
    * query whose reader died is run again and its answer has a newer `ts`. An answer newer than {@linkcode ts} is told when
    * the commit listeners have heard of the commits it shows.
    */
-  startWave(queries: readonly FunctionCall[], onAnswer: (index: number, answer: QueryAnswer) => void): Wave;
+  startWave(
+    queries: readonly FunctionCall[],
+    onAnswer: (index: number, answer: QueryAnswer) => void,
+    options?: WaveOptions,
+  ): Wave;
 
   /** Runs an action. Never rejects. */
   act(call: FunctionCall): Promise<Outcome>;

@@ -58,6 +58,8 @@ export const isolateLimits = {
   batchCharsMax: 4 * MiB,
   /** A batch that has run this long commits what it has done and goes on in a new transaction. */
   batchSliceMs: 40,
+  /** Mutations that take less cost next to nothing. */
+  costToldMs: 5,
   /** A group whose answers have this many characters is committed, and its batch goes on in a new one. */
   groupCharsMax: 16 * MiB,
   /** How often main looks whether a running call is over its time. */
@@ -162,4 +164,21 @@ export const fileApiLimits = {
   actionChunkBytes: 512 * KiB,
   /** Largest file an action reads whole. */
   actionReadBytesMax: 512 * MiB,
+} as const;
+
+/** How callers are kept from taking the server from one another. */
+export const fairnessLimits = {
+  /** A caller whose calls of one function ran out of time so often within `lateWindowMs` is refused it. */
+  lateCallsMax: 3,
+  lateWindowMs: 60_000,
+  /** For so long. */
+  refusedMs: 60_000,
+  /** Callers and functions remembered for this; the one noted longest ago gives way. */
+  refusalsKeptMax: 10_000,
+  /** Actions under way that one call from outside may have set off, those below them included; one more fails. */
+  descendantsAtOnceMax: 256,
+  /** Such actions in all. */
+  descendantsMax: 10_000,
+  /** Share of the places for actions that one caller may have while others wait. */
+  actionShareMax: 0.5,
 } as const;

@@ -1,7 +1,7 @@
 /** How main calls system functions: typed, and with failures as errors. */
 import { UserError } from "../errors.ts";
 import { functionPath, type FunctionReference } from "../protocol/function_reference.ts";
-import type { FunctionCall, MutationAnswer, MutationCall } from "./host_port.ts";
+import type { Caller, FunctionCall, MutationAnswer, MutationCall } from "./host_port.ts";
 import { anonymous, type Identity } from "./identity.ts";
 import type { CallError, Outcome } from "./outcome.ts";
 
@@ -14,6 +14,10 @@ export interface CallPort {
 export interface CallOptions {
   /** Who `ctx.auth` says is calling; nobody unless told. */
   readonly identity?: Identity;
+  /** Whose turn it takes; that of the service when absent. */
+  readonly caller?: Caller;
+  /** Under what its cost is remembered; its function when absent. */
+  readonly work?: string;
 }
 
 /** A call of a system function that failed. */
@@ -51,10 +55,17 @@ export class SystemCalls {
   async mutate<Args extends Record<string, unknown>, Result>(
     reference: FunctionReference<"mutation", Args, Result>,
     args: Args,
-    { identity = anonymous }: CallOptions = {},
+    { identity = anonymous, caller, work }: CallOptions = {},
   ): Promise<Result> {
     const udfPath = functionPath(reference);
-    const { outcome } = await this.#port.mutate({ udfPath, args, identity, origin: "system" });
+    const { outcome } = await this.#port.mutate({
+      udfPath,
+      args,
+      identity,
+      origin: "system",
+      ...(caller && { caller }),
+      ...(work !== undefined && { work }),
+    });
     return resultOf(outcome, udfPath);
   }
 }

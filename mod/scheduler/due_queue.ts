@@ -27,9 +27,14 @@ export class DueQueue {
     return this.#jobs.length;
   }
 
-  /** When the next of the known jobs is due; `null` when none is known. */
+  /** The job due next of those that are known. */
+  get next(): PendingJob | null {
+    return this.#jobs.at(-1) ?? null;
+  }
+
+  /** When it is due; `null` when none is known. */
   get nextDueAt(): number | null {
-    return this.#jobs.at(-1)?.scheduledTime ?? null;
+    return this.next?.scheduledTime ?? null;
   }
 
   /** Whether the next job is not known because it has to be looked up. */

@@ -8,6 +8,9 @@ import type { PendingJob } from "./due_queue.ts";
 import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 
+/** All that is scheduled stands in one line, beside the callers. */
+const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
+
 /** `again`: nothing has happened and the job still waits; the server could not run it now. */
 export type JobEnd = "done" | "again";
 
@@ -16,7 +19,7 @@ export interface JobRunnerOptions {
   readonly calls: SystemCalls;
   readonly log: Log;
   /** Told how long a mutation kept the writer, in milliseconds. */
-  readonly onMutation: (ms: number) => void;
+  readonly onMutation: (name: string, ms: number) => void;
   /** Resolves after a pause, to `false` when the scheduler closes: then nothing more is tried. */
   readonly pause: () => Promise<boolean>;
 }
@@ -41,8 +44,11 @@ export class JobRunner {
   async #runMutation({ id, name }: PendingJob): Promise<JobEnd> {
     const { calls, log, onMutation } = this.#options;
     try {
-      const { state, stack, ms } = await calls.mutate(system.jobs.runMutation, { id });
-      if (state !== null) onMutation(ms);
+      const { state, stack, ms } = await calls.mutate(system.jobs.runMutation, { id }, {
+        caller: SCHEDULED,
+        work: `scheduled ${name}`,
+      });
+      if (state !== null) onMutation(name, ms);
       if (state?.kind === "failed") this.#tellFailure(name, state.error, stack);
       return "done";
     } catch (error) {
@@ -51,7 +57,7 @@ export class JobRunner {
         log("warn", "A scheduled mutation could not be run now", { name, reason: error.reason });
         return "again";
       }
-      onMutation(functionLimits.mutationTimeoutMs);
+      onMutation(name, functionLimits.mutationTimeoutMs);
       // It ran over its time, or ended the writer: all of it was undone, its own end included.
       this.#tellFailure(name, error.reason);
       await this.#note(() => calls.mutate(system.jobs.fail, { id, error: error.reason }));
@@ -70,7 +76,13 @@ export class JobRunner {
     }
     if (begun === null) return "done";
     const origin = isSystemPath(begun.name) ? "system" : "server";
-    const outcome = await port.act({ udfPath: begun.name, args: begun.args, identity: anonymous, origin });
+    const outcome = await port.act({
+      udfPath: begun.name,
+      args: begun.args,
+      identity: anonymous,
+      origin,
+      caller: SCHEDULED,
+    });
     if (!outcome.ok && outcome.error.retryable) {
       await this.#note(() => calls.mutate(system.jobs.putBack, { id }));
       return "again";

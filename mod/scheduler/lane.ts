@@ -13,8 +13,8 @@ export interface LaneOptions {
   readonly load: () => Promise<{ readonly jobs: readonly PendingJob[]; readonly more: boolean }>;
   /** Runs a job. Never rejects. */
   readonly run: (job: PendingJob) => Promise<JobEnd>;
-  /** How many jobs may run at once now. */
-  readonly atOnce: () => number;
+  /** Whether a job may run beside those that run, by their functions. */
+  readonly admits: (name: string, running: readonly string[]) => boolean;
   /** Called when the lane has to be looked at again at another time than before. */
   readonly onChange: () => void;
 }
@@ -24,7 +24,7 @@ export class Lane {
   readonly #queue: DueQueue;
   readonly #backoff = new Backoff();
   /** Jobs that were taken and have not ended, with the promise of their end. */
-  readonly #running = new Map<string, Promise<void>>();
+  readonly #running = new Map<string, { readonly name: string; readonly end: Promise<void> }>();
   /** The look-up under way. */
   #loading: Promise<void> | null = null;
   /** Set when a look-up found nothing but what runs already: the next one waits until a job has left the line. */
@@ -38,14 +38,16 @@ export class Lane {
 
   /** When the lane has something to do; `null` when it waits for nothing but new jobs or the end of running ones. */
   get wakeAt(): number | null {
-    if (this.#closed || this.#loading !== null || this.#running.size >= this.#options.atOnce()) return null;
-    const dueAt = this.#mayLoad ? -Infinity : this.#queue.nextDueAt;
+    if (this.#closed || this.#loading !== null) return null;
+    const next = this.#queue.next;
+    if (next !== null && !this.#admits(next)) return null;
+    const dueAt = this.#mayLoad ? -Infinity : next?.scheduledTime ?? null;
     return dueAt === null ? null : Math.max(dueAt, this.#backoff.until);
   }
 
   /** Resolves when the jobs that run now have ended. */
   get idle(): Promise<unknown> {
-    return Promise.all([...this.#running.values(), this.#loading]);
+    return Promise.all([...[...this.#running.values()].map(({ end }) => end), this.#loading]);
   }
 
   /** Takes note of a job that began to wait. */
@@ -67,23 +69,26 @@ export class Lane {
 
   /** Starts what is due. */
   work(): void {
-    const { clock, atOnce } = this.#options;
-    const now = clock.now();
+    const now = this.#options.clock.now();
     if (this.#closed || this.#loading !== null || now < this.#backoff.until) return;
     if (this.#mayLoad) {
       this.#loading = this.#load();
       return;
     }
-    while (this.#running.size < atOnce()) {
+    for (let next = this.#queue.next; next !== null && this.#admits(next); next = this.#queue.next) {
       const job = this.#queue.take(now);
       if (job === null) break;
-      this.#running.set(job.id, this.#run(job));
+      this.#running.set(job.id, { name: job.name, end: this.#run(job) });
     }
   }
 
   /** Starts nothing more. */
   close(): void {
     this.#closed = true;
+  }
+
+  #admits({ name }: PendingJob): boolean {
+    return this.#options.admits(name, [...this.#running.values()].map((running) => running.name));
   }
 
   get #mayLoad(): boolean {

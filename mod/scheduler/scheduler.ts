@@ -10,7 +10,7 @@ import { type SchedulerClock, systemClock } from "./clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
 import { JobRunner } from "./job_runner.ts";
-import { Lane } from "./lane.ts";
+import { Lane, type LaneOptions } from "./lane.ts";
 import { SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 import type { JobKind, SchedulerDoc } from "./tables.ts";
@@ -59,22 +59,22 @@ export class Scheduler implements AsyncDisposable {
       port,
       calls: this.#calls,
       log,
-      onMutation: (ms) => this.#share.took(ms),
+      onMutation: (name, ms) => this.#share.took(name, ms),
       pause: () => this.#pause(schedulerLimits.retryMs),
     });
-    const lane = (kind: JobKind, atOnce: () => number) =>
+    const lane = (kind: JobKind, admits: LaneOptions["admits"]) =>
       new Lane({
         clock,
         log,
         jobsKnownMax,
         load: () => this.#calls.query(system.jobs.pending, { functionKind: kind }),
         run: (job) => runner.run(job, kind),
-        atOnce,
+        admits,
         onChange,
       });
     this.#lanes = {
-      mutation: lane("mutation", () => this.#share.atOnce),
-      action: lane("action", () => schedulerLimits.actionsAtOnceMax),
+      mutation: lane("mutation", (name, running) => this.#share.admits(name, running)),
+      action: lane("action", (_name, running) => running.length < schedulerLimits.actionsAtOnceMax),
     };
     this.#crons = new Crons({ calls: this.#calls, clock, log, onChange });
   }

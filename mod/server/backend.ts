@@ -22,7 +22,7 @@ import { startScheduling } from "./features/scheduling.ts";
 import { startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
-import { clientOfRequests } from "./http/client_of.ts";
+import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import { apiHeaders } from "./http/router.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
@@ -39,7 +39,10 @@ export interface Backend extends AsyncDisposable {
   /** Routes below `/api` whose answers need no more headers: reads of files, uploads in pieces. */
   readonly completeRoutes?: Hono;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
-  readonly respondAtOnce?: (request: Request) => Response | Promise<Response> | null;
+  readonly respondAtOnce?: (
+    request: Request,
+    info: Deno.ServeHandlerInfo,
+  ) => Response | Promise<Response> | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
@@ -48,7 +51,10 @@ export interface Backend extends AsyncDisposable {
    * Answers a WebSocket handshake. Throws `ServiceError` when it is not a valid one; when it is, `upgraded` gives the
    * connection below the socket.
    */
-  acceptSocket(request: Request, upgraded: () => UpgradedConnection): Response;
+  acceptSocket(
+    request: Request,
+    below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
+  ): Response;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
@@ -112,6 +118,7 @@ async function startIsolates(
       code: { functionsDir: config.functionsDir },
       env: config.env,
       actionNet: config.actionNet,
+      timeouts: config.timeouts,
       entry: ISOLATE_ENTRY,
       settings: storageSettingsOf(config, secret.keys),
       ...(observers.length > 0 && { observer: observeAll(observers) }),
@@ -145,6 +152,7 @@ async function connect(
     act: (call) => host.act(call),
   };
   const clientOf = clientOfRequests(config.trustedProxies);
+  const addressOf = addressOfRequests(config.trustedProxies);
   const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf };
   const features = opened.use(new Features(host));
 
@@ -176,7 +184,7 @@ async function connect(
     notes: (call: FunctionCall, outcome: Outcome) => steering.audit.noteAction(call, outcome),
   };
   host.serveActions({ actions, ctxActions, door });
-  const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, log });
+  const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log });
   const setupLink = await accounts.setupLink();
   await features.start();
   return {
@@ -184,13 +192,15 @@ async function connect(
     setupLink,
     routes: new Hono().route("/", calls.routes).route("/", features.routes({ complete: false })),
     completeRoutes: features.routes({ complete: true }),
-    respondAtOnce: (request) => calls.respondAtOnce(request) ?? features.respondAtOnce(request),
+    respondAtOnce: (request, info) => calls.respondAtOnce(request, info) ?? features.respondAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev }),
-    acceptSocket(request, upgraded) {
+    acceptSocket(request, { upgraded, info }) {
+      // Once it is upgraded, the request does not tell any more.
+      const address = addressOf(request, info);
       const { socket, response } = upgradeSocket(request);
       const connection = upgraded();
       socket.addEventListener("close", () => connection.closed());
-      hub.accept(socket, connection);
+      hub.accept(socket, { connection, address });
       return response;
     },
     closeSockets() {

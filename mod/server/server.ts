@@ -136,8 +136,9 @@ export class Server implements AsyncDisposable {
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
-      acceptSocket(request, { remoteAddr }) {
-        return backend.acceptSocket(request, () => connections.upgraded(remoteAddr));
+      acceptSocket(request, info) {
+        const { remoteAddr } = info;
+        return backend.acceptSocket(request, { info, upgraded: () => connections.upgraded(remoteAddr) });
       },
       ts: () => backend.ts,
       appRoutes: backend.appRoutes,
@@ -194,7 +195,7 @@ export class Server implements AsyncDisposable {
     const state = this.#state;
     if (state.name === "serving") {
       const { backend, router } = state;
-      const answer = backend.respondAtOnce?.(request) ?? router.fetch(request, info);
+      const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
       if (answer instanceof Promise) this.#connections.requested(request, info, answer);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }

@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
-import type { FunctionCall, FunctionHost } from "../functions/host_port.ts";
+import type { Caller, FunctionCall, FunctionHost } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import { errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
@@ -11,6 +11,7 @@ import { requestText } from "../kit/request_text.ts";
 import { httpLimits } from "../limits.ts";
 import { argsObjectSchema } from "../protocol/client_messages.ts";
 import type { Authenticator } from "./authenticator.ts";
+import { callerOf, guestOf } from "./caller.ts";
 import type { Hub } from "./hub.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { logLinesText } from "./sockets/transition_frame.ts";
@@ -23,6 +24,8 @@ export interface HttpCallsOptions {
   readonly dev: boolean;
   /** What every answer has beside its type. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The address of the client of a request, behind the proxies that are trusted. */
+  readonly addressOf?: (request: Request, info?: Deno.ServeHandlerInfo) => string;
   readonly log: Log;
 }
 
@@ -31,7 +34,7 @@ export interface HttpCalls {
    * Answers a call without a router and its middleware, which take about a tenth of the time of a small call. `null` for
    * every other request. Never rejects: an error of the service itself is answered.
    */
-  readonly respondAtOnce: (request: Request) => Promise<Response> | null;
+  readonly respondAtOnce: (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response> | null;
   /** Tells other methods than POST that there is none but it. */
   readonly routes: Hono;
 }
@@ -41,27 +44,31 @@ const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** The three calls, by their exact paths. */
-export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpCallsOptions): HttpCalls {
+export function httpCalls(
+  { hub, host, authenticator, dev, headers, addressOf = () => "local", log }: HttpCallsOptions,
+): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
   const respond = async (
-    request: Request,
+    { request, info }: Asked,
     run: (call: FunctionCall) => Promise<Answer>,
   ): Promise<Response> => {
-    const call = await readCall(request, authenticator);
+    // Asked before anything else, as the connection may be gone later.
+    const guest = guestOf(addressOf(request, info));
+    const call = await readCall(request, { authenticator, guest });
     const { outcome, rest = "" } = "refused" in call ? { outcome: call.refused } : await run(call);
     // Nothing has happened, and no function is to blame: so it is no error of the call.
     if (!outcome.ok && outcome.error.retryable) throw new ServiceError("overloaded");
     const [status, body] = answerText(outcome, { dev, rest });
     return new Response(body, { status, headers: jsonHeaders });
   };
-  const calls: ReadonlyMap<string, (request: Request) => Promise<Response>> = new Map([
-    ["/api/query", (request) => respond(request, async (call) => ({ outcome: await hub.query(call) }))],
-    ["/api/mutation", (request) =>
-      respond(request, async (call) => {
+  const calls: ReadonlyMap<string, (asked: Asked) => Promise<Response>> = new Map([
+    ["/api/query", (asked) => respond(asked, async (call) => ({ outcome: await hub.query(call) }))],
+    ["/api/mutation", (asked) =>
+      respond(asked, async (call) => {
         const { outcome, ts } = await host.mutate(call);
         return { outcome, rest: `,"ts":${ts}` };
       })],
-    ["/api/action", (request) => respond(request, async (call) => ({ outcome: await host.act(call) }))],
+    ["/api/action", (asked) => respond(asked, async (call) => ({ outcome: await host.act(call) }))],
   ]);
   const routes = new Hono();
   for (const path of calls.keys()) {
@@ -70,13 +77,19 @@ export function httpCalls({ hub, host, authenticator, dev, headers, log }: HttpC
     });
   }
   return {
-    respondAtOnce(request) {
+    respondAtOnce(request, info) {
       if (request.method !== "POST") return null;
       const call = calls.get(pathOf(request.url));
-      return call?.(request).catch((error) => failureResponse(error, log, headers)) ?? null;
+      return call?.({ request, info }).catch((error) => failureResponse(error, log, headers)) ?? null;
     },
     routes,
   };
+}
+
+interface Asked {
+  readonly request: Request;
+  /** Absent for requests that tests make. */
+  readonly info: Deno.ServeHandlerInfo | undefined;
 }
 
 /** How a call ended; `rest` is what follows the value of a success. */
@@ -101,7 +114,7 @@ function pathOf(url: string): string {
 /** The call a request makes, or the outcome of one that cannot be made. */
 async function readCall(
   request: Request,
-  authenticator: Authenticator,
+  { authenticator, guest }: { readonly authenticator: Authenticator; readonly guest: Caller },
 ): Promise<FunctionCall | { readonly refused: Outcome }> {
   const identity = await caller(request.headers.get("authorization"), authenticator);
   const text = await requestText(request, httpLimits.callBodyBytesMax);
@@ -118,9 +131,9 @@ async function readCall(
     const at = issue === undefined || issue.path.length === 0 ? "body" : issue.path.join(".");
     return { refused: failed("args", `The request is not a call: ${at}: ${issue?.message ?? "invalid"}`) };
   }
-  const call = { udfPath: parsed.data.path, args: parsed.data.args, identity, origin: "client" } as const;
+  const call = { udfPath: parsed.data.path, args: parsed.data.args, identity, origin: "client" as const };
   const refused = refuseCall(call);
-  return refused === null ? call : { refused };
+  return refused === null ? { ...call, caller: callerOf(identity, guest) } : { refused };
 }
 
 /** Whose call it is. A header that names nobody is refused: a call with it is never anonymous. */

@@ -11,6 +11,7 @@ import { httpLimits, socketLimits } from "../limits.ts";
 import { sharedQueryLimits } from "./limits.ts";
 import { canonicalJson } from "../protocol/canonical_json.ts";
 import type { Authenticator, SessionEnd } from "./authenticator.ts";
+import { guestOf } from "./caller.ts";
 import type { Channel } from "./sockets/channel.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { closeCodes } from "./sockets/close_codes.ts";
@@ -72,6 +73,8 @@ export class Hub {
   readonly #accounts = new Map<Connection, UnsentAccount>();
   #cutCount = 0;
   #cutToldAt = -Infinity;
+  /** Sockets there have been. */
+  #socketCount = 0;
   /** Transitions sent to all sockets; never falls. */
   #transitionCount = 0;
   readonly #touched = new Set<Connection>();
@@ -204,12 +207,18 @@ export class Hub {
   }
 
   /** Serves an upgraded WebSocket, open or about to open. */
-  accept(socket: WebSocket, connection: SocketConnection): void {
-    acceptSocket(socket, { connection, connect: (channel) => this.connect(channel) });
+  accept(
+    socket: WebSocket,
+    { connection, address = "local" }: { readonly connection: SocketConnection; readonly address?: string },
+  ): void {
+    acceptSocket(socket, { connection, connect: (channel) => this.connect(channel, { address }) });
   }
 
-  /** Serves a socket of any kind. `null` when no more are taken: the channel is closed then. */
-  connect(channel: Channel): SocketHandle | null {
+  /** Serves a socket of any kind, of a client at an address. `null` when no more are taken: the channel is closed then. */
+  connect(
+    channel: Channel,
+    { address = "local" }: { readonly address?: string } = {},
+  ): SocketHandle | null {
     if (this.#shutDown) {
       channel.close(closeCodes.restart, "server restart");
       return null;
@@ -219,7 +228,7 @@ export class Hub {
       return null;
     }
     const account = this.#unsent.open(channel);
-    const connection = new Connection(account, this.#port);
+    const connection = new Connection(account, this.#port, guestOf(address, ++this.#socketCount));
     this.#connections.add(connection);
     this.#accounts.set(connection, account);
     this.#openSockets++;
@@ -244,13 +253,17 @@ export class Hub {
   }
 
   /** Runs a query once, or answers from a result that holds at the newest commit. Never rejects. */
-  query({ udfPath, args, identity, origin, request }: FunctionCall): Promise<Outcome> {
+  query({ udfPath, args, identity, origin, caller, request }: FunctionCall): Promise<Outcome> {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) return Promise.resolve(refusal);
     // What everybody may call is the same query whoever asks.
     const isPublic = this.#host.info(udfPath)?.visibility === "public";
     const spec = { udfPath, args, canonicalArgs: canonicalJson(args), origin: isPublic ? "client" : origin };
-    return this.#shared.query(spec, { identity, ...(request !== undefined && { request }) });
+    return this.#shared.query(spec, {
+      identity,
+      ...(caller && { caller }),
+      ...(request !== undefined && { request }),
+    });
   }
 
   /**

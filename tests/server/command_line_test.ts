@@ -51,6 +51,7 @@ Deno.test("flags give typed values", async () => {
     ..."--replicate-to /mnt/replica --replicate-every 5s --snapshot-every 12h --replicate-keep 3d".split(" "),
     ..."--replicate-max-pending 64MiB --heartbeat-url https://ping.example.com/x?y=1".split(" "),
     ..."--restart-exit-code 75".split(" "),
+    ..."--query-timeout 10s --mutation-timeout 2s".split(" "),
     ..."--metrics --metrics-token s3cret==".split(" "),
     ..."--log-keep 2d --log-max-size 64MiB".split(" "),
   ]);
@@ -62,6 +63,8 @@ Deno.test("flags give typed values", async () => {
     functions: "f",
     static: "s",
     dev: true,
+    queryTimeout: 10_000,
+    mutationTimeout: 2_000,
     actionNet: ["api.example.com", "[::1]:80"],
     envFile: ".env",
     publicUrl: "https://api.example.com",

@@ -2,16 +2,18 @@
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
-import { functionLimits } from "../../limits.ts";
 import { isolateLimits } from "../limits.ts";
-import type {
-  FunctionCall,
-  FunctionHost,
-  FunctionInfo,
-  MutationAnswer,
-  MutationCall,
-  QueryAnswer,
-  Wave,
+import {
+  type Caller,
+  type FunctionCall,
+  type FunctionHost,
+  type FunctionInfo,
+  type MutationAnswer,
+  type MutationCall,
+  type QueryAnswer,
+  unknownReads,
+  type Wave,
+  type WaveOptions,
 } from "../host_port.ts";
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
@@ -20,8 +22,9 @@ import { type HostClock, machineClock } from "./clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
+import { Refusals } from "./refusals.ts";
 import type { IsolateStarter, Ready } from "./process/isolate.ts";
-import { ranTooLong } from "./outcomes.ts";
+import { ranTooLong, refusedFor, type Timeouts, usualTimeouts } from "./outcomes.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
@@ -53,6 +56,8 @@ export interface IsolateHostOptions {
   readonly journal?: { readonly pendingCharsMax: number };
   /** Told of every run; nobody has to be. */
   readonly observer?: RunObserver;
+  /** How long queries and mutations may run; as the contract says when absent. */
+  readonly timeouts?: Timeouts;
   readonly log: Log;
 }
 
@@ -68,6 +73,7 @@ export interface HostParts {
   /** Kept by the starter. */
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
+  readonly timeouts?: Timeouts;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -89,6 +95,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #readers: ReaderPool;
   readonly #runners: RunnerPool;
   readonly #failures: FailureLog;
+  readonly #refusals: Refusals;
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #reloadListeners: (() => void)[] = [];
   readonly #groupListeners: (() => void)[] = [];
@@ -115,6 +122,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
+    const { queryMs, mutationMs } = parts.timeouts ?? usualTimeouts;
+    this.#refusals = new Refusals({ log, clock });
     this.#parts = parts;
     this.#version = parts.code?.version ?? null;
     this.isolates = census ?? new IsolateCensus();
@@ -124,6 +133,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       clock,
       log,
       batchPrefix,
+      timeoutMs: mutationMs,
       ...(awake && { awake }),
       ...(observer && { observer }),
       onGroup: (entries, ts) => this.#onGroup(entries, ts),
@@ -133,14 +143,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
         this.#readers.heard(ts);
       },
     });
-    this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts });
+    this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts, timeoutMs: queryMs });
     this.#runners = new RunnerPool({
       starter,
       clock,
       log,
       serve: (kind, call) => this.#serve(kind, call),
       onEnd: (kind, { call, outcome, ms, queuedMs }) => {
-        this.#failures.note(call.udfPath, outcome);
+        this.#noteFailure(call, outcome);
         observer?.runEnded(kind, actionEnd(call, { outcome, ms, queuedMs }));
       },
     });
@@ -153,8 +163,18 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    */
   static async start(options: IsolateHostOptions): Promise<IsolateHost> {
     const dataDir = await Deno.realPath(options.dataDir);
-    const { env, actionNet = null, entry, settings = {}, tableNumbers, journal, observer, log, passing } =
-      options;
+    const {
+      env,
+      actionNet = null,
+      entry,
+      settings = {},
+      tableNumbers,
+      journal,
+      observer,
+      timeouts,
+      log,
+      passing,
+    } = options;
     const versions = await VersionStore.open(dataDir);
     const source = "functionsDir" in options.code ? options.code : null;
     const version = "version" in options.code
@@ -186,6 +206,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       awake,
       census: starter.census,
       ...(observer && { observer }),
+      ...(timeouts && { timeouts }),
       code: { versions, version, source, ...(passing && { passing }) },
     });
   }
@@ -232,19 +253,26 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#mainActions.info(udfPath) ?? this.#functions.get(udfPath);
   }
 
-  mutate(call: MutationCall): Promise<MutationAnswer> {
+  mutate(given: MutationCall): Promise<MutationAnswer> {
     const { clock, observer } = this.#parts;
     const since = observer === undefined ? 0 : clock.now();
+    let call = given;
+    if (this.#isRefused(given)) {
+      const outcome = refusedFor(given.udfPath);
+      // One that is sent again may have an answer from before.
+      if (given.replay === undefined) return Promise.resolve({ outcome, ts: this.#ts, replayed: false });
+      call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? outcome.error };
+    }
     const answer = this.#writer.mutate(call);
     answer.then(({ outcome, replayed, ts, run }) => {
       // A recorded answer was told when it was new.
       if (replayed) return;
-      this.#failures.note(call.udfPath, outcome);
+      this.#noteFailure(given, outcome);
       if (observer === undefined) return;
       const ms = clock.now() - since;
       const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
       const request = call.request ?? nextRequest();
-      observer.runEnded("mutation", { outcome, ms, call, request, ts, durationMs, queuedMs, use });
+      observer.runEnded("mutation", { outcome, ms, call: given, request, ts, durationMs, queuedMs, use });
     });
     return answer;
   }
@@ -260,18 +288,47 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   startWave(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
+    options: WaveOptions = {},
   ): Wave {
-    return this.#readers.startWave(queries, (index, answer) => {
-      const call = queries[index];
-      if (call !== undefined) {
-        this.#failures.note(call.udfPath, answer.outcome);
-        this.#parts.observer?.runEnded("query", queryEnd(call, answer));
+    const isRefused = queries.map((query) => this.#isRefused(query));
+    const allowed = [...queries.keys()].filter((index) => isRefused[index] !== true);
+    const wave = this.#readers.startWave(allowed.flatMap((index) => queries[index] ?? []), (at, answer) => {
+      const index = allowed[at] ?? 0;
+      const query = queries[index];
+      if (query !== undefined) {
+        this.#noteFailure(query, answer.outcome);
+        const { queryMs } = this.#parts.timeouts ?? usualTimeouts;
+        this.#parts.observer?.runEnded("query", queryEnd(query, { ...answer, queryMs }));
       }
       onAnswer(index, answer);
+    }, options);
+    if (allowed.length === queries.length) return wave;
+    const refused = Promise.resolve().then(() => {
+      for (const [index, query] of queries.entries()) {
+        if (isRefused[index] === true) onAnswer(index, refusedAnswer(query, this.#ts));
+      }
     });
+    return { pinned: wave.pinned, done: Promise.all([wave.done, refused]).then(() => {}) };
+  }
+
+  refuses(udfPath: string, { blame }: Caller): boolean {
+    return this.#refusals.refuses(udfPath, blame);
+  }
+
+  get slowKnown(): boolean {
+    return this.#readers.slowKnown;
+  }
+
+  isSlow(call: Pick<FunctionCall, "udfPath" | "caller">): boolean {
+    return this.#readers.isSlow(call);
+  }
+
+  slowReaderFree(): boolean {
+    return this.#readers.slowFree();
   }
 
   act(call: FunctionCall): Promise<Outcome> {
+    if (this.#isRefused(call)) return Promise.resolve(refusedFor(call.udfPath));
     const since = performance.now();
     const inMain = this.#mainActions.run(call);
     if (inMain === null) return this.#runners.act(call);
@@ -281,6 +338,18 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       this.#parts.observer?.runEnded("action", actionEnd(call, { outcome, ms, queuedMs: 0 }));
       return outcome;
     });
+  }
+
+  #isRefused(call: FunctionCall): boolean {
+    const { udfPath, origin, caller } = call;
+    return caller !== undefined && origin !== "system" && this.#refusals.refuses(udfPath, caller.blame);
+  }
+
+  #noteFailure({ udfPath, origin, caller }: FunctionCall, outcome: Outcome): void {
+    this.#failures.note(udfPath, outcome);
+    // What the service runs for many, as it does scheduled functions, is nobody's alone.
+    if (caller === undefined || origin === "system" || outcome.ok || !ranTooLong(outcome.error)) return;
+    this.#refusals.ranOutOfTime(udfPath, caller.blame);
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
@@ -462,10 +531,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 /** A run that was cut short does not tell how long it was. */
 function queryEnd(
   call: FunctionCall,
-  { outcome, durationMs, queuedMs = 0, ts, use }: QueryAnswer,
+  { outcome, durationMs, queuedMs = 0, ts, use, queryMs }: QueryAnswer & { readonly queryMs: number },
 ): RunEnd {
   const late = !outcome.ok && ranTooLong(outcome.error);
-  const ms = late ? functionLimits.queryTimeoutMs : durationMs;
+  const ms = late ? queryMs : durationMs;
   const request = call.request ?? nextRequest();
   return { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use: use ?? null };
 }
@@ -485,4 +554,10 @@ function actionEnd(
     queuedMs,
     use: null,
   };
+}
+
+/** The answer of a query that was not run. Nothing is known of it, so nobody else's subscription takes part in it. */
+function refusedAnswer({ udfPath }: FunctionCall, ts: number): QueryAnswer {
+  const outcome = refusedFor(udfPath);
+  return { ts, outcome, readSet: unknownReads, scope: "session", nondeterministic: true, durationMs: 0 };
 }

@@ -61,26 +61,43 @@ export function overloaded(what: string): Outcome {
   return failed("internal", `The server is overloaded: ${what}`, { retryable: true });
 }
 
+/** The outcome of a call whose caller is refused its function for a while. */
+export function refusedFor(udfPath: string): Extract<Outcome, { ok: false }> {
+  const message = `The server is overloaded: calls of ${udfPath} ran out of time again and again`;
+  const error: CallError = {
+    kind: "user",
+    message,
+    data: { code: "overloaded", data: null },
+    retryable: true,
+  };
+  return { ok: false, error, logLines: [] };
+}
+
 /** The outcome of calls that are left when the host ends. */
 export function stopping(): Outcome {
   return failed("internal", "The server is stopping");
 }
 
-/** How long a run of a kind may take. */
-const timeouts = {
-  query: functionLimits.queryTimeoutMs,
-  mutation: functionLimits.mutationTimeoutMs,
-  action: functionLimits.actionTimeoutMs,
-} as const;
+/** How long queries and mutations may run. */
+export interface Timeouts {
+  readonly queryMs: number;
+  readonly mutationMs: number;
+}
 
-/** The outcome of a call that ran too long. */
-export function tookTooLong(what: keyof typeof timeouts): Outcome {
-  return failed("internal", `The ${what} took longer than ${timeouts[what] / 1000} s`);
+/** What the contract says. */
+export const usualTimeouts: Timeouts = {
+  queryMs: functionLimits.queryTimeoutMs,
+  mutationMs: functionLimits.mutationTimeoutMs,
+};
+
+/** The outcome of a call that ran longer than it may. */
+export function tookTooLong(what: "query" | "mutation" | "action", ms: number): Outcome {
+  return failed("internal", `The ${what} took longer than ${ms / 1000} s`);
 }
 
 /** Whether it is the error of {@linkcode tookTooLong}. Its text tells: that is all a recorded failure keeps. */
 export function ranTooLong({ kind, message }: CallError): boolean {
-  return kind === "internal" && /^The (query|mutation|action) took longer than \d+ s$/.test(message);
+  return kind === "internal" && /^The (query|mutation|action) took longer than [\d.]+ s$/.test(message);
 }
 
 /** The outcome of a call that brought its isolate down. */

@@ -146,6 +146,8 @@ export interface Group extends WireEntries {
   readonly uses?: readonly number[];
   /** Current ts after the group. */
   readonly ts: number;
+  /** The batch takes longer than it should: the calls behind these are not run, others may come before them. */
+  readonly ends?: true;
 }
 
 /** Main to writer: journal rows of a generation up to this one are safe elsewhere. */

@@ -3,7 +3,7 @@
  * still hold after a commit, and what has to run again.
  */
 import type { CommitEntry } from "../../engine/types.ts";
-import type { FunctionCall, FunctionHost, QueryAnswer } from "../../functions/host_port.ts";
+import type { FunctionCall, FunctionHost, QueryAnswer, WaveOptions } from "../../functions/host_port.ts";
 import type { Identity } from "../../functions/identity.ts";
 import { failed, type Outcome } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
@@ -24,6 +24,11 @@ import type {
 } from "./shared_query.ts";
 import { planWave } from "./wave_plan.ts";
 
+/** Subscribers and callers of a query that are looked at to find one in whose name it may run. */
+const NAMES_TRIED_MAX = 64;
+/** Callers whose last slow run is remembered. */
+const SLOW_CALLERS_MAX = 10_000;
+
 export interface SharedQueriesOptions {
   readonly host: FunctionHost;
   readonly dev: boolean;
@@ -36,7 +41,7 @@ export interface SharedQueriesOptions {
 }
 
 /** Who asks for a result. */
-export type Asker = Pick<FunctionCall, "identity" | "request">;
+export type Asker = Pick<FunctionCall, "identity" | "caller" | "request">;
 
 /** What there is to do at the moment, and how much was done since the start. */
 export interface QueryWork {
@@ -62,6 +67,9 @@ export class SharedQueries {
   /** Queries whose newest result is newer than the newest commit main knows. */
   readonly #ahead = new Set<SharedQuery>();
   #pinning = false;
+  /** When callers last had a slow run, as a count, in that order. */
+  readonly #served = new Map<string, number>();
+  #slowRuns = 0;
   #runCount = 0;
   #waveCount = 0;
   #waiterCount = 0;
@@ -164,7 +172,7 @@ export class SharedQueries {
   }
 
   /** The result of a query at the newest commit or later, from what is known when that holds. Never rejects. */
-  query(spec: QuerySpec, { identity, request }: Asker): Promise<Outcome> {
+  query(spec: QuerySpec, { identity, caller, request }: Asker): Promise<Outcome> {
     const query = this.#table.homeOf(spec, identity);
     const newest = query.newest;
     if (newest !== undefined && query.current && !query.nondeterministic) {
@@ -178,7 +186,8 @@ export class SharedQueries {
     }
     return new Promise((resolve) => {
       this.#waiterCount++;
-      query.waiters.push({ identity, ts: this.#ts, arrival: this.#runCount, request, resolve });
+      const whose = { identity, request, ...(caller && { caller }) };
+      query.waiters.push({ ...whose, ts: this.#ts, arrival: this.#runCount, resolve });
       this.#settle(query);
     });
   }
@@ -220,31 +229,84 @@ export class SharedQueries {
 
   /** Starts a wave when there is work for one and a reader to take it. */
   startWaves(): void {
-    if (this.#pinning || this.#dirty.size === 0 || !this.#options.host.readerFree) return;
-    const queries = planWave({ dirty: this.#dirty, waves: this.#waves, stuck: this.#options.stuck() });
+    const { host } = this.#options;
+    if (this.#pinning || this.#dirty.size === 0) return;
+    const { queries, together } = this.#plan();
+    if (host.slowKnown !== true) {
+      if (host.readerFree) this.#startWave(queries, {});
+      return;
+    }
+    const slow = new Set(queries.filter((query) => this.#isSlow(query)));
+    // What has to go together is slow when a part of it is.
+    const heavy = [...together].some((query) => slow.has(query)) ? together : new Set<SharedQuery>();
+    const quick = queries.filter((query) => !slow.has(query) && !heavy.has(query));
+    if (quick.length > 0 && host.readerFree) this.#startWave(quick, {});
+    if (slow.size > 0) this.#startSlowWaves();
+  }
+
+  #plan(): ReturnType<typeof planWave> {
+    return planWave({ dirty: this.#dirty, waves: this.#waves, stuck: this.#options.stuck() });
+  }
+
+  /** Slow queries go one by one, in turns of their callers, as far as there are readers for them. */
+  #startSlowWaves(): void {
+    while (this.#options.host.slowReaderFree?.() === true) {
+      const { queries, together } = this.#plan();
+      const next = queries.filter((query) => this.#isSlow(query))
+        .map((query) => ({ query, turn: this.#inWhoseName(query).caller?.turn ?? "" }))
+        .reduce<{ query: SharedQuery; turn: string } | null>(
+          (first, each) =>
+            first === null || this.#servedOf(each.turn) < this.#servedOf(first.turn) ? each : first,
+          null,
+        );
+      if (next === null) return;
+      this.#served.delete(next.turn);
+      this.#served.set(next.turn, ++this.#slowRuns);
+      const [oldest] = this.#served.keys();
+      if (this.#served.size > SLOW_CALLERS_MAX && oldest !== undefined) this.#served.delete(oldest);
+      const group = together.has(next.query) ? queries.filter((query) => together.has(query)) : [next.query];
+      this.#startWave(group, { slow: true });
+    }
+  }
+
+  #servedOf(turn: string): number {
+    return this.#served.get(turn) ?? 0;
+  }
+
+  #isSlow(query: SharedQuery): boolean {
+    const { caller } = this.#inWhoseName(query);
+    const { udfPath } = query.spec;
+    return this.#options.host.isSlow?.({ udfPath, ...(caller && { caller }) }) ?? false;
+  }
+
+  #startWave(queries: readonly SharedQuery[], options: WaveOptions): void {
     if (queries.length === 0) return;
     if (this.#waves.size === 0) this.#memory.forget(this.#ts);
     const wave: WaveRecord = { snapshot: null, startedAt: this.#ts };
     this.#waves.add(wave);
     this.#waveCount++;
     const started = queries.map((query) => ({ query, run: this.#begin(query, wave) }));
-    this.#pinning = true;
+    // A slow one may have to wait for its snapshot; others do not wait for that.
+    const quick = options.slow !== true;
+    if (quick) this.#pinning = true;
     const { pinned, done } = this.#options.host.startWave(
-      started.map(({ query: { spec }, run: { identity, request } }) => ({
+      started.map(({ query: { spec }, run: { identity, caller, request } }) => ({
         udfPath: spec.udfPath,
         args: spec.args,
         origin: spec.origin,
         identity,
+        ...(caller && { caller }),
         ...(request !== undefined && { request }),
       })),
       (i, answer) => {
         const asked = started[i];
         if (asked !== undefined) this.#answered(asked.query, { run: asked.run, answer });
       },
+      options,
     );
     pinned.then((ts) => {
       wave.snapshot = ts;
-      this.#pinning = false;
+      if (quick) this.#pinning = false;
       this.#options.onWork();
     });
     done.then(() => {
@@ -256,13 +318,32 @@ export class SharedQueries {
 
   /** Runs are made in the name of somebody present, so that a result found to be personal is of use to somebody. */
   #begin(query: SharedQuery, wave: WaveRecord): Run {
-    const [subscriber] = query.subscribers;
-    const identity = subscriber?.identity ?? query.waiters[0]?.identity ?? query.identity;
-    const request = query.waiters[0]?.request;
-    const run: Run = { identity, request, number: ++this.#runCount, wave, touched: false, obsolete: false };
+    const { identity, caller } = this.#inWhoseName(query);
+    const run: Run = {
+      identity,
+      ...(caller && { caller }),
+      request: query.waiters[0]?.request,
+      number: ++this.#runCount,
+      wave,
+      touched: false,
+      obsolete: false,
+    };
     query.run = run;
     this.#dirty.delete(query);
     return run;
+  }
+
+  /** Somebody present who is not refused the function, if there is one among the first. */
+  #inWhoseName(query: SharedQuery): Pick<Run, "identity" | "caller"> {
+    let first: Pick<Run, "identity" | "caller"> | null = null;
+    let left = NAMES_TRIED_MAX;
+    for (const candidate of candidatesOf(query)) {
+      first ??= candidate;
+      if (left-- === 0) break;
+      const { caller } = candidate;
+      if (caller === undefined || !this.#options.host.refuses?.(query.spec.udfPath, caller)) return candidate;
+    }
+    return first ?? { identity: query.identity };
   }
 
   #answered(query: SharedQuery, { run, answer }: { readonly run: Run; readonly answer: QueryAnswer }): void {
@@ -393,6 +474,11 @@ export class SharedQueries {
     this.#layered.delete(query);
     this.#ahead.delete(query);
   }
+}
+
+function* candidatesOf({ subscribers, waiters }: SharedQuery): Generator<Pick<Run, "identity" | "caller">> {
+  for (const { identity, view: { caller } } of subscribers) yield { identity, caller };
+  for (const { identity, caller } of waiters) yield { identity, ...(caller && { caller }) };
 }
 
 function touchSubscribers(query: SharedQuery): void {

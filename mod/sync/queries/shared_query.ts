@@ -3,7 +3,7 @@
  * outcome and the ts over which it is known to hold.
  */
 import type { ReadSet } from "../../engine/types.ts";
-import type { CallOrigin } from "../../functions/host_port.ts";
+import type { Caller, CallOrigin } from "../../functions/host_port.ts";
 import type { AuthScope, Identity } from "../../functions/identity.ts";
 import type { Outcome } from "../../functions/outcome.ts";
 import { scopeKey } from "./scope.ts";
@@ -30,12 +30,16 @@ export interface Subscriber {
 export interface View {
   /** A result came, or a query has moved to another shared query. */
   touch(): void;
+  /** Who stands in line for the queries it shows. */
+  readonly caller: Caller;
   readonly subscribers: Iterable<Subscriber>;
 }
 
 /** A one-shot caller that waits for a result. */
 export interface Waiter {
   readonly identity: Identity;
+  /** Absent for the service itself. */
+  readonly caller?: Caller;
   /** The newest commit when the call came: an older result is no answer. */
   readonly ts: number;
   /** Runs with a higher number were started after the call came. */
@@ -48,6 +52,7 @@ export interface Waiter {
 /** A run under way. */
 export interface Run {
   readonly identity: Identity;
+  readonly caller?: Caller;
   /** Number of the request that asked for it; of its own when it is made for subscribers. */
   readonly request: number | undefined;
   /** Rises with every run of the server. */

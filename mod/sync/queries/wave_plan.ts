@@ -15,11 +15,19 @@ export interface WavePlan {
   readonly stuck: Iterable<View>;
 }
 
-/** The queries to run now, all in one wave. The others wait for a run under way and are asked about again after it. */
-export function planWave({ dirty, waves, stuck }: WavePlan): SharedQuery[] {
-  if (waves.size === 0) return [...dirty];
+/**
+ * The queries to run now, all in one wave; those of `together` are of no use in different ones. The others wait for a run
+ * under way and are asked about again after it.
+ */
+export function planWave(
+  { dirty, waves, stuck }: WavePlan,
+): { readonly queries: SharedQuery[]; readonly together: ReadonlySet<SharedQuery> } {
   const { together, held } = helpStuck(stuck, dirty);
-  return [...dirty].filter((query) => together.has(query) || (!held.has(query) && !wouldMiss(query, waves)));
+  if (waves.size === 0) return { queries: [...dirty], together };
+  const queries = [...dirty].filter((query) =>
+    together.has(query) || (!held.has(query) && !wouldMiss(query, waves))
+  );
+  return { queries, together };
 }
 
 /** Which queries have to go together, and which have to wait so that they can: the view stuck longest comes first. */

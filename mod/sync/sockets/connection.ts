@@ -1,5 +1,5 @@
 /** One socket's loop: what each message does, in the order received, until the socket ends. */
-import type { FunctionHost, MutationCall } from "../../functions/host_port.ts";
+import type { Caller, FunctionHost, MutationCall } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { socketLimits } from "../../limits.ts";
 import type {
@@ -10,6 +10,7 @@ import type {
   Mutation,
 } from "../../protocol/client_messages.ts";
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
+import { callerOf } from "../caller.ts";
 import type { Channel } from "./channel.ts";
 import type { Clock } from "../clock.ts";
 import { closeCodes } from "./close_codes.ts";
@@ -79,10 +80,17 @@ export class Connection implements View {
   #ended = false;
   #framesAfterEnd = 0;
   #serving = false;
+  /** Who it is while nobody is signed in. */
+  readonly #guest: Caller;
+  /** Whose turn its mutations take. It stays as long as some are under way, or later ones could overtake them. */
+  #turn: string;
+  #mutationsInFlight = 0;
 
-  constructor(unsent: UnsentAccount, port: ConnectionPort) {
+  constructor(unsent: UnsentAccount, port: ConnectionPort, guest: Caller) {
     const { channel } = unsent;
     const now = port.clock.now();
+    this.#guest = guest;
+    this.#turn = guest.turn;
     this.#channel = channel;
     this.#port = port;
     this.#unsent = unsent;
@@ -107,6 +115,11 @@ export class Connection implements View {
       slow: () => this.#ended || channel.bufferedAmount > socketLimits.bufferedBytesMax,
       hasRoom: (chars) => port.unsent.hasRoom(chars),
     });
+  }
+
+  /** Who stands in line for its queries. */
+  get caller(): Caller {
+    return callerOf(this.state.queryIdentity, this.#guest);
   }
 
   get subscribers(): Iterable<Subscriber> {
@@ -328,15 +341,20 @@ export class Connection implements View {
       this.#send(mutationResponseFrame(requestId, { answer, dev }));
       return;
     }
+    const { turn, blame } = callerOf(identity, this.#guest);
+    if (this.#mutationsInFlight === 0) this.#turn = turn;
+    const whose = { identity, origin: "client", caller: { turn: this.#turn, blame } } as const;
     const call: MutationCall = refusal?.ok === false
       // Path and arguments stay here: they may be what is too large.
-      ? { udfPath: "", args: {}, identity, origin: "client", failedWith: refusal.error }
-      : { udfPath, args, identity, origin: "client" };
+      ? { udfPath: "", args: {}, ...whose, failedWith: refusal.error }
+      : { udfPath, args, ...whose };
     this.state.callsInFlight++;
+    this.#mutationsInFlight++;
     const answer = await host.mutate(
       sessionId === null ? call : { ...call, replay: { sessionId, requestId } },
     );
     this.#callEnded(chars);
+    this.#mutationsInFlight--;
     if (this.#ended) return;
     this.#send(mutationResponseFrame(requestId, { answer, dev }));
     if (answer.outcome.ok) {
@@ -355,7 +373,9 @@ export class Connection implements View {
       return;
     }
     this.state.callsInFlight++;
-    const outcome = await host.act({ udfPath, args, identity: this.state.identity, origin: "client" });
+    const { identity } = this.state;
+    const caller = callerOf(identity, this.#guest);
+    const outcome = await host.act({ udfPath, args, identity, origin: "client", caller });
     this.#callEnded(chars);
     if (this.#ended) return;
     this.#send(actionResponseFrame(requestId, { outcome, dev }));

@@ -321,8 +321,49 @@ Deno.test("no more than the allowed readers are started, however many queries ar
     }
     await world.clock.advance(200);
   }
+  const alive = world.readers.filter(({ dead }) => !dead);
+  assert.ok(alive.length <= isolateLimits.readersMax, `${alive.length}`);
+  assert.ok(alive.some(({ noted }) => noted === null), "one is always left for what is quick");
+});
+
+Deno.test("FA4 what is known to be slow never takes the last reader, and comes in turns", async () => {
+  const world = await started();
+  const by = (turn: string) => ({ turn, blame: turn });
+  world.wave("slow", { caller: by("a") });
+  world.pins(world.reader(0), 1);
+  world.reader(0).noted = { position: 0, startedAt: 1 };
+  await world.clock.advance(3 * isolateLimits.slowQueryMs);
+  assert.equal(world.readers.length, 2);
+  assert.ok(world.pool.isSlow({ udfPath: "slow", caller: by("a") }));
+  assert.ok(!world.pool.isSlow({ udfPath: "slow", caller: by("b") }), "others may ask for less");
+  // Two are busy with it, or would be: the second stays for what is quick.
+  assert.equal(world.pool.slowFree(), false);
+  await settled();
+  assert.equal(world.readers.length, 3);
+  assert.ok(world.pool.slowFree());
+  const more = [
+    world.slowWave("slow", by("a")),
+    world.slowWave("slow", by("a")),
+    world.slowWave("slow", by("b")),
+  ];
+  await settled();
+  const busy = () => world.readers.filter((reader) => queriesOfNewest(reader) === "slow").length;
+  assert.equal(busy(), 3, "a fourth reader came for the next");
   assert.equal(world.readers.length, isolateLimits.readersMax);
-  assert.equal(world.pool.free, false);
+  const quick = world.wave("quick");
+  const last = world.readers.find((reader) => queriesOfNewest(reader) === "quick");
+  assert.ok(last !== undefined);
+  world.pins(last, 2);
+  world.answers(last, 0, 1);
+  assert.deepEqual(quick.results, ["quick@2"]);
+  assert.ok(more.every(({ over }) => !over));
+  for (const reader of world.readers.slice(0, 2)) {
+    if (reader === last || reader.sent.length === 0) continue;
+    if (reader !== world.reader(0)) world.pins(reader, 3);
+    world.answers(reader, 0, 1);
+  }
+  await settled();
+  assert.equal(busy(), 3);
 });
 
 Deno.test("a reader that is busy nearly all the time gets help, one for each processor", async () => {
@@ -343,6 +384,9 @@ Deno.test("a reader that is busy nearly all the time gets help, one for each pro
 Deno.test("readers beyond the first end when they have nothing to do, and leave no timer", async () => {
   const world = await started({ readers: 3 });
   await world.clock.advance(3 * isolateLimits.readerIdleMs);
+  // Queries were slow a short time ago.
+  assert.equal(world.readers.filter(({ dead }) => !dead).length, 2);
+  await world.clock.advance(600_000);
   assert.equal(world.readers.filter(({ dead }) => !dead).length, 1);
   assert.equal(world.clock.timers, 0);
   assert.deepEqual(world.warnings, []);

@@ -277,3 +277,39 @@ Deno.test("close does not wait longer for a batch than a mutation may take", asy
   assert.match(String(resultOf(await out)), /stopping/);
   assert.equal(world.clock.timers, 0);
 });
+
+Deno.test("FA3 a batch that takes too long gives the rest back, behind what others have given meanwhile", async () => {
+  const world = await started();
+  const by = (turn: string) => ({ caller: { turn, blame: turn } });
+  for (const path of ["slow", "slow", "slow"]) world.mutate(path, by("a"));
+  await settled();
+  assert.deepEqual(world.batch, ["slow", "slow", "slow"]);
+  world.mutate("quick", by("b"));
+  world.says(0, 1, 1, { uses: [900, 0, 0, 0, 0], ends: true });
+  await settled();
+  assert.deepEqual(world.batch, ["quick"]);
+  world.commits(0, 1, 2);
+  await settled();
+  // It is known to be slow by now, and goes alone.
+  assert.deepEqual(world.batch, ["slow"]);
+  world.says(0, 1, 3, { uses: [900, 0, 0, 0, 0] });
+  await settled();
+  world.commits(0, 1, 4);
+  await settled();
+  const answers = world.told.filter((told) => told.startsWith("answer"));
+  assert.deepEqual(answers, ["answer slow", "answer quick", "answer slow", "answer slow"]);
+});
+
+Deno.test("FA3 a full queue makes room for somebody who has given little", async () => {
+  const world = await started();
+  const by = (turn: string) => ({ caller: { turn, blame: turn } });
+  const calls = Array.from(
+    { length: isolateLimits.queuedMutationsMax },
+    () => world.mutate("a", by("greedy")),
+  );
+  const newest = calls.at(-1);
+  const other = world.mutate("b", by("modest"));
+  assert.match(String(resultOf(await newest as Awaited<typeof other>)), /overloaded/);
+  await settled();
+  assert.ok(world.batch.includes("b"));
+});

@@ -2,10 +2,10 @@
 import { action, mutation, query } from "syncline/server";
 import { z } from "zod";
 
-function spin(ms: number): void {
-  // The clock of a function stands still, so turns are counted: some 400,000 of them are a millisecond or less.
+/** Takes about so long: the clock of a function stands still, so turns are counted. */
+export function spin(ms: number): void {
   let state = 1;
-  for (let turn = 0; turn < ms * 400_000; turn++) state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;
+  for (let turn = 0; turn < ms * 80_000; turn++) state = (state * 1_103_515_245 + 12_345) & 0x7fffffff;
   if (state === -1) throw new Error("never");
 }
 
@@ -22,6 +22,13 @@ export const slowMutation = mutation({
 export const slowQuery = query({
   args: { ms: z.number(), nonce: z.string() },
   handler: (_ctx, { ms }) => (spin(ms), null),
+});
+export const forkBomb = action({
+  args: {},
+  handler: async (ctx): Promise<null> => {
+    await Promise.all(Array.from({ length: 3 }, () => ctx.runAction("slow:forkBomb", {})));
+    return null;
+  },
 });
 export const slowAction = action({
   args: { ms: z.number() },

@@ -43,4 +43,136 @@ export const callScenarios: readonly Scenario[] = [
       return `ended after ${(ms / 1000).toFixed(1)} s`;
     },
   },
+  {
+    rule: "FA3",
+    name: "4 mutations of one client that take 1 s each",
+    mayWait: null,
+    attack: async ({ server: { port }, signUp }) => {
+      const token = await signUp();
+      const startedAt = performance.now();
+      const slow = { port, path: "slow:slowMutation", args: { ms: 1_000 }, token };
+      await Promise.all(Array.from({ length: 4 }, () => callOf("mutation", slow)));
+      const ms = performance.now() - startedAt;
+      // One call that runs, and no second one.
+      const mayWait = { queryMs: ms / 4, mutationMs: (ms / 4) * 1.6 + SHORT_MS };
+      return { figure: `${(ms / 1000).toFixed(1)} s of work`, mayWait };
+    },
+  },
+  {
+    rule: "FA4",
+    name: "6 queries of one client that take 1 s each",
+    mayWait: null,
+    attack: async ({ server: { port }, signUp }) => {
+      const token = await signUp();
+      const startedAt = performance.now();
+      const slow = (n: number) => ({
+        port,
+        path: "slow:slowQuery",
+        args: { ms: 1_000, nonce: `${n}` },
+        token,
+      });
+      await Promise.all(Array.from({ length: 6 }, (_, n) => callOf("query", slow(n))));
+      const ms = performance.now() - startedAt;
+      // With all readers taken he would wait for most of it.
+      const mayWait = { queryMs: SHORT_MS + ms / 3, mutationMs: SHORT_MS + ms / 3 };
+      return { figure: `${(ms / 1000).toFixed(1)} s until all were answered`, mayWait };
+    },
+  },
+  {
+    rule: "FA5",
+    name: "400 actions of one client that take 3 s each",
+    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    attack: async ({ server: { port }, signUp }) => {
+      const [token, other] = [await signUp(), await signUp()];
+      const path = "slow:slowAction";
+      const flood = Array.from(
+        { length: 400 },
+        () => callOf("action", { port, path, args: { ms: 3_000 }, token }),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      const { ms } = await callOf("action", { port, path, args: { ms: 0 }, token: other });
+      const startedAt = performance.now();
+      await Promise.all(flood);
+      const floodMs = ms + performance.now() - startedAt;
+      assert(
+        ms < floodMs / 2,
+        `another user's action waited ${ms} of ${floodMs} ms, behind those of the first`,
+      );
+      return `another user's action took ${ms.toFixed(0)} ms`;
+    },
+  },
+  {
+    rule: "FA6",
+    name: "12 scheduled mutations that take 0.25 s each",
+    mayWait: null,
+    attack: async ({ server }) => {
+      await server.call("mutation", "chains:plan", { count: 12, ms: 250 });
+      const startedAt = performance.now();
+      for (let open = 12; open > 0;) {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        open = Number(await server.call("query", "chains:open"));
+      }
+      const ms = performance.now() - startedAt;
+      const mayWait = { queryMs: SHORT_MS + ms / 8, mutationMs: SHORT_MS + ms / 4 };
+      return { figure: `${(ms / 1000).toFixed(1)} s until all had run`, mayWait };
+    },
+  },
+  {
+    rule: "FA8",
+    name: "a client that calls an endless mutation again and again",
+    flags: ["--mutation-timeout", "1s", "--query-timeout", "2s"],
+    mayWait: { queryMs: SHORT_MS, mutationMs: 1_000 + 3 * SHORT_MS },
+    attack: async ({ server: { port }, signUp, logged }) => {
+      const token = await signUp();
+      const call = { port, path: "slow:endlessMutation", token };
+      const answers = await Promise.all(Array.from({ length: 4 }, () => callOf("mutation", call)));
+      assert.deepEqual(answers.map(({ httpStatus }) => httpStatus), [500, 500, 500, 500]);
+      const refused = await callOf("mutation", call);
+      assert.deepEqual([refused.httpStatus, refused.errorData?.code], [503, "overloaded"]);
+      const line = await logged(/refused a function for a while/);
+      assert.match(line, /slow:endlessMutation/);
+      const other = await callOf("mutation", { port, path: "crowd:bump", args: { n: 1 }, token });
+      assert.equal(other.httpStatus, 200, "other functions are not refused");
+      return `refused after ${answers.length} calls`;
+    },
+  },
+  {
+    rule: "FA7",
+    name: "a query that never ends, with a shorter time",
+    flags: ["--mutation-timeout", "1s", "--query-timeout", "2s"],
+    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    attack: async ({ server: { port }, signUp }) => {
+      const token = await signUp();
+      const { ms, httpStatus } = await callOf("query", {
+        port,
+        path: "slow:endlessQuery",
+        args: { nonce: "1" },
+        token,
+      });
+      assert.equal(httpStatus, 500);
+      assert(ms >= 1_900 && ms < 20_000, `it ended after ${ms} ms`);
+      return `ended after ${(ms / 1000).toFixed(1)} s`;
+    },
+  },
+  {
+    rule: "FA9",
+    name: "an action that calls itself three times, and so on",
+    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    attack: async ({ server: { port }, signUp }) => {
+      const [token, other] = [await signUp(), await signUp()];
+      const bomb = callOf("action", { port, path: "slow:forkBomb", token });
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      const { ms, httpStatus } = await callOf("action", {
+        port,
+        path: "slow:slowAction",
+        args: { ms: 0 },
+        token: other,
+      });
+      assert.equal(httpStatus, 200);
+      assert(ms < 10_000, `another user's action waited ${ms} ms`);
+      const { httpStatus: bombStatus, ms: bombMs } = await bomb;
+      assert.equal(bombStatus, 500);
+      return `it ended after ${(bombMs / 1000).toFixed(1)} s, another action took ${ms.toFixed(0)} ms`;
+    },
+  },
 ];

@@ -24,16 +24,23 @@ export interface World {
   logged(pattern: RegExp): Promise<string>;
 }
 
+/** What an attack found out about itself. */
+export interface Measured {
+  readonly figure: string;
+  readonly mayWait: MayWait;
+}
+
 export interface Scenario {
   /** The rule of the list that it proves. */
   readonly rule: string;
   readonly name: string;
   /**
-   * Does the harm and looks at what became of it, asserting what the rule says. Gives the row's figure in a few words. The
+   * Does the harm and looks at what became of it, asserting what the rule says. Gives the row's figure in a few words, and
+   * what the bystander may wait when that follows from what was measured: how long one call took on this machine. The
    * bystander goes about his business from before its first line to after its last.
    */
-  readonly attack: (world: World) => Promise<string>;
-  /** What the bystander may wait at most; `null` for a row that is not about waiting: then he must only be served. */
+  readonly attack: (world: World) => Promise<string | Measured>;
+  /** What the bystander may wait at most; `null` for a row that is not about waiting, or that measures it. */
   readonly mayWait: MayWait | null;
   /** Whether the server may refuse or lose some of his calls, which is not so unless said here. */
   readonly mayFail?: boolean;

@@ -138,9 +138,9 @@ const endings: readonly { readonly name: string; readonly outcome: Outcome; read
   { name: "[ME6] wrong arguments", outcome: failed("args", "no"), counted: "user_error" },
   { name: "[ME6] an unknown function", outcome: failed("unknown_function", "no"), counted: "user_error" },
   { name: "[ME6] a bug", outcome: failed("internal", "x is not a function"), counted: "error" },
-  { name: "[ME6] a query over its time", outcome: tookTooLong("query"), counted: "timeout" },
-  { name: "[ME6] a mutation over its time", outcome: tookTooLong("mutation"), counted: "timeout" },
-  { name: "[ME6] an action over its time", outcome: tookTooLong("action"), counted: "timeout" },
+  { name: "[ME6] a query over its time", outcome: tookTooLong("query", 30_000), counted: "timeout" },
+  { name: "[ME6] a mutation over its time", outcome: tookTooLong("mutation", 5_000), counted: "timeout" },
+  { name: "[ME6] an action over its time", outcome: tookTooLong("action", 600_000), counted: "timeout" },
   { name: "[ME6] a full queue", outcome: overloaded("many"), counted: "refused" },
 ];
 

@@ -66,6 +66,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     memoryBytes: 1024 ** 3,
     dev: false,
     actionNet: null,
+    timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     env: {},
     publicUrl: null,
     trustedProxies: [],

@@ -9,7 +9,15 @@ import type { HostClock } from "../clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
 import type { Agreement, Holder } from "./agreement.ts";
-import { joined, type Part, queriesText, singly, unansweredOf } from "./wave_run.ts";
+import {
+  joined,
+  type Part,
+  queriesText,
+  type QueryWork,
+  singly,
+  unansweredOf,
+  type WaveRun,
+} from "./wave_run.ts";
 
 /** A query that was running each of these many times when its reader was lost is taken for the cause. */
 const RUNS_LOST_MAX = 3;
@@ -35,7 +43,24 @@ interface Work {
   /** Whether the queries behind a slow one have been given to another reader. */
   takenOver: boolean;
   verdict: { readonly position: number; readonly outcome: Outcome } | null;
+  /** Whether the reader is ended to make room: then nobody is to blame. */
+  evicted: boolean;
 }
+
+/** Works begun by all readers, to tell which is the newest. */
+let worksBegun = 0;
+
+/** What {@linkcode Reader.look} sees. */
+export interface Look {
+  /** The reader will not be free soon. */
+  readonly slow: boolean;
+  /** The query that turns out to be slow now, by its position in the wave, and for how long it has been running. */
+  readonly found: { readonly index: number; readonly run: WaveRun; readonly forMs: number } | null;
+  /** What is behind it, for another reader to run. */
+  readonly behind: Part | null;
+}
+
+const NOT_SLOW: Look = { slow: false, found: null, behind: null };
 
 /** A reader that has been given a part of a wave for several readers. */
 export interface TogetherPart {
@@ -47,6 +72,10 @@ export interface TogetherPart {
 export interface ReaderOptions {
   readonly isolate: Isolate;
   readonly clock: HostClock;
+  /** How long a query may run. */
+  readonly timeoutMs: number;
+  /** Told how long a query took. */
+  readonly onRun: (work: QueryWork, ms: number) => void;
   /** Called when it has the snapshot for its work. */
   readonly onOpened: () => void;
   /** Called when the reader has become free. */
@@ -59,6 +88,7 @@ export class Reader {
   readonly #options: ReaderOptions;
   #work: Work | null = null;
   #waves = 0;
+  #workNumber = 0;
   /** Set once, by the isolate's end. */
   #dead = false;
   /** When it last became free. */
@@ -79,6 +109,16 @@ export class Reader {
 
   get busy(): boolean {
     return this.#work !== null;
+  }
+
+  /** Whether it will not be free soon: its work is slow, or was known to be. */
+  get slow(): boolean {
+    return this.#work !== null && (this.#work.takenOver || this.#work.part.slow === true);
+  }
+
+  /** Since when it has the work it has, as a count of works. */
+  get workNumber(): number {
+    return this.#workNumber;
   }
 
   /** Whether it has work and no snapshot for it yet. */
@@ -129,6 +169,7 @@ export class Reader {
   }
 
   #take(part: Part): Work {
+    this.#workNumber = ++worksBegun;
     return this.#work = {
       part,
       wave: ++this.#waves,
@@ -140,6 +181,7 @@ export class Reader {
       watch: new CallWatch(this.#options.clock.now()),
       takenOver: false,
       verdict: null,
+      evicted: false,
     };
   }
 
@@ -151,36 +193,42 @@ export class Reader {
    * Looks at the running query: ends the reader if it is over its time, and gives the queries behind a slow one, once,
    * for another reader to run. `slow` tells that the reader will not be free soon.
    */
-  look(): { readonly slow: boolean; readonly behind: Part | null } {
+  look(): Look {
     const work = this.#work;
-    if (work === null || work.phase === "waiting") return { slow: false, behind: null };
+    if (work === null || work.phase === "waiting") return NOT_SLOW;
     const { isolate, clock } = this.#options;
     const { position, forMs } = work.watch.look(isolate.progress(), clock.now());
     const timeoutMs = position === null || work.phase === "opening"
       ? functionLimits.mutationTimeoutMs
-      : functionLimits.queryTimeoutMs;
+      : this.#options.timeoutMs;
     if (forMs > timeoutMs) {
       if (position !== null && work.phase === "running") {
-        work.verdict = { position, outcome: tookTooLong("query") };
+        work.verdict = { position, outcome: tookTooLong("query", timeoutMs) };
       }
       isolate.kill();
-      return { slow: false, behind: null };
+      return NOT_SLOW;
     }
     const opening = work.phase === "opening";
-    if (forMs < (opening ? OPENING_MS_MAX : isolateLimits.slowQueryMs)) return { slow: false, behind: null };
-    if (work.takenOver) return { slow: true, behind: null };
+    if (forMs < (opening ? OPENING_MS_MAX : isolateLimits.slowQueryMs)) return NOT_SLOW;
+    if (work.takenOver) return { slow: true, found: null, behind: null };
     const { run, indices } = work.part;
     if (opening) {
       // Something an earlier call left behind keeps it from its work: all of it is for another reader.
       work.takenOver = true;
       run.partLost(work.part);
       work.agreement?.with.without(work.agreement.as);
-      return { slow: true, behind: unansweredOf({ run, indices, first: false }) };
+      return { slow: true, found: null, behind: unansweredOf({ run, indices, first: false }) };
     }
-    if (position === null) return { slow: true, behind: null };
+    if (position === null) return { slow: true, found: null, behind: null };
     work.takenOver = true;
     const behind = unansweredOf({ run, indices: indices.slice(position + 1), first: false });
-    return { slow: true, behind };
+    return { slow: true, found: { index: indices[position] ?? 0, run, forMs }, behind };
+  }
+
+  /** Ends it to make room for others; what it has runs again elsewhere. */
+  evict(): void {
+    if (this.#work !== null) this.#work.evicted = true;
+    this.#options.isolate.kill();
   }
 
   async close(): Promise<void> {
@@ -244,6 +292,8 @@ export class Reader {
     work.received = end;
     answers.forEach(({ outcome: wire, use, ...rest }, i) => {
       const index = work.part.indices[from + i] ?? 0;
+      const counted = work.part.run.works[index];
+      if (counted !== undefined) this.#options.onRun(counted, rest.durationMs);
       const outcome = fromWire(wire, segments);
       const queuedMs = work.waitedMs;
       work.waitedMs += rest.durationMs;
@@ -264,11 +314,11 @@ export class Reader {
     this.#work = null;
     if (work === null) return this.#options.onEnded(this, death, []);
     const running = work.phase === "running";
-    const apart = running && this.#blame(work, death);
+    const apart = running && !work.evicted && this.#blame(work, death);
     work.agreement?.with.without(work.agreement.as);
     if (!running && !work.takenOver) work.part.run.partLost(work.part);
-    const left = unansweredOf({ ...work.part, first: false });
-    this.#options.onEnded(this, death, left === null ? [] : apart ? singly(left) : [left]);
+    const left = unansweredOf({ ...work.part, first: false, ...(work.evicted ? { slow: true } : {}) });
+    this.#options.onEnded(this, death, left === null ? [] : apart || work.evicted ? singly(left) : [left]);
   }
 
   /**

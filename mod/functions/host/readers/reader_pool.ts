@@ -1,22 +1,42 @@
 /** The readers: one from the start, more when they are busy or slow, fewer when they have nothing to do. */
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
-import type { FunctionCall, QueryAnswer, Wave } from "../../host_port.ts";
+import type { FunctionCall, QueryAnswer, Wave, WaveOptions } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { Agreement } from "./agreement.ts";
 import { Arrivals } from "./arrivals.ts";
+import { Costs } from "../costs.ts";
+import { Turns } from "../turns.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { HostClock, Timer } from "../clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { Reader } from "./reader.ts";
 import { Restarts } from "../process/restarts.ts";
-import { deal, type Part, unansweredOf, WaveRun } from "./wave_run.ts";
+import { deal, type Part, type QueryWork, unansweredOf, WaveRun } from "./wave_run.ts";
 
 /** A wave takes one reader more for each of these many queries: a small one is not worth several snapshots. */
 const QUERIES_PER_READER = 16;
 /** Share of a second without a free reader above which another one is started. */
 const BUSY_SHARE_MAX = 0.75;
+
+/** A query of a caller that took this long is known to be slow. */
+const SLOW_KNOWN_MS = 2 * isolateLimits.slowQueryMs;
+/** A reader more than needed stands by for so long after a query was slow. */
+const SLOW_REMEMBERED_MS = 600_000;
+
+/** What a query takes is remembered of a function and whoever answers for the call. */
+function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">): string {
+  return `${caller?.blame ?? ""} ${udfPath}`;
+}
+
+/** What is known to be slow apart, one by one; the rest as it is. */
+function singlyIfSlow({ indices, ...part }: Part, costs: Costs): Part[] {
+  const isSlow = (index: number) => costs.of(part.run.works[index]?.cost ?? "") >= SLOW_KNOWN_MS;
+  const quick = indices.filter((index) => !isSlow(index));
+  const slow = indices.filter(isSlow).map((index): Part => ({ ...part, indices: [index], slow: true }));
+  return quick.length === 0 ? slow : [{ ...part, indices: quick }, ...slow];
+}
 
 export interface ReaderPoolOptions {
   readonly starter: IsolateStarter;
@@ -26,6 +46,8 @@ export interface ReaderPoolOptions {
   readonly cores: number;
   /** Main's newest ts. */
   readonly ts: () => number;
+  /** How long a query may run. */
+  readonly timeoutMs: number;
 }
 
 export class ReaderPool {
@@ -37,6 +59,15 @@ export class ReaderPool {
   readonly #arrivals: Arrivals;
   /** Parts no reader has yet: a wave begun without a free reader, and what lost or slow readers left. */
   #waiting: Part[] = [];
+  /** Parts that are known to be slow, behind what was found to be. */
+  readonly #slowWaiting = new Turns<Part>({
+    callerOf: ({ run, indices: [index = 0] }) => run.works[index]?.turn ?? "",
+    costOf: () => isolateLimits.slowQueryMs,
+  });
+  /** What queries of callers take. */
+  readonly #costs = new Costs();
+  /** When a query was last found to be slow. */
+  #slowFoundAt = -Infinity;
   /** Readers being started. */
   #starting = 0;
   /** Advanced by `replace`: readers started before it have other code. */
@@ -85,20 +116,61 @@ export class ReaderPool {
   startWave(
     queries: readonly FunctionCall[],
     onAnswer: (index: number, answer: QueryAnswer) => void,
+    { slow = false }: WaveOptions = {},
   ): Wave {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
     const arrived = (ts: number, deliver: () => void) => this.#arrivals.arrived(ts, deliver);
-    const run = new WaveRun({ texts: queries.map(callText), onAnswer, startedAt, arrived });
-    const free = this.#closing || this.#held ? [] : [...this.#readers].filter(({ free }) => free);
+    const works = queries.map((query): QueryWork => ({
+      cost: costKey(query),
+      turn: query.caller?.turn ?? "",
+    }));
+    const run = new WaveRun({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
+    const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
-    const dealt = deal(run, parts);
+    const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
     if (parts > 1) startTogether(free, dealt.splice(0, parts));
-    this.#waiting.push(...dealt);
+    if (slow) { for (const part of dealt) this.#slowWaiting.push(part); }
+    else this.#waiting.push(...dealt);
     this.#dispatch();
     return run;
+  }
+
+  /** Whether any query is known to be slow. */
+  get slowKnown(): boolean {
+    return !this.#costs.empty;
+  }
+
+  /** Whether a query of this caller is known to be slow. */
+  isSlow(query: Pick<FunctionCall, "udfPath" | "caller">): boolean {
+    return this.#costs.of(costKey(query)) >= SLOW_KNOWN_MS;
+  }
+
+  /** Whether slow work would be taken at once; brings a reader for it, if there may be one more. */
+  slowFree(): boolean {
+    if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
+    if (this.#slowTaker() !== null) return true;
+    this.#makeRoom(2);
+    return false;
+  }
+
+  /** A free reader for slow work: another one that is quick is to be left. */
+  #slowTaker(): Reader | null {
+    const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
+    return quick.length < 2 ? null : quick.find(({ free }) => free) ?? null;
+  }
+
+  /** Sees to it that there is a reader which is not slow; two if there is slow work for one of them. */
+  #makeRoom(wanted = this.#slowWaiting.size > 0 ? 2 : 1): void {
+    const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
+    if (quick.length < wanted) this.#startOne();
+    if (quick.length > 0 || this.#readers.size < isolateLimits.readersMax) return;
+    // All of them are at work that takes long: the newest of it has to wait.
+    const [newest] = [...this.#readers].filter(({ slow, retired }) => slow && !retired)
+      .sort((a, b) => b.workNumber - a.workNumber);
+    newest?.evict();
   }
 
   /** Hands nothing to the readers until {@linkcode release}. Resolves when those with work have their snapshots. */
@@ -141,7 +213,7 @@ export class ReaderPool {
       reader.kill();
       return reader.close();
     }));
-    this.#answerAll(this.#waiting.splice(0), stopping());
+    this.#answerAll([...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)], stopping());
     this.#arrivals.close();
   }
 
@@ -155,6 +227,10 @@ export class ReaderPool {
       new Reader({
         isolate,
         clock,
+        timeoutMs: this.#options.timeoutMs,
+        onRun: ({ cost }, ms) => {
+          if (ms >= SLOW_KNOWN_MS || !this.#costs.empty) this.#costs.took(cost, ms);
+        },
         onOpened: () => this.#noteOpened(),
         onFree: (reader) => this.#onFree(reader),
         onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
@@ -172,7 +248,12 @@ export class ReaderPool {
 
   #dispatch(): void {
     if (this.#held) return;
-    if (this.#closing) return this.#answerAll(this.#waiting.splice(0), stopping());
+    if (this.#closing) {
+      return this.#answerAll(
+        [...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)],
+        stopping(),
+      );
+    }
     for (const reader of this.#readers) {
       if (this.#waiting.length === 0) break;
       if (!reader.free) continue;
@@ -180,9 +261,20 @@ export class ReaderPool {
       const left = part === undefined ? null : unansweredOf(part);
       if (left !== null) reader.assign(left);
     }
+    this.#dispatchSlow();
     this.#noteBusy();
     if (this.#readers.size === 0) this.#startOne();
     if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+  }
+
+  #dispatchSlow(): void {
+    while (this.#slowWaiting.size > 0) {
+      const reader = this.#slowTaker();
+      if (reader === null) return this.#makeRoom();
+      const part = this.#slowWaiting.take();
+      const left = part === undefined ? null : unansweredOf(part);
+      if (left !== null) reader.assign(left);
+    }
   }
 
   #noteBusy(): void {
@@ -202,7 +294,7 @@ export class ReaderPool {
     if (known && death.cause !== "asked") {
       this.#options.log("warn", "A reader ended", { cause: death.cause, detail: death.detail });
     }
-    this.#waiting.unshift(...left);
+    this.#takeBack(left);
     this.#noteOpened();
     this.#changed();
   }
@@ -275,22 +367,39 @@ export class ReaderPool {
   }
 
   #watch(): void {
+    let slow = false;
     for (const reader of this.#readers) {
-      const { slow, behind } = reader.look();
-      if (behind !== null) this.#waiting.unshift(behind);
-      // Others must not wait for it: there is to be a free reader beside a slow one.
-      if (slow && ![...this.#readers].some(({ free }) => free)) this.#startOne();
+      const look = reader.look();
+      slow ||= look.slow;
+      if (look.found !== null) {
+        const { run, index, forMs } = look.found;
+        this.#slowFoundAt = this.#options.clock.now();
+        this.#costs.took(run.works[index]?.cost ?? "", Math.max(forMs, SLOW_KNOWN_MS));
+      }
+      if (look.behind !== null) this.#takeBack(singlyIfSlow(look.behind, this.#costs));
     }
+    // Others must not wait for it: there is to be a free reader beside a slow one.
+    if (slow && ![...this.#readers].some(({ free }) => free)) this.#startOne();
+    if (slow) this.#makeRoom();
     this.#dispatch();
+  }
+
+  /** Parts that have to be run by another reader. */
+  #takeBack(parts: readonly Part[]): void {
+    this.#waiting.unshift(...parts.filter(({ slow }) => !slow));
+    this.#slowWaiting.putBack(parts.filter(({ slow }) => slow));
   }
 
   #idleLater(): void {
     if (this.#readers.size <= 1) return;
     this.#idleTimer ??= this.#options.clock.after(isolateLimits.readerIdleMs, () => {
       this.#idleTimer = null;
-      const since = this.#options.clock.now() - isolateLimits.readerIdleMs;
+      const now = this.#options.clock.now();
+      const since = now - isolateLimits.readerIdleMs;
+      // Where queries were slow a short time ago, one more stands by.
+      const kept = now - this.#slowFoundAt < SLOW_REMEMBERED_MS ? 2 : 1;
       for (const reader of this.#readers) {
-        if (this.#readers.size > 1 && reader.free && reader.freeSince <= since) this.#retire(reader);
+        if (this.#readers.size > kept && reader.free && reader.freeSince <= since) this.#retire(reader);
       }
       this.#idleLater();
     });

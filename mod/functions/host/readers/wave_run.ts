@@ -6,9 +6,17 @@ import type { Outcome } from "../../outcome.ts";
 /** Characters of queries a reader gets at once. A message far larger could not be sent at all. */
 const PART_CHARS_MAX = functionLimits.argsCharsMax;
 
+/** What is counted of a query. */
+export interface QueryWork {
+  readonly cost: string;
+  readonly turn: string;
+}
+
 export interface WaveRunOptions {
   /** The queries' JSON texts on the wire. */
   readonly texts: readonly string[];
+  /** Under what is remembered of their cost, and whose turns they take. */
+  readonly works: readonly QueryWork[];
   readonly onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly startedAt: number;
   /** Calls `deliver` when what was found at `ts` may be told. */
@@ -17,6 +25,7 @@ export interface WaveRunOptions {
 
 export class WaveRun implements Wave {
   readonly texts: readonly string[];
+  readonly works: readonly QueryWork[];
   readonly startedAt: number;
   readonly #onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly #arrived: WaveRunOptions["arrived"];
@@ -31,7 +40,8 @@ export class WaveRun implements Wave {
   /** The snapshot of the parts pinned so far. */
   #ts: number | null = null;
 
-  constructor({ texts, onAnswer, startedAt, arrived }: WaveRunOptions) {
+  constructor({ texts, works, onAnswer, startedAt, arrived }: WaveRunOptions) {
+    this.works = works;
     this.#arrived = arrived;
     this.texts = texts;
     this.startedAt = startedAt;
@@ -113,6 +123,8 @@ export interface Part {
   readonly indices: readonly number[];
   /** Whether it stands as it was dealt first, and not for what a lost or slow reader left. */
   readonly first: boolean;
+  /** Known to be slow: it never takes the last reader. */
+  readonly slow?: boolean;
 }
 
 /** The queries of a part as they stand on the wire, with commas between them. */

@@ -14,13 +14,26 @@ export const BEAT_ANSWER_MS_MAX = 5_000;
 /** Runners an action may lose before it has begun. */
 const RUNNERS_LOST_MAX = 3;
 
+/** A call from outside and what it has set off. */
+export interface CallTree {
+  /** Actions it has set off. */
+  descendants: number;
+  /** Those of them that have not ended. */
+  underWay: number;
+  /** Whether the call has ended, and all below it with it. */
+  ended: boolean;
+}
+
 export interface PendingAction {
   readonly call: FunctionCall;
+  readonly tree: CallTree;
   /** Calls of runAction it is nested in; 0 for one from outside. */
   readonly depth: number;
   readonly resolve: (outcome: Outcome) => void;
   /** The request of a route, which is answered in an action's place. */
   readonly exchange?: RouteExchange;
+  /** Called when a runner has it no more. */
+  left?: () => void;
   /** Runners lost before it had begun. The runner counts; past a bound it is given up. */
   runnersLost: number;
   /** When a runner got it. The runner sets it. */
@@ -105,8 +118,9 @@ export class Runner {
       if (now - startedAt < functionLimits.actionTimeoutMs) continue;
       // It cannot be stopped alone: its caller gets the error, the runner gets no more actions and ends with the others.
       this.#running.delete(call);
+      action.left?.();
       this.retired = true;
-      action.resolve(tookTooLong("action"));
+      action.resolve(tookTooLong("action", functionLimits.actionTimeoutMs));
       this.#options.onDone(this);
     }
   }
@@ -152,6 +166,7 @@ export class Runner {
     // One that was over its time has been answered already.
     if (running === undefined) return;
     this.#running.delete(call);
+    running.action.left?.();
     if (this.load === 0) this.idleSince = this.#options.clock.now();
     running.action.resolve(outcome);
     this.#options.onDone(this);
@@ -176,6 +191,7 @@ export class Runner {
     const detail = this.#stuck ? `busy for ${BEAT_ANSWER_MS_MAX / 1000} s without a pause` : death.detail;
     const unbegun: PendingAction[] = [];
     for (const { action, order, called } of this.#running.values()) {
+      action.left?.();
       if (order > entered && !called && ++action.runnersLost < RUNNERS_LOST_MAX) unbegun.push(action);
       else action.resolve(endedIsolate("action, or another one beside it,", detail));
     }

@@ -1,6 +1,7 @@
 /** The action runners: started when first needed, spread thin, ended when idle. */
 import type { Log } from "../../../kit/log.ts";
 import { functionLimits } from "../../../limits.ts";
+import { fairnessLimits } from "../../limits.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
@@ -12,7 +13,7 @@ import { overloaded, stopping } from "../outcomes.ts";
 import { nextRequest } from "../run_observer.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { RouteExchange } from "./route_exchange.ts";
-import { type PendingAction, Runner } from "./runner.ts";
+import { type CallTree, type PendingAction, Runner } from "./runner.ts";
 
 /** Time between two beats of a busy runner. */
 const BEAT_MS = 1_000;
@@ -47,8 +48,10 @@ export class RunnerPool {
   readonly #options: RunnerPoolOptions;
   readonly #runners = new Set<Runner>();
   readonly #restarts = new Restarts();
-  /** Actions no runner has yet. */
+  /** Actions no runner has yet; those of actions stand first. */
   #waiting: PendingAction[] = [];
+  /** Actions that runners have, by whose turn they took and by who answers for them. */
+  readonly #running = new Map<string, number>();
   #starting = 0;
   /** Advanced by `replace`: runners started before it have other code. */
   #generation = 0;
@@ -68,10 +71,34 @@ export class RunnerPool {
   act(call: FunctionCall, exchange?: RouteExchange): Promise<Outcome> {
     if (this.#waiting.length >= isolateLimits.queuedActionsMax) {
       const outcome = overloaded(`${this.#waiting.length} actions are waiting`);
-      this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0, queuedMs: 0 });
-      return Promise.resolve(outcome);
+      const refused = this.#giveWay(call);
+      if (refused === null) {
+        this.#options.onEnd?.(kindOf(exchange), { call, outcome, ms: 0, queuedMs: 0 });
+        return Promise.resolve(outcome);
+      }
+      refused.resolve(outcome);
     }
-    return this.#act(call, { depth: 0, exchange });
+    const tree: CallTree = { descendants: 0, underWay: 0, ended: false };
+    return this.#act(call, { depth: 0, exchange, tree }).finally(() => this.#endTree(tree));
+  }
+
+  /** Takes out the newest action of the caller with the most that wait, if this one's has less than half of that. */
+  #giveWay({ caller }: FunctionCall): PendingAction | null {
+    const counts = new Map<string, number>();
+    for (const { call } of this.#waiting) counts.set(turnOf(call), (counts.get(turnOf(call)) ?? 0) + 1);
+    const [most, count] = [...counts].reduce((a, b) => b[1] > a[1] ? b : a, ["", 0]);
+    if (2 * ((counts.get(caller?.turn ?? "") ?? 0) + 1) >= count) return null;
+    const at = this.#waiting.findLastIndex(({ call, depth }) => depth === 0 && turnOf(call) === most);
+    return this.#waiting.splice(at, at < 0 ? 0 : 1)[0] ?? null;
+  }
+
+  /** What a call has set off ends with it: what waits is not begun, and what runs can call nothing more. */
+  #endTree(tree: CallTree): void {
+    tree.ended = true;
+    if (tree.underWay === 0) return;
+    const left = this.#waiting.filter((action) => action.tree === tree);
+    this.#waiting = this.#waiting.filter((action) => action.tree !== tree);
+    for (const { resolve } of left) resolve(treeEnded());
   }
 
   /** New actions get runners with new code; the old ones end with their last action. */
@@ -94,7 +121,11 @@ export class RunnerPool {
 
   #act(
     asked: FunctionCall,
-    { depth, exchange }: { readonly depth: number; readonly exchange?: RouteExchange | undefined },
+    { depth, exchange, tree }: {
+      readonly depth: number;
+      readonly exchange?: RouteExchange | undefined;
+      readonly tree: CallTree;
+    },
   ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
@@ -105,6 +136,7 @@ export class RunnerPool {
     const action: PendingAction = {
       call,
       depth,
+      tree,
       resolve: (outcome) => {
         // A client that has gone is no fault of the function, whatever it threw about it.
         const now = clock.now();
@@ -119,7 +151,7 @@ export class RunnerPool {
     const least = this.#leastLoaded();
     // A nested action never waits for room: what holds the room may be waiting for it.
     if (depth > 0 && least !== null && this.#size >= isolateLimits.runnersMax) {
-      least.run(action);
+      this.#run(least, action);
       return promise;
     }
     if (depth > 0) this.#waiting.unshift(action);
@@ -157,10 +189,50 @@ export class RunnerPool {
         }
         if (least === null || least.load >= isolateLimits.actionsPerRunnerMax) break;
       }
-      const action = this.#waiting.shift();
-      if (action !== undefined) least.run(action);
+      const action = this.#takeNext();
+      if (action === null) break;
+      this.#run(least, action);
     }
     this.#beatLater();
+  }
+
+  /**
+   * The action whose turn is next: one that an action waits for, else one of the caller who has the fewest with the runners.
+   * `null` when all that wait have as many as they may.
+   */
+  #takeNext(): PendingAction | null {
+    const most = fairnessLimits.actionShareMax * isolateLimits.runnersMax * isolateLimits.actionsPerRunnerMax;
+    let next = -1;
+    let fewest = Infinity;
+    for (const [at, { call, depth }] of this.#waiting.entries()) {
+      if (depth > 0) {
+        next = at;
+        break;
+      }
+      const has = this.#running.get(turnOf(call)) ?? 0;
+      const { caller } = call;
+      if (caller !== undefined && (this.#running.get(`by ${caller.blame}`) ?? 0) >= most) continue;
+      if (has < fewest) [next, fewest] = [at, has];
+      if (has === 0) break;
+    }
+    return next < 0 ? null : this.#waiting.splice(next, 1)[0] ?? null;
+  }
+
+  #run(runner: Runner, action: PendingAction): void {
+    const { caller } = action.call;
+    const keys = [turnOf(action.call), ...(caller === undefined ? [] : [`by ${caller.blame}`])];
+    for (const key of keys) this.#running.set(key, (this.#running.get(key) ?? 0) + 1);
+    let left = false;
+    action.left = () => {
+      if (left) return;
+      left = true;
+      for (const key of keys) {
+        const count = (this.#running.get(key) ?? 1) - 1;
+        if (count === 0) this.#running.delete(key);
+        else this.#running.set(key, count);
+      }
+    };
+    runner.run(action);
   }
 
   /** `false` when starts fail: then one at a time is tried. */
@@ -224,16 +296,28 @@ export class RunnerPool {
   }
 
   /** What an action calls runs as the action's caller, with the reach of the app's own code. */
-  #serve({ kind, udfPath, args }: SubCall, { call, depth }: PendingAction): Promise<Outcome> {
+  #serve({ kind, udfPath, args }: SubCall, { call, depth, tree }: PendingAction): Promise<Outcome> {
+    if (tree.ended) return Promise.resolve(treeEnded());
+    const { identity, caller, request } = call;
     const sub: FunctionCall = {
       udfPath,
       args,
-      identity: call.identity,
+      identity,
       origin: "server",
-      ...(call.request !== undefined && { request: call.request }),
+      ...(caller && { caller }),
+      ...(request !== undefined && { request }),
     };
     if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
-    if (depth + 1 < functionLimits.nestingMax) return this.#act(sub, { depth: depth + 1 });
+    const { descendantsAtOnceMax, descendantsMax } = fairnessLimits;
+    if (tree.underWay >= descendantsAtOnceMax || tree.descendants >= descendantsMax) {
+      const most = tree.underWay >= descendantsAtOnceMax ? `${descendantsAtOnceMax} at once` : descendantsMax;
+      return Promise.resolve(failed("internal", `One call has set off more actions than it may: ${most}`));
+    }
+    if (depth + 1 < functionLimits.nestingMax) {
+      tree.descendants++;
+      tree.underWay++;
+      return this.#act(sub, { depth: depth + 1, tree }).finally(() => tree.underWay--);
+    }
     const message = `Actions are nested more than ${functionLimits.nestingMax} deep`;
     return Promise.resolve(failed("internal", message));
   }
@@ -275,6 +359,15 @@ export class RunnerPool {
       this.#idleLater();
     });
   }
+}
+
+function turnOf({ caller }: FunctionCall): string {
+  return caller?.turn ?? "";
+}
+
+/** The outcome of what a call had set off when it ended. */
+function treeEnded(): Outcome {
+  return failed("internal", "The call that set it off has ended");
 }
 
 function kindOf(exchange: RouteExchange | undefined): "action" | "route" {

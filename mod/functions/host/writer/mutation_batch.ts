@@ -24,6 +24,8 @@ export class Batch {
   #answered = 0;
   /** What the answered calls took. */
   #ranMs = 0;
+  /** Set when the writer has given the rest back. */
+  #cut = false;
   /** The call for which the host ends the writer, set before it does. */
   verdict: { readonly position: number; readonly outcome: Outcome } | null = null;
 
@@ -50,7 +52,7 @@ export class Batch {
   }
 
   get done(): boolean {
-    return this.#answered === this.calls.length;
+    return this.#cut || this.#answered === this.calls.length;
   }
 
   /** The calls that have no answer yet. */
@@ -94,6 +96,13 @@ export class Batch {
     const queuedMs = Math.max(0, (this.#begun?.at ?? queuedAt) + this.#ranMs - queuedAt);
     this.#ranMs += durationMs;
     return { durationMs, queuedMs, use: runUse([read, rowsRead, written, rowsWritten]) };
+  }
+
+  /** The writer runs no more of it: gives back the calls without an answer, in order. */
+  cut(): readonly PendingMutation[] {
+    const left = this.unanswered.filter(({ givenUp }) => !givenUp);
+    this.#cut = true;
+    return left;
   }
 
   /** Leaves the calls before `from` without an answer from the writer; gives them back. */

@@ -1,11 +1,17 @@
-/** Mutations waiting for the writer, in arrival order and within bounds. */
+/** Mutations waiting for the writer, in turns of their callers and within bounds. */
 import { isolateLimits } from "../../limits.ts";
 import type { MutationAnswer } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
+import type { Costs } from "../costs.ts";
+import { Turns } from "../turns.ts";
 
 export interface PendingMutation {
   /** Its JSON text on the wire. */
   readonly text: string;
+  /** Whose turn it takes. */
+  readonly caller: string;
+  /** What it does, as far as its cost is concerned: the function. */
+  readonly work: string;
   readonly queuedAt: number;
   readonly resolve: (answer: MutationAnswer) => void;
   /** Whether a failure that ends its run from outside is recorded, for when it is sent again. */
@@ -19,64 +25,78 @@ export interface PendingMutation {
 }
 
 export class MutationQueue {
-  #calls: PendingMutation[] = [];
-  /** Calls of `#calls` that have left already: moved together now and then instead of with each call. */
-  #taken = 0;
+  readonly #costs: Costs;
+  readonly #calls: Turns<PendingMutation>;
   #chars = 0;
 
-  get size(): number {
-    return this.#calls.length - this.#taken;
+  constructor(costs: Costs) {
+    this.#costs = costs;
+    this.#calls = new Turns({ callerOf: ({ caller }) => caller, costOf: (call) => this.#costOf(call) });
   }
 
-  /** Appends a call; `false` when the queue is full. A call larger than the bound is let into an empty queue. */
-  push(call: PendingMutation): boolean {
-    const full = this.size >= isolateLimits.queuedMutationsMax ||
-      (this.size > 0 && this.#chars + call.text.length > isolateLimits.queuedMutationCharsMax);
-    if (full) return false;
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  /**
+   * Puts a call behind the others of its caller. Gives back the call that has to be refused because the queue is full:
+   * this one, or the newest of a caller with far more. A call larger than the bound is let into an empty queue.
+   */
+  push(call: PendingMutation): PendingMutation | null {
+    let refused: PendingMutation | null = null;
+    const tooMany = this.size >= isolateLimits.queuedMutationsMax;
+    if (
+      tooMany || (this.size > 0 && this.#chars + call.text.length > isolateLimits.queuedMutationCharsMax)
+    ) {
+      refused = this.#calls.giveWay(call, ({ text }) => tooMany ? 1 : text.length);
+      if (refused === null) return call;
+      this.#chars -= refused.text.length;
+    }
     this.#calls.push(call);
     this.#chars += call.text.length;
-    return true;
+    return refused;
   }
 
-  /** Takes the next batch: at most `callsMax` calls, and at least one if there is one. It ends with a recorded failure. */
+  /**
+   * Takes the next batch: at most `callsMax` calls, and at least one if there is one. It ends with a recorded failure, and
+   * holds no more than takes about `batchSliceMs`: what is known to take longer goes alone.
+   */
   take(callsMax: number): PendingMutation[] {
     const batch: PendingMutation[] = [];
     let chars = 0;
-    for (let next = this.#calls[this.#taken]; next !== undefined; next = this.#calls[this.#taken]) {
-      const fits = batch.length < callsMax && chars + next.text.length <= isolateLimits.batchCharsMax;
+    let ms = 0;
+    for (let next = this.#calls.peek(); next !== undefined; next = this.#calls.peek()) {
+      const cost = this.#costOf(next);
+      // The many that cost next to nothing are counted by the writer, as a mean.
+      if (cost >= isolateLimits.costToldMs) ms += cost;
+      const fits = batch.length < callsMax && chars + next.text.length <= isolateLimits.batchCharsMax &&
+        ms <= isolateLimits.batchSliceMs;
       if (batch.length > 0 && !fits) break;
+      this.#calls.take();
       batch.push(next);
       chars += next.text.length;
-      this.#taken++;
       // Its answer must not wait for calls behind it, which may fail like it.
       if (next.failure !== null) break;
     }
     this.#chars -= chars;
-    this.#compact();
     return batch;
   }
 
-  /** Puts calls that were taken back in front, whatever the bounds: they were let in once. */
+  /** Puts calls that were taken back before the others of their callers, whatever the bounds: they were let in once. */
   putBack(calls: readonly PendingMutation[]): void {
-    this.#calls = [...calls, ...this.#calls.slice(this.#taken)];
-    this.#taken = 0;
+    this.#calls.putBack(calls);
     for (const { text } of calls) this.#chars += text.length;
   }
 
   /** Takes out the calls that have waited since before `at`, or all. */
   takeOlder(at = Infinity): PendingMutation[] {
-    const waiting = this.#calls.slice(this.#taken);
-    const older = waiting.filter(({ queuedAt }) => queuedAt < at);
-    this.#calls = waiting.filter(({ queuedAt }) => queuedAt >= at);
-    this.#taken = 0;
+    const older = this.#calls.takeOut(({ queuedAt }) => queuedAt < at);
     for (const { text } of older) this.#chars -= text.length;
     return older;
   }
 
-  #compact(): void {
-    if (this.#taken === this.#calls.length) this.#calls = [];
-    else if (this.#taken > 4096) this.#calls = this.#calls.slice(this.#taken);
-    else return;
-    this.#taken = 0;
+  /** Of one that is with the writer for its record alone no code of the app runs. */
+  #costOf({ failure, work }: PendingMutation): number {
+    return this.#costs.of(failure === null ? work : "");
   }
 }

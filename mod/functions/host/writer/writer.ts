@@ -1,5 +1,5 @@
 /**
- * The writer's side in main: one queue, one batch with the writer and, while that is being committed, the next; and a new
+ * The writer's side in main: a queue in turns, one batch with the writer and, while that is being committed, the next; and a new
  * writer when one is lost.
  *
  *     idle --mutate--> at the end of this turn --> batch out --last group--> idle
@@ -22,6 +22,7 @@ import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, Batch } from "./mutation_batch.ts";
 import type { HostClock, Timer } from "../clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
+import { Costs } from "../costs.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -36,6 +37,8 @@ export interface WriterOptions {
   readonly starter: IsolateStarter;
   readonly clock: HostClock;
   readonly log: Log;
+  /** How long a mutation may run. */
+  readonly timeoutMs: number;
   /** Makes the names of batches unique over the life of the database. */
   readonly batchPrefix: string;
   /** Spends the wait for the answer to a lone call awake. */
@@ -52,7 +55,8 @@ export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readon
 
 export class Writer {
   readonly #options: WriterOptions;
-  readonly #queue = new MutationQueue();
+  readonly #costs = new Costs();
+  readonly #queue = new MutationQueue(this.#costs);
   readonly #restarts = new Restarts();
   /** The writer that serves; `null` before the start and from a death to the successor. */
   #isolate: Isolate | null = null;
@@ -99,7 +103,7 @@ export class Writer {
     return this.#queue.size;
   }
 
-  /** Runs a mutation after all that were given before. Never rejects. */
+  /** Runs a mutation when it is its caller's turn, after all that the caller gave before. Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer> {
     const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
     const refuse = (outcome: Outcome) => resolve({ outcome, ts: this.#ts, replayed: false });
@@ -116,9 +120,20 @@ export class Writer {
     }
     const queuedAt = this.#options.clock.now();
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
-    const pending = { text, queuedAt, resolve, recordsFailure, failure: null, runsLost: 0, givenUp: false };
-    if (this.#queue.push(pending)) this.#next();
-    else refuse(overloaded(`${this.#queue.size} mutations are waiting`));
+    const pending: PendingMutation = {
+      text,
+      caller: call.caller?.turn ?? "",
+      work: call.work ?? call.udfPath,
+      queuedAt,
+      resolve,
+      recordsFailure,
+      failure: null,
+      runsLost: 0,
+      givenUp: false,
+    };
+    const refused = this.#queue.push(pending);
+    if (refused !== null) this.#answer([refused], overloaded(`${this.#queue.size} mutations are waiting`));
+    this.#next();
     return promise;
   }
 
@@ -170,7 +185,7 @@ export class Writer {
     this.#endPause?.();
     if (this.#out !== null && this.#isolate !== null) {
       await new Promise<void>((resolve) => {
-        const timer = this.#options.clock.after(functionLimits.mutationTimeoutMs, resolve);
+        const timer = this.#options.clock.after(this.#options.timeoutMs, resolve);
         this.#onIdle = () => {
           timer.cancel();
           resolve();
@@ -200,6 +215,8 @@ export class Writer {
       if (message.type !== "Group") throw new TypeError(`A writer does not send ${message.type}`);
       this.#options.awake?.over();
       const answered = this.#apply(message, segments);
+      // What the writer left of a batch that takes long waits for its callers' next turns.
+      if (message.ends === true) this.#queue.putBack(this.#out?.cut() ?? []);
       // The next batch leaves before the answers do: the writer works while main sends them.
       if (this.#out?.done) this.#batchDone(this.#out);
       for (const { call, answer } of answered) call.resolve(answer);
@@ -287,15 +304,26 @@ export class Writer {
     // Before any of its calls counts as answered: what cannot be read is thrown out as a whole.
     const entries = unpackEntries(group);
     const answered = this.#out.accept(group, segments);
+    this.#noteCosts(answered);
     this.#ts = group.ts;
     this.#options.observer?.groupCommitted?.(answered.length);
     this.#options.onGroup(entries, group.ts);
     return answered;
   }
 
+  #noteCosts(answered: readonly Answered[]): void {
+    for (const { call: { work }, answer: { replayed, run } } of answered) {
+      // One that was answered from its record says nothing about its function.
+      if (!replayed && run !== undefined) this.#costs.took(work, run.durationMs);
+    }
+  }
+
   #batchDone(batch: Batch): void {
-    const ms = (this.#options.clock.now() - batch.begun.at) / batch.calls.length;
-    this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
+    const ms = (this.#options.clock.now() - batch.begun.at) / Math.max(1, batch.answered);
+    const [first] = batch.calls;
+    // A slow call that went alone says nothing about the others.
+    const usual = batch.answered > 1 || this.#costs.of(first?.work ?? "") < isolateLimits.batchSliceMs;
+    if (usual) this.#callMs += (Math.min(ms, isolateLimits.batchSliceMs) - this.#callMs) * NEWEST_WEIGHT;
     this.#out = null;
     if (this.#ahead !== null) {
       this.#begin(this.#ahead);
@@ -319,10 +347,14 @@ export class Writer {
       isolate.progress(),
       this.#options.clock.now(),
     );
-    const { mutationTimeoutMs } = functionLimits;
+    const { timeoutMs } = this.#options;
+    const storingMs = Math.max(STORING_MS_MAX, 3 * timeoutMs);
     // One that neither runs a call nor stores is kept from its next batch by what an earlier call left running.
-    if (forMs <= (storing ? STORING_MS_MAX : mutationTimeoutMs)) return this.#watchLater();
-    if (position !== null) batch.verdict = { position, outcome: tookTooLong("mutation") };
+    if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
+    if (position !== null) {
+      batch.verdict = { position, outcome: tookTooLong("mutation", timeoutMs) };
+      this.#costs.took(batch.calls[position]?.work ?? "", forMs);
+    }
     isolate.kill();
   }
 

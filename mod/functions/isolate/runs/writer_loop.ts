@@ -21,12 +21,17 @@ export interface WriterParts {
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
 }
 
+/** A batch that has run this long gives the rest of its calls back: it is larger than it should be. */
+const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
+
 /** Runs a batch: one group, or several when it takes long. */
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
   parts.untilNext?.over();
-  for (let from = 0; from < batch.calls.length;) {
-    const group = await runGroup(parts, { batch, from });
+  const endsAt = monotonic() + BATCH_MS_MAX;
+  for (let from = 0, ends = false; from < batch.calls.length && !ends;) {
+    const group = await runGroup(parts, { batch, from, endsAt });
     from += group.answers;
+    ends = group.ends;
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
     await parts.sender.sendText(group.text);
@@ -41,8 +46,8 @@ const CHANGE_CHARS = 256;
 
 async function runGroup(
   { app, database, progress, sender }: WriterParts,
-  { batch, from }: { readonly batch: Batch; readonly from: number },
-): Promise<{ readonly text: string; readonly answers: number }> {
+  { batch, from, endsAt }: { readonly batch: Batch; readonly from: number; readonly endsAt: number },
+): Promise<{ readonly text: string; readonly answers: number; readonly ends: boolean }> {
   const answers: WireAnswer[] = [];
   const packer = new EntryPacker();
   const segments: string[] = [];
@@ -50,7 +55,8 @@ async function runGroup(
   let opened = false;
   let begun = 0;
   let chars = 0;
-  const until = monotonic() + isolateLimits.batchSliceMs;
+  let now = monotonic();
+  const until = now + isolateLimits.batchSliceMs;
   try {
     progress.storing();
     database.openGroup();
@@ -62,7 +68,7 @@ async function runGroup(
       answers.push(packAnswer(run, segments));
       if (run.entry !== null) packer.add(run.entry);
       chars += answerChars(run);
-      const now = monotonic();
+      now = monotonic();
       uses.push(Math.round((now - since) * 1000) / 1000, ...run.use);
       since = now;
       if (now >= until || chars >= isolateLimits.groupCharsMax) break;
@@ -74,16 +80,23 @@ async function runGroup(
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
-    const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts: database.ts });
+    const ends = now >= endsAt && from + begun < batch.calls.length;
+    const more = ends ? { ends } as const : {};
+    const ts = database.ts;
+    const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
     database.commitGroup(text);
-    return { text, answers: answers.length };
+    return { text, answers: answers.length, ends };
   } catch (error) {
     progress.storing();
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
-    return { text: failedGroupText(batch, { from, calls, error, ts: database.ts }), answers: calls };
+    return {
+      text: failedGroupText(batch, { from, calls, error, ts: database.ts }),
+      answers: calls,
+      ends: false,
+    };
   }
 }
 

@@ -1,6 +1,7 @@
 /** A reader pool over fake isolates, with what it answers. */
+import { functionLimits } from "../../../../mod/limits.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
-import type { QueryAnswer, Wave } from "../../../../mod/functions/host_port.ts";
+import type { Caller, QueryAnswer, Wave, WaveOptions } from "../../../../mod/functions/host_port.ts";
 import type { WaveAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
 import { FakeClock } from "./fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
@@ -31,6 +32,7 @@ export class ReaderWorld {
       log: (_level, message) => this.warnings.push(message),
       cores: options.cores ?? 4,
       ts: () => 1,
+      timeoutMs: functionLimits.queryTimeoutMs,
     });
     this.pool.onFree(() => this.freed++);
   }
@@ -47,15 +49,26 @@ export class ReaderWorld {
 
   /** Starts a wave of these queries; arguments at the end are those of every one. */
   wave(...given: (string | Record<string, unknown>)[]): TestWave {
+    return this.#wave(given, {});
+  }
+
+  /** Starts a wave of a query that is known to be slow. */
+  slowWave(path: string, caller: Caller): TestWave {
+    return this.#wave([path, { caller }], { slow: true });
+  }
+
+  #wave(given: readonly (string | Record<string, unknown>)[], options: WaveOptions): TestWave {
     const paths = given.filter((item) => typeof item === "string");
-    const args = given.find((item) => typeof item !== "string");
+    const { caller, ...args } = given.find((item) => typeof item !== "string") ?? {};
+    const whose = caller === undefined ? {} : { caller: caller as Caller };
     const results: string[] = [];
     const answers: QueryAnswer[] = [];
-    const wave = this.pool.startWave(paths.map((path) => call(path, args)), (index, answer) => {
+    const calls = paths.map((path) => ({ ...call(path, args), ...whose }));
+    const wave = this.pool.startWave(calls, (index, answer) => {
       if (results[index] !== undefined) throw new Error(`Query ${index} was answered twice`);
       answers[index] = answer;
       results[index] = `${resultOf(answer)}@${answer.ts}`;
-    });
+    }, options);
     const test: TestWave = {
       ...wave,
       pinned: wave.pinned,

@@ -1,4 +1,5 @@
 /** A writer over fake isolates, with everything it tells. */
+import { functionLimits } from "../../../../mod/limits.ts";
 import { frameText } from "../../../../mod/functions/wire/segment_frames.ts";
 import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../../mod/functions/host_port.ts";
@@ -24,6 +25,7 @@ export class WriterWorld {
     clock: this.clock,
     log: (_level, message) => this.warnings.push(message),
     batchPrefix: "b",
+    timeoutMs: functionLimits.mutationTimeoutMs,
     awake: { wait: () => this.waits.push("wait"), over: () => this.waits.push("over") },
     onGroup: (entries) => this.told.push(...entries.map(({ ts }) => `commit ${ts}`)),
     onGap: (ts) => this.told.push(`gap ${ts}`),
@@ -81,6 +83,13 @@ export class WriterWorld {
     const { message, segments } = this.group(from, answers, ts, counted);
     this.starter.ts = ts;
     this.isolate.says(message, segments);
+  }
+
+  /** The writer commits and tells more than usual. */
+  says(from: number, answers: number, ts: number, more: Pick<Group, "uses" | "ends">): void {
+    const { message, segments } = this.group(from, answers, ts);
+    this.starter.ts = ts;
+    this.isolate.says({ ...message, ...more }, segments);
   }
 
   /** The writer commits and is lost before it can tell: its successor finds the group. */

@@ -1,0 +1,31 @@
+/** Scheduled functions: many, slow, and such that schedule ever more. */
+import { internalMutation, mutation, query } from "syncline/server";
+import { z } from "zod";
+import { spin } from "./slow.ts";
+
+export const work = internalMutation({
+  args: { ms: z.number() },
+  handler: async (ctx, { ms }) => {
+    spin(ms);
+    const row = await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first();
+    if (row !== null) await ctx.db.patch(row._id, { n: row.n - 1 });
+    return null;
+  },
+});
+
+export const plan = mutation({
+  args: { count: z.number(), ms: z.number() },
+  handler: async (ctx, { count, ms }) => {
+    const row = await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first();
+    if (row === null) await ctx.db.insert("counters", { user: "jobs", n: count });
+    else await ctx.db.patch(row._id, { n: row.n + count });
+    for (let i = 0; i < count; i++) await ctx.scheduler.runAfter(0, "chains:work", { ms });
+    return null;
+  },
+});
+
+export const open = query({
+  args: {},
+  handler: async (ctx) =>
+    (await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first())?.n ?? 0,
+});
