@@ -8,6 +8,7 @@ import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
 import { reconnectRows } from "./rows/reconnect.ts";
+import { replicationRows } from "./rows/replication.ts";
 import { stalledRows } from "./rows/stalled.ts";
 import { storageRows } from "./rows/storage.ts";
 import { slowQueryRows } from "./rows/slow_query.ts";
@@ -27,6 +28,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   accounts: accountRows,
   storage: storageRows,
   data: dataRows,
+  replication: replicationRows,
 };
 
 const encoder = new TextEncoder();
