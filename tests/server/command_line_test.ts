@@ -78,6 +78,7 @@ Deno.test("flags give typed values", async () => {
     mailFrom: "a@example.com",
     mailTemplates: "t",
     appName: "My app",
+    authConfig: null,
     storage: { bucket: "files", prefix: "app/one/" },
     s3Endpoint: "https://s3.example.com",
     s3Region: "eu-1",
