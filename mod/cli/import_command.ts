@@ -14,6 +14,7 @@ import {
 } from "../ops/tables/import/mod.ts";
 import { type TableFormat, tableFormats } from "../ops/tables/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { claimData } from "../server/data/data_owner.ts";
 import { resolveFunctions } from "../config/config.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import { refuseStaged } from "../server/data/data_restore.ts";
@@ -71,6 +72,7 @@ async function importAll(
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
   await refuseStaged(dataDir, "what is imported");
+  await claimData(dataDir, { example });
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   await using host = await startOfflineHost({
     dataDir,

@@ -8,6 +8,7 @@ import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./http/client_modules.ts";
 import type { ServeConfig } from "../config/config.ts";
 import { DataLock } from "./data/data_lock.ts";
+import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
 import { listen, type Listener, localUrl } from "./http/listen.ts";
@@ -89,6 +90,7 @@ export class Server implements AsyncDisposable {
     let server: Server | undefined;
     try {
       if (lock.restored !== null) logRestore(parts.log, lock.restored);
+      await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
       server = new Server(parts, { lock, dashboard, frontend });
       await server.#load();
       return server;

@@ -62,6 +62,7 @@ const DOORS = new Set([
   "server/net/native_sockets.ts",
   "server/offline_host.ts",
   "server/data/data_lock.ts",
+  "server/data/data_owner.ts",
   "server/data/data_restore.ts",
   "server/dev/dev_mode.ts",
   "server/dev/type_check.ts",

@@ -220,3 +220,21 @@ Deno.test("SF3 however a path below /api or /_ is spelled, no file answers it", 
   assert.notEqual(await rawGet(server, "/./metrics"), "200 STATIC");
   for (const path of ["/x", "/./x", "/a/../x"]) assert.equal(await rawGet(server, path), "200 STATIC", path);
 });
+
+Deno.test("SF4 the bundled example is served on data of its own, never on those of an app", async () => {
+  await using s = await setup();
+  const database = `${s.dataDir}/data.db`;
+  const serve = async (example: boolean) => await (await s.start({ example })).stop();
+  await serve(true);
+  // What a backend makes.
+  await Deno.writeTextFile(database, "");
+  await serve(true);
+  await serve(false);
+  await assert.rejects(serve(true), (error) => {
+    assert.ok(error instanceof StartError);
+    assert.match(error.message, /those of an app, .*--functions/);
+    return true;
+  });
+  await Deno.remove(database);
+  await serve(true);
+});
