@@ -51,6 +51,8 @@ export interface StorageOptions {
   readonly thumbnailMaker?: ThumbnailMaker;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
+  /** When the newest earlier state of the database was put aside that still lies there; `null` when none does. */
+  readonly asideSince?: () => Promise<number | null>;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** Sent with every answer to a read; none unless told. */
@@ -106,6 +108,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     isPending: (blob) => intakes.isPending(blob) || resumables.isPending(blob),
     removals,
     resumables,
+    asideSince: options.asideSince ?? (() => Promise.resolve(null)),
     now,
     log,
   });

@@ -15,6 +15,11 @@ export interface SweeperOptions {
   readonly isPending: (blob: string) => boolean;
   readonly removals: Removals;
   readonly resumables: ResumableUploads;
+  /**
+   * When the newest state of the database was put aside that still lies there, `null` when none does. It may name contents
+   * written before that which the present state knows nothing of.
+   */
+  readonly asideSince: () => Promise<number | null>;
   readonly now: () => number;
   readonly log: Log;
 }
@@ -38,10 +43,11 @@ export function createSweeper(options: SweeperOptions): RecurringWork {
 async function sweepOrphans(options: SweeperOptions, signal: AbortSignal): Promise<void> {
   const { store, now } = options;
   const oldest = now() - storageLimits.orphanAgeMs;
+  const kept = await options.asideSince() ?? -Infinity;
   let candidates: string[] = [];
   for await (const { name, writtenAt } of store.list()) {
     if (signal.aborted) return;
-    if (writtenAt > oldest) continue;
+    if (writtenAt > oldest || writtenAt <= kept) continue;
     candidates.push(name);
     if (candidates.length < storageLimits.sweptAtOnceMax) continue;
     await removeOrphans(candidates, options);

@@ -1,5 +1,6 @@
 /** Uploads: every row of the contract's tables, from the first byte to the document. */
 import assert from "node:assert/strict";
+import { failed } from "../../mod/functions/outcome.ts";
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { Identity } from "../../mod/functions/identity.ts";
@@ -349,6 +350,27 @@ Deno.test("UP13 when the commit fails the answer is an error, the URL stays usab
   await s.service.sweep();
   assert.equal((await s.blobs()).length, 1);
   assert.equal(await (await s.request(`/api/storage/${kept}`)).text(), "kept");
+});
+
+Deno.test("BS9 contents of an earlier state are kept as long as that state lies there", async () => {
+  let aside: number | null = null;
+  await using s = await startTestStorage({ asideSince: () => Promise.resolve(aside) });
+  const id = await s.upload("of the state before");
+  // A restore puts the database aside that names it: the present one knows nothing of it.
+  const url = await s.uploadUrl();
+  const mutate = s.host.mutate;
+  s.host.mutate = () => Promise.resolve({ outcome: failed("internal", "gone"), ts: 0, replayed: false });
+  await s.post(url, "orphan");
+  s.host.mutate = mutate;
+  assert.equal((await s.blobs()).length, 2);
+  aside = Date.now() + 1_000;
+  s.clock.now = Date.now() + storageLimits.orphanAgeMs + 2_000;
+  await s.service.sweep();
+  assert.equal((await s.blobs()).length, 2);
+  aside = null;
+  await s.service.sweep();
+  assert.equal((await s.blobs()).length, 1);
+  assert.equal(await (await s.request(`/api/storage/${id}`)).text(), "of the state before");
 });
 
 Deno.test("UP13 a write that fails gives an internal error, leaves nothing, and the URL usable", async () => {

@@ -11,6 +11,7 @@ import {
 } from "../../storage/mod.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import { asideSince } from "../data/aside.ts";
 import { apiHeaders } from "../http/router.ts";
 import { StartError } from "../../config/start_error.ts";
 
@@ -56,6 +57,7 @@ async function openStorage({ config, keys, port, clientOf, log }: FeatureContext
     uploadBytesMax,
     private: privateReads,
     keepDeletedMs,
+    asideSince: () => asideSince(config.dataDir),
     thumbnailSizes,
     clientOf,
     extraHeaders: {

@@ -24,6 +24,7 @@ export interface TestStorageOptions {
   readonly uploadBytesMax?: number;
   readonly private?: boolean;
   readonly keepDeletedMs?: number;
+  readonly asideSince?: () => Promise<number | null>;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
   readonly thumbnailSizes?: readonly string[];
@@ -139,6 +140,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
+    ...(options.asideSince && { asideSince: options.asideSince }),
     thumbnailSizes: options.thumbnailSizes ?? null,
     ...(options.thumbnailMaker !== undefined && { thumbnailMaker: options.thumbnailMaker }),
     clientOf: (c) => c.req.header("x-test-client") ?? "203.0.113.1",

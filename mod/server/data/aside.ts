@@ -1,0 +1,16 @@
+/** Earlier states of the database that restores have put aside in the data folder. */
+import { join } from "node:path";
+import { statIfThere } from "../../kit/durable_files.ts";
+import { KEPT_PREFIX } from "../../ops/backups/restore/mod.ts";
+
+/** When the newest of them was put there, milliseconds since the epoch; `null` when there is none. */
+export async function asideSince(dataDir: string): Promise<number | null> {
+  let newest: number | null = null;
+  for await (const { name, isDirectory } of Deno.readDir(dataDir)) {
+    if (!isDirectory || !name.startsWith(KEPT_PREFIX)) continue;
+    const info = await statIfThere(join(dataDir, name));
+    const at = info?.mtime?.getTime();
+    if (at !== undefined) newest = Math.max(newest ?? at, at);
+  }
+  return newest;
+}
