@@ -16,6 +16,7 @@ import "./shell/shell.css";
 import "./views/data/data.css";
 import "./views/files/files.css";
 import "./views/functions/functions.css";
+import "./views/logs/logs.css";
 
 applyTheme();
 // Styles that packages add to the page carry it, because the page's policy asks for it.

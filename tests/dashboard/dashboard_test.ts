@@ -33,7 +33,10 @@ Deno.test({
   sanitizeOps: false,
   sanitizeResources: false,
   async fn(t) {
-    await using server = await startTestServer({ functions });
+    await using server = await startTestServer({
+      functions,
+      config: { executionLog: { keepMs: 86_400_000, bytesMax: 100_000_000 } },
+    });
     const browser = await launchChromium();
     try {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
@@ -163,6 +166,22 @@ Deno.test({
         },
       );
 
+      await t.step(
+        "what ran is found in the log, with its lines, and comes in while it is watched",
+        async () => {
+          await go("logs?text=Sofa");
+          await button("orders:add").first().click();
+          await told("[INFO] adding title=");
+          await button("Close").click();
+          await page.getByLabel("Text in a log line or an error").fill("Stool");
+          await told("No run is found");
+          await call("orders:add", { title: "Stool" });
+          await button("orders:add").first().waitFor();
+          await button("Remove the filter text").click();
+          await button("orders:list").first().waitFor();
+        },
+      );
+
       await t.step("a user is found, renamed, signed out everywhere and deleted", async () => {
         await server.post("/api/auth/signup", { email: "ben@example.com", password: "a good password" });
         await go("users");
@@ -217,6 +236,7 @@ Deno.test({
                 "overview",
                 "data/orders",
                 "functions/orders%3Aadd",
+                "logs",
                 "users",
                 "files",
                 "schedule",

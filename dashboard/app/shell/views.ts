@@ -35,6 +35,13 @@ export const views: readonly ViewEntry[] = [
     View: lazy(async () => ({ default: (await import("../views/functions/functions.tsx")).Functions })),
   },
   {
+    name: "logs",
+    title: "Logs",
+    icon: "logs",
+    words: "execution log errors runs tail search",
+    View: lazy(async () => ({ default: (await import("../views/logs/logs.tsx")).Logs })),
+  },
+  {
     name: "users",
     title: "Users",
     icon: "users",

@@ -1,0 +1,137 @@
+/** The execution log as a view needs it: pages of what was, and what comes while it is watched. */
+import { useCallback, useEffect, useRef, useState } from "react";
+import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
+import type { Histogram } from "../../../../mod/ops/log/store/histogram.ts";
+import { adminSession } from "../../server/admin_session.ts";
+import { events } from "./events.ts";
+
+export type { LoggedRun };
+
+/** Runs in a slice of time that begins at `from`. */
+export interface Bar {
+  readonly from: number;
+  readonly to: number;
+  readonly runs: number;
+  readonly failed: number;
+}
+
+interface Page {
+  readonly runs: readonly LoggedRun[];
+  readonly cursor: string | null;
+  readonly complete: boolean;
+  readonly histogram?: Histogram | null;
+}
+
+export interface Logs {
+  readonly runs: readonly LoggedRun[];
+  readonly bars: readonly Bar[];
+  readonly busy: boolean;
+  readonly error: string | null;
+  /** Runs that came faster than this page could read them. */
+  readonly missed: number;
+  /** Looks further back; `null` at the end. */
+  readonly more: (() => void) | null;
+}
+
+const PAGE = 100;
+const BARS = 60;
+/** More runs than these push the oldest ones out of the page. */
+const KEPT_MAX = 2_000;
+const RETRY_MS = 2_000;
+
+/** `live`: what comes is shown as it comes. */
+export function useLogs(filter: string, live: boolean): Logs {
+  const [runs, setRuns] = useState<readonly LoggedRun[]>([]);
+  const [bars, setBars] = useState<readonly Bar[]>([]);
+  const [cursor, setCursor] = useState<string | null>(null);
+  const [busy, setBusy] = useState(true);
+  const [error, setError] = useState<string | null>(null);
+  const [missed, setMissed] = useState(0);
+  const newest = useRef<number | null>(null);
+
+  const load = useCallback(async (from: string | null, signal?: AbortSignal): Promise<void> => {
+    const params = new URLSearchParams(filter);
+    params.set("limit", String(PAGE));
+    if (from === null) params.set("histogram", String(BARS));
+    else params.set("cursor", from);
+    setBusy(true);
+    try {
+      const response = await adminSession.fetch(`/api/admin/logs?${params}`, signal ? { signal } : {});
+      const page = await response.json() as Page;
+      newest.current = Math.max(newest.current ?? 0, ...page.runs.map(({ id }) => id));
+      setRuns((before) => from === null ? page.runs : [...before, ...page.runs]);
+      setCursor(page.cursor);
+      if (page.histogram) setBars(barsOf(page.histogram));
+      setError(null);
+    } catch (failure) {
+      if (signal?.aborted) return;
+      setError(failure instanceof Error ? failure.message : String(failure));
+    }
+    setBusy(false);
+  }, [filter]);
+
+  useEffect(() => {
+    const ending = new AbortController();
+    newest.current = null;
+    setRuns([]);
+    setMissed(0);
+    void load(null, ending.signal);
+    return () => ending.abort();
+  }, [load]);
+
+  useEffect(() => {
+    if (!live) return;
+    const ending = new AbortController();
+    void follow(filter, {
+      signal: ending.signal,
+      after: () => newest.current,
+      onRun(run) {
+        newest.current = run.id;
+        setRuns((before) =>
+          before.some(({ id }) => id === run.id) ? before : [run, ...before].slice(0, KEPT_MAX)
+        );
+      },
+      onMissed: (count) => setMissed((before) => before + count),
+    });
+    return () => ending.abort();
+  }, [filter, live]);
+
+  return { runs, bars, busy, error, missed, more: cursor === null ? null : () => void load(cursor) };
+}
+
+function barsOf({ from, barMs, bars, outcomes }: Histogram): readonly Bar[] {
+  const success = outcomes.indexOf("success");
+  return bars.map((counts, position) => {
+    const runs = counts.reduce((sum, count) => sum + count, 0);
+    const start = from + position * barMs;
+    return { from: start, to: start + barMs, runs, failed: runs - (counts[success] ?? 0) };
+  });
+}
+
+interface Follower {
+  readonly signal: AbortSignal;
+  /** Id of the newest run that is shown. */
+  readonly after: () => number | null;
+  readonly onRun: (run: LoggedRun) => void;
+  readonly onMissed: (count: number) => void;
+}
+
+/** Reads the stream until it is ended here; a broken one goes on behind the last run. */
+async function follow(filter: string, { signal, after, onRun, onMissed }: Follower): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const last = after();
+      const response = await adminSession.fetch(`/api/admin/logs/stream?${filter}`, {
+        signal,
+        headers: last === null ? {} : { "Last-Event-ID": String(last) },
+      });
+      for await (const { event, data } of events(response)) {
+        if (event === "run") onRun(JSON.parse(data) as LoggedRun);
+        else if (event === "missed") onMissed((JSON.parse(data) as { readonly count: number }).count);
+      }
+    } catch {
+      // Tried again below; the list of runs tells of a server that is gone.
+    }
+    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+}
