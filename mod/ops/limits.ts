@@ -305,3 +305,19 @@ export const replicationLimits = {
   heartbeatMs: 60_000,
   heartbeatTimeoutMs: 10_000,
 } as const;
+
+/** Figures of a running server. */
+export const statsLimits = {
+  /** Functions counted one by one; the runs of more are counted together. */
+  functionsMax: 500,
+  /** Shortest span that is counted on its own; what is left of it at a crash is lost. */
+  slotMs: 10_000,
+  /** Tables are not measured again for so long: it reads every page of the database. */
+  sizesKnownMs: 300_000,
+  /** Memory and disk are not asked for again for so long. */
+  machineKnownMs: 2_000,
+  /** `/api/health/ready` says that reads, commits or pushes work when that was seen within so long. */
+  readySeenMs: 10_000,
+  /** A look at them that takes longer has failed. */
+  readyMs: 5_000,
+} as const;

@@ -7,6 +7,7 @@ import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { Log } from "../kit/log.ts";
 import type { ExecutionLog } from "../ops/log/mod.ts";
+import type { RunStats } from "../ops/stats/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
@@ -19,6 +20,7 @@ import { type BackupPlace, openBackupPlace, startBackups } from "./features/back
 import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startScheduling } from "./features/scheduling.ts";
+import { openStats, startStats } from "./features/stats.ts";
 import { startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
@@ -90,9 +92,10 @@ export async function startBackend(
   const metrics = opened.use(await openMetrics(config));
   // Given up last: it is told how the last runs ended.
   const executionLog = opened.use(openLog(config, surroundings.log));
-  const observers = [metrics?.runs ?? null, executionLog].filter((observer) => observer !== null);
+  const runStats = openStats();
+  const observers = [metrics?.runs ?? null, executionLog, runStats].filter((observer) => observer !== null);
   const host = opened.use(await startIsolates(config, { secret, observers, log: surroundings.log }));
-  const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, host };
+  const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, runStats, host };
   const backend = await connect(parts, opened);
   const resources = opened.move();
   return {
@@ -137,12 +140,13 @@ interface BackendParts extends BackendSurroundings {
   readonly backupPlace: BackupPlace | null;
   readonly metrics: Metrics | null;
   readonly executionLog: ExecutionLog | null;
+  readonly runStats: RunStats;
   readonly host: IsolateHost;
 }
 
 /** The list of features is here; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, executionLog, ...surroundings }: BackendParts,
+  { secret, backupPlace, executionLog, runStats, ...surroundings }: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, log } = surroundings;
@@ -173,7 +177,10 @@ async function connect(
     log,
     memoryBytes: config.memoryBytes,
     socketsMax: surroundings.socketsMax,
+    onCacheHit: (path) => runStats.cacheHit(path),
   });
+  const { sizes } = steering;
+  features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
   features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 

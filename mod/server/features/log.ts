@@ -24,6 +24,8 @@ export function openLog({ dataDir, executionLog }: ServeConfig, log: Log): Execu
 export interface LogFeature extends Feature {
   /** Ends the streams that are being read: a stop does not wait for their readers. */
   endStreams(): void;
+  /** Streams that are being read. */
+  readonly streamCount: number;
 }
 
 export function startLog(
@@ -38,6 +40,7 @@ export function startLog(
     return {
       routes: [{ at: "/api/admin", app: new Hono().route("/", guarded.route("/", noLogRoutes())) }],
       endStreams() {},
+      streamCount: 0,
     };
   }
   const streams = new LogStreams(executionLog);
@@ -46,6 +49,9 @@ export function startLog(
   return {
     routes: [{ at: "/api/admin", app: new Hono().route("/", guarded.route("/", routes)) }],
     endStreams: () => streams[Symbol.dispose](),
+    get streamCount() {
+      return streams.size;
+    },
     stop: () => streams[Symbol.dispose](),
   };
 }

@@ -6,6 +6,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface SteeringFeature extends Feature {
   readonly audit: AuditLog;
+  readonly sizes: TableSizes;
 }
 
 /** When the server stops, long work of administrators ends after its step. */
@@ -16,6 +17,7 @@ export function startSteering({ host, port, log }: FeatureContext): SteeringFeat
   const sizes = new TableSizes({ calls, now: Date.now });
   return {
     audit,
+    sizes,
     actions: new Map([...adminActions({ host, calls, work, sizes }), ...audit.actions]),
     crons: [
       serviceCron(

@@ -1,0 +1,222 @@
+/**
+ * Counts runs as they end, for the last minute, hour and day. What is done for a run is a few additions; spans are added up
+ * when they are over, and when somebody asks.
+ */
+import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
+import type { SavedFigures } from "../log/mod.ts";
+import { statsLimits } from "../limits.ts";
+import { type PackedSpan, SpanFigures } from "./span_figures.ts";
+import { type Span, SpanRing } from "./span_ring.ts";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** What is told of a window. */
+export interface FunctionStats {
+  readonly calls: number;
+  /** Runs that failed through no fault of the caller, and their share of all. */
+  readonly errors: number;
+  readonly errorRate: number;
+  readonly cacheHits: number;
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly documentsRead: number;
+  readonly indexRowsRead: number;
+  readonly documentsWritten: number;
+  readonly indexRowsWritten: number;
+}
+
+export const windows = ["minute", "hour", "day"] as const;
+export type Window = (typeof windows)[number];
+
+/** What is told of a function: its windows, `null` where it did not run. */
+export interface StatsOfFunction extends Readonly<Record<Window, FunctionStats | null>> {
+  readonly function: string;
+  readonly kind: RunKind;
+}
+
+/** One minute of the history. */
+export interface MinuteStats {
+  readonly at: number;
+  readonly calls: number;
+  readonly errors: number;
+  readonly cacheHits: number;
+  readonly mutations: number;
+  /** From the acceptance of mutations to their commit, in ms. */
+  readonly commitMs: CommitStats;
+}
+
+export interface CommitStats {
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+}
+
+export class RunStats implements RunObserver {
+  readonly #now: () => number;
+  readonly #slots: SpanRing<SpanFigures>;
+  readonly #minutes: SpanRing<SpanFigures>;
+  readonly #hours: SpanRing<SpanFigures>;
+  /** The slot that counts now. */
+  #slot: Span<SpanFigures>;
+
+  constructor({ now }: { readonly now: () => number }) {
+    this.#now = now;
+    const make = () => new SpanFigures();
+    this.#slots = new SpanRing({ spanMs: statsLimits.slotMs, kept: 7, make });
+    this.#minutes = new SpanRing({ spanMs: MINUTE_MS, kept: 61, make });
+    this.#hours = new SpanRing({ spanMs: HOUR_MS, kept: 25, make });
+    this.#slot = this.#slots.at(now());
+  }
+
+  /** Called often: must be quick and must not throw. */
+  runEnded(kind: RunKind, { call: { udfPath }, outcome, durationMs, queuedMs, ms, use }: RunEnd): void {
+    const { content } = this.#slot;
+    const unknown = !outcome.ok && outcome.error.kind === "unknown_function";
+    // Paths that a client made up would push those of the app out.
+    const figures = content.of(kind, unknown ? "(unknown)" : udfPath);
+    figures.calls++;
+    if (!outcome.ok && endingOf(outcome) !== "user_error") figures.errors++;
+    figures.latencies.add(durationMs + queuedMs);
+    if (use !== null) {
+      figures.reads += use.documentsRead;
+      figures.indexReads += use.indexRowsRead;
+      figures.writes += use.documentsWritten;
+      figures.indexWrites += use.indexRowsWritten;
+    }
+    if (kind === "mutation" && outcome.ok) content.commits.add(ms);
+  }
+
+  cacheHit(udfPath: string): void {
+    this.#slot.content.of("query", udfPath).hits++;
+  }
+
+  /** Goes on to the next span when one is over. To be called often enough; returns what is to be saved, if anything. */
+  turn(): SavedFigures[] {
+    const now = this.#now();
+    const before = this.#slot;
+    const slot = this.#slots.at(now);
+    if (slot === before) return [];
+    this.#slot = slot;
+    return this.#close(before);
+  }
+
+  /** What has been counted and not been saved; the span goes on. To be called at the end. */
+  flush(): SavedFigures[] {
+    return this.#close(this.#slot);
+  }
+
+  /** What an earlier life of the server saved. */
+  restore(saved: readonly SavedFigures[]): void {
+    const spans = (span: SavedFigures["span"]): Span<SpanFigures>[] =>
+      saved.filter((figures) => figures.span === span).flatMap(({ at, text }) => {
+        try {
+          return [{ at, content: SpanFigures.unpack(JSON.parse(text) as PackedSpan) }];
+        } catch {
+          // A row that cannot be read is one that is missing.
+          return [];
+        }
+      });
+    this.#restore(this.#minutes, spans("minute"));
+    this.#restore(this.#hours, spans("hour"));
+  }
+
+  /** Each function that ran within a day. */
+  functions(): StatsOfFunction[] {
+    const sums = this.#sums();
+    const rows = new Map<string, StatsOfFunction>();
+    for (const window of windows) {
+      for (const { kind, path, figures } of sums[window]) {
+        const key = `${kind} ${path}`;
+        const row = rows.get(key) ??
+          { function: path, kind, minute: null, hour: null, day: null } satisfies StatsOfFunction;
+        const { calls, errors, hits, reads, indexReads, writes, indexWrites, latencies } = figures;
+        const told: FunctionStats = {
+          calls,
+          errors,
+          errorRate: calls === 0 ? 0 : errors / calls,
+          cacheHits: hits,
+          p50: latencies.quantile(0.5),
+          p95: latencies.quantile(0.95),
+          p99: latencies.quantile(0.99),
+          documentsRead: reads,
+          indexRowsRead: indexReads,
+          documentsWritten: writes,
+          indexRowsWritten: indexWrites,
+        };
+        rows.set(key, { ...row, [window]: told });
+      }
+    }
+    return [...rows.values()].toSorted((a, b) => (b.hour?.calls ?? 0) - (a.hour?.calls ?? 0));
+  }
+
+  commitMs(): Readonly<Record<Window, CommitStats>> {
+    const { minute, hour, day } = this.#sums();
+    return { minute: commitStats(minute), hour: commitStats(hour), day: commitStats(day) };
+  }
+
+  /** The last hour by minute, oldest first; the last one is not over yet. */
+  history(): MinuteStats[] {
+    const now = this.#now();
+    const minutes = new Map<number, SpanFigures>();
+    for (const { at, content } of this.#minutes.since(now, HOUR_MS)) minutes.set(at, content);
+    const growing = new SpanFigures();
+    const at = Math.floor(this.#slot.at / MINUTE_MS) * MINUTE_MS;
+    growing.addAll(minutes.get(at) ?? new SpanFigures());
+    growing.addAll(this.#slot.content);
+    minutes.set(at, growing);
+    return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => minuteStats(at, figures));
+  }
+
+  /** Adds a slot that is over to its minute and hour; what these are now is to be saved. */
+  #close({ at, content }: Span<SpanFigures>): SavedFigures[] {
+    const minute = this.#minutes.at(at);
+    const hour = this.#hours.at(at);
+    minute.content.addAll(content);
+    hour.content.addAll(content);
+    return [
+      { span: "minute", at: minute.at, text: JSON.stringify(minute.content.pack()) },
+      { span: "hour", at: hour.at, text: JSON.stringify(hour.content.pack()) },
+    ];
+  }
+
+  /** Earlier spans stand in front; one that began before a restart goes on. */
+  #restore(ring: SpanRing<SpanFigures>, spans: readonly Span<SpanFigures>[]): void {
+    for (const { at, content } of spans) {
+      ring.spans.find((span) => span.at === at)?.content.addAll(content);
+    }
+    ring.restore(spans);
+  }
+
+  #sums(): Readonly<Record<Window, SpanFigures>> {
+    const now = this.#now();
+    const sum = (spans: readonly Span<SpanFigures>[], growing: boolean): SpanFigures => {
+      const all = new SpanFigures();
+      for (const { content } of spans) all.addAll(content);
+      if (growing) all.addAll(this.#slot.content);
+      return all;
+    };
+    return {
+      // The slot that counts now is among them.
+      minute: sum(this.#slots.since(now, MINUTE_MS + statsLimits.slotMs), false),
+      hour: sum(this.#minutes.since(now, HOUR_MS), true),
+      day: sum(this.#hours.since(now, DAY_MS), true),
+    };
+  }
+}
+
+function commitStats({ commits }: SpanFigures): CommitStats {
+  return { p50: commits.quantile(0.5), p95: commits.quantile(0.95), p99: commits.quantile(0.99) };
+}
+
+function minuteStats(at: number, figures: SpanFigures): MinuteStats {
+  let [calls, errors, cacheHits] = [0, 0, 0];
+  for (const { figures: counts } of figures) {
+    calls += counts.calls;
+    errors += counts.errors;
+    cacheHits += counts.hits;
+  }
+  return { at, calls, errors, cacheHits, mutations: figures.commits.count, commitMs: commitStats(figures) };
+}

@@ -1,0 +1,162 @@
+/** The stats of this server: counted from its start on, kept in the log's database through restarts. */
+import { Hono } from "hono";
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { VERSION } from "../../config/version.ts";
+import { residentBytes } from "../../functions/host/mod.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
+import type { TableSizes } from "../../ops/admin/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { statsLimits } from "../../ops/limits.ts";
+import type { ExecutionLog } from "../../ops/log/mod.ts";
+import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
+import { RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
+import type { Hub } from "../../sync/mod.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AccountsFeature } from "./accounts.ts";
+import { verifyWith } from "./admin.ts";
+import type { LogFeature } from "./log.ts";
+
+export interface StatsParts {
+  readonly runStats: RunStats;
+  readonly executionLog: ExecutionLog | null;
+  readonly accounts: AccountsFeature;
+  readonly logs: Pick<LogFeature, "streamCount">;
+  readonly hub: Hub;
+  readonly sizes: TableSizes;
+}
+
+export function openStats(): RunStats {
+  return new RunStats({ now: Date.now });
+}
+
+export function startStats(context: FeatureContext, given: StatsParts): Feature {
+  const { runStats, executionLog, accounts: { authenticator }, sizes } = given;
+  const parts = serverParts(context, given);
+  const machine = new KnownMachine(context);
+  const tables = new KnownTables(sizes);
+  const options = {
+    runs: runStats,
+    parts,
+    measured: { tables: () => tables.read(), machine: () => machine.read() },
+    now: Date.now,
+  };
+  const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
+  app.get("/stats", async (c) => c.json(await serverStats(options)));
+  const save = () => executionLog?.saveFigures(runStats.turn()) ?? runStats.turn();
+  const timer = setInterval(save, statsLimits.slotMs / 4);
+  Deno.unrefTimer(timer);
+  return {
+    routes: [{ at: "/api/admin", app: new Hono().route("/", app) }],
+    start() {
+      // Beside everything else; figures of earlier are in front of what is counted meanwhile.
+      executionLog?.loadFigures().then((saved) => runStats.restore(saved), () => {});
+    },
+    stop() {
+      clearInterval(timer);
+      executionLog?.saveFigures(runStats.flush());
+    },
+  };
+}
+
+function serverParts(
+  { host }: FeatureContext,
+  { hub, executionLog, logs }: StatsParts,
+): ServerParts {
+  return {
+    version: VERSION,
+    startedAt: Date.now(),
+    ts: () => host.ts,
+    sync: () => ({
+      sockets: hub.socketCount,
+      subscriptions: hub.subscriptionCount,
+      sharedQueries: hub.queryCount,
+      transitions: hub.transitionCount,
+      waves: hub.work.waves,
+      wavesUnderWay: hub.work.wavesUnderWay,
+    }),
+    queues: () => ({
+      mutations: host.mutationsWaiting,
+      queries: hub.work.queriesWaiting,
+      calls: hub.work.callsWaiting,
+      log: executionLog?.facts.queued ?? 0,
+    }),
+    isolates: () => host.isolates.roles,
+    log: () => executionLog === null ? null : { ...executionLog.facts, streams: logs.streamCount },
+  };
+}
+
+/** Measuring the tables reads every page, so nobody waits for it: what was found last is told. */
+class KnownTables {
+  readonly #sizes: TableSizes;
+  #known: Awaited<ReturnType<TableSizes["read"]>> | null = null;
+  #askedAt = -Infinity;
+
+  constructor(sizes: TableSizes) {
+    this.#sizes = sizes;
+  }
+
+  read(): object | null {
+    const now = performance.now();
+    if (now - this.#askedAt > statsLimits.sizesKnownMs) {
+      this.#askedAt = now;
+      this.#sizes.read().then((known) => this.#known = known, () => this.#askedAt = -Infinity);
+    }
+    return this.#known;
+  }
+}
+
+interface Machine {
+  readonly memory: object;
+  readonly disk: object;
+}
+
+/** A shell is started to ask for the memory of isolates, so it is asked now and then, and nobody waits for it. */
+class KnownMachine {
+  readonly #context: FeatureContext;
+  #isolates: ReadonlyMap<string, number> | null = null;
+  #askedAt = -Infinity;
+
+  constructor(context: FeatureContext) {
+    this.#context = context;
+  }
+
+  async read(): Promise<Machine> {
+    const { host, config: { dataDir } } = this.#context;
+    const now = performance.now();
+    if (now - this.#askedAt > statsLimits.machineKnownMs) {
+      this.#askedAt = now;
+      host.isolates.memory(residentBytes).then((sizes) => this.#isolates = sizes, () => {});
+    }
+    const [database, log, free] = await Promise.all([
+      filesBytes(join(dataDir, archiveNames.database)),
+      filesBytes(join(dataDir, archiveNames.log)),
+      freeBytes(dataDir),
+    ]);
+    const isolates = this.#isolates === null ? null : Object.fromEntries(this.#isolates);
+    return {
+      memory: { main: Deno.memoryUsage().rss, isolates },
+      disk: { database, log, ...free },
+    };
+  }
+}
+
+/** Of a database and of its write-ahead log. */
+async function filesBytes(path: string): Promise<number> {
+  const sizes = await Promise.all(
+    [path, `${path}-wal`].map(async (file) => (await statIfThere(file))?.size ?? 0),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** `null` where this process may not ask. */
+async function freeBytes(
+  folder: string,
+): Promise<{ readonly free: number | null; readonly total: number | null }> {
+  try {
+    const { bavail, blocks, bsize } = await statfs(folder);
+    return { free: bavail * bsize, total: blocks * bsize };
+  } catch {
+    return { free: null, total: null };
+  }
+}
