@@ -60,6 +60,8 @@ export interface MutationCall extends FunctionCall {
   readonly work?: string;
   /** It has failed already: no function runs, the failure is recorded and answered unless another answer is recorded. */
   readonly failedWith?: CallError;
+  /** As what its run is told to observers, when it runs in the place of another function. */
+  readonly seenAs?: (outcome: Outcome) => { readonly udfPath: string; readonly outcome: Outcome };
 }
 
 export interface MutationAnswer {

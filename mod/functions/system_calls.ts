@@ -18,6 +18,8 @@ export interface CallOptions {
   readonly caller?: Caller;
   /** Under what its cost is remembered; its function when absent. */
   readonly work?: string;
+  /** As what a mutation is told to observers. */
+  readonly seenAs?: NonNullable<MutationCall["seenAs"]>;
 }
 
 /** A call of a system function that failed. */
@@ -55,7 +57,7 @@ export class SystemCalls {
   async mutate<Args extends Record<string, unknown>, Result>(
     reference: FunctionReference<"mutation", Args, Result>,
     args: Args,
-    { identity = anonymous, caller, work }: CallOptions = {},
+    { identity = anonymous, caller, work, seenAs }: CallOptions = {},
   ): Promise<Result> {
     const udfPath = functionPath(reference);
     const { outcome } = await this.#port.mutate({
@@ -65,6 +67,7 @@ export class SystemCalls {
       origin: "system",
       ...(caller && { caller }),
       ...(work !== undefined && { work }),
+      ...(seenAs && { seenAs }),
     });
     return resultOf(outcome, udfPath);
   }

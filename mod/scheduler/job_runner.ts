@@ -1,10 +1,12 @@
 /** Runs one job from its first step to its last, whatever fails on the way. */
 import type { Log } from "../kit/log.ts";
 import { anonymous } from "../functions/identity.ts";
+import type { Outcome } from "../functions/outcome.ts";
 import { isSystemPath } from "../functions/system_functions.ts";
 import { functionLimits } from "../limits.ts";
 import type { JobKind } from "./tables.ts";
 import type { PendingJob } from "./due_queue.ts";
+import type { RunResult } from "./isolate_functions/jobs.ts";
 import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
 
@@ -47,6 +49,7 @@ export class JobRunner {
       const { state, stack, ms } = await calls.mutate(system.jobs.runMutation, { id }, {
         caller: SCHEDULED,
         work: `scheduled ${name}`,
+        seenAs: (outcome) => ({ udfPath: name, outcome: jobOutcome(outcome) }),
       });
       if (state !== null) onMutation(name, ms);
       if (state?.kind === "failed") this.#tellFailure(name, state.error, stack);
@@ -113,4 +116,18 @@ export class JobRunner {
       ...(stack !== undefined && { stack }),
     });
   }
+}
+
+/** How the scheduled function itself ended: the service's own run, in which it is nested, succeeds when it fails. */
+function jobOutcome(outcome: Outcome): Outcome {
+  if (!outcome.ok) return outcome;
+  const { state, stack } = JSON.parse(outcome.value) as RunResult;
+  if (state?.kind !== "failed") return outcome;
+  const error = {
+    kind: "internal",
+    message: state.error,
+    data: null,
+    ...(stack !== undefined && { stack }),
+  } as const;
+  return { ok: false, error, logLines: outcome.logLines };
 }

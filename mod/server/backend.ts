@@ -17,6 +17,7 @@ import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
+import { startHealth } from "./features/health.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startScheduling } from "./features/scheduling.ts";
@@ -181,6 +182,7 @@ async function connect(
   });
   const { sizes } = steering;
   features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
+  features.add(startHealth(context));
   features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 

@@ -272,7 +272,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       const ms = clock.now() - since;
       const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
       const request = call.request ?? nextRequest();
-      observer.runEnded("mutation", { outcome, ms, call: given, request, ts, durationMs, queuedMs, use });
+      const seen = call.seenAs?.(outcome);
+      const told = seen === undefined ? given : { ...given, udfPath: seen.udfPath };
+      observer.runEnded("mutation", {
+        ...{ ms, request, ts, durationMs, queuedMs, use },
+        call: told,
+        outcome: seen?.outcome ?? outcome,
+      });
     });
     return answer;
   }

@@ -6,6 +6,7 @@ import { list as listFunctions, schema, sizes, spaces } from "../admin/isolate_f
 import { accountExists } from "../admin/isolate_functions/run_as.ts";
 import * as work from "../admin/isolate_functions/work.ts";
 import { tables } from "../admin/tables.ts";
+import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
 import { check, empty, write } from "./import.ts";
 
 /** Called by the server only, at `_system/import:<name>`. */
@@ -41,6 +42,7 @@ export const workFunctions = { cancel: work.cancel, get: work.get, list: work.li
 /** What operations bring into the isolates. */
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
+  { path: "_system/health", tables: healthTables, functions: healthFunctions },
   { path: "_system/admin", tables, functions: adminSystemFunctions, notes: noteMutation as never },
   { path: "_admin/data", tables: {}, functions: dataFunctions },
   { path: "_admin/schema", tables: {}, functions: { get: schema } },

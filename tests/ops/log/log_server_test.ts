@@ -22,6 +22,7 @@ export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.quer
 export const count = query({ args: {}, handler: async (ctx) => { await ctx.db.query("notes").collect(); console.log("counted"); return "the same"; } });
 export const refuse = mutation({ args: {}, handler: () => { throw new UserError("no_way", "Never"); } });
 export const fail = mutation({ args: {}, handler: (ctx) => { ctx.log.warn("about to fail"); throw new Error("a bug of mine"); } });
+export const later = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:fail", {}) });
 export const act = action({ args: { text: z.string() }, handler: async (ctx, { text }) => {
   ctx.log.debug("acting");
   await ctx.runMutation("notes:add", { text });
@@ -185,19 +186,38 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     assert.equal(runs[0].ts, runs[1].ts + 1);
   });
 
+  await t.step(
+    "[EL1] [EL6] a scheduled function stands under its own name, with its own failure",
+    async () => {
+      const { runs: before } = await logs(server, bearer, { function: "notes:fail" });
+      await call(server, "later");
+      let runs = before;
+      while (runs.length === before.length) {
+        ({ runs } = await logs(server, bearer, { function: "notes:fail" }));
+      }
+      assert.deepEqual([runs[0].outcome, runs[0].error.message], ["error", "a bug of mine"]);
+      assert.match(runs[0].error.stack, /notes\.ts:\d+:\d+/);
+      assert.ok(runs[0].logLines.includes("[WARN] about to fail"));
+    },
+  );
+
   await t.step("[EL8] filters, alone and together", async () => {
     const names = async (query: Record<string, string>) =>
       (await logs(server, bearer, { system: "false", ...query })).runs
         .map((run: { function: string }) => run.function);
-    assert.deepEqual(await names({ text: "A BUG of" }), ["notes:fail"]);
+    assert.deepEqual(await names({ text: "A BUG of" }), ["notes:fail", "notes:fail"]);
     assert.deepEqual(await names({ text: "no_way" }), ["notes:refuse"]);
     assert.deepEqual(await names({ text: "one", function: "notes:add", caller: `user:${user.userId}` }), [
       "notes:add",
     ]);
-    assert.deepEqual(await names({ level: "warn" }), ["notes:fail"]);
+    assert.deepEqual(await names({ level: "warn" }), ["notes:fail", "notes:fail"]);
     assert.deepEqual(await names({ kind: "route,action" }), ["notes:act", "GET /hello"]);
     assert.deepEqual(await names({ function: "GET*" }), ["GET /hello"]);
-    assert.deepEqual(await names({ function: "notes:refuse,notes:fail" }), ["notes:refuse", "notes:fail"]);
+    assert.deepEqual(await names({ function: "notes:refuse,notes:fail" }), [
+      "notes:fail",
+      "notes:refuse",
+      "notes:fail",
+    ]);
     assert.deepEqual(await names({ from: "2100-01-01T00:00:00Z" }), []);
     assert.deepEqual(await names({ to: "2001-01-01T00:00:00Z" }), []);
     assert.deepEqual(await names({ text: "nobody wrote this" }), []);
@@ -270,7 +290,7 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
       assert.equal(counted, good, `${bars} bars`);
     }
     const { histogram } = await logs(server, bearer, { text: "a bug of mine", histogram: "10" });
-    assert.equal(histogram.bars.flat().reduce((sum: number, runs: number) => sum + runs, 0), 1);
+    assert.equal(histogram.bars.flat().reduce((sum: number, runs: number) => sum + runs, 0), 2);
     assert.equal(histogram.countedFrom, null);
   });
 

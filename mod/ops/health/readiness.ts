@@ -1,0 +1,94 @@
+/**
+ * Whether the server does its work: commits, and what has to follow them. Who asks has the server make a commit of its own and
+ * look at it; what was seen within the last seconds is believed.
+ */
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import { createApi } from "../../protocol/api_reference.ts";
+import { opsLimits, statsLimits } from "../limits.ts";
+import type { healthFunctions } from "./isolate_functions.ts";
+
+const system = createApi<{ "_system/health": typeof healthFunctions }>().internal._system.health;
+
+export type Part = "ok" | "failing";
+
+export interface ReadinessReport {
+  readonly status: "ready" | "unready";
+  /** A commit was made within the last seconds. */
+  readonly commits: Part;
+  /** What it changed was read after it. */
+  readonly reads: Part;
+  /** The results that sockets are shown were brought up to it. */
+  readonly pushes: Part;
+  /** `low`: there is no room for what the server needs. */
+  readonly disk: "ok" | "low" | "unknown";
+  /** `null`: this server does not replicate. */
+  readonly replication: { readonly lagMs: number } | null;
+}
+
+export interface ReadinessOptions {
+  readonly calls: Pick<SystemCalls, "mutate" | "query">;
+  /** Room on the disk of the data folder in bytes; `null` where that cannot be asked. */
+  readonly freeBytes: () => Promise<number | null>;
+  /** How far the replica is behind; `null` without one. */
+  readonly replicationLagMs: () => number | null;
+  readonly now: () => number;
+}
+
+export class Readiness {
+  readonly #options: ReadinessOptions;
+  /** When a commit was last seen, and a result that showed one. */
+  #committedAt = -Infinity;
+  #pushedAt = -Infinity;
+  /** A look under way; others wait for it. */
+  #looking: Promise<void> | null = null;
+
+  constructor(options: ReadinessOptions) {
+    this.#options = options;
+  }
+
+  async report(): Promise<ReadinessReport> {
+    const { freeBytes, replicationLagMs } = this.#options;
+    if (!this.#fresh(this.#committedAt) || !this.#fresh(this.#pushedAt)) {
+      await (this.#looking ??= this.#look().finally(() => this.#looking = null));
+    }
+    const free = await freeBytes();
+    const commits = this.#part(this.#committedAt);
+    const pushes = this.#part(this.#pushedAt);
+    const disk = free === null ? "unknown" : free > opsLimits.diskReserveBytes ? "ok" : "low";
+    const lagMs = replicationLagMs();
+    const ready = commits === "ok" && pushes === "ok" && disk !== "low";
+    return {
+      status: ready ? "ready" : "unready",
+      commits,
+      // Both are seen by the same result: one that was read after a commit and shows it.
+      reads: pushes,
+      pushes,
+      disk,
+      replication: lagMs === null ? null : { lagMs },
+    };
+  }
+
+  /** Makes a commit and has the shared queries show it, as they show it to sockets. Takes a bounded time. */
+  async #look(): Promise<void> {
+    const { calls, now } = this.#options;
+    const beat = now();
+    const done = (async () => {
+      await calls.mutate(system.beat, { beat });
+      this.#committedAt = now();
+      if ((await calls.query(system.last, {}) ?? -1) >= beat) this.#pushedAt = now();
+    })();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<void>((resolve) => timer = setTimeout(resolve, statsLimits.readyMs));
+    // What failed has not been seen; the reason stands in the log of whoever it failed for.
+    await Promise.race([done.catch(() => {}), late]);
+    clearTimeout(timer);
+  }
+
+  #fresh(at: number): boolean {
+    return this.#options.now() - at < statsLimits.readySeenMs;
+  }
+
+  #part(at: number): Part {
+    return this.#fresh(at) ? "ok" : "failing";
+  }
+}

@@ -1,0 +1,81 @@
+/** Readiness: what is looked at, how often, and what is told when something fails. */
+import assert from "node:assert/strict";
+import { opsLimits, statsLimits } from "../../../mod/ops/limits.ts";
+import { Readiness } from "../../../mod/ops/health/mod.ts";
+import { startTestServer } from "../../auth/server/test_server.ts";
+
+function setUp() {
+  const world = {
+    now: 1_000_000,
+    beats: 0,
+    stored: null as number | null,
+    /** What a mutation or a query does instead of working. */
+    mutation: null as (() => Promise<never>) | null,
+    stale: false,
+    free: 10 * opsLimits.diskReserveBytes as number | null,
+    lagMs: null as number | null,
+  };
+  const readiness = new Readiness({
+    calls: {
+      // deno-lint-ignore no-explicit-any -- the two system functions of readiness
+      mutate: (async (_: unknown, { beat }: { beat: number }) => {
+        world.beats++;
+        if (world.mutation !== null) return await world.mutation();
+        if (!world.stale) world.stored = beat;
+      }) as any,
+      // deno-lint-ignore no-explicit-any -- see above
+      query: (() => Promise.resolve(world.stored)) as any,
+    },
+    freeBytes: () => Promise.resolve(world.free),
+    replicationLagMs: () => world.lagMs,
+    now: () => world.now,
+  });
+  return { world, readiness };
+}
+
+const good = { status: "ready", commits: "ok", reads: "ok", pushes: "ok", disk: "ok", replication: null };
+
+Deno.test("[HE2] what was seen within seconds is believed, and those who ask at once share a look", async () => {
+  const { world, readiness } = setUp();
+  const reports = await Promise.all([readiness.report(), readiness.report(), readiness.report()]);
+  for (const report of reports) assert.deepEqual(report, good);
+  world.now += statsLimits.readySeenMs - 1;
+  await readiness.report();
+  assert.equal(world.beats, 1);
+  world.now += 1;
+  await readiness.report();
+  assert.equal(world.beats, 2);
+});
+
+Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk; and how far a replica is behind", async () => {
+  const { world, readiness } = setUp();
+  world.mutation = () => Promise.reject(new Error("disk full"));
+  assert.deepEqual(await readiness.report(), {
+    ...good,
+    status: "unready",
+    commits: "failing",
+    reads: "failing",
+    pushes: "failing",
+  });
+  world.mutation = null;
+  world.stale = true;
+  const stale = await readiness.report();
+  assert.deepEqual([stale.status, stale.commits, stale.pushes], ["unready", "ok", "failing"]);
+  world.stale = false;
+  world.now += statsLimits.readySeenMs;
+  world.free = opsLimits.diskReserveBytes;
+  assert.deepEqual(await readiness.report(), { ...good, status: "unready", disk: "low" });
+  world.free = null;
+  world.lagMs = 70;
+  assert.deepEqual(await readiness.report(), { ...good, disk: "unknown", replication: { lagMs: 70 } });
+});
+
+Deno.test("[HE1] anybody may ask a running server; it works, and a look is one commit", async () => {
+  await using server = await startTestServer();
+  const before = (await (await fetch(`${server.url}/api/health`)).json()).ts;
+  const response = await fetch(`${server.url}/api/health/ready`);
+  assert.deepEqual([response.status, response.headers.get("cache-control")], [200, "no-store"]);
+  assert.deepEqual(await response.json(), good);
+  const after = (await (await fetch(`${server.url}/api/health`)).json()).ts;
+  assert.ok(after > before);
+});
