@@ -1,7 +1,7 @@
 /** Readiness: what is looked at, how often, and what is told when something fails. */
 import assert from "node:assert/strict";
 import { opsLimits, statsLimits } from "../../../mod/ops/limits.ts";
-import { Readiness } from "../../../mod/ops/health/mod.ts";
+import { Readiness, type ReadinessOptions } from "../../../mod/ops/health/mod.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
 
 function setUp() {
@@ -17,14 +17,12 @@ function setUp() {
   };
   const readiness = new Readiness({
     calls: {
-      // deno-lint-ignore no-explicit-any -- the two system functions of readiness
       mutate: (async (_: unknown, { beat }: { beat: number }) => {
         world.beats++;
         if (world.mutation !== null) return await world.mutation();
         if (!world.stale) world.stored = beat;
-      }) as any,
-      // deno-lint-ignore no-explicit-any -- see above
-      query: (() => Promise.resolve(world.stored)) as any,
+      }) as unknown as ReadinessOptions["calls"]["mutate"],
+      query: (() => Promise.resolve(world.stored)) as unknown as ReadinessOptions["calls"]["query"],
     },
     freeBytes: () => Promise.resolve(world.free),
     replicationLagMs: () => world.lagMs,
