@@ -182,7 +182,7 @@ async function connect(
   });
   const { sizes } = steering;
   features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
-  features.add(startHealth(context));
+  features.add(startHealth(context, admin.replication));
   features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 

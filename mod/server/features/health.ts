@@ -3,8 +3,12 @@ import { statfs } from "node:fs/promises";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { healthRoutes, Readiness } from "../../ops/health/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import type { ReplicationFeature } from "./replication.ts";
 
-export function startHealth({ port, config: { dataDir } }: FeatureContext): Feature {
+export function startHealth(
+  { port, config: { dataDir } }: FeatureContext,
+  { replication }: Pick<ReplicationFeature, "replication">,
+): Feature {
   const readiness = new Readiness({
     calls: new SystemCalls(port),
     async freeBytes() {
@@ -15,8 +19,7 @@ export function startHealth({ port, config: { dataDir } }: FeatureContext): Feat
         return null;
       }
     },
-    // A server that replicates tells it here.
-    replicationLagMs: () => null,
+    replicationLagMs: () => replication?.figures().lagMs ?? null,
     now: Date.now,
   });
   return {
