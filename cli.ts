@@ -2,6 +2,7 @@
 import { adminCommands } from "./mod/cli/admin_commands.ts";
 import { backupCommand } from "./mod/cli/backup_command.ts";
 import { exportCommand } from "./mod/cli/export_command.ts";
+import { logsCommand } from "./mod/cli/logs_command.ts";
 import { importCommand } from "./mod/cli/import_command.ts";
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
 import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";
@@ -15,6 +16,7 @@ const commands = [
   replicaVerifyCommand,
   importCommand,
   exportCommand,
+  logsCommand,
   ...adminCommands,
 ];
 

@@ -36,6 +36,7 @@ export type CommandName =
   | "replica verify"
   | "import"
   | "export"
+  | "logs"
   | "backup"
   | "admin create"
   | "admin list"
@@ -48,6 +49,7 @@ const everywhere = [
   "restore",
   "import",
   "export",
+  "logs",
   "backup",
   "admin create",
   "admin list",
@@ -138,6 +140,15 @@ function parseLogKeep(text: string): number | null {
     );
   }
   return keepMs;
+}
+
+/** How many runs of the log are shown first. */
+function parseLast(text: string): number {
+  const count = /^\d{1,4}$/.test(text.trim()) ? Number(text) : 0;
+  if (count < 1 || count > logLimits.pageRunsMax) {
+    throw new OptionValueError(`expected a number from 1 to ${logLimits.pageRunsMax}, received "${text}"`);
+  }
+  return count;
 }
 
 /** How large the execution log may become, in bytes. */
@@ -722,6 +733,76 @@ export const options = {
     defaultText: "1GiB",
     description: "Size of the execution log beyond which its oldest runs go, however new they are",
     commands: ["serve"],
+  }),
+  follow: option({
+    flag: "--follow",
+    placeholder: null,
+    env: "SYNCLINE_FOLLOW",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Go on with the runs that come, until a signal",
+    commands: ["logs"],
+  }),
+  last: option({
+    flag: "--last",
+    placeholder: "number",
+    env: "SYNCLINE_LAST",
+    parse: parseLast,
+    default: logLimits.pageRunsDefault,
+    defaultText: String(logLimits.pageRunsDefault),
+    description: `Newest runs to begin with, up to ${logLimits.pageRunsMax}`,
+    commands: ["logs"],
+  }),
+  only: option({
+    flag: "--only",
+    placeholder: "paths",
+    env: "SYNCLINE_ONLY",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "Functions whose runs are shown, separated by commas; orders:* stands for all that begin so",
+    commands: ["logs"],
+  }),
+  outcome: option({
+    flag: "--outcome",
+    placeholder: "outcomes",
+    env: "SYNCLINE_OUTCOME",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "How they ended: success, user_error, error, timeout, refused",
+    commands: ["logs"],
+  }),
+  level: option({
+    flag: "--level",
+    placeholder: "level",
+    env: "SYNCLINE_LEVEL",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "Only runs with a line of at least this level: DEBUG, INFO, WARN or ERROR",
+    commands: ["logs"],
+  }),
+  text: option({
+    flag: "--text",
+    placeholder: "text",
+    env: "SYNCLINE_TEXT",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "A text in an error or a line",
+    commands: ["logs"],
+  }),
+  request: option({
+    flag: "--request",
+    placeholder: "id",
+    env: "SYNCLINE_REQUEST",
+    parse: parseText,
+    default: null,
+    defaultText: "all",
+    description: "Only the runs of one request",
+    commands: ["logs"],
   }),
   metrics: option({
     flag: "--metrics",

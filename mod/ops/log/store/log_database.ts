@@ -52,7 +52,23 @@ export class LogDatabase implements Disposable {
     }
   }
 
-  #prepareFile(path: string): void {
+  /** Opens an existing file for reading, beside whoever writes it. Throws an `UnusableLogError` for one that is no log. */
+  static openReader(path: string): LogDatabase {
+    let db: DatabaseSync | undefined;
+    try {
+      db = new DatabaseSync(path, { timeout: 5_000, readOnly: true });
+      const log = new LogDatabase(db);
+      log.#checkFormat(path);
+      return log;
+    } catch (error) {
+      db?.close();
+      if (error instanceof UnusableLogError) throw error;
+      throw new UnusableLogError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** Whether it holds anything. Throws when that is not ours. */
+  #checkFormat(path: string): boolean {
     const id = this.value("PRAGMA application_id");
     const version = this.value("PRAGMA user_version");
     const objects = this.value("SELECT count(*) FROM sqlite_schema");
@@ -63,7 +79,12 @@ export class LogDatabase implements Disposable {
           : `"${path}" is no log of Syncline`,
       );
     }
-    if (objects === 0) this.#db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+    return objects !== 0;
+  }
+
+  #prepareFile(path: string): void {
+    const isNew = !this.#checkFormat(path);
+    if (isNew) this.#db.exec("PRAGMA auto_vacuum = INCREMENTAL");
     this.#db.exec(`PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000;
                    PRAGMA journal_size_limit = 67108864`);
     this.transaction(() => {

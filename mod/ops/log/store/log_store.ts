@@ -3,7 +3,7 @@ import { logLimits } from "../../limits.ts";
 import { type RunRecord, searchedText } from "../run_record.ts";
 import { callerNumber } from "./caller_number.ts";
 import { classNumber, FunctionNames, OTHER_FUNCTIONS } from "./function_names.ts";
-import { LogDatabase } from "./log_database.ts";
+import { LogDatabase, messageOf, UnusableLogError } from "./log_database.ts";
 import { Segment } from "./segment.ts";
 
 export interface Retention {
@@ -52,6 +52,26 @@ export class LogStore implements Disposable {
       database[Symbol.dispose]();
       throw error;
     }
+  }
+
+  /** Opens a log that another process may be writing, for reading. Throws an `UnusableLogError` for what is none. */
+  static openReader(path: string): LogStore {
+    const database = LogDatabase.openReader(path);
+    try {
+      const store = new LogStore(database, { keepMs: 0, bytesMax: 0 });
+      store.#read();
+      return store;
+    } catch (error) {
+      database[Symbol.dispose]();
+      throw new UnusableLogError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
+    }
+  }
+
+  /** Takes note of what another process has written since. */
+  refresh(): void {
+    if (this.database.value("PRAGMA data_version") === this.#dataVersion) return;
+    this.names.reload();
+    this.#read();
   }
 
   get segments(): readonly Segment[] {
@@ -210,15 +230,19 @@ export class LogStore implements Disposable {
   }
 
   #load(now: number): void {
-    this.#segments = this.database.all("SELECT no, facts FROM segments ORDER BY no")
-      .map(([no, facts]) => Segment.read(no as number, facts as string));
-    const last = this.#segments.at(-1);
-    if (last === undefined) this.database.transaction(() => this.#begin(now));
-    else last.recount(this.database);
-    const lastWithRows = this.#segments.findLast(({ facts }) => facts.rows > 0);
-    this.#lastId = lastWithRows?.facts.lastId ?? 0;
+    this.#read();
+    if (this.#segments.length === 0) this.database.transaction(() => this.#begin(now));
     this.#bytesBefore = this.bytes;
     this.#dataVersion = this.database.value("PRAGMA data_version");
+  }
+
+  #read(): void {
+    this.#dataVersion = this.database.value("PRAGMA data_version");
+    this.#segments = this.database.all("SELECT no, facts FROM segments ORDER BY no")
+      .map(([no, facts]) => Segment.read(no as number, facts as string));
+    this.#segments.at(-1)?.recount(this.database);
+    const lastWithRows = this.#segments.findLast(({ facts }) => facts.rows > 0);
+    this.#lastId = lastWithRows?.facts.lastId ?? 0;
   }
 
   /** Another process may have the log open for a moment, when one server takes over from another. In a transaction. */

@@ -1,0 +1,75 @@
+/** The command `logs`: the execution log of a data folder, while a server uses it or not. It reads the file and no more. */
+import { join } from "node:path";
+import { ServiceError } from "../errors.ts";
+import { statIfThere } from "../kit/durable_files.ts";
+import { stderrLog } from "../kit/log.ts";
+import { archiveNames } from "../ops/backups/archive/mod.ts";
+import { LogFile, UnusableLogError } from "../ops/log/mod.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StopSignals } from "../server/signals.ts";
+import { runText } from "./run_text.ts";
+
+export const logsCommand: CommandSpec = {
+  name: "logs",
+  description: "Show the newest runs of functions in the execution log, while the server runs or not",
+  run,
+};
+
+type LogsCommandOptions = Pick<
+  OptionValues,
+  "data" | "follow" | "last" | "only" | "outcome" | "level" | "text" | "request"
+>;
+
+/** Time between two looks for new runs. */
+const LOOK_MS = 500;
+
+async function run(options: LogsCommandOptions): Promise<number> {
+  const log = stderrLog({ debug: false });
+  const path = join(options.data, archiveNames.log);
+  if (await statIfThere(path) === null) {
+    log("error", `There is no execution log in "${options.data}": name the server's data folder with --data`);
+    return exitCodes.failed;
+  }
+  try {
+    using file = LogFile.open(path, parametersOf(options));
+    await print(file.newest(options.last).map(runText));
+    if (options.follow) await follow(file);
+    return exitCodes.ok;
+  } catch (error) {
+    if (error instanceof ServiceError) {
+      log("error", error.message);
+      return exitCodes.usage;
+    }
+    if (!(error instanceof UnusableLogError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+/** The filter, as the log's endpoint takes it. */
+function parametersOf({ only, outcome, level, text, request }: LogsCommandOptions): URLSearchParams {
+  const given = { function: only, outcome, level, text, request };
+  return new URLSearchParams(
+    Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== null),
+  );
+}
+
+/** Shows what comes, until a signal. */
+async function follow(file: LogFile): Promise<void> {
+  using signals = new StopSignals();
+  let stopped = false;
+  void signals.first.then(() => stopped = true);
+  while (!stopped) {
+    const { runs, missed } = file.more();
+    await print(runs.map(runText));
+    if (missed) await print(["… more runs came at once than are shown here"]);
+    await Promise.race([signals.first, new Promise((resolve) => setTimeout(resolve, LOOK_MS))]);
+  }
+}
+
+async function print(texts: readonly string[]): Promise<void> {
+  if (texts.length === 0) return;
+  const bytes = new TextEncoder().encode(`${texts.join("\n")}\n`);
+  for (let sent = 0; sent < bytes.length;) sent += await Deno.stdout.write(bytes.subarray(sent));
+}
