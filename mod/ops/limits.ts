@@ -196,7 +196,7 @@ export const logLimits = {
   /** Streams of the log at once; one more is refused. */
   streamsMax: 256,
   /** Runs that a stream gets in one turn (`flushMs`); of more it is told how many it missed. */
-  streamRunsMax: 50,
+  streamRunsMax: 20,
   /** Runs that a stream gets that goes on after a pause; of more it is told how many it missed. */
   backlogRunsMax: 500,
   /** Bytes that may wait for a reader; what comes while there are more it misses. */
