@@ -7,7 +7,9 @@ import { importCommand } from "./mod/cli/import_command.ts";
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
 import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";
 import { restoreCommand } from "./mod/cli/restore_command.ts";
+import { runCommand } from "./mod/cli/run_command.ts";
 import { serveCommand } from "./mod/cli/serve_command.ts";
+import { userCommands } from "./mod/cli/user_commands.ts";
 
 const commands = [
   serveCommand,
@@ -18,6 +20,8 @@ const commands = [
   exportCommand,
   logsCommand,
   ...adminCommands,
+  ...userCommands,
+  runCommand,
 ];
 
 exitOnBug();

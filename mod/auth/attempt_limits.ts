@@ -2,21 +2,37 @@
 import { RateLimitedError } from "../errors.ts";
 import { addressKey } from "../kit/client_address.ts";
 import { RateLimiter } from "../kit/rate_limit.ts";
-import { authLimits, rateLimits } from "./limits.ts";
+import { authLimits, type RateLimits, rateLimits } from "./limits.ts";
 
 type LimitName = keyof typeof rateLimits;
 
 /** The rate limits of accounts. Each method throws `RateLimitedError`. */
 export class AttemptLimits {
-  readonly #limiters: Readonly<Record<LimitName, RateLimiter>>;
+  readonly #now: () => number;
+  #limiters: Readonly<Record<LimitName, RateLimiter>>;
   /** Clients with accounts they signed in to, in order of last use: nobody else's failures are held against them. */
   readonly #welcome = new Set<string>();
 
   /** `now`: milliseconds; only differences count. */
   constructor(now: () => number) {
+    this.#now = now;
+    this.#limiters = this.#limitersOf({});
+  }
+
+  /** From now on these limits are others than by default. What was counted so far is forgotten. */
+  use(changed: RateLimits): void {
+    this.#limiters = this.#limitersOf(changed);
+  }
+
+  #limitersOf(changed: RateLimits): Readonly<Record<LimitName, RateLimiter>> {
     const limiter = (name: LimitName) =>
-      new RateLimiter({ ...rateLimits[name], keysMax: authLimits.rateLimitKeysMax, now });
-    this.#limiters = {
+      new RateLimiter({
+        ...rateLimits[name],
+        ...changed[name],
+        keysMax: authLimits.rateLimitKeysMax,
+        now: this.#now,
+      });
+    return {
       credentialsPerClient: limiter("credentialsPerClient"),
       failuresPerAccount: limiter("failuresPerAccount"),
       failuresPerAccountAndClient: limiter("failuresPerAccountAndClient"),

@@ -162,3 +162,12 @@ export const othersLimits = {
   /** Lifetime of a client secret that the server signs itself. */
   clientSecretMs: 24 * 3_600_000,
 } as const;
+
+/** A rate limit: `burst` at once, then `perMinute`. */
+export interface RateLimit {
+  readonly burst: number;
+  readonly perMinute: number;
+}
+
+/** Rate limits that are others than {@linkcode rateLimits} says. */
+export type RateLimits = { readonly [Name in keyof typeof rateLimits]?: RateLimit };

@@ -11,6 +11,9 @@ import { userActions } from "./admin/user_actions.ts";
 import { AccountAuthenticator } from "./authenticator.ts";
 import { AttemptLimits } from "./attempt_limits.ts";
 import { CodeMail } from "./mail/code_mail.ts";
+import { ServiceError, UserError } from "../errors.ts";
+import { normalizedEmail } from "./email_address.ts";
+import type { RateLimits } from "./limits.ts";
 import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
 import type { Mailer } from "./mail/mailer.ts";
@@ -46,7 +49,7 @@ export { authModules } from "./isolate_functions/mod.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { authOperations } from "./routes.ts";
 export { AuthConfigError, AuthConfigFile, type Others, presetParts, readAuthConfig } from "./oauth/mod.ts";
-export { TemplateError } from "./mail/templates.ts";
+export { loadTemplates, TemplateError } from "./mail/templates.ts";
 export {
   type LoadedSecret,
   loadSecretKeys,
@@ -62,6 +65,8 @@ export interface AccountsOptions {
   readonly accessTokenMs: number;
   /** Entries of `--auth-redirect-url`. */
   readonly redirectUrls: readonly string[];
+  /** Those that are others than by default. */
+  readonly rateLimits?: RateLimits;
   readonly dev: boolean;
   /** Address of this server for browsers, without a slash at its end. */
   readonly publicUrl: () => string;
@@ -89,6 +94,14 @@ export interface OthersSource extends AsyncDisposable {
   readonly others: Others;
 }
 
+/** What of accounts may change while the server runs. */
+export interface AccountsChange
+  extends Pick<AccountsOptions, "policy" | "redirectUrls" | "templatesDir" | "appName"> {
+  /** `undefined`: as it is. */
+  readonly mailer: Mailer | null | undefined;
+  readonly rateLimits: RateLimits;
+}
+
 /** Everything accounts offer to the rest of the server. */
 export interface AccountService extends AsyncDisposable {
   readonly authenticator: AccountAuthenticator;
@@ -98,6 +111,10 @@ export interface AccountService extends AsyncDisposable {
   readonly actions: ReadonlyMap<string, MainAction>;
   readonly admins: AdminAccounts;
   readonly sessions: Impersonation;
+  /** Changes what counts from now on. Throws `TypeError` or `TemplateError`, and changes nothing then. */
+  configure(change: AccountsChange): Promise<void>;
+  /** Sends a mail now, to see whether it arrives. Throws `UserError`s with the mail server's reason. */
+  sendTestMail(to: string): Promise<void>;
   /** The link with which the first administrator is created, or `null` when there is one. */
   setupLink(): Promise<string | null>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -123,10 +140,14 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const accountPage = () => `${options.publicUrl()}${ACCOUNT_PAGE}`;
   const redirects = new Redirects({ allowed: options.redirectUrls, dev: options.dev, fallback: accountPage });
   const templates = await loadTemplates(options.templatesDir);
-  const outbox = options.mailer === null ? null : new Outbox({ mailer: options.mailer, log });
+  let { mailer } = options;
+  let outbox = mailer === null ? null : new Outbox({ mailer, log });
   const mail = new CodeMail({ hasher, outbox, templates, appName: options.appName, now, log });
+  const currentPolicy = { ...policy };
+  const limits = new AttemptLimits(now);
+  limits.use(options.rateLimits ?? {});
   const parts: AccountParts = {
-    policy,
+    policy: currentPolicy,
     calls,
     sessions: new SessionTokens({
       accessTokens,
@@ -138,7 +159,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     passwords: options.passwords ?? new PasswordHasher(),
     refreshTokens,
     hasher,
-    limits: new AttemptLimits(now),
+    limits,
     redirects,
     mail,
     now,
@@ -169,6 +190,31 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       clientOf: options.clientOf,
       ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),
+    async configure(change) {
+      const templates = await loadTemplates(change.templatesDir);
+      redirects.allow(change.redirectUrls);
+      Object.assign(currentPolicy, change.policy);
+      limits.use(change.rateLimits);
+      const before = outbox;
+      if (change.mailer !== undefined) {
+        mailer = change.mailer;
+        outbox = mailer === null ? null : new Outbox({ mailer, log });
+      }
+      mail.use({ outbox, templates, appName: change.appName });
+      if (before !== outbox) await before?.[Symbol.asyncDispose]();
+    },
+    async sendTestMail(to) {
+      const email = normalizedEmail(to);
+      if (email === null) throw new ServiceError("invalid_email");
+      if (mailer === null) throw new UserError("mail_disabled", "This server cannot send mail");
+      const text = "This mail was sent by an administrator, to see whether mail arrives.";
+      try {
+        await mailer.send({ to: email, subject: "Test mail", text, html: `<p>${text}</p>` });
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new UserError("mail_failed", `The mail server did not take the mail: ${reason}`);
+      }
+    },
     async setupLink() {
       const token = await admins.issueSetupToken();
       return token === null ? null : `${accountPage()}#svc_setup_token=${token}`;

@@ -23,7 +23,7 @@ export interface RedirectOptions {
 
 /** Checks redirect URLs. A URL that does not match is refused, never replaced. */
 export class Redirects {
-  readonly #allowed: readonly URL[];
+  #allowed: readonly URL[];
   readonly #dev: boolean;
   readonly #fallback: () => string;
 
@@ -32,6 +32,11 @@ export class Redirects {
     this.#allowed = allowed.map(parseEntry);
     this.#dev = dev;
     this.#fallback = fallback;
+  }
+
+  /** From now on these are the entries. Throws `TypeError` for one that cannot be, and changes nothing then. */
+  allow(entries: readonly string[]): void {
+    this.#allowed = entries.map(parseEntry);
   }
 
   /** The URL to use for a request's `redirectTo`, without fragment. Throws `invalid_redirect`. */

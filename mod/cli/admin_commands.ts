@@ -19,7 +19,6 @@ import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 
 const EMAIL = { name: "email", description: "Email address of the account" };
-const GENERATED_PASSWORD_BYTES = 15;
 const PASSWORD_BYTES_MAX = 4096;
 
 export const adminCommands: readonly CommandSpec[] = [
@@ -49,12 +48,17 @@ export const adminCommands: readonly CommandSpec[] = [
   },
 ];
 
+/** A password nobody guesses. */
+export function generatedPassword(): string {
+  return randomBytes(15).toString("base64url");
+}
+
 async function withPassword(
   options: OptionValues,
   make: (password: string) => AdminCommand,
 ): Promise<number> {
   if (options.passwordStdin) return await run(options, make(await readPassword()), null);
-  const generated = randomBytes(GENERATED_PASSWORD_BYTES).toString("base64url");
+  const generated = generatedPassword();
   return await run(options, make(generated), generated);
 }
 
@@ -135,13 +139,15 @@ function describe(
       };
     case "refused":
       return { text: answer.message, ok: false };
+    case "result":
+      return { text: JSON.stringify(answer.value), ok: true };
     default:
       return answer satisfies never;
   }
 }
 
 /** The first line of standard input. */
-async function readPassword(): Promise<string> {
+export async function readPassword(): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   for await (const chunk of Deno.stdin.readable) {

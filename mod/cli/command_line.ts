@@ -3,6 +3,7 @@ import { Command, CommanderError, Option } from "commander";
 import { OptionValueError } from "../config/option_types.ts";
 import {
   type CommandName,
+  type GivenTexts,
   type OptionName,
   optionsOf,
   type OptionSpec,
@@ -27,8 +28,18 @@ export interface CommandSpec {
     readonly description: string;
     readonly optional?: true;
   };
-  /** `argument` is empty for a command without one, and when an optional one is not given. */
-  readonly run: (options: OptionValues, argument: string) => Promise<number>;
+  /** A second one, behind it. */
+  readonly second?: { readonly name: string; readonly description: string; readonly optional?: true };
+  /**
+   * `argument` is empty for a command without one, and when an optional one is not given; `given` has the texts of those
+   * options that were given.
+   */
+  readonly run: (
+    options: OptionValues,
+    argument: string,
+    given: GivenTexts,
+    second: string,
+  ) => Promise<number>;
 }
 
 export interface Surroundings {
@@ -66,13 +77,17 @@ export async function runCommandLine(
       .showHelpAfterError(`See "syncline ${spec.name} --help".`);
     const table = optionsOf(spec.name);
     for (const [name, option] of table) command.addOption(commanderOption(name, option));
-    if (spec.argument) {
-      const { name, description, optional } = spec.argument;
+    for (const argument of [spec.argument, spec.second]) {
+      if (argument === undefined) continue;
+      const { name, description, optional } = argument;
       command.argument(optional ? `[${name}]` : `<${name}>`, description);
     }
-    command.action(async (argument: unknown) => {
-      const values = optionValues(command, { table, env: around.env }) as unknown as OptionValues;
-      exitCode = await spec.run(values, spec.argument && typeof argument === "string" ? argument : "");
+    command.action(async (...positional: unknown[]) => {
+      const given = givenTexts(command, { table, env: around.env });
+      const values = optionValues(command, { table, given }) as unknown as OptionValues;
+      const text = (position: number) => typeof positional[position] === "string" ? positional[position] : "";
+      const [argument, second] = [spec.argument ? text(0) : "", spec.second ? text(1) : ""];
+      exitCode = await spec.run(values, argument, given, second);
     });
   }
   try {
@@ -88,6 +103,7 @@ export async function runCommandLine(
 const GROUPS: Readonly<Record<string, string>> = {
   admin: "Look after administrators, while the server runs or not",
   replica: "Look after replicas, wherever they are",
+  users: "Look after users of a running server",
 };
 
 /** The command under which those of a group stand. */
@@ -114,24 +130,36 @@ function commanderOption(name: OptionName, spec: OptionSpec): Option {
   );
 }
 
-function optionValues(
+function givenTexts(
   command: Command,
   { table, env }: {
     readonly table: readonly [OptionName, OptionSpec][];
     readonly env: (name: string) => string | undefined;
   },
+): GivenTexts {
+  const flags: Record<string, unknown> = command.opts();
+  const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
+  for (const [name, spec] of table) {
+    const flagged = flags[name];
+    const fromEnv = env(spec.env);
+    if (flagged === true) texts.set(name, { by: "flag", text: "true" });
+    else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });
+    // An empty variable is one that was not filled in.
+    else if (fromEnv) texts.set(name, { by: "env", text: fromEnv });
+  }
+  return texts;
+}
+
+function optionValues(
+  command: Command,
+  { table, given }: { readonly table: readonly [OptionName, OptionSpec][]; readonly given: GivenTexts },
 ): Record<string, unknown> {
-  const given: Record<string, unknown> = command.opts();
   const values: Record<string, unknown> = {};
   for (const [name, spec] of table) {
-    const flagged = given[name];
-    const fromEnv = env(spec.env);
-    if (flagged === true) values[name] = true;
-    else if (typeof flagged === "string") {
-      values[name] = parsed(command, { spec, source: spec.flag, text: flagged });
-    } // An empty variable is one that was not filled in.
-    else if (fromEnv) values[name] = parsed(command, { spec, source: spec.env, text: fromEnv });
-    else values[name] = spec.default;
+    const { by, text } = given.get(name) ?? {};
+    values[name] = text === undefined
+      ? spec.default
+      : parsed(command, { spec, source: by === "flag" ? spec.flag : spec.env, text });
   }
   return values;
 }

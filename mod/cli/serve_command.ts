@@ -5,7 +5,7 @@ import { banner } from "./banner.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { resolveConfig, type ServeConfig } from "../config/config.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
-import type { ServeOptions } from "../config/options.ts";
+import type { GivenTexts, ServeOptions } from "../config/options.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
@@ -16,16 +16,16 @@ import { watchFolder } from "../server/dev/watch_folder.ts";
 export const serveCommand: CommandSpec = {
   name: "serve",
   description: "Serve an app: its functions, its data and its frontend",
-  run: serve,
+  run: (options, _argument, given) => serve(options, given),
 };
 
-async function serve(options: ServeOptions): Promise<number> {
+async function serve(options: ServeOptions, given: GivenTexts): Promise<number> {
   using signals = new StopSignals();
   const log = stderrLog({ debug: options.dev });
   const restart = Promise.withResolvers<"restart">();
   const onRestart = () => restart.resolve("restart");
   try {
-    const config = await resolveConfig(options);
+    const config = await resolveConfig(options, given);
     const native = await openNativeSockets();
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.

@@ -2,10 +2,11 @@
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
+import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import { machineMemoryBytes } from "../kit/machine_memory.ts";
-import type { OptionValues, ServeOptions } from "./options.ts";
+import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 export interface ServeConfig {
@@ -29,8 +30,12 @@ export interface ServeConfig {
   readonly env: Readonly<Record<string, string>>;
   /** Address of the server for browsers, without a slash at its end; `null`: the one it listens on. */
   readonly publicUrl: string | null;
+  /** Origins of pages that may use the API beside the server's own; `null`: any. */
+  readonly allowedOrigins: readonly string[] | null;
   /** Addresses and CIDR ranges. */
   readonly trustedProxies: readonly string[];
+  /** What flags and variables say, for settings to be put under it; `null`: there are no settings. */
+  readonly given: GivenOptions | null;
   readonly accounts: AccountsConfig;
   readonly storage: StorageConfig;
   /** `null` without scheduled backups. */
@@ -45,6 +50,12 @@ export interface ServeConfig {
   readonly metrics: MetricsConfig | null;
   /** How long runs are kept and how much of them; `null`: there is no execution log. */
   readonly executionLog: { readonly keepMs: number; readonly bytesMax: number } | null;
+}
+
+/** The options of `serve` as they were given. */
+export interface GivenOptions {
+  readonly values: ServeOptions;
+  readonly texts: GivenTexts;
 }
 
 /** Metrics that are on. */
@@ -109,6 +120,8 @@ export interface AccountsConfig {
   readonly authConfig: string | null;
   /** `null`: the host of the public address. */
   readonly appName: string | null;
+  /** Those that are others than by default. */
+  readonly rateLimits: RateLimits;
 }
 
 /** How a service is reached that has buckets. */
@@ -148,7 +161,10 @@ export async function resolveFunctions(given: string | null): Promise<FunctionsF
 }
 
 /** Throws a `StartError` for a folder or file that was named and is not there. */
-export async function resolveConfig(options: ServeOptions): Promise<ServeConfig> {
+export async function resolveConfig(
+  options: ServeOptions,
+  given: GivenTexts = new Map(),
+): Promise<ServeConfig> {
   const { functionsDir, example } = await resolveFunctions(options.functions);
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
   return {
@@ -163,7 +179,9 @@ export async function resolveConfig(options: ServeOptions): Promise<ServeConfig>
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     env: options.envFile === null ? {} : await readEnvFile(options.envFile),
     publicUrl: options.publicUrl,
+    allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,
+    given: { values: options, texts: given },
     accounts: accountsConfig(options),
     storage: storageConfig(options),
     backups: backupsConfig(options),
@@ -182,7 +200,7 @@ function metricsConfig({ metrics, metricsToken }: ServeOptions): MetricsConfig |
   throw new StartError("There are no metrics to guard: give --metrics with --metrics-token, or neither");
 }
 
-function accountsConfig(options: ServeOptions): AccountsConfig {
+export function accountsConfig(options: ServeOptions): AccountsConfig {
   const { smtpUrl, mailFrom } = options;
   if (smtpUrl !== null && mailFrom === null) {
     throw new StartError("A mail server needs a sender: give --mail-from with --smtp-url");
@@ -204,6 +222,7 @@ function accountsConfig(options: ServeOptions): AccountsConfig {
     templatesDir: options.mailTemplates === null ? null : resolve(options.mailTemplates),
     authConfig: options.authConfig === null ? null : resolve(options.authConfig),
     appName: options.appName,
+    rateLimits: options.rateLimits,
   };
 }
 
@@ -221,7 +240,7 @@ function storageConfig(options: ServeOptions): StorageConfig {
   };
 }
 
-function backupsConfig(options: ServeOptions): BackupsConfig | null {
+export function backupsConfig(options: ServeOptions): BackupsConfig | null {
   const { data, backupEvery, backupKeep, backupTo } = options;
   if (backupEvery === null) {
     if (backupTo === null) return null;

@@ -4,7 +4,7 @@
  */
 import { parseEntry } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
-import { authLimits } from "../auth/limits.ts";
+import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { functionLimits } from "../limits.ts";
 import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
@@ -41,7 +41,14 @@ export type CommandName =
   | "admin create"
   | "admin list"
   | "admin reset-password"
-  | "admin revoke-sessions";
+  | "admin revoke-sessions"
+  | "run"
+  | "users list"
+  | "users create"
+  | "users verify"
+  | "users set-password"
+  | "users revoke-sessions"
+  | "users delete";
 
 /** Commands that look after a data folder. */
 const everywhere = [
@@ -55,6 +62,13 @@ const everywhere = [
   "admin list",
   "admin reset-password",
   "admin revoke-sessions",
+  "run",
+  "users list",
+  "users create",
+  "users verify",
+  "users set-password",
+  "users revoke-sessions",
+  "users delete",
 ] as const;
 
 export interface OptionSpec<Value = unknown, Default = unknown> {
@@ -73,6 +87,11 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly commands: readonly CommandName[];
   /** Whether the flag may be given several times: its values are then joined by commas. */
   readonly repeatable?: true;
+  /**
+   * Set when administrators may also set it while the server runs, which then counts at once. What the flag or the variable
+   * says counts more. `secret`: stored encrypted and shown to nobody.
+   */
+  readonly setting?: { readonly secret?: true };
 }
 
 function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
@@ -96,6 +115,36 @@ function parseTables(text: string): readonly string[] {
   const names = text.split(",").map((name) => name.trim()).filter((name) => name !== "");
   if (names.length === 0) throw new OptionValueError(`expected names of tables, received "${text}"`);
   return names;
+}
+
+/** Origins of pages, as `https://app.example.com`; `none` is an empty list. */
+function parseOrigins(text: string): readonly string[] {
+  const origins = text.split(",").map((origin) => origin.trim()).filter((origin) => origin !== "");
+  if (origins.length === 1 && origins[0] === "none") return [];
+  return origins.map((origin) => {
+    try {
+      return parsePublicUrl(origin);
+    } catch {
+      throw new OptionValueError(
+        `expected origins such as https://app.example.com, or none, received "${origin}"`,
+      );
+    }
+  });
+}
+
+/** Rate limits that are to be others than by default: `mailsPerAddress=10/2` is ten at once, then two a minute. */
+function parseRateLimits(text: string): RateLimits {
+  const limits: Record<string, RateLimits[keyof RateLimits]> = {};
+  for (const part of text.split(",").map((part) => part.trim()).filter((part) => part !== "")) {
+    const [, name = "", burst = "", perMinute = ""] =
+      part.match(/^(\w+)=(\d{1,6})\/(\d{1,6}(?:\.\d{1,3})?)$/) ?? [];
+    if (!Object.hasOwn(rateLimits, name) || Number(burst) < 1 || Number(perMinute) <= 0) {
+      const names = Object.keys(rateLimits).join(", ");
+      throw new OptionValueError(`expected name=burst/perMinute with a name of ${names}, received "${part}"`);
+    }
+    limits[name] = { burst: Number(burst), perMinute: Number(perMinute) };
+  }
+  return limits as RateLimits;
 }
 
 /** How often a scheduled backup is made, in milliseconds. */
@@ -346,6 +395,17 @@ export const options = {
     commands: ["serve"],
     repeatable: true,
   }),
+  allowOrigin: option({
+    flag: "--allow-origin",
+    placeholder: "origins",
+    env: "SYNCLINE_ALLOW_ORIGIN",
+    parse: parseOrigins,
+    default: null,
+    defaultText: "pages of any origin",
+    description: "Origins of pages that may use the API beside the server's own, or none; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+  }),
   authRedirectUrl: option({
     flag: "--auth-redirect-url",
     placeholder: "url",
@@ -357,6 +417,7 @@ export const options = {
       "App URL that links in mails may lead to, with everything below it; repeatable, the first is used by default",
     commands: ["serve"],
     repeatable: true,
+    setting: {},
   }),
   requireVerification: option({
     flag: "--require-verification",
@@ -367,6 +428,7 @@ export const options = {
     defaultText: "off",
     description: "Users confirm their email address before they can sign in",
     commands: ["serve"],
+    setting: {},
   }),
   disableSignups: option({
     flag: "--disable-signups",
@@ -377,6 +439,7 @@ export const options = {
     defaultText: "off",
     description: "Nobody can create an account",
     commands: ["serve"],
+    setting: {},
   }),
   disableMagicLink: option({
     flag: "--disable-magic-link",
@@ -387,6 +450,7 @@ export const options = {
     defaultText: "off",
     description: "Nobody can sign in by mail",
     commands: ["serve"],
+    setting: {},
   }),
   accessTokenTtl: option({
     flag: "--access-token-ttl",
@@ -407,6 +471,7 @@ export const options = {
     defaultText: "none: no mail, with --dev it is printed",
     description: "Mail server, as smtp://user:password@host:587 or smtps://…",
     commands: ["serve"],
+    setting: { secret: true },
   }),
   mailFrom: option({
     flag: "--mail-from",
@@ -417,6 +482,7 @@ export const options = {
     defaultText: "none",
     description: "Sender of mails, as App <no-reply@example.com>",
     commands: ["serve"],
+    setting: {},
   }),
   authConfig: option({
     flag: "--auth-config",
@@ -437,6 +503,19 @@ export const options = {
     defaultText: "built in",
     description: "Folder of mail templates: verify, reset, magic and change, each as .txt and .html",
     commands: ["serve"],
+    setting: {},
+  }),
+  rateLimits: option({
+    flag: "--rate-limits",
+    placeholder: "limits",
+    env: "SYNCLINE_RATE_LIMITS",
+    parse: parseRateLimits,
+    default: {},
+    defaultText: "see docs/limits.md",
+    description: "Rate limits of accounts, as name=burst/perMinute separated by commas; repeatable",
+    commands: ["serve"],
+    repeatable: true,
+    setting: {},
   }),
   appName: option({
     flag: "--app-name",
@@ -447,6 +526,7 @@ export const options = {
     defaultText: "the host of the public address",
     description: "Name of the app in mails",
     commands: ["serve"],
+    setting: {},
   }),
   storage: option({
     flag: "--storage",
@@ -467,6 +547,7 @@ export const options = {
     defaultText: "AWS",
     description: "Address of an S3-compatible service",
     commands: ["serve", "restore", "replica verify"],
+    setting: {},
   }),
   s3Region: option({
     flag: "--s3-region",
@@ -477,6 +558,7 @@ export const options = {
     defaultText: "us-east-1",
     description: "Region of the bucket",
     commands: ["serve", "restore", "replica verify"],
+    setting: {},
   }),
   s3AccessKeyId: option({
     flag: "--s3-access-key-id",
@@ -487,6 +569,7 @@ export const options = {
     defaultText: "none",
     description: "Access key of the bucket",
     commands: ["serve", "restore", "replica verify"],
+    setting: {},
   }),
   s3SecretAccessKey: option({
     flag: "--s3-secret-access-key",
@@ -497,6 +580,7 @@ export const options = {
     defaultText: "none",
     description: "Its secret; give it by the variable, flags can be seen by other users of the machine",
     commands: ["serve", "restore", "replica verify"],
+    setting: { secret: true },
   }),
   uploadMaxBytes: option({
     flag: "--upload-max-bytes",
@@ -548,6 +632,7 @@ export const options = {
     defaultText: "none are made",
     description: "Time between two scheduled backups, 15m or more",
     commands: ["serve"],
+    setting: {},
   }),
   backupKeep: option({
     flag: "--backup-keep",
@@ -558,6 +643,7 @@ export const options = {
     defaultText: String(opsLimits.backupsKeptDefault),
     description: "Scheduled backups that are kept; older ones are deleted, those made by hand never",
     commands: ["serve"],
+    setting: {},
   }),
   backupTo: option({
     flag: "--backup-to",
@@ -568,6 +654,7 @@ export const options = {
     defaultText: "backups/ in the data folder",
     description: "Where scheduled backups go: a folder, or s3://bucket/prefix",
     commands: ["serve"],
+    setting: {},
   }),
   replicateTo: option({
     flag: "--replicate-to",
@@ -915,7 +1002,7 @@ export const options = {
     default: false,
     defaultText: "off: one is generated and printed",
     description: "Read the password from the first line of standard input",
-    commands: ["admin create", "admin reset-password"],
+    commands: ["users create", "users set-password", "admin create", "admin reset-password"],
   }),
 } as const;
 
@@ -947,6 +1034,9 @@ export type ServeOptions = Omit<
   | "dryRun"
   | "json"
 >;
+
+/** The text of each option that was given, and by what. */
+export type GivenTexts = ReadonlyMap<OptionName, { readonly by: "flag" | "env"; readonly text: string }>;
 
 /** The options of one command, by name, in the order of the table. */
 export function optionsOf(command: CommandName): [OptionName, OptionSpec][] {

@@ -9,8 +9,8 @@ import { failed, type Outcome, unknownFunctionText } from "./outcome.ts";
 export interface MainAction {
   /** `internal`: only the server itself calls it; `admin`: administrators do. Public when absent. */
   readonly visibility?: FunctionInfo["visibility"];
-  /** Changes nothing, so that nothing has to be noted of what administrators did with it. */
-  readonly readsOnly?: true;
+  /** Nothing is to be noted of what administrators do with it: it changes nothing, or notes it itself. */
+  readonly unnoted?: true;
   /** Runs with the caller's arguments, checked by {@linkcode mainAction}. The result is JSON. */
   run(args: Record<string, unknown>, identity: Identity): Promise<Outcome>;
 }
@@ -56,12 +56,12 @@ export function adminMainAction<Args extends z.ZodType>(
   return { visibility: "admin", run: mainAction(schema, handler).run };
 }
 
-/** Like {@linkcode adminMainAction}, for one that changes nothing. */
-export function adminReadingAction<Args extends z.ZodType>(
+/** Like {@linkcode adminMainAction}, for one that changes nothing, or notes itself what it does. */
+export function unnotedAdminAction<Args extends z.ZodType>(
   schema: Args,
   handler: (args: z.output<Args>, identity: Identity) => Promise<unknown>,
 ): MainAction {
-  return { ...adminMainAction(schema, handler), readsOnly: true };
+  return { ...adminMainAction(schema, handler), unnoted: true };
 }
 
 function outcomeOf(error: unknown): Outcome {
@@ -125,7 +125,7 @@ export class MainActions {
       return unknownFunction(call);
     }
     const outcome = await action.run(args, identity);
-    if (action.readsOnly !== true) await this.#door.notes(call, outcome);
+    if (action.unnoted !== true) await this.#door.notes(call, outcome);
     return outcome;
   }
 }

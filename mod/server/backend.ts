@@ -11,18 +11,19 @@ import type { RunStats } from "../ops/stats/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
+import { liveConfig } from "../config/settings.ts";
 import { AppError } from "../config/start_error.ts";
 import { loadSecret } from "./data/secret.ts";
-import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
-import { startAccounts } from "./features/accounts.ts";
+import { type Feature, type FeatureContext, Features, type FunctionPort } from "./feature.ts";
+import { type AccountsFeature, startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
-import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
+import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
 import { startHealth } from "./features/health.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
-import { startScheduling } from "./features/scheduling.ts";
+import { type CronPort, startScheduling } from "./features/scheduling.ts";
 import { openStats, startStats } from "./features/stats.ts";
-import { startSteering } from "./features/steering.ts";
+import { settingsOf, startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
@@ -124,7 +125,7 @@ async function startIsolates(
       actionNet: config.actionNet,
       timeouts: config.timeouts,
       entry: ISOLATE_ENTRY,
-      settings: storageSettingsOf(config, secret.keys),
+      settings: { ...storageSettingsOf(config, secret.keys), ...settingsOf(config, secret.keys) },
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingCharsMax: config.replication.maxPendingBytes } }),
       log,
@@ -164,10 +165,25 @@ async function connect(
   // Accounts are told of commits first: a session that ended sends nothing more.
   const accounts = features.add(await startAccounts(context, secret));
   const storage = features.add(await startStorage(context));
-  const steering = features.add(startSteering(context));
+  const steering = features.add(startSteering(context, {
+    sendTestMail: (to) => accounts.sendTestMail(to),
+    tryOut: async (live) => {
+      await accounts.tryOut(live.accounts);
+      await backups.tryOut(live.backups);
+    },
+  }));
   const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit }));
   features.add(admin.replication);
-  features.add(await startBackups(context, { place: backupPlace, admin }));
+  const backups: BackupsFeature = features.add(
+    await startBackups(context, {
+      place: backupPlace,
+      admin,
+      crons: {
+        setServiceCron: (cron) => scheduling.setServiceCron(cron),
+        removeServiceCron: (name) => scheduling.removeServiceCron(name),
+      },
+    }),
+  );
   const logs = features.add(startLog(context, { accounts, executionLog }));
   const { authenticator } = accounts;
   const { dev } = config;
@@ -183,9 +199,10 @@ async function connect(
   const { sizes } = steering;
   features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
   features.add(startHealth(context, admin.replication));
-  features.add(startScheduling(context, features));
+  const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 
+  steering.settings?.onChange((settings) => applySettings(settings, { config, accounts, backups, log }));
   host.serveQueries((call) => hub.query(call));
   const { actions, ctxActions } = features;
   const door = {
@@ -218,4 +235,29 @@ async function connect(
     },
     reload: () => host.reload(),
   };
+}
+
+/** Puts settings to use. What cannot be used is logged, and leaves that part as it is. */
+async function applySettings(
+  settings: ReadonlyMap<string, string>,
+  { config: { given }, accounts, backups, log }: {
+    readonly config: ServeConfig;
+    readonly accounts: AccountsFeature;
+    readonly backups: BackupsFeature;
+    readonly log: Log;
+  },
+): Promise<void> {
+  if (given === null) return;
+  const live = liveConfig(given, settings);
+  const parts = [
+    ["accounts", () => accounts.configure(live.accounts)],
+    ["backups", () => backups.configure(live.backups)],
+  ] as const;
+  for (const [part, configure] of parts) {
+    try {
+      await configure();
+    } catch (error) {
+      log("error", "Settings could not be put to use", { part, error });
+    }
+  }
 }

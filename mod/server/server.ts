@@ -13,6 +13,7 @@ import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
 import { listen, type Listener, localUrl } from "./http/listen.ts";
 import { withPlainPath } from "./http/plain_path.ts";
+import { OriginGuard } from "./http/origin_guard.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { Connections } from "./net/connections.ts";
@@ -58,6 +59,8 @@ export class Server implements AsyncDisposable {
   readonly #connections: Connections;
   /** When the log last said that no connection could be taken. */
   #pauseToldAt = -Infinity;
+  /** `null`: pages of any origin may use the API. */
+  readonly #origins: OriginGuard | null;
   #state: State = { name: "starting" };
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
@@ -70,6 +73,8 @@ export class Server implements AsyncDisposable {
     const onPause = (error: unknown) => this.#relieve(error);
     this.#http = listen({ host, port, onPause }, (request, info) => this.#respond(request, info));
     this.#connections.watch(this.#http.addr.port);
+    const { allowedOrigins, publicUrl } = parts.config;
+    this.#origins = allowedOrigins === null ? null : new OriginGuard({ allowed: allowedOrigins, publicUrl });
   }
 
   /**
@@ -197,7 +202,11 @@ export class Server implements AsyncDisposable {
     const state = this.#state;
     if (state.name === "serving") {
       const { backend, router } = state;
-      const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
+      const origins = this.#origins;
+      const answer = origins === null
+        ? backend.respondAtOnce?.(request, info) ?? router.fetch(request, info)
+        : origins.refuse(request) ??
+          origins.narrow(request, backend.respondAtOnce?.(request, info) ?? router.fetch(request, info));
       if (answer instanceof Promise) this.#connections.requested(request, info, answer);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }

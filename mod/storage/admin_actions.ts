@@ -1,7 +1,7 @@
 /** What administrators ask of files that goes through all documents: which name a file, and which files nobody names. */
 import { z } from "zod";
 import { UserError } from "../errors.ts";
-import { adminReadingAction, type MainAction } from "../functions/main_actions.ts";
+import { type MainAction, unnotedAdminAction } from "../functions/main_actions.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
 import { storageLimits } from "./limits.ts";
 import type { FileReference, WalkPart, WalkPlace } from "./isolate_functions/references.ts";
@@ -26,14 +26,14 @@ export function fileActions(options: FileActionsOptions): ReadonlyMap<string, Ma
   return new Map([
     [
       "_admin/files:references",
-      adminReadingAction(z.strictObject({ fileId: z.string() }), async ({ fileId }) => {
+      unnotedAdminAction(z.strictObject({ fileId: z.string() }), async ({ fileId }) => {
         const { found: references, read, more } = await referencesTo(options, fileId);
         return { references, read, more };
       }),
     ],
     [
       "_admin/files:orphans",
-      adminReadingAction(z.strictObject({}), async () => {
+      unnotedAdminAction(z.strictObject({}), async () => {
         const { found: fileIds, read, more } = await orphans(options);
         return { fileIds, read, more };
       }),

@@ -37,6 +37,7 @@ Deno.test("flags give typed values", async () => {
     ..."serve --host 0.0.0.0 --port 0 --data /d --functions=f --static s --dev".split(" "),
     ..."--action-net api.example.com,[::1]:80 --env-file .env".split(" "),
     ..."--public-url https://api.example.com/ --trusted-proxy 10.0.0.0/8 --trusted-proxy ::1".split(" "),
+    ..."--allow-origin https://a.example.com".split(" "),
     ..."--auth-redirect-url https://app.example.com/a,https://b.example.com".split(" "),
     ..."--require-verification --disable-signups --disable-magic-link --access-token-ttl 5m".split(" "),
     ..."--smtp-url smtps://mail.example.com --mail-from a@example.com --mail-templates t".split(" "),
@@ -56,7 +57,7 @@ Deno.test("flags give typed values", async () => {
     ..."--log-keep 2d --log-max-size 64MiB".split(" "),
   ]);
   assert.deepEqual(served, {
-    memory: null,
+    ...Object.fromEntries(optionsOf("serve").map(([name, spec]) => [name, spec.default])),
     host: "0.0.0.0",
     port: 0,
     data: "/d",
@@ -69,6 +70,7 @@ Deno.test("flags give typed values", async () => {
     envFile: ".env",
     publicUrl: "https://api.example.com",
     trustedProxy: ["10.0.0.0/8", "::1"],
+    allowOrigin: ["https://a.example.com"],
     authRedirectUrl: ["https://app.example.com/a", "https://b.example.com"],
     requireVerification: true,
     disableSignups: true,
@@ -79,6 +81,7 @@ Deno.test("flags give typed values", async () => {
     mailTemplates: "t",
     appName: "My app",
     authConfig: null,
+    rateLimits: {},
     storage: { bucket: "files", prefix: "app/one/" },
     s3Endpoint: "https://s3.example.com",
     s3Region: "eu-1",

@@ -140,7 +140,7 @@ Deno.test("a rate limited request is told when to come back, in whole seconds", 
   assert.deepEqual([response.status, response.headers.get("retry-after")], [429, "2"]);
 });
 
-Deno.test("apps on other origins may call, with a token but without cookies", async () => {
+Deno.test("OR1 apps on other origins may call, with a token but without cookies", async () => {
   await using r = await router();
   const preflight = await r.app.request("/api/query", {
     method: "OPTIONS",

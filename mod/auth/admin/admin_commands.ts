@@ -12,6 +12,12 @@ export const adminCommandSchema = z.discriminatedUnion("command", [
   z.object({ command: z.literal("reset-password"), email, password }),
   z.object({ command: z.literal("list") }),
   z.object({ command: z.literal("revoke-sessions"), email }),
+  /** A function for administrators. */
+  z.object({
+    command: z.literal("call"),
+    path: z.string().startsWith("_admin/"),
+    args: z.record(z.string(), z.unknown()),
+  }),
 ]);
 
 export type AdminCommand = z.infer<typeof adminCommandSchema>;
@@ -21,6 +27,7 @@ export type AdminAnswer =
   | { readonly kind: "created" }
   | { readonly kind: "list"; readonly admins: readonly AdminSummary[] }
   | { readonly kind: "ended"; readonly ended: number | null }
+  | { readonly kind: "result"; readonly value: unknown }
   | { readonly kind: "refused"; readonly message: string };
 
 /** Runs a command. What is wrong with it is an answer; anything else is thrown. */
@@ -36,6 +43,8 @@ export async function runAdminCommand(admins: AdminAccounts, command: AdminComma
         return { kind: "list", admins: await admins.list() };
       case "revoke-sessions":
         return { kind: "ended", ended: await admins.revokeSessions(command.email) };
+      case "call":
+        return { kind: "refused", message: "This needs a running server: start it first" };
       default:
         return command satisfies never;
     }

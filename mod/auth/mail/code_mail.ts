@@ -31,7 +31,7 @@ export interface CodeMailRequest {
 
 /** Sends codes. */
 export class CodeMail {
-  readonly #options: CodeMailOptions;
+  #options: CodeMailOptions;
   /** Requests that were answered and are still being worked on. */
   readonly #working = new Set<Promise<void>>();
   /** Mails that were asked for without a mail server, and when the log last said so. */
@@ -40,6 +40,11 @@ export class CodeMail {
 
   constructor(options: CodeMailOptions) {
     this.#options = options;
+  }
+
+  /** From now on mails are made and posted so. */
+  use(changed: Pick<CodeMailOptions, "outbox" | "templates" | "appName">): void {
+    this.#options = { ...this.#options, ...changed };
   }
 
   /** Whether mail can be sent at all. */

@@ -2,5 +2,8 @@
 export { adminActions } from "./actions.ts";
 export { AUDIT_CLEAN_PATH, type AuditEntry, AuditLog } from "./audit_log.ts";
 export type { AuditRequests } from "./audit_requests.ts";
+export { type SettingFacts, Settings, type SettingsOptions } from "./settings.ts";
+export { settingsFeature } from "../isolate_functions/mod.ts";
+export { keyName } from "./sealed_text.ts";
 export { TableSizes } from "./table_sizes.ts";
 export { AdminWork } from "./work.ts";

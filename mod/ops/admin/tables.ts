@@ -36,6 +36,17 @@ export const tables = {
     endedAt: instant.optional(),
   }).index("by_state", ["state"]),
 
+  /** Options that administrators have set. */
+  _settings: defineTable({
+    /** Of the option; unique. */
+    name: z.string(),
+    /** As a flag would take it; missing for secrets. */
+    text: z.string().optional(),
+    /** A secret, sealed under the server's key, and which key that was. */
+    sealed: z.string().optional(),
+    key: z.string().optional(),
+  }).index("by_name", ["name"]),
+
   /** What administrators did. */
   _audit: defineTable({
     /** The administrator; their address as it was then. */

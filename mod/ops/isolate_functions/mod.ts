@@ -4,6 +4,12 @@ import { clean, list as listAudit, note, noteMutation } from "../admin/isolate_f
 import * as data from "../admin/isolate_functions/data.ts";
 import { list as listFunctions, schema, sizes, spaces } from "../admin/isolate_functions/functions.ts";
 import { accountExists } from "../admin/isolate_functions/run_as.ts";
+import {
+  change,
+  configureSettings,
+  list as listSettings,
+  rows,
+} from "../admin/isolate_functions/settings.ts";
 import * as work from "../admin/isolate_functions/work.ts";
 import { tables } from "../admin/tables.ts";
 import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
@@ -16,11 +22,13 @@ export const importFunctions = { check, empty, write };
 export const adminSystemFunctions = {
   accountExists,
   beginDelete: work.beginDelete,
+  changeSettings: change,
   cleanAudit: clean,
   deleteStep: work.deleteStep,
   failWork: work.fail,
   interruptWork: work.interrupt,
   note,
+  settingRows: rows,
   sizes,
   spaces,
 };
@@ -36,6 +44,9 @@ export const dataFunctions = {
   tables: data.tables,
 };
 
+/** Name of what isolates are told of settings. */
+export const settingsFeature = "settings";
+
 /** What administrators call, at `_admin/work:<name>`. */
 export const workFunctions = { cancel: work.cancel, get: work.get, list: work.list };
 
@@ -43,10 +54,17 @@ export const workFunctions = { cancel: work.cancel, get: work.get, list: work.li
 export const opsModules: readonly SystemModule[] = [
   { path: "_system/import", tables: {}, functions: importFunctions },
   { path: "_system/health", tables: healthTables, functions: healthFunctions },
-  { path: "_system/admin", tables, functions: adminSystemFunctions, notes: noteMutation as never },
+  {
+    path: "_system/admin",
+    tables,
+    functions: adminSystemFunctions,
+    notes: noteMutation as never,
+    settings: { name: settingsFeature, configure: configureSettings },
+  },
   { path: "_admin/data", tables: {}, functions: dataFunctions },
   { path: "_admin/schema", tables: {}, functions: { get: schema } },
   { path: "_admin/functions", tables: {}, functions: { list: listFunctions } },
   { path: "_admin/work", tables: {}, functions: workFunctions },
+  { path: "_admin/settings", tables: {}, functions: { list: listSettings } },
   { path: "_admin/audit", tables: {}, functions: { list: listAudit } },
 ];

@@ -1,25 +1,35 @@
 /** Accounts as this server is configured: secret key, mail, client addresses. */
 import {
   type AccountService,
+  type AdminAnswer,
   AdminChannel,
   AuthConfigError,
   AuthConfigFile,
   createAccounts,
   type LoadedSecret,
+  loadTemplates,
+  type Mailer,
   presetParts,
   printingMailer,
   runAdminCommand,
   secretKeyFile,
   smtpMailer,
+  type SmtpOptions,
   TemplateError,
 } from "../../auth/mod.ts";
-import type { ServeConfig } from "../../config/config.ts";
+import type { AccountsConfig, ServeConfig } from "../../config/config.ts";
+import { anonymous } from "../../functions/identity.ts";
 import type { Log } from "../../kit/log.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface AccountsFeature
-  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink"> {}
+  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail"> {
+  /** Rejects with why accounts cannot be so. */
+  tryOut(config: AccountsConfig): Promise<void>;
+  /** From now on accounts are as this says. */
+  configure(config: AccountsConfig): Promise<void>;
+}
 
 const KEY_REPLACED =
   `There was no ${secretKeyFile}, so a new one was made: everyone is signed out, signed URLs handed ` +
@@ -39,10 +49,22 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
   if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
   const service = await openAccounts(context);
   let channel: AdminChannel | undefined;
+  let { smtp } = context.config.accounts;
   return {
     authenticator: service.authenticator,
     sessions: service.sessions,
     setupLink: () => service.setupLink(),
+    sendTestMail: (to) => service.sendTestMail(to),
+    async tryOut(changed) {
+      await loadTemplates(changed.templatesDir);
+      using _mailer = mailerOf({ smtp: changed.smtp, dev: false });
+    },
+    async configure(changed) {
+      const same = sameMail(changed.smtp, smtp);
+      const mailer = same ? undefined : mailerOf({ smtp: changed.smtp, dev: context.config.dev });
+      await service.configure({ ...changed, mailer, appName: appNameOf(changed, context) });
+      smtp = changed.smtp;
+    },
     routes: [{ at: "/api/auth", app: service.routes }],
     actions: service.actions,
     applyCommits: (entries) => service.applyCommits(entries),
@@ -50,7 +72,10 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
     async start() {
       channel = await AdminChannel.open({
         dataDir,
-        run: (command) => runAdminCommand(service.admins, command),
+        run: (command) =>
+          command.command === "call"
+            ? callForOperator(context, command)
+            : runAdminCommand(service.admins, command),
         log,
       });
     },
@@ -61,10 +86,28 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
   };
 }
 
+/** A function for administrators, for whoever owns the data folder: the command line asks for them by the local socket. */
+async function callForOperator(
+  { host, port, log }: FeatureContext,
+  { path, args }: { readonly path: string; readonly args: Record<string, unknown> },
+): Promise<AdminAnswer> {
+  const call = { udfPath: path, args, identity: anonymous, origin: "system" } as const;
+  const kind = host.info(path)?.kind ?? "action";
+  log("info", "The command line calls a function", { path });
+  const outcome = kind === "query"
+    ? await port.query(call)
+    : kind === "mutation"
+    ? (await port.mutate(call)).outcome
+    : await port.act(call);
+  return outcome.ok
+    ? { kind: "result", value: JSON.parse(outcome.value) }
+    : { kind: "refused", message: outcome.error.message };
+}
+
 async function openAccounts(
   { config, keys, port, clientOf, log, url, metrics }: FeatureContext,
 ): Promise<AccountService> {
-  const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, appName } = config.accounts;
+  const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, rateLimits } = config.accounts;
   const publicUrl = config.publicUrl ?? url;
   try {
     const authConfig = await openAuthConfig(config, log);
@@ -76,9 +119,10 @@ async function openAccounts(
       redirectUrls,
       dev: config.dev,
       publicUrl: () => publicUrl,
-      mailer: smtp !== null ? smtpMailer(smtp) : config.dev ? printingMailer(print) : null,
+      mailer: mailerOf({ smtp, dev: config.dev }),
       templatesDir,
-      appName: appName ?? new URL(publicUrl).host,
+      appName: appNameOf(config.accounts, { config, url }),
+      rateLimits,
       clientOf,
       ...(authConfig && { others: authConfig }),
       originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
@@ -105,6 +149,23 @@ async function openAuthConfig(config: ServeConfig, log: Log): Promise<AuthConfig
 function localOrigin(requestUrl: string, url: string): string {
   const { hostname, origin } = new URL(requestUrl);
   return /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname) ? origin : url;
+}
+
+function mailerOf(
+  { smtp, dev }: { readonly smtp: SmtpOptions | null; readonly dev: boolean },
+): Mailer | null {
+  return smtp !== null ? smtpMailer(smtp) : dev ? printingMailer(print) : null;
+}
+
+function appNameOf(
+  { appName }: Pick<AccountsConfig, "appName">,
+  { config, url }: Pick<FeatureContext, "config" | "url">,
+): string {
+  return appName ?? new URL(config.publicUrl ?? url).host;
+}
+
+function sameMail(a: SmtpOptions | null, b: SmtpOptions | null): boolean {
+  return a?.url === b?.url && a?.from === b?.from;
 }
 
 function print(text: string): void {

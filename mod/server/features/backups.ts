@@ -11,11 +11,12 @@ import {
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
 import { emptyFolder } from "../../ops/mod.ts";
-import { serviceCron, systemClock } from "../../scheduler/mod.ts";
+import { type Cron, serviceCron, systemClock } from "../../scheduler/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
+import type { CronPort } from "./scheduling.ts";
 
 /** Below the data folder: where the process that makes backups may write. */
 const OUTGOING_DIR = "outgoing";
@@ -44,41 +45,94 @@ export async function openBackupPlace(
   };
 }
 
-/** The schedule of backups; a feature that does nothing without one. When the server stops, one on its way to its place ends. */
+export interface BackupsFeature extends Feature {
+  /** Rejects with a `StartError` when backups cannot be made so. */
+  tryOut(config: BackupsConfig | null): Promise<void>;
+  /** From now on backups are made so; `null`: none are. Throws a `StartError` when they cannot be put there. */
+  configure(config: BackupsConfig | null): Promise<void>;
+}
+
+/** Backups as they are made now. Disposing of it ends one on its way to its place. */
+interface Schedule extends AsyncDisposable {
+  readonly config: BackupsConfig;
+  readonly backups: ScheduledBackups;
+}
+
+/** The schedule of backups, if there is one. When the server stops, one on its way to its place ends. */
 export async function startBackups(
   { config: { dataDir, backups: config, storage }, log }: FeatureContext,
-  { place, admin }: { readonly place: BackupPlace | null; readonly admin: AdminFeature },
-): Promise<Feature> {
+  { place, admin, crons }: {
+    readonly place: BackupPlace | null;
+    readonly admin: AdminFeature;
+    /** Changes the schedule while the server runs. */
+    readonly crons: CronPort;
+  },
+): Promise<BackupsFeature> {
   const outgoingDir = join(dataDir, OUTGOING_DIR);
-  if (config === null || place === null) {
-    // Of a server that had a schedule, and was killed.
-    await removeIfThere(outgoingDir);
-    return {};
-  }
-  await emptyFolder(outgoingDir);
-  const { everyMs, keep } = config;
-  const backups = new ScheduledBackups({
-    target: place.target,
-    make: admin.makeBackup,
-    outgoingDir,
-    everyMs,
-    keep,
-    // Files in a bucket do not go when the disk of the data folder does.
-    withFiles: storage.s3 === null,
-    clock: systemClock,
-    counts: admin.backupCounts,
-    log,
-  });
+  const scheduleOf = async (config: BackupsConfig, place: BackupPlace): Promise<Schedule> => {
+    await emptyFolder(outgoingDir);
+    const backups = new ScheduledBackups({
+      target: place.target,
+      make: admin.makeBackup,
+      outgoingDir,
+      everyMs: config.everyMs,
+      keep: config.keep,
+      // Files in a bucket do not go when the disk of the data folder does.
+      withFiles: storage.s3 === null,
+      clock: systemClock,
+      counts: admin.backupCounts,
+      log,
+    });
+    return {
+      config,
+      backups,
+      async [Symbol.asyncDispose]() {
+        const closed = backups[Symbol.asyncDispose]();
+        await place[Symbol.asyncDispose]();
+        await closed;
+      },
+    };
+  };
+  let schedule = config === null || place === null ? null : await scheduleOf(config, place);
+  let started = false;
+  // Of a server that had a schedule, and was killed.
+  if (schedule === null) await removeIfThere(outgoingDir);
   return {
-    crons: [serviceCron("svc-backup", { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" })],
-    actions: backupActions(backups),
-    start: () => backups.start(),
+    get crons() {
+      return schedule === null ? [] : [cronOf(schedule.config)];
+    },
+    actions: backupActions({
+      run: () =>
+        schedule?.backups.run() ?? Promise.resolve({ kind: "failed", reason: "there is no schedule" }),
+    }),
+    start() {
+      started = true;
+      schedule?.backups.start();
+    },
     async stop() {
-      const closed = backups[Symbol.asyncDispose]();
-      await place[Symbol.asyncDispose]();
-      await closed;
+      await schedule?.[Symbol.asyncDispose]();
+    },
+    async configure(changed) {
+      if (JSON.stringify(changed) === JSON.stringify(schedule?.config ?? null)) return;
+      // The new place is tried before the old one is given up.
+      const place = await openBackupPlace({ config: { backups: changed }, log });
+      await schedule?.[Symbol.asyncDispose]();
+      schedule = changed === null || place === null ? null : await scheduleOf(changed, place);
+      if (changed === null) await crons.removeServiceCron(CRON_NAME);
+      else await crons.setServiceCron(cronOf(changed));
+      if (started) schedule?.backups.start();
+    },
+    async tryOut(changed) {
+      if (changed === null || JSON.stringify(changed.to) === JSON.stringify(schedule?.config.to)) return;
+      await using _place = await openBackupPlace({ config: { backups: changed }, log });
     },
   };
+}
+
+const CRON_NAME = "svc-backup";
+
+function cronOf({ everyMs }: BackupsConfig): Cron {
+  return serviceCron(CRON_NAME, { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" });
 }
 
 async function openTarget(

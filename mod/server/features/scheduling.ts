@@ -2,11 +2,14 @@
 import { cleaningActions, cleaningCron, Scheduler } from "../../scheduler/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
+/** Changes crons of the service while the server runs. */
+export type CronPort = Pick<Scheduler, "setServiceCron" | "removeServiceCron">;
+
 /** When the server stops, what runs may end, for a bounded time. `others` is asked for its crons when the scheduler starts. */
 export function startScheduling(
   { host, port, log }: FeatureContext,
   others: Pick<Feature, "crons">,
-): Feature {
+): Feature & CronPort {
   let scheduler: Scheduler | undefined;
   return {
     actions: cleaningActions({ port }),
@@ -21,6 +24,8 @@ export function startScheduling(
       });
       await scheduler.start();
     },
+    setServiceCron: async (cron) => await scheduler?.setServiceCron(cron),
+    removeServiceCron: async (name) => await scheduler?.removeServiceCron(name),
     stop: () => scheduler?.[Symbol.asyncDispose](),
   };
 }

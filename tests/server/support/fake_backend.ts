@@ -2,6 +2,7 @@
 import { Hono } from "hono";
 import type { Backend, ReloadResult } from "../../../mod/server/backend.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
+import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
 
 /** What a {@linkcode FakeBackend} was asked, in order. */
 export type BackendEvent = "call" | "socket" | "closeSockets" | "reload" | "dispose";
@@ -69,7 +70,9 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     env: {},
     publicUrl: null,
+    allowedOrigins: null,
     trustedProxies: [],
+    given: { values: defaultOptions(), texts: new Map() },
     accounts: {
       policy: { signups: true, magicLink: true, requireVerification: false },
       accessTokenMs: 900_000,
@@ -78,6 +81,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       templatesDir: null,
       authConfig: null,
       appName: null,
+      rateLimits: {},
     },
     replication: null,
     storage: {
@@ -93,4 +97,10 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     executionLog: null,
     ...changes,
   };
+}
+
+function defaultOptions(): ServeOptions {
+  return Object.fromEntries(
+    optionsOf("serve").map(([name, spec]) => [name, spec.default]),
+  ) as unknown as ServeOptions;
 }

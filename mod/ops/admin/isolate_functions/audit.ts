@@ -33,7 +33,13 @@ export const list = adminQuery({
 /** Notes a mutation that an administrator called, in its own transaction. */
 export async function noteMutation(ctx: AdminMutationCtx, { udfPath, args }: AdminCall): Promise<void> {
   const [admin, session] = [ctx.auth.adminId(), ctx.auth.sessionId()];
-  await insert(ctx, { admin: admin ?? "", session, action: udfPath, args: notedArgs(args), outcome: "ok" });
+  await insertAudit(ctx, {
+    admin: admin ?? "",
+    session,
+    action: udfPath,
+    args: notedArgs(args),
+    outcome: "ok",
+  });
 }
 
 /** Notes what an administrator did by other means than a mutation: an action that main ran, a request. */
@@ -50,7 +56,7 @@ export const note = systemMutation({
       .optional(),
   },
   handler: async (ctx, { args, ...row }): Promise<null> => {
-    await insert(ctx, { ...row, args: notedArgs(args) });
+    await insertAudit(ctx, { ...row, args: notedArgs(args) });
     return null;
   },
 });
@@ -77,7 +83,10 @@ interface NewRow extends Pick<AuditRow, "admin" | "action" | "args" | "outcome" 
 }
 
 /** Who and where are told by rows of accounts, which are read by id only. */
-async function insert(ctx: AdminMutationCtx, { session, address, changes, ...row }: NewRow): Promise<void> {
+export async function insertAudit(
+  ctx: AdminMutationCtx,
+  { session, address, changes, ...row }: NewRow,
+): Promise<void> {
   const { db } = ctx as unknown as AccountsReader;
   const admin = await find(db, "_admins", row.admin);
   const found = session === null ? null : await find(db, "_sessions", session);

@@ -1,0 +1,41 @@
+/** Calls of functions for administrators in the name of whoever owns the data folder: by the local socket of a running server. */
+import { adminSocketFile, sendAdminCommand } from "../auth/mod.ts";
+import { StartError } from "../config/start_error.ts";
+import { stderrLog } from "../kit/log.ts";
+import { exitCodes } from "./command_line.ts";
+
+/** Calls a function of the running server. */
+export type CallServer = (path: string, args: Record<string, unknown>) => Promise<unknown>;
+
+/** Runs a command with the calls it needs, prints what it gives, and turns refusals into an exit code. */
+export async function withRunningServer(
+  dataDir: string,
+  command: (call: CallServer) => Promise<string>,
+): Promise<number> {
+  const log = stderrLog({ debug: false });
+  try {
+    const text = await command((path, args) => call(dataDir, { path, args }));
+    await Deno.stdout.write(new TextEncoder().encode(`${text}\n`));
+    return exitCodes.ok;
+  } catch (error) {
+    if (!(error instanceof StartError)) throw error;
+    log("error", error.message);
+    return exitCodes.failed;
+  }
+}
+
+async function call(
+  dataDir: string,
+  { path, args }: { readonly path: string; readonly args: Record<string, unknown> },
+): Promise<unknown> {
+  const answer = await sendAdminCommand(dataDir, { command: "call", path, args }).catch((error) => {
+    throw new StartError(
+      `No server answers at ${adminSocketFile} in "${dataDir}": start it first, or name its folder with --data`,
+      { cause: error },
+    );
+  });
+  if (answer.kind === "result") return answer.value;
+  throw new StartError(
+    answer.kind === "refused" ? answer.message : "The server does not understand the command",
+  );
+}

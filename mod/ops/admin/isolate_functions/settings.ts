@@ -1,0 +1,104 @@
+/** Settings as rows, and as administrators see them at `_admin/settings:list`. Main checks and seals (`settings.ts`). */
+import { z } from "zod";
+import { type AdminDoc, type AdminMutationCtx, adminQuery, systemMutation, systemQuery } from "../tables.ts";
+import { insertAudit } from "./audit.ts";
+
+/** A setting without its value. */
+const specSchema = z.object({
+  name: z.string(),
+  flag: z.string(),
+  env: z.string(),
+  kind: z.enum(["switch", "text", "list"]),
+  description: z.string(),
+  defaultText: z.string().nullable(),
+  secret: z.boolean(),
+  given: z.object({ by: z.enum(["flag", "env"]), text: z.string().nullable() }).nullable(),
+});
+
+/** What an isolate is told when it starts. */
+const configuration = z.object({ specs: z.array(specSchema), key: z.string() });
+let configured: z.output<typeof configuration> = { specs: [], key: "" };
+
+/** Called once in each isolate, before any function runs. */
+export function configureSettings(settings: unknown): void {
+  configured = configuration.parse(settings);
+}
+
+/** A setting as administrators see it. */
+export interface SettingView extends z.output<typeof specSchema> {
+  /** Where the value comes from that counts. */
+  readonly source: "flag" | "env" | "setting" | "default";
+  /** Whether administrators have set it, whether that counts or not. */
+  readonly set: boolean;
+  /** What they have set; `null` for secrets. */
+  readonly text: string | null;
+  /** Whether it is a secret of another `auth_secret.key`, which has to be entered again. */
+  readonly unreadable: boolean;
+}
+
+/** All settings, in the order of the options, with where each gets its value from. */
+export const list = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<SettingView[]> => {
+    const stored = new Map((await ctx.db.query("_settings").collect()).map((row) => [row.name, row]));
+    return configured.specs.map((spec) => {
+      const row = stored.get(spec.name);
+      const unreadable = row?.sealed !== undefined && row.key !== configured.key;
+      const source = spec.given?.by ?? (row !== undefined && !unreadable ? "setting" : "default");
+      return { ...spec, source, set: row !== undefined, text: row?.text ?? null, unreadable };
+    });
+  },
+});
+
+/** The rows, sealed ones as they are. */
+export const rows = systemQuery({
+  args: {},
+  handler: async (ctx): Promise<AdminDoc<"_settings">[]> => await ctx.db.query("_settings").collect(),
+});
+
+const changeSchema = z.strictObject({
+  name: z.string(),
+  /** `null`: the setting goes. */
+  value: z.union([
+    z.strictObject({ text: z.string() }),
+    z.strictObject({ sealed: z.string(), key: z.string() }),
+    z.null(),
+  ]),
+});
+export type SettingRowChange = z.output<typeof changeSchema>;
+
+/** Changes settings, all or none, and notes who did it with what they were before. */
+export const change = systemMutation({
+  args: { changes: z.array(changeSchema), admin: z.string(), session: z.string().nullable() },
+  handler: async (ctx, { changes, admin, session }): Promise<null> => {
+    const noted: { setting: string; before: unknown; after: unknown }[] = [];
+    for (const { name, value } of changes) {
+      const row = await ctx.db.query("_settings").withIndex("by_name", (q) => q.eq("name", name)).unique();
+      const after = value === null ? null : { name, ...value };
+      await store(ctx, { row, after });
+      noted.push({ setting: name, before: shown(row), after: shown(after) });
+    }
+    const args = { settings: changes.map(({ name }) => name).join(", ") };
+    const action = "_admin/settings:set";
+    await insertAudit(ctx, { admin, session, action, args, outcome: "ok", changes: noted });
+    return null;
+  },
+});
+
+async function store(
+  ctx: AdminMutationCtx,
+  { row, after }: {
+    readonly row: AdminDoc<"_settings"> | null;
+    readonly after: { readonly name: string; readonly text?: string; readonly sealed?: string } | null;
+  },
+): Promise<void> {
+  if (row !== null && after !== null) await ctx.db.replace(row._id, after);
+  else if (row !== null) await ctx.db.delete(row._id);
+  else if (after !== null) await ctx.db.insert("_settings", after);
+}
+
+/** Of secrets no more is told than that there is one. */
+function shown(row: object | null): string | null {
+  if (row === null) return null;
+  return "text" in row && typeof row.text === "string" ? row.text : "(secret)";
+}

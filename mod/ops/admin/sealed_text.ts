@@ -1,0 +1,45 @@
+/** Secrets as they lie in the database: encrypted and tied to their name, readable with the server's key only. */
+import { Buffer } from "node:buffer";
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+
+const ALGORITHM = "aes-256-gcm";
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** A name of a key that tells nothing about it. */
+export function keyName(key: Uint8Array): string {
+  return createHash("sha256").update("syncline settings key name").update(key).digest("base64url").slice(
+    0,
+    12,
+  );
+}
+
+/** Encrypts a text. What is sealed under one name cannot be opened under another. */
+export function seal(
+  text: string,
+  { key, name }: { readonly key: Uint8Array; readonly name: string },
+): string {
+  const nonce = randomBytes(NONCE_BYTES);
+  const cipher = createCipheriv(ALGORITHM, key, nonce);
+  cipher.setAAD(Buffer.from(name));
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString("base64url");
+}
+
+/** Decrypts it; `null` when it was sealed under another key or name, or was changed. */
+export function unseal(
+  sealed: string,
+  { key, name }: { readonly key: Uint8Array; readonly name: string },
+): string | null {
+  const bytes = Buffer.from(sealed, "base64url");
+  if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
+  const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_BYTES));
+  decipher.setAAD(Buffer.from(name));
+  decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+  try {
+    const text = decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES));
+    return Buffer.concat([text, decipher.final()]).toString("utf8");
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * Settings in main: options that administrators have set, checked like flags, secrets sealed. The rows are the truth, and
+ * the commit stream says when they change; whoever uses a setting is told then, one change after the other.
+ */
+import { z } from "zod";
+import type { CommitEntry } from "../../engine/mod.ts";
+import { UserError } from "../../errors.ts";
+import type { Identity } from "../../functions/identity.ts";
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import type { Log } from "../../kit/log.ts";
+import type { SettingRowChange } from "./isolate_functions/settings.ts";
+import { keyName, seal, unseal } from "./sealed_text.ts";
+import { system } from "./system.ts";
+
+/** Longest text of a setting. */
+const TEXT_CHARS_MAX = 10_000;
+
+/** Settings by name: a text as the flag takes it, `null` to forget it. */
+export const setArgs = z.strictObject({
+  changes: z.record(z.string(), z.string().max(TEXT_CHARS_MAX).nullable()),
+});
+
+/** What is to be known of a setting here. */
+export interface SettingFacts {
+  readonly name: string;
+  readonly secret: boolean;
+  /** Set when a flag or a variable says it, which counts more. */
+  readonly given: unknown;
+}
+
+export interface SettingsOptions {
+  readonly calls: SystemCalls;
+  /** Seals secrets. */
+  readonly key: Uint8Array;
+  readonly specs: readonly SettingFacts[];
+  /** Throws an error that says what is wrong with the text of one setting. */
+  readonly checkOne: (name: string, text: string) => void;
+  /** Rejects with what does not fit together, or cannot be used. */
+  readonly checkAll: (settings: ReadonlyMap<string, string>) => Promise<void>;
+  readonly log: Log;
+}
+
+/** Told of the settings that are set, whenever they have changed. What it throws is logged. */
+export type SettingsListener = (settings: ReadonlyMap<string, string>) => Promise<void> | void;
+
+interface SettingRow {
+  readonly _id: string;
+  readonly name: string;
+  readonly text?: string | undefined;
+  readonly sealed?: string | undefined;
+}
+
+export class Settings {
+  readonly #options: SettingsOptions;
+  readonly #specs: ReadonlyMap<string, SettingFacts>;
+  readonly #listeners: SettingsListener[] = [];
+  /** Readable ones, by name; follows the rows. */
+  readonly #texts = new Map<string, string>();
+  /** The name of each row's setting, by id: the deletion of a row tells no more than that. */
+  readonly #rowNames = new Map<string, string>();
+  /** Listeners are told in turn. */
+  #telling: Promise<void> = Promise.resolve();
+
+  constructor(options: SettingsOptions) {
+    this.#options = options;
+    this.#specs = new Map(options.specs.map((spec) => [spec.name, spec]));
+  }
+
+  /** Which key secrets are sealed under. */
+  get keyName(): string {
+    return keyName(this.#options.key);
+  }
+
+  /** Calls the listener with the settings at each change; in the order in which listeners were added. */
+  onChange(listener: SettingsListener): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Reads what is set. To be called at the start and when commits may have been missed. */
+  async load(): Promise<void> {
+    const rows = await this.#options.calls.query(system.settingRows, {});
+    this.#texts.clear();
+    this.#rowNames.clear();
+    for (const row of rows) this.#take(row);
+    if (rows.length > 0) this.#tell();
+    await this.#telling;
+  }
+
+  /** Takes note of commits: to be called with each group, in order. */
+  applyCommits(entries: readonly CommitEntry[]): void {
+    let changed = false;
+    for (const { changes } of entries) {
+      for (const { table, id, doc } of changes) {
+        if (table !== "_settings") continue;
+        changed = true;
+        const name = this.#rowNames.get(id);
+        if (doc !== null && doc !== undefined) this.#take(JSON.parse(doc));
+        else if (name !== undefined) {
+          this.#rowNames.delete(id);
+          this.#texts.delete(name);
+        }
+      }
+    }
+    if (changed) this.#tell();
+  }
+
+  /**
+   * Changes settings, all or none; resolves when they count. Throws `unknown_setting` and `invalid_setting`. The answer
+   * names those that a flag or a variable overrides.
+   */
+  async set(
+    changes: Readonly<Record<string, string | null>>,
+    { adminId, sessionId }: Identity,
+  ): Promise<{ overridden: string[] }> {
+    const { calls, checkAll } = this.#options;
+    const after = new Map(this.#texts);
+    const rows = Object.entries(changes).map(([name, text]) => {
+      const row = this.#checked(name, text);
+      if (text === null) after.delete(name);
+      else after.set(name, text);
+      return row;
+    });
+    try {
+      await checkAll(after);
+    } catch (error) {
+      throw invalid(null, error);
+    }
+    await calls.mutate(system.changeSettings, { changes: rows, admin: adminId ?? "", session: sessionId });
+    await this.#telling;
+    return { overridden: Object.keys(changes).filter((name) => this.#specs.get(name)?.given) };
+  }
+
+  #checked(name: string, text: string | null): SettingRowChange {
+    const spec = this.#specs.get(name);
+    if (spec === undefined) throw new UserError("unknown_setting", `There is no setting "${name}"`, { name });
+    if (text === null) return { name, value: null };
+    try {
+      this.#options.checkOne(name, text);
+    } catch (error) {
+      throw invalid(name, error);
+    }
+    const { key } = this.#options;
+    return {
+      name,
+      value: spec.secret ? { sealed: seal(text, { key, name }), key: this.keyName } : { text },
+    };
+  }
+
+  #take(row: SettingRow): void {
+    const { key, log } = this.#options;
+    const { _id, name, sealed } = row;
+    this.#rowNames.set(_id, name);
+    const text = sealed === undefined ? row.text : unseal(sealed, { key, name });
+    if (text === null) {
+      log("warn", "A secret in the settings was sealed under another auth_secret.key: enter it again", {
+        name,
+      });
+    }
+    if (text === null || text === undefined) this.#texts.delete(name);
+    else this.#texts.set(name, text);
+  }
+
+  #tell(): void {
+    const settings = new Map(this.#texts);
+    this.#telling = this.#telling.then(async () => {
+      for (const listener of this.#listeners) {
+        try {
+          await listener(settings);
+        } catch (error) {
+          this.#options.log("error", "Settings could not be put to use", { error });
+        }
+      }
+    });
+  }
+}
+
+function invalid(name: string | null, error: unknown): UserError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new UserError("invalid_setting", message, { name });
+}

@@ -1,0 +1,114 @@
+/** The audit log: what administrators did, by whom, from where. */
+import assert from "node:assert/strict";
+import { AuditLog } from "../../../mod/ops/admin/mod.ts";
+import { SystemCalls } from "../../../mod/functions/system_calls.ts";
+import { password, startWorld } from "./support/world.ts";
+
+interface Row {
+  readonly action: string;
+  readonly outcome: string;
+  readonly email: string;
+  readonly admin: string;
+  readonly address?: string;
+  readonly userAgent?: string;
+  readonly args: Record<string, unknown>;
+}
+
+Deno.test("the audit log", async (t) => {
+  await using world = await startWorld();
+  const { ok, call, server } = world;
+  const list = async (args: object = {}): Promise<Row[]> =>
+    (await ok("query", "_admin/audit:list", { paginationOpts: { cursor: null, numItems: 100 }, ...args }))
+      .page;
+
+  await t.step(
+    "[AU1] it tells what was changed, by whom and from where, and nothing of what was only read",
+    async () => {
+      await ok("query", "_admin/users:list", { paginationOpts: { cursor: null, numItems: 5 } });
+      await ok("action", "_admin/data:sizes");
+      assert.deepEqual(await list(), []);
+      await ok("mutation", "_admin/users:edit", { userId: world.userId, name: "Ada" });
+      await ok("action", "_admin/users:create", { email: "new@example.com", password });
+      await world.impersonate(world.userId);
+      const [impersonated, created, edited] = await list();
+      assert.deepEqual([edited?.action, edited?.args, edited?.outcome], [
+        "_admin/users:edit",
+        { userId: world.userId, name: "Ada" },
+        "ok",
+      ]);
+      assert.deepEqual([edited?.email, edited?.admin], ["root@example.com", world.adminId]);
+      for (const row of [edited, created, impersonated]) {
+        assert.match(row?.address ?? "", /^(127\.0\.0\.1|::1)$/);
+        assert.match(row?.userAgent ?? "", /Deno/);
+      }
+      assert.deepEqual(created?.args, { email: "new@example.com", password: "(hidden)" });
+      assert.deepEqual([impersonated?.action, impersonated?.args["userId"]], [
+        "POST /api/admin/impersonate",
+        world.userId,
+      ]);
+    },
+  );
+
+  await t.step("[AU2] contents of documents and secrets do not stand in it", async () => {
+    const { ids } = await ok("mutation", "_admin/data:insert", {
+      table: "messages",
+      documents: [{ channel: "c", body: "private words" }, { channel: "c", body: "more private words" }],
+    });
+    await ok("mutation", "_admin/data:patch", { id: ids[0], set: { body: "other private words" } });
+    const [patched, inserted] = await list();
+    assert.deepEqual(inserted?.args, { table: "messages", documents: "(2)" });
+    assert.deepEqual(patched?.args, { id: ids[0], set: "(body)" });
+    assert.ok(!JSON.stringify(await list()).includes("private words"));
+  });
+
+  await t.step(
+    "[AU3] what failed as a whole has not happened; an action that failed stands there with its code",
+    async () => {
+      const before = await list();
+      assert.equal((await call("mutation", "_admin/users:edit", { userId: "x" })).code, "user_not_found");
+      assert.equal((await call("mutation", "_admin/users:edit", {})).status, 400);
+      assert.deepEqual(await list(), before);
+      await call("action", "_admin/users:create", { email: "new@example.com" });
+      const [failed] = await list();
+      assert.deepEqual([failed?.action, failed?.outcome], ["_admin/users:create", "email_in_use"]);
+      await server.post("/api/admin/impersonate", { userId: "x" }, { bearer: world.admin });
+      assert.equal((await list())[0]?.action, "_admin/users:create", "nothing was done");
+    },
+  );
+
+  await t.step(
+    "[AU4] it is found by administrator and by action, and who removes themselves is still told",
+    async () => {
+      const other = await world.addAdmin("second@example.com");
+      await ok("mutation", "_admin/administrators:remove", { adminId: other.adminId }, other.accessToken);
+      const theirs = await list({ adminId: other.adminId });
+      assert.deepEqual(theirs.map(({ action, email }) => [action, email]), [
+        ["_admin/administrators:remove", "second@example.com"],
+      ]);
+      const users = await list({ action: "_admin/users:" });
+      assert.ok(users.length >= 2 && users.every(({ action }) => action.startsWith("_admin/users:")));
+      assert.equal(
+        (await call("mutation", "_admin/data:insert", { table: "_audit", documents: [{}] })).code,
+        "unknown_table",
+      );
+    },
+  );
+});
+
+Deno.test("[AU5] rows of the last 90 days are never deleted, whatever is asked", async () => {
+  const asked: unknown[] = [];
+  const calls = new SystemCalls({
+    mutate: ({ udfPath, args }) => {
+      asked.push([udfPath, args]);
+      return Promise.resolve({ outcome: { ok: true, value: "false", logLines: [] }, ts: 1, replayed: false });
+    },
+    query: () => Promise.reject(new Error("not asked")),
+  });
+  const now = Date.UTC(2030, 0, 1);
+  const log = new AuditLog({ calls, log: () => {}, now: () => now });
+  const [clean] = [...log.actions.values()];
+  await clean?.run({}, { principal: null, userId: null, adminId: null, sessionId: null });
+  const [[path, { before }]] = asked as [[string, { before: number }]];
+  assert.equal(path, "_system/admin:cleanAudit");
+  assert.ok(now - before >= 90 * 86_400_000);
+});

@@ -1,0 +1,202 @@
+/** Settings: set by administrators, under flags, in use at once, secrets sealed. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { optionsOf, type ServeOptions } from "../../../mod/config/options.ts";
+import { seal, unseal } from "../../../mod/ops/admin/sealed_text.ts";
+import { SMTPServer } from "smtp-server";
+import { startWorld } from "./support/world.ts";
+
+/** A mail server that takes everything; resolves to what it got. */
+async function startMailServer() {
+  const mails: string[] = [];
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ["STARTTLS"],
+    onData(stream, _session, done) {
+      let text = "";
+      stream.on("data", (chunk) => text += chunk);
+      stream.on("end", () => {
+        mails.push(text);
+        done();
+      });
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  const address = server.server.address();
+  assert.ok(address !== null && typeof address === "object");
+  return {
+    mails,
+    url: `smtp://127.0.0.1:${address.port}`,
+    [Symbol.asyncDispose]: () => new Promise<void>((resolve) => server.close(() => resolve())),
+  };
+}
+
+Deno.test("settings", async (t) => {
+  const values = Object.fromEntries(
+    optionsOf("serve").map(([name, { default: value }]) => [name, value]),
+  ) as unknown as ServeOptions;
+  const given = {
+    values: { ...values, appName: "From a flag" },
+    texts: new Map([["appName", { by: "flag", text: "From a flag" }] as const]),
+  };
+  const folder = await Deno.makeTempDir();
+  await using mail = await startMailServer();
+  await using world = await startWorld({ config: { given } });
+  const { ok, call, server } = world;
+  const set = (changes: Record<string, string | null>) => ok("action", "_admin/settings:set", { changes });
+  const setting = async (wanted: string) =>
+    (await ok("query", "_admin/settings:list")).find(({ name }: { name: string }) => name === wanted);
+  const signUp = (email: string) =>
+    server.post("/api/auth/signup", { email, password: "correct horse battery" });
+
+  await t.step(
+    "[SE4] every option that is a setting is listed, with where its value comes from",
+    async () => {
+      const listed = await ok("query", "_admin/settings:list");
+      const expected = optionsOf("serve").filter(([, spec]) => spec.setting !== undefined).map(([name]) =>
+        name
+      );
+      assert.deepEqual(listed.map(({ name }: { name: string }) => name), expected);
+      const { flag, env, kind, source, text } = await setting("disableSignups");
+      assert.deepEqual(
+        [flag, env, kind, source, text],
+        ["--disable-signups", "SYNCLINE_DISABLE_SIGNUPS", "switch", "default", null],
+      );
+    },
+  );
+
+  await t.step("[SE5] a setting counts at once, without a restart, and goes again", async () => {
+    assert.deepEqual(await set({ disableSignups: "true" }), { overridden: [] });
+    const refused = await signUp("late@example.com");
+    assert.equal(refused.body.errorData.code, "signups_disabled");
+    const { source, text, set: isSet } = await setting("disableSignups");
+    assert.deepEqual([source, text, isSet], ["setting", "true", true]);
+    await set({ disableSignups: null });
+    assert.equal((await signUp("late@example.com")).status, 200);
+
+    const request = { email: "late@example.com", redirectTo: "https://app.example.com/reset" };
+    assert.equal(
+      (await server.post("/api/auth/reset/request", request)).body.errorData.code,
+      "invalid_redirect",
+    );
+    await set({ authRedirectUrl: "https://app.example.com" });
+    assert.equal((await server.post("/api/auth/reset/request", request)).status, 200);
+
+    await set({ rateLimits: "mailsPerAddress=1/0.001" });
+    const other = { ...request, email: "once@example.com" };
+    assert.equal((await server.post("/api/auth/reset/request", other)).status, 200);
+    assert.equal((await server.post("/api/auth/reset/request", other)).status, 429);
+    await set({ rateLimits: null });
+  });
+
+  await t.step(
+    "[SE6] a mail server that is set is used from then on, and tried with a test mail",
+    async () => {
+      assert.equal(
+        (await call("action", "_admin/settings:testMail", { to: "a@example.com" })).code,
+        "mail_disabled",
+      );
+      await set({ smtpUrl: mail.url, mailFrom: "App <app@example.com>" });
+      await ok("action", "_admin/settings:testMail", { to: "a@example.com" });
+      assert.match(mail.mails[0] ?? "", /Subject: Test mail/);
+      const { userId } = await ok("action", "_admin/users:create", { email: "mailed@example.com" });
+      assert.deepEqual(await ok("action", "_admin/users:sendReset", { userId }), { sent: true });
+      await set({ smtpUrl: "smtp://127.0.0.1:1" });
+      const failed = await call("action", "_admin/settings:testMail", { to: "a@example.com" });
+      assert.deepEqual([failed.status, failed.code], [400, "mail_failed"]);
+    },
+  );
+
+  await t.step("[SE2] a flag counts more than a setting, and the answer says so", async () => {
+    assert.deepEqual(await set({ appName: "From a setting" }), { overridden: ["appName"] });
+    const { source, given, text } = await setting("appName");
+    assert.deepEqual([source, given, text], ["flag", { by: "flag", text: "From a flag" }, "From a setting"]);
+  });
+
+  await t.step("[SE7] settings are checked as flags are, all or none", async () => {
+    const cases: readonly (readonly [Record<string, string | null>, string])[] = [
+      [{ nothing: "x" }, "unknown_setting"],
+      [{ port: "80" }, "unknown_setting"],
+      [{ disableMagicLink: "true", disableSignups: "perhaps" }, "invalid_setting"],
+      [{ authRedirectUrl: "not a url" }, "invalid_setting"],
+      [{ rateLimits: "nothing=1/1" }, "invalid_setting"],
+      [{ rateLimits: "mailsPerAddress=0/1" }, "invalid_setting"],
+      [{ backupEvery: "1s" }, "invalid_setting"],
+      [{ backupTo: join(folder, "b") }, "invalid_setting"],
+      [{ mailFrom: null }, "invalid_setting"],
+      [{ backupEvery: "1h", backupTo: "s3://bucket/prefix" }, "invalid_setting"],
+    ];
+    for (const [changes, code] of cases) {
+      const answer = await call("action", "_admin/settings:set", { changes });
+      assert.deepEqual([answer.status, answer.code], [400, code], JSON.stringify(changes));
+    }
+    assert.equal((await setting("disableMagicLink")).set, false);
+  });
+
+  await t.step("[SE1] the schedule and the place of backups are changed while the server runs", async () => {
+    const cron = async () =>
+      (await ok("query", "_admin/schedule:crons")).find(({ name }: { name: string }) =>
+        name === "svc-backup"
+      );
+    assert.equal(await cron(), undefined);
+    const place = join(folder, "backups");
+    await Deno.mkdir(place);
+    await set({ backupEvery: "1h", backupTo: place });
+    assert.deepEqual((await cron()).schedule, { kind: "interval", everyMs: 3_600_000 });
+    // None was ever made: one is late.
+    for (;;) {
+      if ((await Array.fromAsync(Deno.readDir(place))).some(({ name }) => name.endsWith(".tar.zst"))) break;
+    }
+    await set({ backupEvery: "2h" });
+    assert.deepEqual((await cron()).schedule, { kind: "interval", everyMs: 7_200_000 });
+    await set({ backupEvery: null, backupTo: null });
+    assert.equal(await cron(), undefined);
+  });
+
+  await t.step(
+    "[SE3] secrets lie encrypted, are shown to nobody, and are entered again under another key",
+    async () => {
+      await set({ s3SecretAccessKey: "very secret indeed", backupKeep: "3" });
+      const { secret, text, set: isSet, unreadable } = await setting("s3SecretAccessKey");
+      assert.deepEqual([secret, text, isSet, unreadable], [true, null, true, false]);
+      const { page } = await ok("query", "_admin/audit:list", {
+        paginationOpts: { cursor: null, numItems: 200 },
+      });
+      assert.deepEqual(page[0].changes, [
+        { setting: "s3SecretAccessKey", before: null, after: "(secret)" },
+        { setting: "backupKeep", before: null, after: "3" },
+      ]);
+      assert.ok(!JSON.stringify(page).includes("very secret"));
+      assert.ok(!JSON.stringify(page).includes(mail.url));
+      await server.restart(async () => {
+        const bytes = await Deno.readFile(join(server.dataDir, "data.db"));
+        assert.ok(!new TextDecoder("latin1").decode(bytes).includes("very secret"));
+      });
+      assert.equal((await setting("s3SecretAccessKey")).unreadable, false);
+      assert.equal((await setting("backupKeep")).source, "setting", "settings outlive a restart");
+      await server.restart(() => Deno.remove(join(server.dataDir, "auth_secret.key")));
+      const again = await world.signInAdmin("root@example.com");
+      const after = await ok("query", "_admin/settings:list", {}, again.accessToken);
+      const found = after.find(({ name }: { name: string }) => name === "s3SecretAccessKey");
+      assert.deepEqual([found.set, found.unreadable, found.source], [true, true, "default"]);
+      await ok(
+        "action",
+        "_admin/settings:set",
+        { changes: { s3SecretAccessKey: "entered again" } },
+        again.accessToken,
+      );
+    },
+  );
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("[SE3] what is sealed opens with its key and under its name only", () => {
+  const [key, name] = [new Uint8Array(32).fill(1), "smtpUrl"];
+  const sealed = seal("secret", { key, name });
+  assert.equal(unseal(sealed, { key, name }), "secret");
+  assert.notEqual(seal("secret", { key, name }), sealed, "equal secrets do not look equal");
+  assert.equal(unseal(sealed, { key: new Uint8Array(32).fill(2), name }), null);
+  assert.equal(unseal(sealed, { key, name: "other" }), null);
+  assert.equal(unseal(`${sealed[0] === "A" ? "B" : "A"}${sealed.slice(1)}`, { key, name }), null);
+  for (const damaged of ["", "x", sealed.slice(4)]) assert.equal(unseal(damaged, { key, name }), null);
+});

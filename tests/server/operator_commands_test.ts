@@ -1,0 +1,63 @@
+/** The commands that ask a running server: `run` and `users ...`, by the local socket in its data folder. */
+import assert from "node:assert/strict";
+import { startTestServer } from "../auth/server/test_server.ts";
+
+const functions = {
+  "notes.ts": `
+    import { internalQuery, UserError, mutation } from "syncline/server";
+    import { z } from "zod";
+    export const twice = internalQuery({ args: { n: z.number() }, handler: (ctx, { n }) => {
+      ctx.log.info("doubling", { n });
+      return 2 * n;
+    } });
+    export const refuse = mutation({ handler: () => { throw new UserError("no", "Not today"); } });`,
+};
+
+Deno.test("OP1 OP2 functions are run and users looked after from the command line, while the server runs", async () => {
+  await using server = await startTestServer({ functions });
+  const syncline = async (args: readonly string[], stdin = "") => {
+    const command = new Deno.Command(Deno.execPath(), {
+      args: ["run", "--quiet", "--no-prompt", "-P=serve", "cli.ts", ...args, "--data", server.dataDir],
+      cwd: new URL("../..", import.meta.url),
+      env: { NO_COLOR: "1" },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "piped",
+    });
+    const child = command.spawn();
+    const writer = child.stdin.getWriter();
+    await writer.write(new TextEncoder().encode(stdin));
+    await writer.close();
+    const { code, stdout, stderr } = await child.output();
+    const decoder = new TextDecoder();
+    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  };
+  const ran = await syncline(["run", "notes:twice", '{"n":21}']);
+  assert.deepEqual([ran.code, ran.out, ran.err], [0, "42\n", "[INFO] doubling n=21\n"]);
+  const refused = await syncline(["run", "notes:refuse"]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.err, /Not today/);
+  assert.match((await syncline(["run", "notes:none"])).err, /There is no function "notes:none"/);
+  assert.match((await syncline(["run", "notes:twice", "[1]"])).err, /have to be a JSON object/);
+
+  const created = await syncline(["users", "create", "ada@example.com"]);
+  const password = /Password: (\S+)/.exec(created.out)?.[1];
+  const signIn = (chosen: string | undefined) =>
+    server.post("/api/auth/signin", { email: "ada@example.com", password: chosen });
+  assert.equal((await signIn(password)).status, 200);
+  assert.match((await syncline(["users", "list", "ada"])).out, /^ada@example\.com {2}created .* sessions 1 /);
+  assert.equal(
+    (await syncline(["users", "set-password", "ada@example.com", "--password-stdin"], "a new password\n"))
+      .out,
+    "Set the password of ada@example.com, ended 1 session.\n",
+  );
+  assert.equal((await signIn("a new password")).status, 200);
+  assert.equal(
+    (await syncline(["users", "delete", "ada@example.com"])).out,
+    "Deleted ada@example.com and 0 documents of theirs.\n",
+  );
+  assert.equal((await syncline(["users", "list"])).out, "There is no user.\n");
+  const gone = await syncline(["users", "verify", "ada@example.com"]);
+  assert.equal(gone.code, 1);
+  assert.match(gone.err, /There is no user ada@example\.com/);
+});

@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { OriginGuard } from "../../mod/server/http/origin_guard.ts";
+import { startTestServer } from "../auth/server/test_server.ts";
+
+Deno.test("OR2 pages of other origins than those named are refused, sockets included, and answers name their page", async () => {
+  await using server = await startTestServer({ config: { allowedOrigins: ["https://app.example.com"] } });
+  const call = (origin: string | null, init: RequestInit = {}) =>
+    fetch(`${server.url}/api/query`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", ...(origin !== null && { Origin: origin }) },
+      body: JSON.stringify({ path: "none", args: {} }),
+      ...init,
+    });
+  const cases: readonly (readonly [string | null, number, string | null])[] = [
+    ["https://app.example.com", 404, "https://app.example.com"],
+    [new URL(server.url).origin, 404, new URL(server.url).origin],
+    [null, 404, "*"],
+    ["https://evil.example.com", 403, null],
+    ["https://app.example.com.evil.com", 403, null],
+    ["http://app.example.com", 403, null],
+    ["null", 403, null],
+  ];
+  for (const [origin, status, allowed] of cases) {
+    const response = await call(origin);
+    const { errorData } = await response.json();
+    assert.deepEqual([response.status, response.headers.get("access-control-allow-origin")], [
+      status,
+      allowed,
+    ]);
+    assert.equal(response.headers.get("access-control-allow-credentials"), null);
+    assert.equal(errorData?.code, status === 403 ? "origin_not_allowed" : undefined, `${origin}`);
+  }
+  const preflight = await fetch(`${server.url}/api/query`, {
+    method: "OPTIONS",
+    headers: { "Origin": "https://evil.example.com", "Access-Control-Request-Method": "POST" },
+  });
+  await preflight.body?.cancel();
+  assert.deepEqual([preflight.status, preflight.headers.get("access-control-allow-origin")], [403, null]);
+  for (
+    const [origin, status] of [["https://evil.example.com", 403], ["https://app.example.com", 426]] as const
+  ) {
+    const socket = await fetch(`${server.url}/api/sync`, { headers: { Origin: origin } });
+    await socket.body?.cancel();
+    assert.equal(socket.status, status, `the handshake of ${origin}`);
+  }
+  const page = await fetch(`${server.url}/_/about`, { headers: { Origin: "https://evil.example.com" } });
+  await page.body?.cancel();
+  assert.equal(page.status, 200, "what is no API is for any page");
+});
+
+Deno.test("OR2 behind a proxy the server's own pages are those of its public address", () => {
+  const guard = new OriginGuard({ allowed: [], publicUrl: "https://api.example.com" });
+  const ask = (origin: string) =>
+    guard.refuse(new Request("http://127.0.0.1:3210/api/health", { headers: { Origin: origin } }));
+  assert.equal(ask("https://api.example.com"), null);
+  assert.equal(ask("http://127.0.0.1:3210")?.status, 403);
+});
