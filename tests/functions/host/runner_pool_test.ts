@@ -127,9 +127,11 @@ Deno.test("calls of an action run with its identity and the reach of the app's o
   runner.says({ type: "SubCall", call: 1, sub: 1, kind: "query", udfPath: "q", args: { n: 1 } });
   runner.says({ type: "SubCall", call: 1, sub: 2, kind: "mutation", udfPath: "m", args: {} });
   await settled();
+  const [request] = world.served.map(([, { request }]) => request);
+  assert.ok(typeof request === "number", "the execution log knows what belongs together");
   assert.deepEqual(world.served, [
-    ["query", { udfPath: "q", args: { n: 1 }, identity, origin: "server" }],
-    ["mutation", { udfPath: "m", args: {}, identity, origin: "server" }],
+    ["query", { udfPath: "q", args: { n: 1 }, identity, origin: "server", request }],
+    ["mutation", { udfPath: "m", args: {}, identity, origin: "server", request }],
   ]);
   const { call: of, sub, outcome } = runner.last("SubAnswer");
   assert.deepEqual([of, sub, outcome], [1, 2, { value: 0, logLines: [] }]);
