@@ -12,7 +12,7 @@ import { packageJson } from "./package_files.ts";
 
 const KIB = 1024;
 /** Largest sizes, minified and compressed with gzip. */
-const CORE_BYTES_MAX = 15 * KIB;
+const CORE_BYTES_MAX = 16 * KIB;
 const REACT_BYTES_MAX = 5 * KIB;
 
 const packageDir = new URL("../../../dist/client/", import.meta.url);

@@ -96,7 +96,7 @@ Deno.test("[SB7] a served process puts database and files into the archive, neve
   assert.deepEqual(more, []);
   const archive = (await Deno.open(join(target, name))).readable;
   const { parts } = await extractArchive(archive, join(folder, "unpacked"));
-  assert.deepEqual([...parts].sort(), ["database", "files"]);
+  assert.deepEqual([...parts].sort(), ["database", "files", "log"]);
   const unpacked = await Array.fromAsync(Deno.readDir(join(folder, "unpacked")), ({ name }) => name);
   assert.ok(unpacked.includes("data.db") && !unpacked.includes("auth_secret.key"), unpacked.join());
 });
