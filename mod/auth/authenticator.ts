@@ -18,8 +18,10 @@ export type TokenVerification =
   | { readonly ok: true; readonly identity: Identity; readonly expiresAt: number }
   | { readonly ok: false; readonly error: TokenRefusal };
 
-/** A session that ended; or a principal all of whose sessions have ended. */
-export type EndedSession = { readonly sessionId: string } | { readonly principal: string };
+/** A session that ended; or a principal all of whose credentials have ended, or those alone that stand for no session. */
+export type EndedSession =
+  | { readonly sessionId: string }
+  | { readonly principal: string; readonly withoutSession?: boolean };
 
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
@@ -90,7 +92,9 @@ export class AccountAuthenticator {
 
   /** Takes note of commits: to be called with each group, in order. */
   applyCommits(entries: readonly CommitEntry[]): void {
-    for (const principal of this.#external.applyCommits(entries)) this.#tell({ principal });
+    for (const principal of this.#external.applyCommits(entries)) {
+      this.#tell({ principal, withoutSession: true });
+    }
     for (const { changes } of entries) {
       for (const change of changes) {
         if (change.table === "_sessions") this.#sessionChanged(change);
@@ -111,7 +115,9 @@ export class AccountAuthenticator {
         }),
       );
     }
-    for (const principal of await this.#external.recheck()) this.#tell({ principal });
+    for (const principal of await this.#external.recheck()) {
+      this.#tell({ principal, withoutSession: true });
+    }
   }
 
   #sessionChanged({ id, doc }: DocumentChange): void {

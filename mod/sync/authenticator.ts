@@ -22,7 +22,13 @@ export type Verification =
   | { readonly ok: false; readonly error: AuthErrorText };
 
 /** A session that ended; or a principal whose credentials of every kind have ended, for tokens without a session. */
-export type SessionEnd = { readonly sessionId: string } | { readonly principal: string };
+export type SessionEnd =
+  | { readonly sessionId: string }
+  | {
+    readonly principal: string;
+    /** Only credentials that stand for no session have ended: sessions of the principal go on. */
+    readonly withoutSession?: boolean;
+  };
 
 export interface Authenticator {
   /** Checks an access token. A session that ends after the answer is told to the listeners. */

@@ -189,6 +189,10 @@ Deno.test({
         await page.getByLabel("Name").fill("Ben");
         await button("Save").click();
         await told("The user is saved.");
+        await server.post("/api/auth/signin", { email: "ben@example.com", password: "a good password" });
+        await page.getByRole("dialog").getByRole("button", { name: "End", exact: true }).nth(1).waitFor();
+        await page.getByRole("dialog").getByRole("button", { name: "End", exact: true }).first().click();
+        await told("The session has ended.");
         await button("End all").click();
         await told("Not signed in anywhere");
         await button("More about this user").click();

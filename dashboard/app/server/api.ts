@@ -1,7 +1,6 @@
 /** References to the system functions of administrators, with their types. */
 import { type FunctionKind, type FunctionReference, functionReference } from "syncline/client";
-import type * as administrators from "../../../mod/auth/isolate_functions/administrators.ts";
-import type * as users from "../../../mod/auth/isolate_functions/users.ts";
+import type { administratorFunctions, userFunctions } from "../../../mod/auth/isolate_functions/mod.ts";
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
@@ -22,7 +21,7 @@ type ReferenceTo<Declared> = Declared extends {
 } ? FunctionReference<Kind, Args, Result>
   : never;
 
-/** References to some functions of a module. */
+/** References to some functions of a module, by the names under which they are called. */
 function references<Module, const Name extends keyof Module & string>(
   path: string,
   names: readonly Name[],
@@ -63,11 +62,11 @@ export type RunAs = { readonly userId: string } | { readonly adminId: string } |
 export const api = {
   administrators: {
     ...references<
-      typeof administrators,
-      "list" | "me" | "sessions" | "endOneSession" | "endSessions" | "remove"
+      typeof administratorFunctions,
+      "list" | "me" | "sessions" | "endSession" | "endSessions" | "remove"
     >(
       "_admin/administrators",
-      ["list", "me", "sessions", "endOneSession", "endSessions", "remove"],
+      ["list", "me", "sessions", "endSession", "endSessions", "remove"],
     ),
     create: action<{ email: string; password: string }, null>("_admin/administrators:create"),
     changePassword: action<{ currentPassword: string; newPassword: string }, null>(
@@ -109,9 +108,9 @@ export const api = {
     ["jobs", "crons", "cancelJob", "runJobNow", "runCronNow"],
   ),
   users: {
-    ...references<typeof users, "list" | "get" | "edit" | "endOneSession" | "endSessions">(
+    ...references<typeof userFunctions, "list" | "get" | "edit" | "endSession" | "endSessions">(
       "_admin/users",
-      ["list", "get", "edit", "endOneSession", "endSessions"],
+      ["list", "get", "edit", "endSession", "endSessions"],
     ),
     create: action<
       { email: string; password?: string; name?: string; emailVerified?: boolean },

@@ -450,5 +450,6 @@ export class Connection implements View {
 }
 
 function concerns(ended: SessionEnd, { sessionId, principal }: Identity): boolean {
-  return "sessionId" in ended ? ended.sessionId === sessionId : ended.principal === principal;
+  if ("sessionId" in ended) return ended.sessionId === sessionId;
+  return ended.principal === principal && (ended.withoutSession !== true || sessionId === null);
 }

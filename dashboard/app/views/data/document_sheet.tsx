@@ -57,7 +57,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         if (id !== undefined) onOpen(id);
       } else {
         await replace({ id: documentId, document: own, seen: ownFields(seen ?? {}) });
-        setSeen({ ...seen, ...own });
+        setSeen(own);
         note("The document is saved.");
       }
     } catch (failure) {

@@ -16,7 +16,7 @@ import { signInAs } from "./sign_in_as.ts";
 export function UserSheet({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }) {
   const user = useQuery(api.users.get, { userId });
   const edit = useMutation(api.users.edit);
-  const endSession = useMutation(api.users.endOneSession);
+  const endSession = useMutation(api.users.endSession);
   const endAll = useMutation(api.users.endSessions);
   const sendReset = useAction(api.users.sendReset);
   const remove = useAction(api.users.remove);

@@ -117,12 +117,13 @@ export const patch = adminMutation({
   },
 });
 
-/** Replaces all fields of a document; `seen` as for `patch`. */
+/** Replaces all fields of a document; `seen` as for `patch`, and fields that it does not have must not have come since. */
 export const replace = adminMutation({
   args: { id: z.string(), document: fields, seen: fields.optional() },
   handler: async (ctx, { id, document, seen }): Promise<null> => {
     const { stored, table } = await writable(appCtx(ctx), id);
     refuseChanged(stored, seen);
+    refuseAdded(stored, seen);
     const { _id, _creationTime, ...own } = document;
     await store(appCtx(ctx), { id, table, own });
     return null;
@@ -187,6 +188,18 @@ function refuseChanged(stored: Fields, seen: Fields | undefined): void {
       document: stored,
     });
   }
+}
+
+/** What the editor was not shown must not be lost with what it replaces. */
+function refuseAdded(stored: Fields, seen: Fields | undefined): void {
+  if (seen === undefined) return;
+  const { _id, _creationTime, ...own } = stored;
+  const field = Object.keys(own).find((name) => !Object.hasOwn(seen, name));
+  if (field === undefined) return;
+  throw new UserError("document_changed", `Somebody else has added "${field}" meanwhile`, {
+    field,
+    document: stored,
+  });
 }
 
 /** Objects are equal whatever the order of their fields. */

@@ -73,6 +73,9 @@ export interface DeleteStep {
   readonly cursor: string | null;
 }
 
+const TOO_FAR =
+  `None of the ${opsLimits.adminRowsReadMax} best matches passes the conditions: there may be more behind them`;
+
 /** Deletes some of the documents meant, and notes how far it came: both or nothing. */
 export const deleteStep = systemMutation({
   args: {
@@ -98,7 +101,8 @@ export const deleteStep = systemMutation({
       for (const { _id } of page) await app.db.delete(_id);
       const over = isDone || (where.search !== undefined && page.length === 0);
       const changed = work.changed + page.length;
-      if (over) await end(ctx, workId, { state: "done", changed });
+      if (over && !isDone) await end(ctx, workId, { state: "failed", changed, error: TOO_FAR });
+      else if (over) await end(ctx, workId, { state: "done", changed });
       else await ctx.db.patch(workId, { changed });
       return { cursor: over ? null : continueCursor };
     });
