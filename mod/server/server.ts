@@ -207,7 +207,7 @@ export class Server implements AsyncDisposable {
         ? backend.respondAtOnce?.(request, info) ?? router.fetch(request, info)
         : origins.refuse(request) ??
           origins.narrow(request, backend.respondAtOnce?.(request, info) ?? router.fetch(request, info));
-      if (answer instanceof Promise) this.#connections.requested(request, info, answer);
+      if (answer instanceof Promise) this.#connections.requested(request, info);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
     if (new URL(request.url).pathname === "/api/health") {

@@ -26,11 +26,13 @@ export class Remembered<Value> {
   /** Rejects with what the last attempt failed with, without another one while it is too early for that. */
   async get(): Promise<Value> {
     const { freshMs, staleMsMax, now } = this.#options;
-    const age = this.#known === null ? Infinity : now() - this.#known.at;
-    if (this.#known === null || age >= staleMsMax) return await this.#renew();
-    // Nobody waits for a renewal while what is known may be used: the other side may not answer for long.
-    if (age >= freshMs) this.#renew().catch(() => {});
-    return this.#known.value;
+    if (this.#known !== null && now() - this.#known.at < freshMs) return this.#known.value;
+    try {
+      return await this.#renew();
+    } catch (error) {
+      if (this.#known !== null && now() - this.#known.at < staleMsMax) return this.#known.value;
+      throw error;
+    }
   }
 
   /** Like `get`, but of a value that is not older than `ageMsMax`, if one is to be had. */

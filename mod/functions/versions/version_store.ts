@@ -228,7 +228,7 @@ export class VersionStore {
     },
   ): Promise<void> {
     const same = new Map<string, string>();
-    const newest = this.#newest ?? await this.#lastServed();
+    const newest = this.#newest ?? await this.#lastServed(turns);
     if (newest !== null) {
       const folder = codeFolder(this.#dir, newest.hash);
       for (const [path, { sum }] of Object.entries(newest.files)) same.set(sum, join(folder, path));
@@ -239,9 +239,10 @@ export class VersionStore {
     this.#checked.set(manifest.hash, manifest);
   }
 
-  async #lastServed(): Promise<Manifest | null> {
+  /** The newest version, if its files are still what was written: damage must not be passed on. */
+  async #lastServed(turns: Turns): Promise<Manifest | null> {
     const [newest] = await this.list();
-    return newest === undefined ? null : await readManifest(this.#dir, newest.hash);
+    return newest === undefined ? null : await this.#sound(newest.hash, turns).catch(() => null);
   }
 
   /** The manifest of a version whose files are what was written; `null` when there is none. */

@@ -79,6 +79,10 @@ export class Merger {
   async merge(): Promise<number> {
     let made = 0;
     await this.#removeMerged();
+    // What was too old is gone from the target.
+    this.#waiting = this.#waiting.map((waiting) =>
+      waiting.filter(({ file }) => this.#objects.has(file.name))
+    );
     for (const [level, rule] of this.#rules.entries()) {
       for (;;) {
         const waiting = this.#waiting[level] ?? [];

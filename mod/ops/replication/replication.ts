@@ -198,7 +198,11 @@ export class Replication implements AsyncDisposable {
       pauseMs,
     });
     this.#restartTimer = setTimeout(
-      () => void this.#start().catch((error) => this.#tell(String(error))),
+      () =>
+        void this.#start().catch((error) => {
+          this.#tell(String(error));
+          this.#ended();
+        }),
       pauseMs,
     );
   }

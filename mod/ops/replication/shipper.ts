@@ -148,22 +148,28 @@ export class Shipper implements AsyncDisposable {
 
   /** Brings a snapshot to the target. Throws a `ReplicaError`, which is noted too. */
   async addSnapshot({ path, ts, at, history }: MadeSnapshot): Promise<void> {
+    try {
+      await this.#upload({ path, ts, at, history });
+    } catch (error) {
+      this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
+      this.#note(error);
+      throw error;
+    } finally {
+      // Not before: another one would be made in the place of the one that is on its way.
+      this.#snapshotAsked = false;
+    }
+  }
+
+  async #upload({ path, ts, at, history }: MadeSnapshot): Promise<void> {
     const position = this.#position;
-    this.#snapshotAsked = false;
     // It may have been made before a generation began: another is wanted.
     if (position === null || history?.generation !== position.generation) return;
     const { target } = this.#options;
     const { generation, seq, sum } = history;
     const name = snapshotFile({ generation, ts, seq, at, sum });
-    try {
-      await target.upload(name, path);
-      if (!await this.#isOurs(name)) return;
-    } catch (error) {
-      this.#snapshotPauseUntil = this.#now() + replicationLimits.snapshotRetryMs;
-      this.#note(error);
-      throw error;
-    }
     const { size } = await Deno.stat(path);
+    await target.upload(name, path);
+    if (!await this.#isOurs(name)) return;
     this.#objects.set(name, { name, size });
     this.#snapshot = { at, seq };
     const { counts } = this.#status;

@@ -78,12 +78,13 @@ export class Connections implements Disposable {
   }
 
   /** Notes a request whose answer takes a while. */
-  requested(request: Request, info: Deno.ServeHandlerInfo, answer: Promise<unknown>): void {
+  requested(request: Request, info: Deno.ServeHandlerInfo): void {
     if (this.#native === null) return;
     const entry = { request, info };
     this.#underWay.add(entry);
     const done = () => this.#underWay.delete(entry);
-    answer.then(done, done);
+    // Not when the answer begins: its body may stream for as long as it likes.
+    info.completed.then(done, done);
   }
 
   /** Notes that a connection has become a socket, until `closed`. */

@@ -26,6 +26,8 @@ import { planWave } from "./wave_plan.ts";
 
 /** Subscribers and callers of a query that are looked at to find one in whose name it may run. */
 const NAMES_TRIED_MAX = 64;
+/** Sockets of those who are refused may stand in front of the others. */
+const CANDIDATES_LOOKED_AT_MAX = 16_384;
 /** Callers whose last slow run is remembered. */
 const SLOW_CALLERS_MAX = 10_000;
 
@@ -333,15 +335,22 @@ export class SharedQueries {
     return run;
   }
 
-  /** Somebody present who is not refused the function, if there is one among the first. */
+  /**
+   * Somebody present who is not refused the function, if there is one among the first. Who is refused is passed over with all
+   * that go under the same name, however many there are.
+   */
   #inWhoseName(query: SharedQuery): Pick<Run, "identity" | "caller"> {
     let first: Pick<Run, "identity" | "caller"> | null = null;
-    let left = NAMES_TRIED_MAX;
+    const refused = new Set<string>();
+    let left = CANDIDATES_LOOKED_AT_MAX;
     for (const candidate of candidatesOf(query)) {
       first ??= candidate;
-      if (left-- === 0) break;
+      if (left-- === 0 || refused.size === NAMES_TRIED_MAX) break;
       const { caller } = candidate;
-      if (caller === undefined || !this.#options.host.refuses?.(query.spec.udfPath, caller)) return candidate;
+      if (caller === undefined) return candidate;
+      if (refused.has(caller.blame)) continue;
+      if (!this.#options.host.refuses?.(query.spec.udfPath, caller)) return candidate;
+      refused.add(caller.blame);
     }
     return first ?? { identity: query.identity };
   }

@@ -101,7 +101,9 @@ export class UnsentBudget {
     this.#bytes += buffered - account.bytes;
     account.bytes = buffered;
     const taken = channel.takenBytes ?? account.queued - buffered;
-    if (account.lookedAt < 0 || buffered === 0) {
+    // A look of long ago tells of another time: what is there now may have come a moment ago.
+    const old = now - account.lookedAt > 2 * socketLimits.standingMs;
+    if (account.lookedAt < 0 || old || buffered === 0) {
       account.standing = false;
     } else if (now - account.lookedAt < socketLimits.standingMs) {
       return;

@@ -86,6 +86,7 @@ export async function filesOf(folder: string, at = folder): Promise<Record<strin
     empty = false;
     const path = join(at, entry.name);
     if (entry.isDirectory) Object.assign(found, await filesOf(folder, path));
+    else if (entry.isSymlink) found[relative(folder, path)] = `-> ${await Deno.readLink(path)}`;
     else if (entry.name !== "lock") {
       found[relative(folder, path)] = createHash("sha256").update(await Deno.readFile(path)).digest("hex");
     }

@@ -247,7 +247,11 @@ export class ReaderPool {
   }
 
   #dispatch(): void {
-    if (this.#held) return;
+    if (this.#held) {
+      // A run that never ends must not keep whoever holds the pool waiting for it.
+      if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+      return;
+    }
     if (this.#closing) {
       return this.#answerAll(
         [...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)],
