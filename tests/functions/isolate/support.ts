@@ -223,30 +223,51 @@ export class TestIsolate implements AsyncDisposable {
   async batch(
     calls: readonly WireMutation[],
   ): Promise<{ readonly answers: MutationAnswer[]; readonly groups: Group[] }> {
-    const batch = `test-${++this.#batches}`;
-    await this.send({ type: "Batch", batch, calls } satisfies Batch);
     const answers: MutationAnswer[] = [];
     const groups: Group[] = [];
-    let told = false;
+    // What a batch that took long gives back goes into another one, as main does it.
     while (answers.length < calls.length) {
+      const before = answers.length;
+      await this.#batch(calls.slice(before), {
+        onAnswer: (answer) => answers.push(answer),
+        onGroup: (group) => groups.push({ ...group, from: group.from + before }),
+      });
+    }
+    return { answers, groups };
+  }
+
+  /** Resolves when all calls are answered, or the writer gives the rest back. */
+  async #batch(
+    calls: readonly WireMutation[],
+    { onAnswer, onGroup }: {
+      readonly onAnswer: (answer: MutationAnswer) => void;
+      readonly onGroup: (group: Group) => void;
+    },
+  ): Promise<void> {
+    const batch = `test-${++this.#batches}`;
+    await this.send({ type: "Batch", batch, calls } satisfies Batch);
+    let answered = 0;
+    let told = false;
+    while (answered < calls.length) {
       const { message, segments } = await this.next();
       // Said once, before the last group.
       if (message.type === "Committing" && message.batch === batch && !told) {
         told = true;
         continue;
       }
-      if (message.type !== "Group" || message.batch !== batch || message.from !== answers.length) {
+      if (message.type !== "Group" || message.batch !== batch || message.from !== answered) {
         throw new Error("Unexpected frame");
       }
-      groups.push(message);
-      const last = message.from + message.answers.length === calls.length;
+      onGroup(message);
+      answered += message.answers.length;
+      const last = answered === calls.length;
       if (told !== (last && message.answers.length > 1)) throw new Error("Committing came at another time");
       for (const answer of message.answers) {
         const { outcome, ts, replayed } = answerFromWire(answer, segments);
-        answers.push({ ...asAnswer(outcome), ts, replayed });
+        onAnswer({ ...asAnswer(outcome), ts, replayed });
       }
+      if (message.ends) return;
     }
-    return { answers, groups };
   }
 
   /** Runs one mutation. */

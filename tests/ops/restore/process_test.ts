@@ -176,7 +176,7 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
     [["/proc/1/environ"], 1, /this process has no permission to use it.*Nothing has changed/],
     [[cut], 1, /archive is (cut off|damaged).*Nothing has changed/],
     [[], 2, /Name the archive to restore/],
-    [[archive, "--cancel"], 2, /not both/],
+    [[archive, "--cancel"], 2, /one of them/],
   ];
   for (const [args, code, message] of cases) {
     const result = await place.restore(...args);
