@@ -2,7 +2,7 @@
  * What an app has to say about accounts: the exports `onUserCreated` and `onSignIn` of `functions/auth.ts`, internal
  * mutations that the service runs in the transaction in which a user is made or signs in. What they throw refuses it.
  */
-import { z } from "zod";
+import { zod } from "./current_zod.ts";
 import { id } from "./schema.ts";
 
 /** Names of the exports. */
@@ -10,6 +10,21 @@ export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignI
 
 /** The module they stand in. */
 export const authHooksModule = "auth";
+
+/** {@linkcode userEvent}, made with the zod of now. */
+export function userEventFields() {
+  return {
+    user: id("_users"),
+    /** How: by an email and a password, a link or code from a mail, a provider, a token of an issuer, or an administrator. */
+    by: zod.enum(["password", "mail", "provider", "token", "administrator"]),
+    /** What the server's configuration calls the provider. */
+    provider: zod.string().nullable(),
+    /** Who vouches for the user elsewhere. */
+    issuer: zod.string().nullable(),
+    /** What the token of an issuer says; empty otherwise. */
+    claims: zod.record(zod.string(), zod.unknown()),
+  };
+}
 
 /**
  * The arguments of both.
@@ -24,14 +39,4 @@ export const authHooksModule = "auth";
  * });
  * ```
  */
-export const userEvent = {
-  user: id("_users"),
-  /** How: by an email and a password, a link or code from a mail, a provider, a token of an issuer, or an administrator. */
-  by: z.enum(["password", "mail", "provider", "token", "administrator"]),
-  /** What the server's configuration calls the provider. */
-  provider: z.string().nullable(),
-  /** Who vouches for the user elsewhere. */
-  issuer: z.string().nullable(),
-  /** What the token of an issuer says; empty otherwise. */
-  claims: z.record(z.string(), z.unknown()),
-};
+export const userEvent = userEventFields();

@@ -7,7 +7,7 @@ import { z } from "zod";
 
 export type Zod = Pick<
   typeof z,
-  "custom" | "int" | "object" | "strictObject" | "string" | "union"
+  "custom" | "enum" | "int" | "object" | "record" | "strictObject" | "string" | "union" | "unknown"
 >;
 
 export let zod: Zod = z;

@@ -3,6 +3,7 @@
  * need not be. The import map turns `syncline/server` and the like into a line that takes them from here.
  */
 import { AsyncLocalStorage, AsyncResource } from "node:async_hooks";
+import { userEventFields } from "../../api/auth_hooks.ts";
 import { paginationSchema } from "../../api/pagination.ts";
 import * as serverApi from "../../api/mod.ts";
 
@@ -35,7 +36,7 @@ function modules(
   process: Readonly<Record<string, unknown>>,
 ): Record<string, Readonly<Record<string, unknown>>> {
   return {
-    "syncline/server": { ...serverApi, paginationOpts: paginationSchema() },
+    "syncline/server": { ...serverApi, paginationOpts: paginationSchema(), userEvent: userEventFields() },
     "node:async_hooks": asyncHooks,
     "node:process": {
       ...Object.fromEntries(processNames.map((name) => [name, process[name]])),
