@@ -12,6 +12,8 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
+  // It looks for processes that make thumbnails, and kills them: those of others, too.
+  "tests/storage/image_process_test.ts",
   // The working folder is of the whole process.
   "tests/server/config_test.ts",
 ];

@@ -41,5 +41,8 @@ async function serve(): Promise<void> {
   clearInterval(tidying);
 }
 
+// Signals for the server reach its whole process group: what ran last is written all the same, and the input ends with it.
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) Deno.addSignalListener(signal, () => {});
+
 await serve();
 Deno.exit(0);
