@@ -12,8 +12,11 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
-  // It looks for processes that make thumbnails, and kills them: those of others, too.
+  // They look for children of this process, and kill some: those of other files, too.
+  "tests/functions/host/run_observer_test.ts",
+  "tests/ops/maintenance_test.ts",
   "tests/storage/image_process_test.ts",
+  "tests/storage/real_server_test.ts",
   // The working folder is of the whole process.
   "tests/server/config_test.ts",
 ];
