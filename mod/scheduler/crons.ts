@@ -1,7 +1,7 @@
 /** The crons in main: which there are, and when each runs next. */
 import type { Log } from "../kit/log.ts";
 import { Backoff } from "./backoff.ts";
-import type { SchedulerClock } from "./clock.ts";
+import type { Clock } from "../kit/clock.ts";
 import { type CronSchedule, firstRun, nextRun } from "./cron_schedule.ts";
 import type { CronTime } from "./isolate_functions/crons.ts";
 import type { SystemCalls } from "../functions/system_calls.ts";
@@ -20,7 +20,7 @@ export interface Cron {
 
 export interface CronsOptions {
   readonly calls: SystemCalls;
-  readonly clock: SchedulerClock;
+  readonly clock: Clock;
   readonly log: Log;
   /** Called when the crons have to be looked at again at another time than before. */
   readonly onChange: () => void;

@@ -1,12 +1,12 @@
 /** The jobs of one kind: knows which wait, and runs those that are due, a bounded number at once, in the order of time. */
 import type { Log } from "../kit/log.ts";
 import { Backoff } from "./backoff.ts";
-import type { SchedulerClock } from "./clock.ts";
+import type { Clock } from "../kit/clock.ts";
 import { DueQueue, type PendingJob } from "./due_queue.ts";
 import type { JobEnd } from "./job_runner.ts";
 
 export interface LaneOptions {
-  readonly clock: SchedulerClock;
+  readonly clock: Clock;
   readonly log: Log;
   readonly jobsKnownMax: number;
   /** Looks up the first waiting jobs. */

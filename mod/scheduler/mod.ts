@@ -1,5 +1,4 @@
 /** Scheduled functions and crons: what the server wires up. */
-export { type SchedulerClock, systemClock } from "./clock.ts";
 export type { CronSchedule } from "./cron_schedule.ts";
 export type { Cron } from "./crons.ts";
 export { schedulerModules } from "./isolate_functions/mod.ts";

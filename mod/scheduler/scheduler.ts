@@ -6,7 +6,7 @@ import type { CommitEntry } from "../engine/types.ts";
 import type { Log } from "../kit/log.ts";
 import { schedulerLimits } from "../functions/limits.ts";
 import { Backoff } from "./backoff.ts";
-import { type SchedulerClock, systemClock } from "./clock.ts";
+import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
 import { JobRunner } from "./job_runner.ts";
@@ -23,14 +23,17 @@ export interface SchedulerOptions {
   /** The service's own crons; their names begin with `svc-`. */
   readonly serviceCrons?: readonly Cron[];
   readonly log: Log;
-  readonly clock?: SchedulerClock;
+  readonly clock?: Clock;
+  /** Longest wait without a look at the clock, in milliseconds; `Infinity` for one that nobody sets. */
+  readonly lookMs?: number;
   /** Waiting jobs of one kind that are kept in memory; the limit unless a test wants fewer. */
   readonly jobsKnownMax?: number;
 }
 
 export class Scheduler implements AsyncDisposable {
   readonly #options: SchedulerOptions;
-  readonly #clock: SchedulerClock;
+  readonly #clock: Clock;
+  readonly #lookMs: number;
   readonly #calls: SystemCalls;
   readonly #lanes: Readonly<Record<JobKind, Lane>>;
   readonly #crons: Crons;
@@ -39,7 +42,7 @@ export class Scheduler implements AsyncDisposable {
   /** `closed` ends all; before `open` nothing is run, because actions of the server's last life may seem to be running. */
   #state: "new" | "open" | "closed" = "new";
   /** The timer, and when it rings. */
-  #timer: { readonly at: number; readonly cancel: () => void } | null = null;
+  #waiting: { readonly at: number; readonly timer: Timer } | null = null;
   #wakePlanned = false;
   /** Declarations of crons, one after another. */
   #declaring: Promise<void> = Promise.resolve();
@@ -49,9 +52,11 @@ export class Scheduler implements AsyncDisposable {
   readonly #endPauses = new Set<() => void>();
 
   constructor(options: SchedulerOptions) {
-    const { port, log, clock = systemClock, jobsKnownMax = schedulerLimits.jobsKnownMax } = options;
+    const { port, log, clock = systemClock } = options;
+    const { lookMs = schedulerLimits.clockLookMs, jobsKnownMax = schedulerLimits.jobsKnownMax } = options;
     this.#options = options;
     this.#clock = clock;
+    this.#lookMs = lookMs;
     this.#calls = new SystemCalls(port);
     this.#serviceCrons = new Map(options.serviceCrons?.map((cron) => [cron.name, cron]));
     const onChange = () => this.#wakeSoon();
@@ -124,8 +129,8 @@ export class Scheduler implements AsyncDisposable {
   /** Starts nothing more and lets what runs end, for a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state = "closed";
-    this.#timer?.cancel();
-    this.#timer = null;
+    this.#waiting?.timer.cancel();
+    this.#waiting = null;
     for (const end of [...this.#endPauses]) end();
     const lanes = Object.values(this.#lanes);
     for (const lane of lanes) lane.close();
@@ -203,11 +208,11 @@ export class Scheduler implements AsyncDisposable {
     if (this.#closed) return Promise.resolve(false);
     return new Promise((resolve) => {
       const end = () => {
-        cancel();
+        timer.cancel();
         this.#endPauses.delete(end);
         resolve(!this.#closed);
       };
-      const cancel = this.#clock.after(ms, end);
+      const timer = this.#clock.after(ms, end);
       this.#endPauses.add(end);
     });
   }
@@ -234,14 +239,14 @@ export class Scheduler implements AsyncDisposable {
     const known = times.filter((time) => time !== null);
     const now = this.#clock.now();
     // Time may be set, and a timer knows nothing of it.
-    const at = Math.max(now, Math.min(now + (this.#clock.lookMs ?? Infinity), ...known));
+    const at = Math.max(now, Math.min(now + this.#lookMs, ...known));
     if (at === Infinity) return;
-    if (this.#timer !== null && this.#timer.at <= at && this.#timer.at > now) return;
-    this.#timer?.cancel();
-    this.#timer = {
+    if (this.#waiting !== null && this.#waiting.at <= at && this.#waiting.at > now) return;
+    this.#waiting?.timer.cancel();
+    this.#waiting = {
       at,
-      cancel: this.#clock.after(at - now, () => {
-        this.#timer = null;
+      timer: this.#clock.after(at - now, () => {
+        this.#waiting = null;
         this.#wake();
       }),
     };

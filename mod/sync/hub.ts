@@ -13,7 +13,7 @@ import { canonicalJson } from "../protocol/canonical_json.ts";
 import type { Authenticator, SessionEnd } from "./authenticator.ts";
 import { guestOf } from "./caller.ts";
 import type { Channel } from "./sockets/channel.ts";
-import { type Clock, systemClock } from "./clock.ts";
+import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { closeCodes } from "./sockets/close_codes.ts";
 import { Connection, type ConnectionPort } from "./sockets/connection.ts";
 import { DeadlineWheel } from "./sockets/deadline_wheel.ts";
@@ -85,8 +85,8 @@ export class Hub {
   /** Connections that verify a token: told of every session that ends meanwhile. */
   readonly #verifying = new Set<Connection>();
   readonly #wheel: DeadlineWheel<Connection>;
-  #stopTicking: (() => void) | null = null;
-  #stopPolling: (() => void) | null = null;
+  #ticking: Timer | null = null;
+  #polling: Timer | null = null;
   #flushing = false;
   #shutDown = false;
   #onAllClosed: (() => void) | null = null;
@@ -233,7 +233,7 @@ export class Hub {
     this.#accounts.set(connection, account);
     this.#openSockets++;
     this.#wheel.schedule(connection, connection.nextAt);
-    this.#stopTicking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
+    this.#ticking ??= this.#clock.every(socketLimits.tickMs, () => this.#tick());
     let open = true;
     return {
       receive: (text) => connection.receive(text),
@@ -283,12 +283,12 @@ export class Hub {
     await new Promise<void>((resolve) => {
       const endAt = this.#clock.now() + httpLimits.drainMs;
       let openBefore = this.#openSockets;
-      const stop = this.#clock.every(httpLimits.closeQuietMs, () => {
+      const timer = this.#clock.every(httpLimits.closeQuietMs, () => {
         if (this.#openSockets === openBefore || this.#clock.now() >= endAt) this.#onAllClosed?.();
         openBefore = this.#openSockets;
       });
       this.#onAllClosed = () => {
-        stop();
+        timer.cancel();
         this.#onAllClosed = null;
         resolve();
       };
@@ -359,7 +359,7 @@ export class Hub {
 
   #watchSlow(connection: Connection): void {
     this.#slow.add(connection);
-    this.#stopPolling ??= this.#clock.every(socketLimits.drainPollMs, () => this.#pollSlow());
+    this.#polling ??= this.#clock.every(socketLimits.drainPollMs, () => this.#pollSlow());
   }
 
   #pollSlow(): void {
@@ -371,8 +371,8 @@ export class Hub {
       connection.touch();
     }
     if (this.#slow.size === 0) {
-      this.#stopPolling?.();
-      this.#stopPolling = null;
+      this.#polling?.cancel();
+      this.#polling = null;
     }
   }
 
@@ -411,10 +411,10 @@ export class Hub {
   /** Nothing ticks when there is nothing to look after. */
   #rest(): void {
     if (this.#connections.size > 0 || this.#closing.size > 0) return;
-    this.#stopTicking?.();
-    this.#stopTicking = null;
-    this.#stopPolling?.();
-    this.#stopPolling = null;
+    this.#ticking?.cancel();
+    this.#ticking = null;
+    this.#polling?.cancel();
+    this.#polling = null;
   }
 }
 

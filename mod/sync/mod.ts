@@ -7,7 +7,6 @@ export {
   type Verification,
 } from "./authenticator.ts";
 export type { Channel } from "./sockets/channel.ts";
-export { type Clock, systemClock } from "./clock.ts";
 export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
 export { Hub, type HubOptions, type SocketHandle } from "./hub.ts";
 export { refuseCall } from "./refuse_call.ts";

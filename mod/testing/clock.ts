@@ -1,41 +1,54 @@
 /** The time of a test server: it stands still until the test moves it. */
+import type { Clock, Timer } from "../kit/clock.ts";
 
-interface Timer {
+interface Waiting {
   readonly at: number;
   readonly run: () => void;
 }
 
-export class TestClock {
+export class TestClock implements Clock {
   #now: number;
-  readonly #timers = new Set<Timer>();
+  readonly #waiting = new Set<Waiting>();
 
   constructor(startsAt: number) {
     this.#now = startsAt;
   }
 
-  /** Milliseconds since the epoch. */
+  /** Timers that have neither fired nor been cancelled. */
+  get timers(): number {
+    return this.#waiting.size;
+  }
+
   now(): number {
     return this.#now;
   }
 
-  /** Calls `run` once when the time has come; returns what cancels it. */
-  after(delayMs: number, run: () => void): () => void {
-    const timer = { at: this.#now + Math.max(0, delayMs), run };
-    this.#timers.add(timer);
-    return () => void this.#timers.delete(timer);
+  after(ms: number, run: () => void): Timer {
+    const waiting = { at: this.#now + Math.max(0, ms), run };
+    this.#waiting.add(waiting);
+    return { cancel: () => void this.#waiting.delete(waiting) };
+  }
+
+  every(ms: number, run: () => void): Timer {
+    const again = () => {
+      timer = this.after(ms, again);
+      run();
+    };
+    let timer = this.after(ms, again);
+    return { cancel: () => timer.cancel() };
   }
 
   /** When the next timer is due, `null` without one. */
   get nextAt(): number | null {
     let next: number | null = null;
-    for (const { at } of this.#timers) if (next === null || at < next) next = at;
+    for (const { at } of this.#waiting) if (next === null || at < next) next = at;
     return next;
   }
 
   /** Moves to an instant that is not in the past and calls what is due by then, in the order of time. */
   moveTo(instant: number): void {
     this.#now = Math.max(this.#now, instant);
-    const due = [...this.#timers].filter(({ at }) => at <= this.#now).sort((a, b) => a.at - b.at);
-    for (const timer of due) if (this.#timers.delete(timer)) timer.run();
+    const due = [...this.#waiting].filter(({ at }) => at <= this.#now).sort((a, b) => a.at - b.at);
+    for (const waiting of due) if (this.#waiting.delete(waiting)) waiting.run();
   }
 }

@@ -116,6 +116,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       },
       appCrons: () => app.crons,
       clock: this.#clock,
+      lookMs: Infinity,
       log: () => {},
     });
     this.#host.onCommits((entries) => this.#scheduler.applyCommits(entries));

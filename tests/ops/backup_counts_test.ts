@@ -4,6 +4,7 @@ import { BackupCounts } from "../../mod/ops/backups/backup_counts.ts";
 import { scheduledName } from "../../mod/ops/backups/scheduled/names.ts";
 import { ScheduledBackups } from "../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { DAY, HOUR, MemoryTarget, summary } from "./scheduled/support.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { found } from "../support/waiting.ts";
 
@@ -32,7 +33,7 @@ Deno.test("[ME8] a scheduled backup counts when it is in its place, and those fo
   const counts = new BackupCounts();
   const madeAt = Date.now() - HOUR;
   target.names.push(scheduledName(new Date(madeAt)));
-  const clock = { now: () => Date.now(), after: () => () => {} };
+  const clock = new FakeClock(Date.now());
   const make = () => Promise.resolve(summary);
   const options = { target, make, outgoingDir, everyMs: DAY, keep: 2, withFiles: true, clock, counts };
   await using backups = new ScheduledBackups({ ...options, log: () => {} });

@@ -39,7 +39,7 @@ Deno.test("BU1 a Transition without room waits, who stands still is cut off, and
   small.add(1, "get", { key: "a" });
   await settle();
   assert.equal(small.all("Transition").length, 1);
-  world.clock.advance(socketLimits.standingMs + 2 * socketLimits.unsentLookMs);
+  world.clock.move(socketLimits.standingMs + 2 * socketLimits.unsentLookMs);
   await settle();
   assert.equal(first?.wasCut, true);
   assert.deepEqual(sockets.map(showsLarge), [true, true]);
@@ -51,7 +51,7 @@ Deno.test("BU1 who takes what waits for him is not cut off, and makes room for o
   const [first, second] = [await deaf(world, "a"), await deaf(world, "b")];
   for (let step = 0; step < 10; step++) {
     first.bufferedAmount = Math.max(0, first.bufferedAmount - unsentMax / 12);
-    world.clock.advance(socketLimits.standingMs);
+    world.clock.move(socketLimits.standingMs);
     await settle();
   }
   assert.equal(first.wasCut, false);
@@ -93,11 +93,11 @@ Deno.test("BU2 a socket that was ended is cut off when it does not close, at onc
     };
     socket.raw("{");
   }
-  world.clock.advance(socketLimits.closeHostileMs + socketLimits.tickMs);
+  world.clock.move(socketLimits.closeHostileMs + socketLimits.tickMs);
   assert.deepEqual([reading.wasCut, slow.wasCut], [false, true]);
-  world.clock.advance(socketLimits.closeMs);
+  world.clock.move(socketLimits.closeMs);
   assert.equal(reading.wasCut, true);
-  assert.equal(world.clock.tickerCount, 0);
+  assert.equal(world.clock.timers, 0);
 });
 
 Deno.test("BU3 when all together hold too much the largest holder is ended, and what its calls hold stays counted", async () => {
@@ -154,7 +154,7 @@ Deno.test("BU4 too many frames, and too many that say nothing, are FatalErrors; 
     // A client that answers each Ping, and more often than it is asked.
     for (let n = 0; n < 3 * socketLimits.idleFrames.burst && most > 0; n++) {
       socket.raw(frame);
-      world.clock.advance(1000 / socketLimits.idleFrames.perSecond);
+      world.clock.move(1000 / socketLimits.idleFrames.perSecond);
     }
     assert.equal(socket.closedWith, null, "a patient client was thrown out");
     socket.close = (code) => {

@@ -102,9 +102,9 @@ Deno.test("SV6 SG8 a token that expires ends the socket, a fresher one keeps it"
   await settle();
   fresh.authenticate(1, "u2.s3");
   await settle();
-  world.clock.advance(9_900);
+  world.clock.move(9_900);
   assert.equal(stale.closedWith, null);
-  world.clock.advance(200);
+  world.clock.move(200);
   assertAuthError(stale, "access token expired");
   assert.equal(fresh.closedWith, null);
 });
@@ -127,7 +127,7 @@ Deno.test("SV6 a token that expires while a fresher one is being verified does n
   const gate = Promise.withResolvers<void>();
   world.authenticator.gate = gate.promise;
   socket.authenticate(1, "u1.s2");
-  world.clock.advance(5_000);
+  world.clock.move(5_000);
   gate.resolve();
   await settle();
   assert.equal(socket.closedWith, null);

@@ -133,7 +133,7 @@ Deno.test("WL2 past 64 running calls everything waits in order, while Transition
   await settle();
   assert.equal(socket.value(0), 1);
   // Silence does not count while a call is held; Pings are sent.
-  world.clock.advance(120_000);
+  world.clock.move(120_000);
   assert.equal(socket.closedWith, null);
   assert.equal(socket.all("Ping").length, 8);
   assert.equal(socket.version.querySet, 1);
@@ -201,7 +201,7 @@ Deno.test("WL2 token expiry goes on while a call is held", async () => {
   socket.authenticate(0, "u1.s1");
   await settle();
   for (let i = 0; i < 65; i++) socket.mutate(i, "add", { key: "a" });
-  world.clock.advance(5_200);
+  world.clock.move(5_200);
   assert.deepEqual(socket.frames.at(-1), { type: "AuthError", error: "access token expired" });
 });
 
@@ -223,10 +223,10 @@ Deno.test("WL3 more than 1024 unanswered ModifyQuerySets and Authenticates are a
 Deno.test("WL4 a client silent for 45 s is closed at the next ping tick", () => {
   const world = new World();
   const socket = world.connected();
-  world.clock.advance(44_900);
+  world.clock.move(44_900);
   assert.equal(socket.all("Ping").length, 2);
   assert.equal(socket.closedWith, null);
-  world.clock.advance(200);
+  world.clock.move(200);
   assertFatal(socket, "nothing heard from the client for 45 s");
 });
 
@@ -234,7 +234,7 @@ Deno.test("WL5 a Ping is sent every 15 s, and any message keeps the socket alive
   const world = new World();
   const [ponging, talking] = [world.connected(), world.connected()];
   for (let s = 0; s < 300; s += 10) {
-    world.clock.advance(10_000);
+    world.clock.move(10_000);
     ponging.tell({ type: "Pong" });
     if (s % 30 === 0) talking.mutate(s, "nothing");
   }
@@ -255,14 +255,14 @@ Deno.test("WL6 a frame that takes over 30 s to send closes the socket", async ()
   slow.add(0, "get", { key: "a" });
   await settle();
   for (let s = 0; s < 29; s += 1) {
-    world.clock.advance(1_000);
+    world.clock.move(1_000);
     pong();
   }
   assert.equal(stuck.closedWith, null);
   // One frees its buffer before it is too late, again and again.
   slow.bufferedAmount = 0;
   for (let s = 0; s < 20; s += 1) {
-    world.clock.advance(1_000);
+    world.clock.move(1_000);
     if (stuck.closedWith === null) pong();
     else slow.tell({ type: "Pong" });
   }
@@ -287,7 +287,7 @@ Deno.test("SH7 updates of a slow socket are merged, the others do not wait", asy
   }
   assert.deepEqual(slow.take(), []);
   slow.drain();
-  world.clock.advance(socketLimits.drainPollMs);
+  world.clock.move(socketLimits.drainPollMs);
   await settle();
   assert.equal(slow.take().length, 1);
   assert.equal(slow.value(0), 20);
@@ -307,7 +307,7 @@ Deno.test("SH8 a slow socket gets each of its ModifyQuerySets and Authenticates 
   await settle();
   assert.deepEqual(socket.take(), []);
   socket.drain();
-  world.clock.advance(socketLimits.drainPollMs);
+  world.clock.move(socketLimits.drainPollMs);
   await settle();
   assert.deepEqual(
     socket.all("Transition").map(({ endVersion }) => [endVersion.querySet, endVersion.identity]),
@@ -398,7 +398,7 @@ Deno.test("SV8 shutdown closes every socket with 1012 and takes no new ones", as
   const done = world.hub.shutdown();
   assert.deepEqual([one.closedWith, two.closedWith], [1012, 1012]);
   await done;
-  assert.equal(world.clock.tickerCount, 0);
+  assert.equal(world.clock.timers, 0);
   const late = world.socket();
   assert.equal(late.closedWith, 1012);
   assert.equal(world.hub.socketCount, 0);
@@ -428,15 +428,15 @@ Deno.test("SV8 shutdown waits while close frames are answered, and not for peers
   const { world, closes, handles, state } = shuttingDown(5);
   assert.deepEqual(closes, [1012, 1012, 1012, 1012, 1012]);
   for (const handle of handles.slice(1)) {
-    world.clock.advance(400);
+    world.clock.move(400);
     handle?.closed();
     await settle();
     assert.equal(state.done, false);
   }
-  world.clock.advance(2 * httpLimits.closeQuietMs);
+  world.clock.move(2 * httpLimits.closeQuietMs);
   await settle();
   assert.equal(state.done, true);
-  assert.equal(world.clock.tickerCount, 0);
+  assert.equal(world.clock.timers, 0);
   handles[0]?.closed();
 });
 
@@ -445,7 +445,7 @@ Deno.test("SV8 shutdown does not wait for ever for close frames that come one by
   for (let waited = 0; waited < httpLimits.drainMs; waited += httpLimits.closeQuietMs) {
     assert.equal(state.done, false);
     handles.pop()?.closed();
-    world.clock.advance(httpLimits.closeQuietMs);
+    world.clock.move(httpLimits.closeQuietMs);
     await settle();
   }
   assert.equal(state.done, true);
@@ -466,7 +466,7 @@ Deno.test("WL7 what a socket that has gone held is let go", async () => {
   await settle();
   assert.equal(world.hub.queryCount, 0);
   assert.equal(world.hub.socketCount, 0);
-  assert.equal(world.clock.tickerCount, 0);
+  assert.equal(world.clock.timers, 0);
   assert.equal(world.host.mutationRuns, 1);
 });
 

@@ -66,7 +66,7 @@ async function run({ durationsMs, sockets, readers, timeMs }: Case): Promise<Pro
       }
       client.ts = socket.version.ts;
     }
-    world.clock.advance(STEP_MS);
+    world.clock.move(STEP_MS);
   }
   assert.ok(clients.every(({ started }) => started), "a socket without its first results");
   return { standstillMs: clients.map(({ standstillMs }) => standstillMs) };

@@ -86,7 +86,7 @@ Deno.test("DF2 a diff is relative to what this socket was last sent, also when i
     assert.deepEqual(fast.value(0), list.slice(i % 3));
   }
   slow.drain();
-  world.clock.advance(socketLimits.drainPollMs);
+  world.clock.move(socketLimits.drainPollMs);
   await settle();
   assert.ok("diff" in lastItem(slow));
   assert.deepEqual(slow.value(0), fast.value(0));

@@ -4,11 +4,11 @@ import { RateLimiter } from "../../kit/rate_limit.ts";
 import { failureLogLimits } from "../limits.ts";
 import { functionLimits } from "../../limits.ts";
 import type { Outcome } from "../outcome.ts";
-import type { HostClock, Timer } from "./clock.ts";
+import type { Clock, Timer } from "../../kit/clock.ts";
 
 export interface FailureLogOptions {
   readonly log: Log;
-  readonly clock: HostClock;
+  readonly clock: Clock;
 }
 
 /** Disposing of it tells what was left out so far; after that nothing is told any more. */

@@ -18,7 +18,7 @@ import {
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
 import type { JournalConfirmed, JournalRestart, WireCron } from "../wire/messages.ts";
-import { type HostClock, machineClock } from "./clock.ts";
+import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
@@ -64,7 +64,7 @@ export interface IsolateHostOptions {
 /** What tests hold in their hands instead of processes and the machine's clock. */
 export interface HostParts {
   readonly starter: IsolateStarter & AsyncDisposable;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   readonly log: Log;
   readonly batchPrefix: string;
   readonly cores: number;
@@ -192,14 +192,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(journal && { journal }),
       command: isolateCommand,
       log,
-      clock: machineClock,
+      clock: steadyClock,
     });
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;
     const awake = new Wakefulness(isolateLimits.awakeMs);
     return await IsolateHost.startWith({
       starter,
-      clock: machineClock,
+      clock: steadyClock,
       log,
       batchPrefix,
       cores,

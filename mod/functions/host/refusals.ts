@@ -4,7 +4,7 @@
  */
 import type { Log } from "../../kit/log.ts";
 import { fairnessLimits } from "../limits.ts";
-import type { HostClock } from "./clock.ts";
+import type { Clock } from "../../kit/clock.ts";
 
 interface Entry {
   /** When calls ran out of time, as far back as counts. */
@@ -14,11 +14,11 @@ interface Entry {
 
 export class Refusals {
   readonly #log: Log;
-  readonly #clock: HostClock;
+  readonly #clock: Clock;
   /** By caller and function; what was noted last stands last. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor({ log, clock }: { readonly log: Log; readonly clock: HostClock }) {
+  constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
     this.#log = log;
     this.#clock = clock;
   }

@@ -1,5 +1,6 @@
 /** Scheduled backups as this server is configured. */
 import { join } from "node:path";
+import { systemClock } from "../../kit/clock.ts";
 import { removeIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { BackupError } from "../../ops/backups/mod.ts";
@@ -11,7 +12,7 @@ import {
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
 import { emptyFolder } from "../../ops/mod.ts";
-import { type Cron, serviceCron, systemClock } from "../../scheduler/mod.ts";
+import { type Cron, serviceCron } from "../../scheduler/mod.ts";
 import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";

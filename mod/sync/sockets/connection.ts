@@ -12,7 +12,7 @@ import type {
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
 import { callerOf } from "../caller.ts";
 import type { Channel } from "./channel.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../kit/clock.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { FrameMemo } from "./frame_memo.ts";
 import { FrameAllowance } from "./frame_allowance.ts";

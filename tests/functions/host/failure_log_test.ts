@@ -5,7 +5,7 @@ import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
 import { failureLogLimits } from "../../../mod/functions/limits.ts";
 import { functionLimits } from "../../../mod/limits.ts";
 import { call } from "./support/writer_world.ts";
-import { FakeClock } from "./support/fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";
 
 interface Line {

@@ -1,7 +1,7 @@
 /** The start, the talk and the end of a child process, whatever it does. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { machineClock } from "../../../mod/functions/host/clock.ts";
+import { steadyClock } from "../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
 import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
@@ -49,8 +49,8 @@ class Place implements AsyncDisposable {
       memory,
       log: (_level, message, fields) => logged.push(`${message}: ${fields?.["text"]}`),
       clock: {
-        now: machineClock.now,
-        after: (ms, run) => machineClock.after(ms / hurry, run),
+        ...steadyClock,
+        after: (ms, run) => steadyClock.after(ms / hurry, run),
       },
       command: (paths) => {
         const talk = `${paths.socketPath},${paths.progressPath}`;
@@ -139,7 +139,7 @@ Deno.test("a program that is not there is a failed start", async () => {
     settings: {},
     actionNet: null,
     log: () => {},
-    clock: machineClock,
+    clock: steadyClock,
     command: () => ({ executable: "/nowhere/syncline", args: [], env: {} }),
   });
   const started = await starter.start("reader");
@@ -268,7 +268,7 @@ Deno.test("what a killed server left behind is cleared away by the next one", as
     settings: {},
     actionNet: null,
     log: () => {},
-    clock: machineClock,
+    clock: steadyClock,
     command: isolateCommand,
   });
   const names = [...Deno.readDirSync(dir)].map(({ name }) => name);

@@ -3,7 +3,7 @@ import { functionLimits } from "../../../mod/limits.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { unknownReads } from "../../../mod/functions/host_port.ts";
 import type { FakeIsolate } from "./support/fake_isolate.ts";
-import { settled } from "./support/fake_clock.ts";
+import { settled } from "../../support/fake_clock.ts";
 import { queriesOf, ReaderWorld, toldOf } from "./support/reader_world.ts";
 
 async function started(options: { readonly readers?: number; readonly cores?: number } = {}) {

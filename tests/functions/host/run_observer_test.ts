@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { machineClock } from "../../../mod/functions/host/clock.ts";
+import { steadyClock } from "../../../mod/kit/clock.ts";
 import { endingOf, type RunEnd, type RunKind } from "../../../mod/functions/host/run_observer.ts";
 import { writerOf } from "../../bench/support/process_tree.ts";
 import { RealHost } from "./support/real_host.ts";
@@ -38,7 +38,7 @@ Deno.test("every run is told once with its time, recorded answers are not", asyn
   const hurry = 20;
   await using real = await RealHost.start(files, { observer, hurry });
   const replay = { sessionId: crypto.randomUUID(), requestId: 1 };
-  const started = machineClock.now();
+  const started = steadyClock.now();
   await Promise.all([1, 2, 3].map(() => real.host.mutate(call("runs:change"))));
   const late = { ...call("runs:endless"), replay };
   const { outcome } = await real.host.mutate(late);
@@ -47,7 +47,7 @@ Deno.test("every run is told once with its time, recorded answers are not", asyn
   await real.query("runs:ask");
   await real.query("runs:slow");
   await real.host.act(call("runs:outer"));
-  const took = (machineClock.now() - started) * hurry;
+  const took = (steadyClock.now() - started) * hurry;
   assert.deepEqual(observer.runs, [
     ...Array<string>(3).fill("mutation success"),
     "mutation timeout",

@@ -4,7 +4,7 @@ import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { RunnerPool } from "../../../mod/functions/host/runners/runner_pool.ts";
 import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
-import { FakeClock, settled } from "./support/fake_clock.ts";
+import { FakeClock, settled } from "../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./support/fake_isolate.ts";
 import { call, resultOf } from "./support/writer_world.ts";
 

@@ -6,7 +6,7 @@ import { ProcessStarter } from "../../../mod/functions/host/process/isolate_proc
 import type { IsolateRole } from "../../../mod/functions/wire/messages.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { fakeCode } from "./support/fake_code.ts";
-import { FakeClock } from "./support/fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { RealHost } from "./support/real_host.ts";
 import { until } from "../../support/waiting.ts";
 
@@ -44,6 +44,7 @@ class Place implements AsyncDisposable {
           place.#waits.add(ms);
           return place.clock.after(ms, run);
         },
+        every: (ms, run) => place.clock.every(ms, run),
       },
       command: (paths) => {
         const { executable, args, env } = isolateCommand(paths);

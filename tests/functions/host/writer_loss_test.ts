@@ -4,7 +4,7 @@ import { isolateLimits } from "../../../mod/functions/limits.ts";
 import { frameText } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous } from "../../../mod/functions/identity.ts";
 import type { Group } from "../../../mod/functions/wire/messages.ts";
-import { settled } from "./support/fake_clock.ts";
+import { settled } from "../../support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
 /** A world whose writer has a batch of these calls; the answers stand by path. */

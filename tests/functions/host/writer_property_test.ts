@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { frameText } from "../../../mod/functions/wire/segment_frames.ts";
 import type { Batch, Group } from "../../../mod/functions/wire/messages.ts";
-import { settled } from "./support/fake_clock.ts";
+import { settled } from "../../support/fake_clock.ts";
 import type { FakeIsolate } from "./support/fake_isolate.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { functionLimits } from "../../../mod/limits.ts";
 import { isolateLimits } from "../../../mod/functions/limits.ts";
-import { settled } from "./support/fake_clock.ts";
+import { settled } from "../../support/fake_clock.ts";
 import { resultOf, WriterWorld } from "./support/writer_world.ts";
 
 async function started(): Promise<WriterWorld> {

@@ -4,7 +4,8 @@ import type { BackupSummary } from "../../../mod/ops/backups/backup.ts";
 import type { MakeBackup } from "../../../mod/ops/backups/backups.ts";
 import { BACKUP_PATH, backupActions } from "../../../mod/ops/backups/scheduled/backup_action.ts";
 import type { BackupTarget } from "../../../mod/ops/backups/scheduled/backup_target.ts";
-import { type BackupClock, ScheduledBackups } from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
+import type { Clock } from "../../../mod/kit/clock.ts";
+import { ScheduledBackups } from "../../../mod/ops/backups/scheduled/scheduled_backups.ts";
 import { serviceCron } from "../../../mod/scheduler/mod.ts";
 import { World } from "../../scheduler/support/world.ts";
 
@@ -153,7 +154,7 @@ export class BackupWorld implements AsyncDisposable {
     await Deno.remove(this.#folder, { recursive: true });
   }
 
-  #build(clock: BackupClock): ReadonlyMap<string, MainAction> {
+  #build(clock: Clock): ReadonlyMap<string, MainAction> {
     const { everyMs = DAY, keep = 100 } = this.#options;
     const runs = this.#runs;
     class WatchedBackups extends ScheduledBackups {

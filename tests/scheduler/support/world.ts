@@ -138,7 +138,7 @@ export class World implements AsyncDisposable {
   }
 
   #build(): [InProcessHost, Hub, Scheduler] {
-    const { serviceCrons, actions, jobsKnownMax, lookMs } = this.#options;
+    const { serviceCrons, actions, jobsKnownMax, lookMs = Infinity } = this.#options;
     const load = () =>
       assembleApp(appModules(this.holds, this.crons), { systemModules: schedulerModules, named: [] });
     const now = () => this.clock.now();
@@ -172,11 +172,8 @@ export class World implements AsyncDisposable {
     const scheduler = new Scheduler({
       port,
       appCrons: () => load().crons,
-      clock: lookMs === undefined ? this.clock : {
-        lookMs,
-        now,
-        after: (ms, run) => this.clock.after(ms, run),
-      },
+      clock: this.clock,
+      lookMs,
       log: (level, message, fields) => {
         const reason = fields?.["error"] ?? fields?.["reason"] ?? "";
         this.logged.push(`${level} ${message} ${reason}`.trim());

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { Hub } from "../../../mod/sync/hub.ts";
-import { FakeClock } from "../../sync/support/fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { settle } from "../../sync/support/test_socket.ts";
 import { groups, keys } from "./app.ts";
 import { EngineHost } from "./engine_host.ts";
@@ -151,7 +151,7 @@ class Simulation implements Disposable {
     this.#hub.validate();
     assert.equal(this.#hub.socketCount, 0);
     assert.equal(this.#hub.subscriptionCount, 0, "subscriptions of sockets that have gone");
-    assert.equal(this.#clock.tickerCount, 0, "timers of sockets that have gone");
+    assert.equal(this.#clock.timers, 0, "timers of sockets that have gone");
   }
 
   async #do(deed: Deed): Promise<void> {
@@ -238,11 +238,11 @@ class Simulation implements Disposable {
         this.#host.reload();
         return;
       case "time":
-        this.#clock.advance(1 + random.below(200));
+        this.#clock.move(1 + random.below(200));
         return;
       case "longTime":
         client.answersPings = random.chance(0.8);
-        this.#clock.advance(random.pick([1_500, 15_000, 20_000]));
+        this.#clock.move(random.pick([1_500, 15_000, 20_000]));
         return;
       case "rest":
         await this.#rest();
@@ -306,7 +306,7 @@ class Simulation implements Disposable {
       this.#host.commit({ count: 10, tell: true });
       await settle();
       // Buffers that have drained are looked at by the clock.
-      this.#clock.advance(20);
+      this.#clock.move(20);
       await settle();
     }
     for (const client of this.#clients) client.checkAtRest();

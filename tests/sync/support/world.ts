@@ -1,5 +1,5 @@
 /** A hub over the in-memory host with a held clock: what most tests of the hub start from. */
-import { FakeClock } from "./fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { FakeAuthenticator } from "./fake_authenticator.ts";
 import { type MemoryFunction, MemoryHost, type MemoryHostOptions } from "./memory_host.ts";
 import { TestSocket } from "./test_socket.ts";

@@ -10,7 +10,7 @@ import { mapEntries, placedTable, usesPackages } from "../../packages/app_code.t
 import { authorTexts } from "../../wire/code_place.ts";
 import type { Version, VersionStore } from "../../versions/version_store.ts";
 import { isolateImportMap } from "./isolate_import_map.ts";
-import type { HostClock } from "../clock.ts";
+import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
 import { plainEntry } from "./command.ts";
 import { IsolateCensus } from "./isolate_census.ts";
@@ -46,7 +46,7 @@ export interface ProcessStarterOptions {
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
   readonly memory?: MemoryReader | null;
 }
@@ -198,7 +198,7 @@ class IsolateProcess implements Isolate {
   readonly #child: Deno.ChildProcess;
   readonly #progressFile: Deno.FsFile;
   readonly #progressPath: string;
-  readonly #clock: HostClock;
+  readonly #clock: Clock;
   readonly #log: Log;
   readonly #authored: (text: string) => string;
   readonly #stderr: StderrText;
@@ -221,7 +221,7 @@ class IsolateProcess implements Isolate {
     readonly child: Deno.ChildProcess;
     readonly progress: Deno.FsFile;
     readonly progressPath: string;
-    readonly clock: HostClock;
+    readonly clock: Clock;
     readonly log: Log;
     /** Names files of the app as their author does. */
     readonly authored: (text: string) => string;

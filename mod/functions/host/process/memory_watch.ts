@@ -3,7 +3,7 @@
  * an isolate takes within a second it still gets: this keeps a leak from taking the machine, no more.
  */
 import { isolateLimits } from "../../limits.ts";
-import type { HostClock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 
 /** Gives the resident size of processes in bytes, by id; those that have ended are left out. */
 export type MemoryReader = (pids: readonly number[]) => Promise<ReadonlyMap<number, number>>;
@@ -17,7 +17,7 @@ export interface Watched {
 
 export interface MemoryWatchOptions {
   readonly read: MemoryReader;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   readonly isolates: () => Iterable<Watched>;
 }
 

@@ -2,7 +2,7 @@
  * Answers that are newer than what main has heard of wait for the commits they show, which are on their way: whoever got
  * such an answer could else be given an older one from what main remembers.
  */
-import type { HostClock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 
 /** Without the commits for so long, as when no writer can be started, answers go on as they are. */
 const WAIT_MS_MAX = 10_000;
@@ -14,13 +14,13 @@ interface Waiting {
 }
 
 export class Arrivals {
-  readonly #clock: HostClock;
+  readonly #clock: Clock;
   /** ts of the newest commit that main has told everybody of. */
   #ts: number;
   #waiting: Waiting[] = [];
   #timer: Timer | null = null;
 
-  constructor(clock: HostClock, ts: number) {
+  constructor(clock: Clock, ts: number) {
     this.#clock = clock;
     this.#ts = ts;
   }

@@ -5,7 +5,7 @@ import { frameTextOfJson } from "../../wire/segment_frames.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Pinned, WaveAnswers } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
-import type { HostClock } from "../clock.ts";
+import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
 import type { Agreement, Holder } from "./agreement.ts";
@@ -71,7 +71,7 @@ export interface TogetherPart {
 
 export interface ReaderOptions {
   readonly isolate: Isolate;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   /** How long a query may run. */
   readonly timeoutMs: number;
   /** Told how long a query took. */

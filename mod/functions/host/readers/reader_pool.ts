@@ -8,7 +8,7 @@ import { Arrivals } from "./arrivals.ts";
 import { Costs } from "../costs.ts";
 import { Turns } from "../turns.ts";
 import { BusyShare } from "../busy_share.ts";
-import type { HostClock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
 import { Reader } from "./reader.ts";
@@ -40,7 +40,7 @@ function singlyIfSlow({ indices, ...part }: Part, costs: Costs): Part[] {
 
 export interface ReaderPoolOptions {
   readonly starter: IsolateStarter;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   readonly log: Log;
   /** Processors that readers can keep busy. */
   readonly cores: number;

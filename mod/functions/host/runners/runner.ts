@@ -3,7 +3,7 @@ import { functionLimits } from "../../../limits.ts";
 import type { FunctionCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { RunAction, SubCall, WireOutcome } from "../../wire/messages.ts";
-import type { HostClock } from "../clock.ts";
+import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { endedIsolate, fromWire, tookTooLong, toWire } from "../outcomes.ts";
@@ -52,7 +52,7 @@ interface Running {
 
 export interface RunnerOptions {
   readonly isolate: Isolate;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   /** Runs what an action asks for. Never rejects. */
   readonly serve: (sub: SubCall, action: PendingAction) => Promise<Outcome>;
   /** Called when an action has ended. */

@@ -7,7 +7,7 @@ import type { FunctionCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import { isCtxPath } from "../../system_functions.ts";
 import type { SubCall } from "../../wire/messages.ts";
-import type { HostClock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
 import { overloaded, stopping } from "../outcomes.ts";
 import { nextRequest } from "../run_observer.ts";
@@ -34,7 +34,7 @@ export interface ActionEnd {
 
 export interface RunnerPoolOptions {
   readonly starter: IsolateStarter;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   readonly log: Log;
   /** Runs the queries and mutations of actions, and the service's own actions behind `ctx`. Never rejects. */
   readonly serve: (kind: "query" | "mutation" | "action", call: FunctionCall) => Promise<Outcome>;

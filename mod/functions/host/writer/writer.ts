@@ -20,7 +20,7 @@ import { failed, type Outcome } from "../../outcome.ts";
 import type { Committing, Group, JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
 import { type Answered, Batch } from "./mutation_batch.ts";
-import type { HostClock, Timer } from "../clock.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Costs } from "../costs.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
@@ -35,7 +35,7 @@ const NEWEST_WEIGHT = 0.25;
 
 export interface WriterOptions {
   readonly starter: IsolateStarter;
-  readonly clock: HostClock;
+  readonly clock: Clock;
   readonly log: Log;
   /** How long a mutation may run. */
   readonly timeoutMs: number;

@@ -12,20 +12,13 @@
 import { join } from "node:path";
 import { ServiceError } from "../../../errors.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
+import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import type { BackupCounts } from "../backup_counts.ts";
 import type { MakeBackup } from "../backups.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import { newestScheduled, scheduledName, superfluous } from "./names.ts";
-
-/** Time as this uses it. */
-export interface BackupClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Calls `run` once, `ms` milliseconds from now, unless the returned function is called before. */
-  after(ms: number, run: () => void): () => void;
-}
 
 export interface ScheduledBackupsOptions {
   readonly target: BackupTarget;
@@ -38,7 +31,7 @@ export interface ScheduledBackupsOptions {
   readonly keep: number;
   /** Whether uploaded files lie in the data folder, and so go with it. */
   readonly withFiles: boolean;
-  readonly clock: BackupClock;
+  readonly clock: Clock;
   /** Told of each backup, which counts once it is in the target; nobody has to be. */
   readonly counts?: BackupCounts;
   readonly log: Log;
@@ -61,7 +54,7 @@ export class ScheduledBackups implements AsyncDisposable {
   /** Failures since the last success. */
   #failures = 0;
   /** Ends the wait for the next try. */
-  #cancelWait: () => void = () => {};
+  #timer: Timer | null = null;
   #closed = false;
 
   constructor(options: ScheduledBackupsOptions) {
@@ -84,7 +77,7 @@ export class ScheduledBackups implements AsyncDisposable {
    */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
-    this.#cancelWait();
+    this.#timer?.cancel();
     await this.#running;
     await this.#looking;
   }
@@ -93,7 +86,7 @@ export class ScheduledBackups implements AsyncDisposable {
     const { clock, counts, log, target } = this.#options;
     if (this.#closed) return { kind: "stopped" };
     if (this.#isFresh()) return { kind: "made" };
-    this.#cancelWait();
+    this.#timer?.cancel();
     try {
       const name = await (counts === undefined ? this.#make() : counts.count(() => this.#make()));
       this.#madeAt = clock.now();
@@ -196,11 +189,11 @@ export class ScheduledBackups implements AsyncDisposable {
 
   /** One wait at a time; long ones in pieces, because the clock may be set meanwhile. */
   #wait(at: number, then: () => void): void {
-    this.#cancelWait();
+    this.#timer?.cancel();
     if (this.#closed) return;
     const { clock } = this.#options;
     const ms = Math.max(0, at - clock.now());
-    this.#cancelWait = clock.after(Math.min(ms, opsLimits.backupLookMs), () => {
+    this.#timer = clock.after(Math.min(ms, opsLimits.backupLookMs), () => {
       if (clock.now() >= at) then();
       else this.#wait(at, then);
     });

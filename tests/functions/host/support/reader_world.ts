@@ -3,7 +3,7 @@ import { functionLimits } from "../../../../mod/limits.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
 import type { Caller, QueryAnswer, Wave, WaveOptions } from "../../../../mod/functions/host_port.ts";
 import type { WaveAnswers, WireCall } from "../../../../mod/functions/wire/messages.ts";
-import { FakeClock } from "./fake_clock.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 import { call, resultOf } from "./writer_world.ts";
 

@@ -1,5 +1,5 @@
 /** A host over real isolates and a real database, in a temporary folder. */
-import { machineClock } from "../../../../mod/functions/host/clock.ts";
+import { steadyClock } from "../../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../../mod/functions/host/process/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
 import { VersionStore } from "../../../../mod/functions/versions/version_store.ts";
@@ -45,8 +45,9 @@ export class RealHost implements AsyncDisposable {
       if (level !== "debug") logged.push(`${message} ${JSON.stringify(fields)}`);
     };
     const clock = {
-      now: () => machineClock.now() * hurry,
-      after: (ms: number, run: () => void) => machineClock.after(ms / hurry, run),
+      now: () => steadyClock.now() * hurry,
+      after: (ms: number, run: () => void) => steadyClock.after(ms / hurry, run),
+      every: (ms: number, run: () => void) => steadyClock.every(ms / hurry, run),
     };
     try {
       const versions = await VersionStore.open(`${dir}/data`);
@@ -62,7 +63,7 @@ export class RealHost implements AsyncDisposable {
         command: (paths) => isolateCommand(paths),
         log,
         // Loading takes its time on a busy machine, whatever the test hurries.
-        clock: machineClock,
+        clock: steadyClock,
       });
       const batchPrefix = crypto.randomUUID();
       const host = await IsolateHost.startWith({

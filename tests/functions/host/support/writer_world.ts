@@ -5,7 +5,7 @@ import { Writer } from "../../../../mod/functions/host/writer/writer.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../../mod/functions/host_port.ts";
 import { anonymous } from "../../../../mod/functions/identity.ts";
 import type { Group } from "../../../../mod/functions/wire/messages.ts";
-import { FakeClock } from "./fake_clock.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeIsolate, FakeStarter } from "./fake_isolate.ts";
 
 export function call(udfPath: string, args: Record<string, unknown> = {}): FunctionCall {
