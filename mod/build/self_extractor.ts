@@ -1,5 +1,5 @@
 /** Shell scripts that unpack the server into a cache folder and turn into it. */
-import { runtimeEnvironment } from "../kit/runtime_environment.ts";
+import { runtimeEnvironment } from "../kit/processes/runtime_environment.ts";
 
 /** Versions that nobody has started for this long are removed when another is unpacked. */
 const KEPT_DAYS = 90;

@@ -5,7 +5,7 @@ import { parseEnv } from "node:util";
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
-import { machineMemoryBytes } from "../kit/machine_memory.ts";
+import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
 import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
