@@ -2,7 +2,7 @@
  * The command that starts a child of this program with limits: private memory, core dumps, signals, and an end when main
  * ends. The executable is the one that runs main.
  */
-import { runtimeEnvironment } from "../runtime_environment.ts";
+import { runtimeEnvironment } from "./runtime_environment.ts";
 
 /** Memory the runtime reserves for itself before any code runs: V8 cannot start with less. */
 const RUNTIME_MIB = 640;
