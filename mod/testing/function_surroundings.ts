@@ -8,7 +8,10 @@ import {
   captureConsole,
   currentCall,
   frozenNow,
+  isFailure,
   marked,
+  noteLost,
+  noteTaken,
   runningAction,
   seededRandom,
 } from "../functions/isolate/mod.ts";
@@ -115,9 +118,21 @@ function install(): () => void {
     replace(globalThis, { name, value: refusedInTransactions(name, real) });
   }
   replace(globalThis, { name: "console", value: functionConsole(console) });
+  for (const [type, listener] of Object.entries({ unhandledrejection: lost, rejectionhandled: noteTaken })) {
+    addEventListener(type, listener as EventListener);
+    undo.push(() => removeEventListener(type, listener as EventListener));
+  }
   return () => {
     for (const step of undo.reverse()) step();
   };
+}
+
+/** A failure of `ctx` that nobody awaits becomes that of the call while this runs; others are the test's. */
+function lost(event: PromiseRejectionEvent): void {
+  const call = currentCall() ?? runningAction();
+  if (call === null || call.logLines.taken || !isFailure(event.reason)) return;
+  event.preventDefault();
+  noteLost(call, event);
 }
 
 /** The same function or class, but for queries and mutations. */

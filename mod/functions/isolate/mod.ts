@@ -1,5 +1,6 @@
 /** What runs in the isolates, for functions of the service and for apps under test, which run in the test's own process. */
 export type { DeletedSome, ImportApi } from "./ctx/import_api.ts";
+export { isFailure, noteLost, noteTaken } from "./runs/lost_failures.ts";
 export { callError, setFunctionsUrl } from "./runs/call_errors.ts";
 export { frozenNow, marked, seededRandom } from "./process/determinism.ts";
 export { currentCall } from "./runs/call.ts";

@@ -1,6 +1,7 @@
 /** `ctx.db`: documents by id, queries, and writes; every misuse gets an error that says what to do. */
 import type { Doc } from "../../../engine/types.ts";
 import type { Frame } from "../runs/call.ts";
+import { failedAt } from "../runs/lost_failures.ts";
 import { tableQuery, type TableQueryApi } from "./table_query.ts";
 import type { Tables } from "../app/tables.ts";
 import { vectorFilter } from "./vector_filter.ts";
@@ -61,40 +62,56 @@ export class DatabaseApi {
   }
 
   async insert(table: string, fields: Fields): Promise<string> {
-    if (this.#frame.busy) await this.#frame.turn();
-    const { writes } = this.#frame;
-    this.#tables.checkWritable(this.#frame, table);
-    checkFields("insert", fields);
-    if (fields["_id"] !== undefined || fields["_creationTime"] !== undefined) {
-      throw new TypeError("insert() cannot be given _id or _creationTime: the database makes them");
+    try {
+      if (this.#frame.busy) await this.#frame.turn();
+      const { writes } = this.#frame;
+      this.#tables.checkWritable(this.#frame, table);
+      checkFields("insert", fields);
+      if (fields["_id"] !== undefined || fields["_creationTime"] !== undefined) {
+        throw new TypeError("insert() cannot be given _id or _creationTime: the database makes them");
+      }
+      return writes.insert(table, fields);
+    } catch (error) {
+      throw failedAt(this.#frame, `ctx.db.insert("${String(table)}", ...)`, error);
     }
-    return writes.insert(table, fields);
   }
 
   async patch(
     ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
   ): Promise<void> {
-    if (this.#frame.busy) await this.#frame.turn();
-    const { writes } = this.#frame;
-    const { id, fields } = this.#target("patch", args);
-    writes.patch(id, fields);
+    try {
+      if (this.#frame.busy) await this.#frame.turn();
+      const { writes } = this.#frame;
+      const { id, fields } = this.#target("patch", args);
+      writes.patch(id, fields);
+    } catch (error) {
+      throw failedAt(this.#frame, "ctx.db.patch()", error);
+    }
   }
 
   async replace(
     ...args: [id: string, fields: Fields] | [table: string, id: string, fields: Fields]
   ): Promise<void> {
-    if (this.#frame.busy) await this.#frame.turn();
-    const { writes } = this.#frame;
-    const { id, fields } = this.#target("replace", args);
-    writes.replace(id, fields);
+    try {
+      if (this.#frame.busy) await this.#frame.turn();
+      const { writes } = this.#frame;
+      const { id, fields } = this.#target("replace", args);
+      writes.replace(id, fields);
+    } catch (error) {
+      throw failedAt(this.#frame, "ctx.db.replace()", error);
+    }
   }
 
   async delete(...args: [id: string] | [table: string, id: string]): Promise<void> {
-    if (this.#frame.busy) await this.#frame.turn();
-    const { writes } = this.#frame;
-    const id = args.length > 1 ? this.#id("delete", args[1], args[0]) : this.#id("delete", args[0], null);
-    this.#checkWritableId("delete", id);
-    writes.delete(id);
+    try {
+      if (this.#frame.busy) await this.#frame.turn();
+      const { writes } = this.#frame;
+      const id = args.length > 1 ? this.#id("delete", args[1], args[0]) : this.#id("delete", args[0], null);
+      this.#checkWritableId("delete", id);
+      writes.delete(id);
+    } catch (error) {
+      throw failedAt(this.#frame, "ctx.db.delete()", error);
+    }
   }
 
   #target(

@@ -11,6 +11,12 @@ export type LogLevel = "DEBUG" | "INFO" | "WARN" | "ERROR";
 export class LogLines {
   #lines: string[] | null = null;
   #dropped = 0;
+  #taken = false;
+
+  /** Whether the call's answer has them: what is added now nobody reads. */
+  get taken(): boolean {
+    return this.#taken;
+  }
 
   /** Adds a line. Beyond the limit lines are counted only, so that a flood costs little. */
   add(level: LogLevel, message: unknown, fields?: Record<string, unknown>): void {
@@ -35,6 +41,7 @@ export class LogLines {
 
   /** The lines, with a last one that says how many were dropped. */
   take(): readonly string[] {
+    this.#taken = true;
     if (this.#lines === null) return noLines;
     if (this.#dropped > 0) {
       this.#lines.push(

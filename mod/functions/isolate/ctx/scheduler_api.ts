@@ -6,6 +6,7 @@ import { issueText } from "../../api/zod_issues.ts";
 import { isSystemPath } from "../../system_functions.ts";
 import type { App } from "../app/app.ts";
 import { jsonText } from "../runs/json_text.ts";
+import { type Asker, failedAt } from "../runs/lost_failures.ts";
 
 const { parse } = JSON;
 
@@ -17,6 +18,8 @@ export interface SchedulerOptions {
   readonly now: () => number;
   /** Runs a mutation of the service: in the caller's transaction, or in one of its own. */
   readonly mutate: (udfPath: string, args: Args) => Promise<unknown>;
+  /** Whose operations these are. */
+  readonly asker: Asker;
 }
 
 /** Both functions are those of `mod/scheduler`. */
@@ -30,32 +33,47 @@ export class SchedulerApi {
     this.#options = options;
   }
 
-  async runAfter(delayMs: number, name: FunctionName, args: Args = {}): Promise<unknown> {
-    if (typeof delayMs !== "number" || !(delayMs >= 0)) {
-      throw new RangeError(
-        `runAfter() needs a number of milliseconds from 0 on, not ${
-          String(delayMs)
-        }; for a given time there is runAt()`,
-      );
-    }
-    return await this.#schedule(this.#options.now() + delayMs, { name, args });
+  runAfter(delayMs: number, name: FunctionName, args: Args = {}): Promise<unknown> {
+    return this.#told("runAfter", async () => {
+      if (typeof delayMs !== "number" || !(delayMs >= 0)) {
+        throw new RangeError(
+          `runAfter() needs a number of milliseconds from 0 on, not ${
+            String(delayMs)
+          }; for a given time there is runAt()`,
+        );
+      }
+      return await this.#schedule(this.#options.now() + delayMs, { name, args });
+    });
   }
 
-  async runAt(time: number | Date, name: FunctionName, args: Args = {}): Promise<unknown> {
-    const at = time instanceof Date ? time.getTime() : time;
-    if (typeof at !== "number" || !Number.isFinite(at)) {
-      throw new RangeError(
-        `runAt() needs a Date, or a time in milliseconds since the epoch, not ${String(time)}`,
-      );
-    }
-    return await this.#schedule(at, { name, args });
+  runAt(time: number | Date, name: FunctionName, args: Args = {}): Promise<unknown> {
+    return this.#told("runAt", async () => {
+      const at = time instanceof Date ? time.getTime() : time;
+      if (typeof at !== "number" || !Number.isFinite(at)) {
+        throw new RangeError(
+          `runAt() needs a Date, or a time in milliseconds since the epoch, not ${String(time)}`,
+        );
+      }
+      return await this.#schedule(at, { name, args });
+    });
   }
 
-  async cancel(id: string): Promise<void> {
-    if (typeof id !== "string") {
-      throw new TypeError(`cancel() needs the id that runAfter() or runAt() gave, not ${typeof id}`);
+  cancel(id: string): Promise<void> {
+    return this.#told("cancel", async () => {
+      if (typeof id !== "string") {
+        throw new TypeError(`cancel() needs the id that runAfter() or runAt() gave, not ${typeof id}`);
+      }
+      await this.#options.mutate(CANCEL, { id });
+    });
+  }
+
+  /** Notes when an operation fails. */
+  async #told<T>(method: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw failedAt(this.#options.asker, `ctx.scheduler.${method}()`, error);
     }
-    await this.#options.mutate(CANCEL, { id });
   }
 
   async #schedule(

@@ -1,5 +1,6 @@
 /** `ctx.storage`: the names authors know for functions of `mod/storage`, which do the work. */
 import { fileApiLimits } from "../../limits.ts";
+import { type Asker, failedAt } from "../runs/lost_failures.ts";
 
 type Args = Record<string, unknown>;
 
@@ -47,10 +48,19 @@ export class StorageReaderApi {
 
 export class StorageWriterApi extends StorageReaderApi {
   readonly #mutate: RunStorage;
+  readonly #asker: Asker;
 
-  constructor({ query, mutate }: { readonly query: RunStorage; readonly mutate: RunStorage }) {
+  constructor(
+    { query, mutate, asker }: {
+      readonly query: RunStorage;
+      readonly mutate: RunStorage;
+      /** Whose operations these are. */
+      readonly asker: Asker;
+    },
+  ) {
     super(query);
     this.#mutate = mutate;
+    this.#asker = asker;
   }
 
   async generateUploadUrl(): Promise<unknown> {
@@ -58,7 +68,11 @@ export class StorageWriterApi extends StorageReaderApi {
   }
 
   async delete(id: string): Promise<void> {
-    await this.#mutate("_ctx/storage:deleteFile", { id: checkedId("delete", id) });
+    try {
+      await this.#mutate("_ctx/storage:deleteFile", { id: checkedId("delete", id) });
+    } catch (error) {
+      throw failedAt(this.#asker, "ctx.storage.delete()", error);
+    }
   }
 }
 
@@ -67,7 +81,12 @@ export class StorageActionsApi extends StorageWriterApi {
   readonly #act: RunStorage;
 
   constructor(
-    { act, ...run }: { readonly query: RunStorage; readonly mutate: RunStorage; readonly act: RunStorage },
+    { act, ...run }: {
+      readonly query: RunStorage;
+      readonly mutate: RunStorage;
+      readonly act: RunStorage;
+      readonly asker: Asker;
+    },
   ) {
     super(run);
     this.#act = act;

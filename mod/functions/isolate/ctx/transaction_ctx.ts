@@ -10,6 +10,7 @@ import { ImportApi } from "./import_api.ts";
 import { InspectApi } from "./inspect_api.ts";
 import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
+import { checkTaken, failedAt } from "../runs/lost_failures.ts";
 import { jsonText } from "../runs/json_text.ts";
 import { LogApi } from "./log_api.ts";
 import { explainMissing } from "./missing_in_ctx.ts";
@@ -46,11 +47,12 @@ export class MutationContext extends QueryContext {
     super(app, frame);
     this.scheduler = new SchedulerApi({
       app,
+      asker: frame,
       now: () => frame.call.at,
       mutate: (name, args) => runNested(app, frame, { kind: "mutation", name, args }),
     });
     this.runMutation = (name, args) => runNested(app, frame, { kind: "mutation", name, args });
-    this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation });
+    this.storage = new StorageWriterApi({ query: this.runQuery, mutate: this.runMutation, asker: frame });
   }
 }
 
@@ -96,17 +98,21 @@ async function runNested(
     readonly args: Args | undefined;
   },
 ): Promise<unknown> {
-  const path = functionPath(name);
-  // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
-  const ownArgs = parse(jsonText(args, `The arguments of "${path}"`)) as Args;
+  let path = "";
   try {
+    path = functionPath(name);
+    // Arguments and results are passed as JSON, as they are to functions called from anywhere else.
+    const ownArgs = parse(jsonText(args, `The arguments of "${path}"`)) as Args;
     const callee = findFunction(app, path, { kind, origin: caller.system ? "system" : "server" });
     return parse(await caller.nest(() => runInside(app, caller, { callee, args: ownArgs })));
   } catch (error) {
-    if (!(error instanceof RefusedCallError)) throw error;
-    throw new CalledFunctionError({
-      message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
-    });
+    const thrown = error instanceof RefusedCallError
+      ? new CalledFunctionError({
+        message: error.kind === "args" ? `${path}: ${error.message}` : error.message,
+      })
+      : error;
+    // What a query says is of no use to who does not wait for it.
+    throw kind === "query" ? thrown : failedAt(caller, `ctx.runMutation("${path}")`, thrown);
   }
 }
 
@@ -122,6 +128,7 @@ async function runInside(
   let text: string;
   try {
     text = await runFrame(app, frame, { callee, args, settle: asIs });
+    if (frame.failures !== null) await checkTaken(frame, { call: frame.call, last: false });
   } catch (error) {
     // When the whole call has ended, so has its transaction: the savepoint is gone with it.
     if (caller.open) savepoint?.rollback();

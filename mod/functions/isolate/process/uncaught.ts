@@ -1,6 +1,8 @@
 /** Errors that no call awaits: a promise left behind, a timer's callback. They are logged and never end the isolate. */
 import { currentCall } from "../runs/call.ts";
 import { cleanStack } from "../runs/call_errors.ts";
+import { noteLost, noteTaken } from "../runs/lost_failures.ts";
+import { runningAction } from "../runs/run_action.ts";
 import { inspected } from "../ctx/log_lines.ts";
 
 /** Told at most this often; more within the time is counted. */
@@ -17,23 +19,24 @@ let since = 0;
 export function catchUncaught(): void {
   addEventListener("unhandledrejection", (event) => {
     event.preventDefault();
+    const call = currentCall() ?? runningAction();
+    if (call !== null) noteLost(call, event);
     report("A promise that was left behind was rejected", event.reason);
   });
+  addEventListener("rejectionhandled", noteTaken);
   addEventListener("error", (event) => {
     event.preventDefault();
     report("An error was not caught", event.error);
   });
 }
 
-/** Adds the error to the log lines of the call whose code is running, or prints it when none is. */
+/** Adds the error to the log lines of the call whose code is running; prints it when none is, or the call has its answer. */
 function report(what: string, thrown: unknown): void {
   const text = `${what}: ${textOf(thrown)}`;
   const call = currentCall();
-  if (call !== null) {
-    call.logLines.add("ERROR", text);
-    return;
-  }
-  printBounded(text);
+  if (call === null) return printBounded(text);
+  if (call.logLines.taken) return printBounded(`${call.udfPath}: ${text}`);
+  call.logLines.add("ERROR", text);
 }
 
 function textOf(thrown: unknown): string {

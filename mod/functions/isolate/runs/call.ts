@@ -4,6 +4,7 @@ import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
+import type { Asker } from "./lost_failures.ts";
 
 /** One call from outside, with everything nested in it. */
 export class Call {
@@ -22,6 +23,8 @@ export class Call {
   nondeterministic = false;
   /** Made when first asked for (determinism.ts). */
   random: (() => number) | null = null;
+  /** Rejections that nobody has taken, by their promises (lost_failures.ts). */
+  lost: Map<object, unknown> | null = null;
 
   constructor(
     options: {
@@ -44,8 +47,10 @@ export class Call {
  * One function on its way: the call's own, or one nested in it. Its `ctx` works while the frame is open; what a handler
  * left behind without awaiting it finds the frame closed and cannot touch another call's transaction.
  */
-export class Frame {
+export class Frame implements Asker {
   readonly call: Call;
+  /** What `ctx` was asked to do and failed. */
+  failures: Map<unknown, string> | null = null;
   /** How many functions it is nested in. */
   readonly depth: number;
   /** Functions of the service itself may use the tables whose names begin with `_`. */

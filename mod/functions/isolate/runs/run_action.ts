@@ -14,6 +14,7 @@ import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "./invoke.ts";
 import { jsonText } from "./json_text.ts";
 import { LogApi } from "../ctx/log_api.ts";
+import { type Asker, checkTaken, failedAt } from "./lost_failures.ts";
 import { explainMissing } from "../ctx/missing_in_ctx.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi } from "../ctx/storage_api.ts";
@@ -51,8 +52,9 @@ export class ActionContext {
 
   constructor(
     call: Call,
-    { app, env, now, run }: {
+    { app, env, now, run, asker }: {
       readonly app: App;
+      readonly asker: Asker;
       readonly now: () => number;
       readonly env: Readonly<Record<string, string>>;
       readonly run: (kind: FunctionKind) => Caller;
@@ -61,7 +63,7 @@ export class ActionContext {
     this.auth = new AuthApi(call);
     this.log = new LogApi(call.logLines);
     this.env = env;
-    this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation") });
+    this.scheduler = new SchedulerApi({ app, now, mutate: run("mutation"), asker });
     this.runQuery = run("query");
     this.runMutation = run("mutation");
     this.runAction = run("action");
@@ -69,6 +71,7 @@ export class ActionContext {
       query: this.runQuery,
       mutate: this.runMutation,
       act: this.runAction,
+      asker,
     });
   }
 }
@@ -112,14 +115,17 @@ export async function withActionCtx(
   run: (ctx: ActionContext) => Promise<string>,
 ): Promise<ActionRun> {
   const call = new Call({ udfPath, identity, at: now(), seed: null, reads: undefined });
+  const asker: Asker = { failures: null };
   let open = true;
-  const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
+  const called = async (
+    kind: FunctionKind,
+    { path, args: subArgs }: { readonly path: string; readonly args: Args },
+  ): Promise<unknown> => {
     if (!open) {
       throw new Error(
         `"${udfPath}" has ended, and its ctx was used after that: await every promise before it returns`,
       );
     }
-    const path = functionPath(name);
     const text = jsonText(subArgs, `The arguments of "${path}"`);
     if (text.length > functionLimits.argsCharsMax) {
       throw new RangeError(
@@ -130,9 +136,20 @@ export async function withActionCtx(
     call.logLines.addAll(outcome.logLines);
     return resultOf(outcome);
   };
+  const caller = (kind: FunctionKind): Caller => async (name, subArgs = {}) => {
+    let path = "";
+    try {
+      path = functionPath(name);
+      return await called(kind, { path, args: subArgs });
+    } catch (error) {
+      if (kind === "query") throw error;
+      throw failedAt(asker, `ctx.${kind === "mutation" ? "runMutation" : "runAction"}("${path}")`, error);
+    }
+  };
   try {
-    const ctx = new ActionContext(call, { app, env, now, run: caller });
+    const ctx = new ActionContext(call, { app, env, now, run: caller, asker });
     const text = await (runAs(call, () => run(ctx)) as Promise<string>);
+    if (asker.failures !== null) await checkTaken(asker, { call, last: true });
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {
     return { ending: endingOfError(error), logLines: call.logLines.take() };

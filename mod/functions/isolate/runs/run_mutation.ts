@@ -7,6 +7,7 @@ import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
+import { checkTaken } from "./lost_failures.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
 import { useOf } from "./run_use.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
@@ -66,6 +67,7 @@ async function attempt(
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
     const door = needsDoor(callee, origin);
     const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
+    if (frame.failures !== null) await checkTaken(frame, { call, last: true });
     return { ok: true, text };
   } catch (error) {
     return endingOfError(error);

@@ -8,6 +8,7 @@ import { type App, findFunction } from "../app/app.ts";
 import { asCall, Call } from "./call.ts";
 import { type Ending, endingOfError } from "./ending.ts";
 import { settleOrIdle } from "../process/idle.ts";
+import { checkTaken } from "./lost_failures.ts";
 import { useOf } from "./run_use.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 
@@ -37,6 +38,7 @@ export async function runQuery(
     const callee = findFunction(app, udfPath, { kind: "query", origin });
     const frame = outerFrame(call, { reads, writes: null, system: callee.system });
     const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
+    if (frame.failures !== null) await checkTaken(frame, { call, last: true });
     ending = { ok: true, text };
   } catch (error) {
     ending = endingOfError(error);

@@ -1,0 +1,94 @@
+/**
+ * What `ctx` was asked to do, failed, and nobody awaited: such a call must not end as if it had been done. Who takes a
+ * failure, and when, the runtime knows best: it tells of rejections that are still nobody's when the event loop turns. So a
+ * call in which nothing failed waits for nothing, and one in which something did waits for one turn.
+ */
+import type { Call } from "./call.ts";
+
+/** What can ask `ctx` for something: a function on its way. */
+export interface Asker {
+  /** What failed, by what it threw, under its name; `null` while nothing has. */
+  failures: Map<unknown, string> | null;
+}
+
+/** Kept of each; a call that loses more fails all the same. */
+const KEPT_MAX = 64;
+
+// Taken before app code is loaded, to which it is refused.
+const afterTurn: (run: () => void) => unknown = setImmediate;
+
+/** What operations threw. */
+const thrownBefore = new WeakSet<object>();
+
+/** Whether this is what an operation of `ctx` threw. */
+export function isFailure(thrown: unknown): boolean {
+  return typeof thrown === "object" && thrown !== null && thrownBefore.has(thrown);
+}
+
+/** Notes that an operation failed, and gives back what it threw. */
+export function failedAt(asker: Asker, operation: string, thrown: unknown): unknown {
+  if (typeof thrown === "object" && thrown !== null) thrownBefore.add(thrown);
+  const failures = asker.failures ??= new Map();
+  if (failures.size < KEPT_MAX) failures.set(thrown, operation);
+  return thrown;
+}
+
+/** Whose a lost rejection is: the runtime tells outside of any call when it is taken after all. */
+const calls = new WeakMap<object, Call>();
+
+/** To be told of each rejected promise that was nobody's when the event loop turned. */
+export function noteLost(call: Call, { promise, reason }: PromiseRejectionEvent): void {
+  // App code can dispatch events of any content.
+  if (!(promise instanceof Promise)) return;
+  const lost = call.lost ??= new Map();
+  if (lost.size >= KEPT_MAX) return;
+  lost.set(promise, reason);
+  calls.set(promise, call);
+}
+
+/** To be told when somebody takes one of them after all. */
+export function noteTaken({ promise }: PromiseRejectionEvent): void {
+  calls.get(promise)?.lost?.delete(promise);
+}
+
+/**
+ * Throws when an operation of the asker failed and nobody took its failure. `last`: the call ends with the asker, so what
+ * was made of a failure on its way and then lost counts, too.
+ */
+export async function checkTaken(
+  asker: Asker,
+  { call, last }: { readonly call: Call; readonly last: boolean },
+): Promise<void> {
+  const { failures } = asker;
+  if (failures === null) return;
+  // One turn tells of what was rejected before it; the second is for what was taken up in the first.
+  for (let turns = 0; turns < 2; turns++) await new Promise<void>((resolve) => afterTurn(resolve));
+  asker.failures = null;
+  let failure: Error | null = null;
+  for (const [promise, reason] of call.lost ?? []) {
+    const operation = failures.get(reason) ?? (last ? firstOf(failures) : undefined);
+    if (operation === undefined) continue;
+    failure ??= lostFailure(operation, reason);
+    // Whoever called the asker is told of it, and may go on.
+    call.lost?.delete(promise);
+  }
+  if (failure !== null) throw failure;
+}
+
+function firstOf(failures: ReadonlyMap<unknown, string>): string | undefined {
+  for (const operation of failures.values()) return operation;
+  return undefined;
+}
+
+function lostFailure(operation: string, reason: unknown): Error {
+  const isError = reason instanceof Error;
+  const error = new Error(
+    `${operation} failed and was not awaited, so nothing was stored: ${
+      isError ? reason.message : String(reason)
+    }`,
+    { cause: reason },
+  );
+  // It says where the operation was asked for.
+  if (isError && typeof reason.stack === "string") error.stack = reason.stack;
+  return error;
+}

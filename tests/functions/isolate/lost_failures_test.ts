@@ -1,0 +1,56 @@
+/** In a real isolate: what nobody awaited and failed, beside other calls of the same batch. */
+import assert from "node:assert/strict";
+import { call, Workspace } from "./support.ts";
+
+Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever became of it on the way", async () => {
+  await using workspace = new Workspace({
+    "schema.ts": `
+      import { defineSchema, defineTable } from "syncline/server";
+      import { z } from "zod";
+      export default defineSchema({ notes: defineTable({ text: z.string() }) });
+    `,
+    "a.js": `
+      import { mutation, query } from "syncline/server";
+      export const plain = mutation((ctx) => { ctx.db.insert("notes", { text: 1 }); return "done"; });
+      export const wrapped = mutation((ctx) => {
+        [1].forEach(async () => {
+          try { await ctx.db.insert("notes", { text: 1 }); } catch { throw new Error("Another error"); }
+        });
+        return "done";
+      });
+      export const late = mutation((ctx) => {
+        (async () => {
+          for (let i = 0; i < 100; i++) await null;
+          await ctx.db.insert("notes", { text: "late" });
+        })();
+        return "done";
+      });
+      export const sound = mutation(async (ctx) => {
+        await ctx.db.insert("notes", { text: 1 }).catch(() => {});
+        await ctx.db.insert("notes", { text: "sound" });
+        return (await ctx.db.query("notes").collect()).length;
+      });
+    `,
+  });
+  await using writer = await workspace.start("writer");
+  const { answers } = await writer.batch([
+    call("a:plain"),
+    call("a:sound"),
+    call("a:wrapped"),
+    call("a:sound"),
+  ]);
+  const messages = answers.map(({ outcome, value }) => outcome.ok ? value : outcome.error.message);
+  assert.match(
+    String(messages[0]),
+    /^ctx\.db\.insert\("notes", \.\.\.\) failed and was not awaited, .*: .*text/,
+  );
+  assert.match(String(messages[2]), /^ctx\.db\.insert\("notes", .* not awaited, .*: Another error$/);
+  assert.deepEqual([messages[1], messages[3]], [1, 2]);
+  const failure = answers[0]?.outcome;
+  assert.match(failure?.ok === false ? String(failure.error.stack) : "", /at .*a\.js:\d+:\d+/);
+
+  // What comes later than its call's answer can only be told in the log.
+  assert.equal((await writer.mutate("a:late")).value, "done");
+  const { stderr } = await writer.close();
+  assert.match(stderr, /a:late: A promise that was left behind was rejected: Error: "a:late" has ended/);
+});
