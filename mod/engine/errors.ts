@@ -1,4 +1,5 @@
 /** Errors of the engine: what went wrong with a database, a table or a call, in words that say what to do. */
+import { type Difference, differenceText, migrationText } from "./documents/schema_difference.ts";
 
 /**
  * What an {@linkcode EngineError} is about:
@@ -58,6 +59,24 @@ export class UnusableDatabaseError extends EngineError {
   }
 }
 
+function unfitText(table: string, id: string, { reason }: { readonly reason: string }): string {
+  return `document "${id}" of table "${table}" does not fit it: ${reason}. ` +
+    "Change the schema so that it fits what is there; data of another app belongs in another folder";
+}
+
+function changedText(
+  table: string,
+  id: string,
+  { changed, difference }: { readonly changed: number; readonly difference: Difference },
+): string {
+  const [documents, them] = changed === 1 ? ["document", "is not what it makes of it"] : [
+    "documents",
+    "are not what it makes of them",
+  ];
+  return `${changed} ${documents} of table "${table}" ${them}, such as "${id}": it would ` +
+    `${differenceText(difference)}. ${migrationText(difference)}`;
+}
+
 /** Fields that do not fit the definition of a table. The message names the path of each fault. */
 export class UnfitFieldsError extends TypeError {}
 
@@ -66,11 +85,19 @@ export class SchemaError extends Error {
   readonly table: string;
   readonly id: string;
 
-  constructor(table: string, id: string, options: { readonly reason: string; readonly cause?: unknown }) {
+  constructor(
+    table: string,
+    id: string,
+    options:
+      | { readonly reason: string; readonly cause?: unknown }
+      /** Of so many documents the schema would make something else, of this one first. */
+      | { readonly changed: number; readonly difference: Difference },
+  ) {
     super(
-      `Cannot apply the schema: document "${id}" of table "${table}" does not fit it: ${options.reason}. ` +
-        "Change the schema so that it fits what is there; data of another app belongs in another folder",
-      { cause: options.cause },
+      `Cannot apply the schema: ${
+        "reason" in options ? unfitText(table, id, options) : changedText(table, id, options)
+      }`,
+      "cause" in options ? { cause: options.cause } : {},
     );
     this.name = "SchemaError";
     this.table = table;

@@ -19,6 +19,7 @@ import {
   type IndexSet,
   indexSet,
 } from "./indexes/index_set.ts";
+import { type Difference, firstDifference } from "./documents/schema_difference.ts";
 import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
 import { BY_CREATION_TIME, BY_ID, createDocumentsSql, documentsTable } from "./table.ts";
 import type { SchemaReport } from "./transaction.ts";
@@ -141,7 +142,11 @@ function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "number">
   return a.name === b.name && a.kind === b.kind && a.definition === b.definition;
 }
 
-/** Goes through all documents of a table, a few at a time: checks them and enters them into new indexes. */
+/**
+ * Goes through all documents of a table, a few at a time: checks them and enters them into new indexes. Documents are as
+ * the schema would make them, or they are counted and refused: filling them in while they are read would have to be known
+ * to indexes, exports, copies and checks, which know no schema.
+ */
 export function walkTable(
   connection: Connection,
   work: {
@@ -154,10 +159,18 @@ export function walkTable(
   const { table, definition, check } = work;
   const documents = documentsTable(table.number);
   const indexes = indexSet(documents, work.created);
+  let changed = 0;
+  let first: { readonly id: string; readonly difference: Difference } | null = null;
   for (const [rid, , text] of walkDocuments(connection, documents)) {
     const doc = JSON.parse(text) as StoredFields;
     try {
-      if (check) definition.validate(fieldsOf(doc));
+      const fields = fieldsOf(doc);
+      const difference = check ? firstDifference(fields, definition.validate(fields)) : null;
+      if (difference !== null) {
+        changed++;
+        first ??= { id: doc._id, difference };
+      }
+      if (changed > 0) continue;
       enter(connection, { indexes, rid, entries: indexEntries(indexes, doc) });
     } catch (cause) {
       throw new SchemaError(table.name, doc._id, {
@@ -166,6 +179,7 @@ export function walkTable(
       });
     }
   }
+  if (first !== null) throw new SchemaError(table.name, first.id, { changed, difference: first.difference });
 }
 
 /** Puts a document into indexes that do not have it yet. */

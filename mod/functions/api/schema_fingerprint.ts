@@ -21,6 +21,9 @@ export function idSchemaTable(schema: object): string | undefined {
   return idSchemas.get(schema);
 }
 
+/** Schemas that put in what is not there, or turn one thing into another: stored documents must be as they make them. */
+const fills = /"type":"(default|prefault|catch)"|"coerce":true/;
+
 /** Thrown, and caught here, where a schema holds code. */
 class HoldsCode extends Error {}
 
@@ -28,7 +31,8 @@ class HoldsCode extends Error {}
 export function schemaFingerprint(schema: z.ZodType): Pick<TableDefinition, "fingerprint"> {
   try {
     const { major, minor, patch } = z.core.version;
-    return { fingerprint: `${major}.${minor}.${patch} ${textOf(schema, [])}` };
+    const text = textOf(schema, []);
+    return { fingerprint: `${major}.${minor}.${patch} ${fills.test(text) ? "filled " : ""}${text}` };
   } catch (error) {
     if (error instanceof HoldsCode) return {};
     throw error;

@@ -1,0 +1,65 @@
+/** Where a stored document is not what a schema makes of it, in words for whoever changed the schema. */
+
+/** A place in a document: what is stored there and what the schema would make of it; `undefined` is nothing. */
+export interface Difference {
+  readonly path: readonly (string | number)[];
+  readonly stored: unknown;
+  readonly made: unknown;
+}
+
+/** Longest value that is shown. */
+const SHOWN_CHARS = 60;
+
+/** The first difference, whatever the order of fields; `null` when there is none. */
+export function firstDifference(stored: unknown, made: unknown): Difference | null {
+  if (stored === made) return null;
+  if (typeof stored !== "object" || typeof made !== "object" || stored === null || made === null) {
+    return { path: [], stored, made };
+  }
+  if (Array.isArray(stored) !== Array.isArray(made)) return { path: [], stored, made };
+  const [before, after] = [stored, made] as [Record<string, unknown>, Record<string, unknown>];
+  for (const key of new Set([...Object.keys(before), ...Object.keys(after)])) {
+    const inner = firstDifference(before[key], after[key]);
+    if (inner !== null) {
+      return { ...inner, path: [Array.isArray(stored) ? Number(key) : key, ...inner.path] };
+    }
+  }
+  return null;
+}
+
+/** What the schema would do, as the rest of a sentence that begins with "it would". */
+export function differenceText({ path, stored, made }: Difference): string {
+  const place = `"${pathText(path)}"`;
+  if (made === undefined) return `leave out ${place}, and ${shown(stored)} is stored`;
+  return stored === undefined
+    ? `set ${place} to ${shown(made)}, which is not stored`
+    : `set ${place} to ${shown(made)}, and ${shown(stored)} is stored`;
+}
+
+/** The way out, as a sentence. */
+export function migrationText({ path, stored, made }: Difference): string {
+  const [field = ""] = path;
+  const value = path.length === 1 && made !== undefined ? shown(made) : "...";
+  const first = stored === undefined && path.length === 1
+    ? `make "${field}" optional`
+    : "keep the schema as it was";
+  return `Reads give documents as they are stored, so ${first}, change these documents in a mutation ` +
+    `(ctx.db.patch(id, { "${field}": ${value} })), then apply this schema`;
+}
+
+function pathText(path: Difference["path"]): string {
+  return path.reduce<string>(
+    (text, step) => typeof step === "number" ? `${text}[${step}]` : text === "" ? step : `${text}.${step}`,
+    "",
+  );
+}
+
+function shown(value: unknown): string {
+  let text: string;
+  try {
+    text = JSON.stringify(value) ?? String(value);
+  } catch {
+    text = "something that is not JSON";
+  }
+  return text.length > SHOWN_CHARS ? `${text.slice(0, SHOWN_CHARS - 3)}...` : text;
+}
