@@ -4,9 +4,11 @@ import { EngineError } from "./errors.ts";
 import { tableNumberOf } from "./documents/ids.ts";
 import { indexSet } from "./indexes/index_set.ts";
 import type { SearchIndex } from "./search/search_index.ts";
-import { BY_CREATION_TIME, BY_ID, documentsTable, type ScanIndex, type Table, table } from "./table.ts";
+import { BY_CREATION_TIME, BY_ID, documentsTable, type Table, table } from "./table.ts";
 import type { SchemaDefinition, TableDefinition, Value } from "./types.ts";
 import type { VectorIndex } from "./vectors/vector_index.ts";
+import type { ScanIndex } from "./indexes/field_index.ts";
+import type { CatalogIndex, IndexKind } from "./indexes/index_set.ts";
 
 /** SQL that makes the catalog of a new database. */
 export const CREATE_CATALOG_SQL = `
@@ -23,17 +25,6 @@ export const CREATE_CATALOG_SQL = `
     definition TEXT NOT NULL,
     UNIQUE (tableNumber, name)
   );`;
-
-/** What an index is made for. */
-export type IndexKind = "fields" | "search" | "vector";
-
-/** An index as the catalog holds it. `definition` is JSON text: equal texts are equal indexes. */
-export interface CatalogIndex {
-  readonly number: number;
-  readonly name: string;
-  readonly kind: IndexKind;
-  readonly definition: string;
-}
 
 /** A table as the catalog holds it. */
 export interface CatalogTable {

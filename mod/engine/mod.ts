@@ -20,19 +20,11 @@ export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
 export { openWriterDatabase, type WriterOptions } from "./writer_database.ts";
 export type {
-  Bound,
-  IndexBounds,
   ReaderDatabase,
   ReadTransaction,
-  RecordKey,
   Savepoint,
-  ScanOptions,
-  ScanRow,
   SchemaOptions,
-  SchemaReport,
-  SearchOptions,
   Usage,
-  VectorSearchOptions,
   WriterDatabase,
   WriteTransaction,
 } from "./transaction.ts";
@@ -45,7 +37,9 @@ export type {
   KeyChange,
   KeySpace,
   ReadSet,
+  RecordKey,
   SchemaDefinition,
+  SchemaReport,
   SearchIndexDefinition,
   TableDefinition,
   TableSize,
@@ -54,3 +48,11 @@ export type {
 } from "./types.ts";
 export { END_OF_KEYS } from "./types.ts";
 export { UnfitFieldsError } from "./errors.ts";
+export type {
+  Bound,
+  IndexBounds,
+  ScanOptions,
+  ScanRow,
+  SearchOptions,
+  VectorSearchOptions,
+} from "./reading.ts";

@@ -18,20 +18,13 @@ import {
   withoutSystemFields,
 } from "./documents/system_fields.ts";
 import type { Table } from "./table.ts";
-import type {
-  IndexBounds,
-  Savepoint,
-  ScanOptions,
-  ScanRow,
-  SearchOptions,
-  VectorSearchOptions,
-  WriteTransaction,
-} from "./transaction.ts";
+import type { Savepoint, WriteTransaction } from "./transaction.ts";
 import type { Doc, DocumentChange, ReadSet, Value } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import { storableFields } from "./documents/values.ts";
 import type { VectorSearcher } from "./vectors/vector_search.ts";
 import type { WriteGroup } from "./write_group.ts";
+import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
 
 const { parse, stringify } = JSON;
 

@@ -8,17 +8,11 @@ import { ReadSetRecorder } from "./read_set.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
 import { searchDocuments, type SearchOwner } from "./search/search.ts";
 import type { Table } from "./table.ts";
-import type {
-  IndexBounds,
-  ReadTransaction,
-  ScanOptions,
-  ScanRow,
-  SearchOptions,
-  VectorSearchOptions,
-} from "./transaction.ts";
+import type { ReadTransaction } from "./transaction.ts";
 import type { Doc, ReadSet } from "./types.ts";
 import { UsageMeter } from "./usage.ts";
 import type { VectorSearcher } from "./vectors/vector_search.ts";
+import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
 
 const { parse } = JSON;
 

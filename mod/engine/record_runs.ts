@@ -5,7 +5,7 @@
  * by the first run that ends at its request id or behind it.
  */
 import { replayLimits } from "./limits.ts";
-import type { RecordKey } from "./transaction.ts";
+import type { RecordKey } from "./types.ts";
 
 const { runRecordsMax, runCharsMax } = replayLimits;
 

@@ -8,7 +8,7 @@
 import { replayLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
 import { callerOf, newestOf, principalText, type RecordRun, RecordRuns } from "./record_runs.ts";
-import type { RecordKey } from "./transaction.ts";
+import type { RecordKey } from "./types.ts";
 
 /** SQL that makes the tables of records in a new database. */
 export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>

@@ -1,17 +1,12 @@
 /** Makes the tables and indexes of a database fit a schema, all or nothing. */
 import { documentLimits } from "../limits.ts";
-import {
-  type CatalogIndex,
-  type CatalogTable,
-  readCatalog,
-  uncheckedTable,
-  wantedIndexes,
-} from "./catalog.ts";
+import { type CatalogTable, readCatalog, uncheckedTable, wantedIndexes } from "./catalog.ts";
 import type { Connection } from "./connection.ts";
 import { walkDocuments } from "./documents/document_walk.ts";
 import { EngineError, SchemaError } from "./errors.ts";
 import { TABLE_NUMBER_MAX } from "./documents/ids.ts";
 import {
+  type CatalogIndex,
   createIndexSql,
   dropIndexSql,
   type IndexEntries,
@@ -22,8 +17,7 @@ import {
 import { type Difference, firstDifference } from "./documents/schema_difference.ts";
 import { fieldsOf, type StoredFields } from "./documents/stored_fields.ts";
 import { BY_CREATION_TIME, BY_ID, createDocumentsSql, documentsTable } from "./table.ts";
-import type { SchemaReport } from "./transaction.ts";
-import type { SchemaDefinition, TableDefinition } from "./types.ts";
+import type { SchemaDefinition, SchemaReport, TableDefinition } from "./types.ts";
 import { checkVectorDefinition } from "./vectors/vector_index.ts";
 
 /**

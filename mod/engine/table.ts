@@ -1,22 +1,11 @@
 /** Tables as the engine works with them: numbers, key spaces, SQL and indexes of every kind. */
 import type { IndexSet } from "./indexes/index_set.ts";
 import type { KeySpace, TableDefinition } from "./types.ts";
+import type { ScanIndex } from "./indexes/field_index.ts";
 
 /** Every table has these two indexes; the first has no SQLite table of its own. */
 export const BY_ID = "by_id";
 export const BY_CREATION_TIME = "by_creation_time";
-
-/** What a scan goes along: an index on fields, or the ids of a table. */
-export interface ScanIndex {
-  readonly name: string;
-  readonly space: KeySpace;
-  /** Place of its key among the field keys of a document; -1 for `by_id`. */
-  readonly position: number;
-  /** Fields that bounds speak about, in order; `_creationTime` stands last in every index but `by_id`. */
-  readonly boundFields: readonly string[];
-  /** Scans in both directions; parameters: lo, hi, number of rows. Columns: key, rid, doc. */
-  readonly scanSql: { readonly asc: string; readonly desc: string };
-}
 
 /** A table of the schema in use. */
 export interface Table {

@@ -2,51 +2,9 @@
 import type { Inspection } from "./whole/inspection.ts";
 import type { GenerationReason, JournalHead } from "./journal/journal.ts";
 import type { JournalRow } from "./journal/row.ts";
-import type { CommitEntry, Doc, ReadSet, SchemaDefinition, Value } from "./types.ts";
-
-/** One end of a range. `undefined` is a missing field, the lowest of all values. */
-export interface Bound {
-  readonly value: Value | undefined;
-  readonly inclusive: boolean;
-}
-
-/**
- * Fixed values for the first fields of an index, then at most one range on the next field. Every index but `by_id`
- * goes on with `_creationTime` behind its own fields; `by_id` has the one field `_id`.
- */
-export interface IndexBounds {
-  readonly eq: readonly (Value | undefined)[];
-  readonly lower?: Bound;
-  readonly upper?: Bound;
-}
-
-export interface ScanOptions {
-  readonly order: "asc" | "desc";
-  /** Starts behind this key (in scan order), which may no longer exist: a cursor. */
-  readonly after?: string;
-  /** Ends with this key (in scan order), included. */
-  readonly until?: string;
-  /** How many rows the caller means to take: sizes the first read from disk, limits nothing. */
-  readonly expected?: number;
-}
-
-/** A document met by a scan, with its key in the index: what cursors are made of. */
-export interface ScanRow {
-  readonly key: string;
-  readonly doc: Doc;
-}
-
-export interface SearchOptions {
-  readonly query: string;
-  readonly filters: readonly (readonly [field: string, value: Value | undefined])[];
-}
-
-export interface VectorSearchOptions {
-  readonly vector: readonly number[];
-  readonly limit: number;
-  /** A document passes when each named field has one of the values. */
-  readonly filters: readonly (readonly [field: string, values: readonly (Value | undefined)[]])[];
-}
+import type { CommitEntry, Doc, ReadSet, SchemaDefinition } from "./types.ts";
+import type { IndexBounds, ScanOptions, ScanRow, SearchOptions, VectorSearchOptions } from "./reading.ts";
+import type { RecordKey, SchemaReport } from "./types.ts";
 
 /** What a run has used of its limits (`functionLimits`). */
 export interface Usage {
@@ -124,16 +82,6 @@ export interface ReaderDatabase extends Disposable {
   beginQuery(): ReadTransaction;
 }
 
-/** What a schema change did; indexes are named `table.index`. */
-export interface SchemaReport {
-  readonly createdTables: readonly string[];
-  /** Indexes built on tables that were there before. */
-  readonly createdIndexes: readonly string[];
-  readonly droppedIndexes: readonly string[];
-  /** Tables with documents in the database that the schema does not have. */
-  readonly unreachableTables: readonly string[];
-}
-
 export interface ApplyOptions {
   /** Of the row's commits, those up to this one. */
   readonly untilTs?: number;
@@ -202,11 +150,4 @@ export interface WriterDatabase extends Disposable {
   rollbackGroup(): void;
   /** Text of the newest committed group, or `null` in a new database. */
   lastGroup(): string | null;
-}
-
-/** Key of a replay record. `principal` is `null` for anonymous. */
-export interface RecordKey {
-  readonly sessionId: string;
-  readonly requestId: number;
-  readonly principal: string | null;
 }

@@ -104,3 +104,20 @@ export interface TableSize {
   /** Of all its indexes. */
   readonly indexBytes: number;
 }
+
+/** Key of a replay record. `principal` is `null` for anonymous. */
+export interface RecordKey {
+  readonly sessionId: string;
+  readonly requestId: number;
+  readonly principal: string | null;
+}
+
+/** What a schema change did; indexes are named `table.index`. */
+export interface SchemaReport {
+  readonly createdTables: readonly string[];
+  /** Indexes built on tables that were there before. */
+  readonly createdIndexes: readonly string[];
+  readonly droppedIndexes: readonly string[];
+  /** Tables with documents in the database that the schema does not have. */
+  readonly unreachableTables: readonly string[];
+}

@@ -19,8 +19,8 @@ import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
 import { CREATE_RECORDS_SQL, Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
-import type { ApplyOptions, RecordKey, SchemaOptions, SchemaReport, WriterDatabase } from "./transaction.ts";
-import type { CommitEntry, SchemaDefinition } from "./types.ts";
+import type { ApplyOptions, SchemaOptions, WriterDatabase } from "./transaction.ts";
+import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
 

@@ -22,7 +22,7 @@ import { FrameMemo } from "./sockets/frame_memo.ts";
 import { refuseCall } from "./refuse_call.ts";
 import { type QueryWork, SharedQueries } from "./queries/shared_queries.ts";
 import { HeldBudget } from "./sockets/held_budget.ts";
-import { acceptSocket, type SocketConnection } from "./sockets/socket.ts";
+import { acceptSocket, type SocketConnection, type SocketHandle } from "./sockets/socket.ts";
 import { type UnsentAccount, UnsentBudget } from "./sockets/unsent_budget.ts";
 
 export interface HubOptions {
@@ -42,16 +42,6 @@ export interface HubOptions {
 
 /** What is planned with when nobody says how much there is. */
 const MEMORY_BYTES = 1024 ** 3;
-
-/** One open socket as its owner drives it. */
-export interface SocketHandle {
-  /** A text frame came. */
-  receive(text: string): void;
-  /** Something else than a text frame came. */
-  refuse(fault: string, closeCode: number): void;
-  /** The socket is closed, by whichever side. */
-  closed(): void;
-}
 
 /** Sockets that are looked at when a wave is planned, at most. */
 const STUCK_VIEWS_MAX = 32;

@@ -8,6 +8,6 @@ export {
 } from "./authenticator.ts";
 export type { Channel } from "./sockets/channel.ts";
 export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
-export { Hub, type HubOptions, type SocketHandle } from "./hub.ts";
+export { Hub, type HubOptions } from "./hub.ts";
 export { refuseCall } from "./refuse_call.ts";
-export type { SocketConnection } from "./sockets/socket.ts";
+export type { SocketConnection, SocketHandle } from "./sockets/socket.ts";

@@ -21,33 +21,13 @@ import { InProcessHost } from "./in_process_host.ts";
 import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
-import { loadTestApp } from "./load_test_app.ts";
+import { loadTestApp, type TestServerOptions } from "./load_test_app.ts";
 import { TestStorage, type UploadOptions } from "./test_storage.ts";
 import { keepWork, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
 
 /** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
 const START = Date.UTC(2030, 0, 1);
-
-/** Modules by path, as `import * as messages from "./functions/messages.ts"` gives them; `index` is the root. */
-export type TestModules<S extends Schema = Schema> = Readonly<Record<string, object>> & {
-  readonly schema?: { readonly default: S };
-};
-
-export interface TestServerOptions<S extends Schema = Schema> {
-  /** Folder of the app's functions: an absolute path or a `file:` URL. */
-  readonly functionsDir?: string | URL;
-  /** The app's modules instead of a folder; they type `run` by the schema among them. */
-  readonly modules?: TestModules<S>;
-  /** Where the clock starts, milliseconds since the epoch or a date; the first moment of 2030 unless told. */
-  readonly now?: number | Date;
-  /** What actions see as `ctx.env`; nothing of the process's own environment is there. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Time queries and mutations have, in milliseconds of the machine's clock; as in the server unless told. */
-  readonly callTimeoutMs?: number;
-  /** Whether callers are shown real error messages, as with `--dev`; they are unless told. */
-  readonly dev?: boolean;
-}
 
 export interface TestUser {
   /** The same address is the same user. */

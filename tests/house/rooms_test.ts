@@ -85,11 +85,26 @@ const roomOf = (path: string) => ROOMS.find((room) => path === room || path.star
 const houseOf = (room: string) => room.split("/")[0];
 const floorOf = (room: string) => FLOORS.findIndex((rooms) => rooms.includes(room));
 
+/** Files that lead back to themselves by what they import, types included. */
+function circling(imports: ReadonlyMap<string, readonly string[]>): string[] {
+  let rest = [...imports.keys()];
+  for (let before = Infinity; rest.length < before;) {
+    before = rest.length;
+    const there = new Set(rest);
+    const imported = new Set(
+      rest.flatMap((path) => imports.get(path)?.filter((other) => there.has(other)) ?? []),
+    );
+    rest = rest.filter((path) => imported.has(path) && imports.get(path)?.some((other) => there.has(other)));
+  }
+  return rest;
+}
+
 const IMPORT = /(?:\bfrom\s+|\bimport\(\s*|^import\s+)"(\.[^"]+\.tsx?)"/gm;
 
-Deno.test("rooms import downward and through doors, and no folder is crowded", async () => {
+Deno.test("rooms import downward and through doors, none leads back to itself, and no folder is crowded", async () => {
   const faults: string[] = [];
   const crowds = new Map<string, number>();
+  const imports = new Map<string, string[]>();
   for await (const path of filesBelow(".")) {
     const room = roomOf(path);
     if (room === undefined) {
@@ -99,6 +114,7 @@ Deno.test("rooms import downward and through doors, and no folder is crowded", a
     crowds.set(dirname(path), (crowds.get(dirname(path)) ?? 0) + 1);
     for (const [, specifier = ""] of (await Deno.readTextFile(join(root, "mod", path))).matchAll(IMPORT)) {
       const target = normalize(join(dirname(path), specifier));
+      imports.set(path, [...imports.get(path) ?? [], target]);
       const other = roomOf(target);
       if (other === room || target.startsWith("..")) continue;
       if (other === undefined || floorOf(other) >= floorOf(room)) {
@@ -114,5 +130,6 @@ Deno.test("rooms import downward and through doors, and no folder is crowded", a
   for (const [folder, files] of crowds) {
     if (files > FILES_MAX) faults.push(`mod/${folder} has ${files} files, more than ${FILES_MAX}`);
   }
+  faults.push(...circling(imports).map((path) => `${path} is part of a circle of imports`));
   assert.deepEqual(faults, []);
 });

@@ -1,5 +1,15 @@
 /** The mails sent when no file replaces them. */
-import type { MailKind, Template } from "./templates.ts";
+import type { CodeKind } from "../tokens/codes.ts";
+
+/** Kinds of mail. `change` goes to the new address when a user changes it. */
+export type MailKind = CodeKind | "change";
+
+/** The texts of one kind of mail, with `{{name}}` where a value goes. */
+export interface Template {
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+}
 
 interface Wording {
   readonly subject: string;

@@ -4,9 +4,10 @@ import { authLimits } from "../limits.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "../tokens/codes.ts";
 import type { NewCode } from "../isolate_functions/code_rows.ts";
 import type { Outbox } from "./outbox.ts";
-import { type MailKind, renderMail, type Templates } from "./templates.ts";
+import { renderMail, type Templates } from "./templates.ts";
 import { withFragment } from "../redirects.ts";
 import type { TokenHasher } from "../tokens/token_hash.ts";
+import type { MailKind } from "./built_in_templates.ts";
 
 export interface CodeMailOptions {
   readonly hasher: TokenHasher;

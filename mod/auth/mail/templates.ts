@@ -1,18 +1,7 @@
 /** What mails say: built-in texts, each of which a file can replace. */
 import { join } from "node:path";
-import type { CodeKind } from "../tokens/codes.ts";
 import type { Mail } from "./mailer.ts";
-import { builtInTemplates } from "./built_in_templates.ts";
-
-/** Kinds of mail. `change` goes to the new address when a user changes it. */
-export type MailKind = CodeKind | "change";
-
-/** The texts of one kind of mail, with `{{name}}` where a value goes. */
-export interface Template {
-  readonly subject: string;
-  readonly text: string;
-  readonly html: string;
-}
+import { builtInTemplates, type MailKind, type Template } from "./built_in_templates.ts";
 
 /** Values a template may use. */
 export interface TemplateValues {

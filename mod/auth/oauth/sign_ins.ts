@@ -8,8 +8,8 @@ import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
-import { keepBrought } from "./links.ts";
 import { type FlowSecrets, type Provider, ProviderError } from "./provider.ts";
+import { keepBrought } from "./brought.ts";
 
 export interface SignInsOptions {
   readonly parts: AccountParts;

@@ -1,11 +1,12 @@
 /** From what a caller asks of an index to a range of its keys; every mistake gets an error that says what to do. */
 import { EngineError } from "../errors.ts";
 import { keyAfter, type KeyRange, rangeOfBounds } from "./keys.ts";
-import type { ScanIndex, Table } from "../table.ts";
+import type { Table } from "../table.ts";
 import { BY_ID } from "../table.ts";
-import type { Bound, IndexBounds, ScanOptions } from "../transaction.ts";
 import { END_OF_KEYS, type Value } from "../types.ts";
 import { checkStorable } from "../documents/values.ts";
+import type { ScanIndex } from "./field_index.ts";
+import type { Bound, IndexBounds, ScanOptions } from "../reading.ts";
 
 /** The keys a scan goes through. Throws an `EngineError` for bounds that do not fit the index. */
 export function rangeOfScan(

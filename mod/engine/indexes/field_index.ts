@@ -2,8 +2,20 @@
 import { documentLimits } from "../../limits.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "./keys.ts";
+import type { KeySpace } from "../types.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
-import type { ScanIndex } from "../table.ts";
+
+/** What a scan goes along: an index on fields, or the ids of a table. */
+export interface ScanIndex {
+  readonly name: string;
+  readonly space: KeySpace;
+  /** Place of its key among the field keys of a document; -1 for `by_id`. */
+  readonly position: number;
+  /** Fields that bounds speak about, in order; `_creationTime` stands last in every index but `by_id`. */
+  readonly boundFields: readonly string[];
+  /** Scans in both directions; parameters: lo, hi, number of rows. Columns: key, rid, doc. */
+  readonly scanSql: { readonly asc: string; readonly desc: string };
+}
 
 /** An index on fields. `position` is its place among the field indexes of its table. */
 export interface FieldIndex extends ScanIndex {

@@ -1,5 +1,4 @@
 /** The indexes of one table, of every kind, and what they hold of a document. */
-import type { CatalogIndex } from "../catalog.ts";
 import {
   createFieldIndexSql,
   dropFieldIndexSql,
@@ -27,6 +26,17 @@ import {
   type VectorIndex,
   vectorIndex,
 } from "../vectors/vector_index.ts";
+
+/** What an index is made for. */
+export type IndexKind = "fields" | "search" | "vector";
+
+/** An index as the catalog holds it. `definition` is JSON text: equal texts are equal indexes. */
+export interface CatalogIndex {
+  readonly number: number;
+  readonly name: string;
+  readonly kind: IndexKind;
+  readonly definition: string;
+}
 
 export interface IndexSet {
   readonly fields: readonly FieldIndex[];

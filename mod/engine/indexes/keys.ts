@@ -6,8 +6,8 @@
  * Each encoding begins with one tag and tells its own end, so none is a prefix of another, and a sequence of values is
  * the encodings one after another. Only the characters 0x20 to 0x7e occur; 0x20 ends what has no fixed length.
  */
-import type { IndexBounds } from "../transaction.ts";
 import { END_OF_KEYS, type Value } from "../types.ts";
+import type { IndexBounds } from "../reading.ts";
 
 const MISSING = "1";
 const NULL = "2";

@@ -10,9 +10,10 @@ import type { Connection, Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { keyAfter, type KeyRange } from "./keys.ts";
 import type { ReadRange, ReadSetRecorder } from "../read_set.ts";
-import type { ScanIndex, Table } from "../table.ts";
-import type { ScanRow } from "../transaction.ts";
+import type { Table } from "../table.ts";
 import type { Doc } from "../types.ts";
+import type { ScanIndex } from "./field_index.ts";
+import type { ScanRow } from "../reading.ts";
 
 const { parse } = JSON;
 

@@ -1,8 +1,8 @@
 /** The catalog as journal rows carry it: which tables and indexes there are, with their numbers, and making a database fit it. */
-import { type CatalogIndex, readCatalog, uncheckedTable } from "../catalog.ts";
+import { readCatalog, uncheckedTable } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
-import { createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
+import { type CatalogIndex, createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
 import { createTable, walkTable } from "../schema_change.ts";
 
 /** All tables and indexes of a database, and the highest numbers that were ever given to one. */

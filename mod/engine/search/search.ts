@@ -5,8 +5,8 @@ import type { ScanOwner } from "../indexes/scan.ts";
 import { matchingRows, passes, prepareSearch, type SearchIndex } from "./search_index.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import type { Table } from "../table.ts";
-import type { SearchOptions } from "../transaction.ts";
 import type { Doc } from "../types.ts";
+import type { SearchOptions } from "../reading.ts";
 
 const { parse } = JSON;
 const GROWTH = 8;

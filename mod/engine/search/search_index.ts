@@ -7,8 +7,8 @@ import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
 import { type Path, pathOf, type StoredFields, valueAt } from "../documents/stored_fields.ts";
-import type { SearchOptions } from "../transaction.ts";
 import type { KeySpace, SearchIndexDefinition, Value } from "../types.ts";
+import type { SearchOptions } from "../reading.ts";
 
 export interface SearchIndex {
   readonly name: string;

@@ -7,9 +7,9 @@ import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { valueKey } from "../indexes/keys.ts";
 import type { Table } from "../table.ts";
-import type { VectorSearchOptions } from "../transaction.ts";
 import { unitVector, type VectorIndex } from "./vector_index.ts";
 import { encodeQuery, VectorStore } from "./vector_store.ts";
+import type { VectorSearchOptions } from "../reading.ts";
 
 const { vectorResultsMax } = engineLimits;
 const PAGE_ROWS = 512;

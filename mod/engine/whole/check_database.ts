@@ -3,12 +3,12 @@
  * and every document against every index of its table. Slow, and bounded in memory whatever the size of the data.
  */
 import { DatabaseSync } from "node:sqlite";
-import { type CatalogIndex, type CatalogTable, readCatalog } from "../catalog.ts";
+import { type CatalogTable, readCatalog } from "../catalog.ts";
 import { Connection } from "../connection.ts";
 import { walkDocuments } from "../documents/document_walk.ts";
 import { UnusableDatabaseError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
-import { indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
+import { type CatalogIndex, indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
 import { checkRecordColumns, recordTables } from "../records.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { documentsTable } from "../table.ts";

@@ -13,4 +13,5 @@ export {
 export { type ReplicationPort, replicationRoutes } from "./routes.ts";
 export { stageInProcess } from "./stage_job.ts";
 export { verifyReplica, type VerifyReport } from "./verify.ts";
-export { openTarget, placeText, type ReplicaTarget, type TargetPlace } from "./target/replica_target.ts";
+export { type ReplicaTarget } from "./target/replica_target.ts";
+export { openTarget, placeText, type TargetPlace } from "./target/open_target.ts";

@@ -14,7 +14,7 @@ import { ReplicaProcess } from "./process/replica_process.ts";
 import { ReplicaError } from "./replica_error.ts";
 import type { JournalRestart } from "./shipper.ts";
 import type { ShippingStatus, ToldGeneration } from "./status.ts";
-import { placeText, type TargetPlace } from "./target/replica_target.ts";
+import { placeText, type TargetPlace } from "./target/open_target.ts";
 
 export interface ReplicationOptions {
   /** Absolute; held by this server. */

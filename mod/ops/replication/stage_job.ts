@@ -5,7 +5,7 @@ import type { FromProcess } from "./process/messages.ts";
 import { ReplicaProcess } from "./process/replica_process.ts";
 import type { ReplicaFault } from "./replica_error.ts";
 import type { PointProgress, StagedPoint } from "./restore_point.ts";
-import type { TargetPlace } from "./target/replica_target.ts";
+import type { TargetPlace } from "./target/open_target.ts";
 
 export interface StageJobOptions {
   readonly dataDir: string;

@@ -1,7 +1,6 @@
 /** The real WebSocket behind a connection. */
 import type { Channel } from "./channel.ts";
 import { closeCodes } from "./close_codes.ts";
-import type { SocketHandle } from "../hub.ts";
 
 /** The connection below a socket, as far as it can be reached. */
 export interface SocketConnection {
@@ -9,6 +8,16 @@ export interface SocketConnection {
   cut(): boolean;
   /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
   takenBytes(): number | null;
+}
+
+/** One open socket as its owner drives it. */
+export interface SocketHandle {
+  /** A text frame came. */
+  receive(text: string): void;
+  /** Something else than a text frame came. */
+  refuse(fault: string, closeCode: number): void;
+  /** The socket is closed, by whichever side. */
+  closed(): void;
 }
 
 /** Connects an upgraded WebSocket, open or about to open, to the hub. */

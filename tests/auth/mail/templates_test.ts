@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { loadTemplates, type MailKind, renderMail, TemplateError } from "../../../mod/auth/mail/templates.ts";
+import { loadTemplates, renderMail, TemplateError } from "../../../mod/auth/mail/templates.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import type { MailKind } from "../../../mod/auth/mail/built_in_templates.ts";
 
 const values = {
   app: "My <App>",

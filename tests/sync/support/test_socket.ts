@@ -16,7 +16,8 @@ import {
 } from "../../../mod/protocol/server_messages.ts";
 import { initialVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
 import type { Channel } from "../../../mod/sync/sockets/channel.ts";
-import type { Hub, SocketHandle } from "../../../mod/sync/hub.ts";
+import type { Hub } from "../../../mod/sync/hub.ts";
+import type { SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 
 type Of<Type extends ServerMessage["type"]> = Extract<ServerMessage, { type: Type }>;
 

@@ -2,9 +2,9 @@
  * The door of functions for administrators. Clients pass it with an administrator's session that lives at the moment of
  * the call; for everybody else there is no such function, whatever they call it with.
  */
+import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import type { AdminCall, SystemModule } from "../../system_module.ts";
-import type { LoadedFunction } from "./app.ts";
 
 /** What stands at the door, from the modules of the service. */
 export interface AdminDoor {
@@ -24,6 +24,9 @@ export function adminDoor(modules: readonly SystemModule[]): AdminDoor | undefin
 }
 
 /** Whether a call has to pass the door. */
-export function needsDoor(callee: LoadedFunction | undefined, origin: CallOrigin): boolean {
+export function needsDoor(
+  callee: { readonly spec: Pick<FunctionSpec, "visibility"> } | undefined,
+  origin: CallOrigin,
+): boolean {
   return callee?.spec.visibility === "admin" && origin === "client";
 }

@@ -7,7 +7,6 @@
  */
 import { logLimits } from "../../limits.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
-import type { StreamSession } from "./log_streams.ts";
 
 /** Chunks kept for a reader that has not begun: some seconds' worth. */
 const EARLY_CHUNKS_MAX = 64;
@@ -20,6 +19,14 @@ export interface EventChunk {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly runs: number;
   readonly lastId: number;
+}
+
+/** Whose stream it is, and until when. */
+export interface StreamSession {
+  readonly sessionId: string;
+  readonly principal: string | null;
+  /** When the token's time is over, milliseconds since the epoch. */
+  readonly expiresAt: number;
 }
 
 export interface LogReaderOptions {

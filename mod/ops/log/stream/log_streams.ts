@@ -7,15 +7,7 @@ import { logLimits } from "../../limits.ts";
 import type { ExecutionLog, Tailed } from "../execution_log.ts";
 import type { RunFilter } from "../run_filter.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
-import { LogReader } from "./log_reader.ts";
-
-/** Whose stream it is, and until when. */
-export interface StreamSession {
-  readonly sessionId: string;
-  readonly principal: string | null;
-  /** When the token's time is over, milliseconds since the epoch. */
-  readonly expiresAt: number;
-}
+import { LogReader, type StreamSession } from "./log_reader.ts";
 
 interface Tail {
   readonly readers: Set<LogReader>;

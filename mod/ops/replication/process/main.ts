@@ -15,8 +15,8 @@ import { planRestore } from "../history.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
-import { openTarget } from "../target/replica_target.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
+import { openTarget } from "../target/open_target.ts";
 
 /** Aborted when nobody is there any more. */
 const stopping = new AbortController();

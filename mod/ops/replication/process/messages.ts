@@ -6,7 +6,7 @@ import type { ReplicaFault } from "../replica_error.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
 import type { JournalRestart, MadeSnapshot } from "../shipper.ts";
 import type { ShippingStatus, ToldGeneration } from "../status.ts";
-import type { TargetPlace } from "../target/replica_target.ts";
+import type { TargetPlace } from "../target/open_target.ts";
 
 /** Begins the work of a process; its first message. */
 export type Begin =

@@ -2,8 +2,8 @@
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { replicationLimits } from "../../limits.ts";
-import type { TargetPlace } from "../target/replica_target.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
+import type { TargetPlace } from "../target/open_target.ts";
 
 /** Queries and mutations go first, but what is shipped late may be lost. */
 const NICENESS = 5;

@@ -9,7 +9,7 @@ import { csvText } from "../../../kit/csv.ts";
 import { csvLimits } from "../../../kit/limits.ts";
 import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
-import type { ExportPiece } from "./pieces.ts";
+import type { ExportPiece } from "./export_piece.ts";
 
 /** Characters that take as long as one cell, which may be empty. */
 const CHARS_OF_A_CELL = 8;

@@ -1,6 +1,6 @@
 /** A table as lines of JSON, one document each. */
 import { opsLimits } from "../../limits.ts";
-import type { ExportPiece } from "./pieces.ts";
+import type { ExportPiece } from "./export_piece.ts";
 
 /** The lines of documents given as JSON texts. `_id` and `_creationTime` come first, the rest as it is stored. */
 export function* jsonPieces(documents: Iterable<string>): Generator<ExportPiece, void, void> {

@@ -2,13 +2,8 @@
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { csvPieces } from "./csv_pieces.ts";
 import type { TableFormat } from "../formats.ts";
+import type { ExportPiece } from "./export_piece.ts";
 import { jsonPieces } from "./json_pieces.ts";
-
-/** The next part of the text and how many documents it ends. A piece without text is a pause in a long look ahead. */
-export interface ExportPiece {
-  readonly text: string;
-  readonly documents: number;
-}
 
 /**
  * The whole text of a table, which the snapshot must have. Each piece takes little time, so that others can do something

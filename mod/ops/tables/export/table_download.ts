@@ -8,7 +8,8 @@ import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
 import { pause } from "../../../kit/pause.ts";
 import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
-import { type ExportPiece, exportPieces } from "./pieces.ts";
+import { exportPieces } from "./pieces.ts";
+import type { ExportPiece } from "./export_piece.ts";
 
 export interface TableDownloadOptions {
   readonly databasePath: string;
