@@ -4,10 +4,10 @@ import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
-import type { Asker } from "./lost_failures.ts";
+import type { Asker, Losing } from "./lost_failures.ts";
 
 /** One call from outside, with everything nested in it. */
-export class Call {
+export class Call implements Losing {
   readonly udfPath: string;
   readonly identity: Identity;
   /** Its clock, milliseconds since the epoch: stands still in queries and mutations. */
@@ -23,7 +23,6 @@ export class Call {
   nondeterministic = false;
   /** Made when first asked for (determinism.ts). */
   random: (() => number) | null = null;
-  /** Rejections that nobody has taken, by their promises (lost_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
   constructor(

@@ -3,12 +3,17 @@
  * failure, and when, the runtime knows best: it tells of rejections that are still nobody's when the event loop turns. So a
  * call in which nothing failed waits for nothing, and one in which something did waits for one turn.
  */
-import type { Call } from "./call.ts";
 
 /** What can ask `ctx` for something: a function on its way. */
 export interface Asker {
   /** What failed, by what it threw, under its name; `null` while nothing has. */
   failures: Map<unknown, string> | null;
+}
+
+/** A call, with everything nested in it. */
+export interface Losing {
+  /** Rejections that nobody has taken, by their promises; `null` while there are none. */
+  lost: Map<object, unknown> | null;
 }
 
 /** Kept of each; a call that loses more fails all the same. */
@@ -34,10 +39,10 @@ export function failedAt(asker: Asker, operation: string, thrown: unknown): unkn
 }
 
 /** Whose a lost rejection is: the runtime tells outside of any call when it is taken after all. */
-const calls = new WeakMap<object, Call>();
+const calls = new WeakMap<object, Losing>();
 
 /** To be told of each rejected promise that was nobody's when the event loop turned. */
-export function noteLost(call: Call, { promise, reason }: PromiseRejectionEvent): void {
+export function noteLost(call: Losing, { promise, reason }: PromiseRejectionEvent): void {
   // App code can dispatch events of any content.
   if (!(promise instanceof Promise)) return;
   const lost = call.lost ??= new Map();
@@ -57,7 +62,7 @@ export function noteTaken({ promise }: PromiseRejectionEvent): void {
  */
 export async function checkTaken(
   asker: Asker,
-  { call, last }: { readonly call: Call; readonly last: boolean },
+  { call, last }: { readonly call: Losing; readonly last: boolean },
 ): Promise<void> {
   const { failures } = asker;
   if (failures === null) return;
