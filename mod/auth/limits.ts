@@ -127,6 +127,8 @@ export const othersLimits = {
   keysMax: 100,
   /** Longest key id that is looked for. */
   keyIdCharsMax: 256,
+  /** How long whoever has old keys waits for new ones that are on their way. */
+  renewalPatienceMs: 500,
   /** First pause after a failed fetch of a key set or a discovery document; each further one is twice as long. */
   retryMs: 1_000,
   /** Longest such pause. */
@@ -143,6 +145,12 @@ export const othersLimits = {
   expiryMax: 253_402_300_799,
   /** External identities whose users are kept in memory. */
   cachedIdentitiesMax: 100_000,
+  /** A subject that was refused is refused without another look for this long. */
+  refusalKeptMs: 10_000,
+  /** Subjects whose refusal is remembered; the oldest gives way. */
+  refusalsKeptMax: 10_000,
+  /** Claims of a provider that are passed on to the app; what comes behind is left out. */
+  claimsCharsMax: 32 * KiB,
   /** Identities one user has at once. */
   identitiesPerUserMax: 20,
   /** Time to finish a sign-in at a provider (contract: Limits). */

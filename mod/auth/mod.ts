@@ -185,8 +185,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       adminAccounts: admins,
       sessionNamedBy: (token) => authenticator.sessionNamedBy(token),
       providers: () => signIns.names,
-      oauth: (requester) =>
-        oauthRoutes({ signIns, requester, originOf: options.originOf ?? options.publicUrl }),
+      oauth: (requester, onFinish) =>
+        oauthRoutes({ signIns, requester, onFinish, originOf: options.originOf ?? options.publicUrl }),
       clientOf: options.clientOf,
       ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),

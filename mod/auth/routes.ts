@@ -5,6 +5,7 @@ import { requestText } from "../kit/request_text.ts";
 import { authLimits } from "./limits.ts";
 import type { Accounts } from "./accounts.ts";
 import type { AdminAccounts } from "./admin/admin_accounts.ts";
+import type { OAuthRoutesOptions } from "./oauth/routes.ts";
 import type { GivenProof, MailAccounts } from "./mail/mail_accounts.ts";
 import { bodies, readBody } from "./request_body.ts";
 import type { Requester } from "./requester.ts";
@@ -18,7 +19,10 @@ export interface AuthRoutesOptions {
   /** Names of the providers one can sign in with. */
   readonly providers: () => readonly string[];
   /** The routes of signing in with these. */
-  readonly oauth: (requester: (c: Context) => Requester) => Hono;
+  readonly oauth: (
+    requester: (c: Context) => Requester,
+    onFinish: NonNullable<OAuthRoutesOptions["onFinish"]>,
+  ) => Hono;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
   /** Told of each answered request for one of the {@linkcode authOperations}, with the answer's status. */
@@ -36,9 +40,12 @@ const operations = {
   "admin/signin": "admin_sign_in",
 } as const;
 
-export type AuthOperation = (typeof operations)[keyof typeof operations];
+/** What comes back from a provider: a sign-in, or an identity to be linked. */
+const PROVIDER_OPERATION = "provider_sign_in";
 
-export const authOperations: readonly AuthOperation[] = Object.values(operations);
+export type AuthOperation = (typeof operations)[keyof typeof operations] | typeof PROVIDER_OPERATION;
+
+export const authOperations: readonly AuthOperation[] = [...Object.values(operations), PROVIDER_OPERATION];
 
 /** The sub-app for `/api/auth`. Errors leave as `ServiceError`; who mounts it turns them into responses. */
 export function authRoutes(
@@ -113,7 +120,7 @@ export function authRoutes(
       c.json(await mailAccounts.verifyMagic(givenProof(await readBody(c, bodies.proof)), requester(c))),
   );
 
-  app.route("/oauth", oauth(requester));
+  app.route("/oauth", oauth(requester, (status) => onAnswer?.(PROVIDER_OPERATION, status)));
 
   app.post(
     "/admin/signin",

@@ -25,6 +25,8 @@ export const tables = {
     email: z.string().optional(),
     emailVerified: z.boolean(),
     name: z.string().optional(),
+    /** What the app keeps of them; which fields that are is for its `auth.ts` to say. */
+    profile: z.record(z.string(), z.unknown()).optional(),
   }).index("by_email", ["email"])
     .searchIndex("search_email", { searchField: "email" }).searchIndex("search_name", {
       searchField: "name",

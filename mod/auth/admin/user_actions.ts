@@ -14,6 +14,8 @@ const createArgs = z.strictObject({
   password: z.string().optional(),
   name: z.string().trim().max(authLimits.nameCharsMax).optional(),
   emailVerified: z.boolean().default(true),
+  /** Fields of the app's profile of users. */
+  profile: z.record(z.string(), z.unknown()).optional(),
 });
 const passwordArgs = z.strictObject({ userId: z.string(), password: z.string() });
 const mailArgs = z.strictObject({ userId: z.string(), redirectTo: z.string().optional() });
@@ -40,7 +42,7 @@ class UserActions {
 
   /** Resolves to the new user's id. */
   async create(
-    { email: given, password, name, emailVerified }: z.output<typeof createArgs>,
+    { email: given, password, name, emailVerified, profile }: z.output<typeof createArgs>,
   ): Promise<{ userId: string }> {
     const { calls, passwords } = this.#parts;
     const email = normalizedEmail(given);
@@ -51,6 +53,7 @@ class UserActions {
       emailVerified,
       passwordHash,
       ...(name !== undefined && name !== "" && { name }),
+      ...(profile !== undefined && { profile }),
     });
     if (userId === null) throw new ServiceError("email_in_use");
     return { userId };

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { internalMutation, internalQuery } from "../tables.ts";
 import { adminByEmail, passwordHashOf, removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
-import { signIn as signInUser, userCreated } from "./hooks/hooks.ts";
+import { insertUser, signIn as signInUser, userCreated } from "./hooks/hooks.ts";
 import { newSessionSchema, type OpenedSession, openSession } from "./session_rows.ts";
 
 /** Kinds of accounts with a password. */
@@ -80,7 +80,7 @@ export const signUp = internalMutation({
     { email, name, passwordHash, session },
   ): Promise<{ userId: Id<"_users">; session: OpenedSession | null } | null> => {
     if (await userByEmail(ctx, email) !== null) return null;
-    const userId = await ctx.db.insert("_users", {
+    const userId = await insertUser(ctx, {
       email,
       emailVerified: false,
       ...(name !== undefined && { name }),

@@ -4,7 +4,7 @@ import { id } from "../../functions/api/service.ts";
 import { internalMutation } from "../tables.ts";
 import { dropChanges, setPasswordHash, takeOver, userByEmail } from "./account_rows.ts";
 import { newCodeSchema, proofSchema, storeCode, useCode } from "./code_rows.ts";
-import { signIn, userCreated } from "./hooks/hooks.ts";
+import { insertUser, signIn, userCreated } from "./hooks/hooks.ts";
 import { endSessionsOf, newSessionSchema, type OpenedSession } from "./session_rows.ts";
 
 /** Stores a code if somebody at this address may have one. Returns whether the mail is to be sent. */
@@ -75,7 +75,7 @@ export const signInByMail = internalMutation({
     // Whoever signed up with this address never showed that it is theirs: only who reads its mail gets in from now on.
     if (user !== null && !user.emailVerified) await takeOver(ctx, user);
     if (user !== null) return await signIn(ctx, { user: user._id, by: "mail" }, session);
-    const created = await ctx.db.insert("_users", { email: code.email, emailVerified: true });
+    const created = await insertUser(ctx, { email: code.email, emailVerified: true });
     const event = { user: created, by: "mail" } as const;
     await userCreated(ctx, event);
     return await signIn(ctx, event, session);

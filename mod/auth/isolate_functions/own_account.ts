@@ -14,6 +14,8 @@ export interface OwnAccount {
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
+  /** What the app keeps of the user; `null` when that is nothing. */
+  readonly profile: Readonly<Record<string, unknown>> | null;
 }
 
 /** The caller's account, or `null` for anonymous callers and administrators. */
@@ -23,8 +25,9 @@ export const account = query({
     const userId = ctx.auth.userId();
     const user = userId === null ? null : await ctx.db.get(userId);
     if (user === null) return null;
-    const { _id, email = null, emailVerified, name = null } = user;
-    return { userId: _id, email, emailVerified, name, hasPassword: await passwordHashOf(ctx, _id) !== null };
+    const { _id, email = null, emailVerified, name = null, profile = null } = user;
+    const hasPassword = await passwordHashOf(ctx, _id) !== null;
+    return { userId: _id, email, emailVerified, name, hasPassword, profile };
   },
 });
 

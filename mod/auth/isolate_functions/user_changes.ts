@@ -4,7 +4,8 @@ import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../fu
 import { authLimits } from "../limits.ts";
 import { type AuthModel, internalMutation, internalQuery, systemMutation } from "../tables.ts";
 import { removeUser, setPasswordHash, userByEmail } from "./account_rows.ts";
-import { userCreated } from "./hooks/hooks.ts";
+import { insertUser, userCreated } from "./hooks/hooks.ts";
+import { profileSchema, setProfile } from "./profiles.ts";
 import { endSessionsOf } from "./session_rows.ts";
 
 /** Creates a user; `null` when the address is taken. */
@@ -14,10 +15,13 @@ export const createUser = internalMutation({
     name: z.string().optional(),
     emailVerified: z.boolean(),
     passwordHash: z.string().nullable(),
+    profile: profileSchema.optional(),
   },
-  handler: async (ctx, { email, name, emailVerified, passwordHash }): Promise<Id<"_users"> | null> => {
+  handler: async (ctx, args): Promise<Id<"_users"> | null> => {
+    const { email, name, emailVerified, passwordHash, profile } = args;
     if (await userByEmail(ctx, email) !== null) return null;
-    const user = await ctx.db.insert("_users", { email, emailVerified, ...(name !== undefined && { name }) });
+    const user = await insertUser(ctx, { email, emailVerified, ...(name !== undefined && { name }) });
+    if (profile !== undefined) await setProfile(ctx, user, profile);
     if (passwordHash !== null) await setPasswordHash(ctx, user, passwordHash);
     await userCreated(ctx, { user, by: "administrator" });
     return user;

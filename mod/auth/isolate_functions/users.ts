@@ -12,6 +12,7 @@ import {
   type AuthQueryCtx,
 } from "../tables.ts";
 import { dropChanges, passwordHashOf, userByEmail } from "./account_rows.ts";
+import { profileSchema, setProfile } from "./profiles.ts";
 import { endSession, endSessionsOf, sessionsOf } from "./session_rows.ts";
 import { type SessionSummary, sessionSummary } from "./session_summary.ts";
 
@@ -21,6 +22,8 @@ export interface UserSummary {
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
+  /** What the app keeps of them; `null` when that is nothing. */
+  readonly profile: Readonly<Record<string, unknown>> | null;
   readonly createdAt: number;
   readonly hasPassword: boolean;
   /** How many sessions there are, expired ones that were not swept yet included. */
@@ -65,15 +68,16 @@ export const get = adminQuery({
   },
 });
 
-/** Changes what is named; `null` takes away the name or the address. */
+/** Changes what is named; `null` takes away the name, the address or a field of the profile. */
 export const edit = adminMutation({
   args: {
     userId: z.string(),
     email: z.string().nullable().optional(),
     name: z.string().trim().max(authLimits.nameCharsMax).nullable().optional(),
     emailVerified: z.boolean().optional(),
+    profile: profileSchema.optional(),
   },
-  handler: async (ctx, { userId, email, name, emailVerified }): Promise<null> => {
+  handler: async (ctx, { userId, email, name, emailVerified, profile }): Promise<null> => {
     const user = await existing(ctx, userId);
     const address = email === undefined ? undefined : await freeAddress(ctx, email, user);
     if (address !== undefined && address !== (user.email ?? null)) await dropChanges(ctx, user._id);
@@ -83,6 +87,7 @@ export const edit = adminMutation({
       ...(name !== undefined && { name: name === null || name === "" ? undefined : name }),
       ...(verified !== undefined && { emailVerified: verified }),
     });
+    if (profile !== undefined) await setProfile(ctx, user._id, profile);
     return null;
   },
 });
@@ -125,12 +130,13 @@ async function found(ctx: AuthQueryCtx, text: string): Promise<AuthDoc<"_users">
 }
 
 async function summary(ctx: AuthQueryCtx, user: AuthDoc<"_users">): Promise<UserSummary> {
-  const { _id, _creationTime, email = null, emailVerified, name = null } = user;
+  const { _id, _creationTime, email = null, emailVerified, name = null, profile = null } = user;
   return {
     userId: _id,
     email,
     emailVerified,
     name,
+    profile,
     createdAt: _creationTime,
     hasPassword: await passwordHashOf(ctx, _id) !== null,
     sessions: (await sessionsOf(ctx, { user: _id })).length,

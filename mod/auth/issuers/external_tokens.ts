@@ -9,6 +9,7 @@ import type { KnownIdentity } from "../isolate_functions/identities/subjects.ts"
 import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { system, type SystemCalls } from "../system_calls.ts";
 import type { KeySet } from "./key_set.ts";
+import { Refusals } from "./refusals.ts";
 import {
   checkClaims,
   type ClaimsFault,
@@ -53,9 +54,14 @@ export class ExternalTokens {
   readonly #options: ExternalTokensOptions;
   /** Users of subjects, by issuer and subject. */
   readonly #identities: KnownRows<KnownIdentity>;
+  /** By issuer and subject, too. */
+  readonly #refusals: Refusals;
+  /** Subjects that are being admitted: several tokens that come at once cost the writer one turn. */
+  readonly #admissions = new Map<string, Promise<boolean>>();
 
   constructor(options: ExternalTokensOptions) {
     this.#options = options;
+    this.#refusals = new Refusals(options.now);
     this.#identities = new KnownRows({
       rowsMax: othersLimits.cachedIdentitiesMax,
       idOf: keyOf,
@@ -100,6 +106,7 @@ export class ExternalTokens {
     const unlinked: string[] = [];
     for (const { changes } of entries) {
       for (const { table, id, doc } of changes) {
+        if (table === "_identities" && typeof doc === "string") this.#linked(doc);
         if (doc !== null || (table !== "_users" && table !== "_identities")) continue;
         for (const known of [...this.#identities.rows()]) {
           if (id !== (table === "_users" ? known.userId : known.identityId)) continue;
@@ -117,6 +124,7 @@ export class ExternalTokens {
   async recheck(): Promise<string[]> {
     const known = [...this.#identities.rows()];
     this.#identities.clear();
+    this.#refusals.clear();
     const gone: string[] = [];
     for (let from = 0; from < known.length; from += RECHECKED_AT_ONCE) {
       await Promise.all(
@@ -134,22 +142,46 @@ export class ExternalTokens {
     { issuer, token }: { readonly issuer: TrustedIssuer; readonly token: ReadToken },
   ): Promise<string | null> {
     const key = keyOf({ issuer: issuer.issuer, subject });
+    if (this.#refusals.has(key)) return null;
     const known = await this.#identities.find(key);
     if (known !== null) return known.userId;
-    const admitted = await this.#options.calls.mutate(system.admitSubject, {
-      arrival: {
-        identity: broughtBy(token, { issuer: issuer.issuer, subject }),
-        claims: token.claims,
-        signups: true,
-        linkByEmail: issuer.linkByEmail,
-        takenEmail: "without",
-      },
-    }).catch((error) => {
+    let admission = this.#admissions.get(key);
+    if (admission === undefined) {
+      admission = this.#admit(subject, { issuer, token }).finally(() => this.#admissions.delete(key));
+      this.#admissions.set(key, admission);
+    }
+    if (await admission) return (await this.#identities.find(key))?.userId ?? null;
+    this.#refusals.add(key);
+    return null;
+  }
+
+  /** Makes the subject's user. Resolves to whether it was let in. */
+  async #admit(
+    subject: string,
+    { issuer, token }: { readonly issuer: TrustedIssuer; readonly token: ReadToken },
+  ): Promise<boolean> {
+    try {
+      return await this.#options.calls.mutate(system.admitSubject, {
+        arrival: {
+          identity: broughtBy(token, { issuer: issuer.issuer, subject }),
+          claims: token.claims,
+          signups: true,
+          linkByEmail: issuer.linkByEmail,
+          takenEmail: "without",
+        },
+      });
+    } catch (error) {
       // The app does not want this user.
       if (error instanceof UserError) return false;
       throw error;
-    });
-    return admitted ? (await this.#identities.find(key))?.userId ?? null : null;
+    }
+  }
+
+  /** An identity was stored: its subject is somebody now. */
+  #linked(doc: string): void {
+    if (this.#refusals.size === 0) return;
+    const { issuer, subject } = JSON.parse(doc) as { readonly issuer: string; readonly subject: string };
+    this.#refusals.forget(keyOf({ issuer, subject }));
   }
 }
 

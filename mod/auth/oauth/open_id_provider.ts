@@ -1,11 +1,10 @@
 /** A provider that says who came by an ID token (OpenID Connect Core 1.0). Presets are made of it. */
 import type { ClientAuth } from "openid-client";
-import type { BroughtIdentity } from "../isolate_functions/identities/identity_rows.ts";
 import { broughtBy, checkClaims, KeySet, type ReadToken, readToken, signatureFault } from "../issuers/mod.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { sameSecret } from "../tokens/token_hash.ts";
 import { CodeFlow, type Grant, providerError } from "./code_flow.ts";
-import { type FlowSecrets, type Provider, ProviderError, type Return } from "./provider.ts";
+import { type FlowSecrets, type Identified, type Provider, ProviderError, type Return } from "./provider.ts";
 
 /** Where an issuer is spoken to. */
 export interface OpenIdEndpoints {
@@ -58,13 +57,14 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     return made;
   }
 
-  async function identify(back: Return): Promise<BroughtIdentity> {
+  async function identify(back: Return): Promise<Identified> {
     const { flow, of } = await connect();
     const grant = await flow.exchange(back, { expectedNonce: back.nonce });
     const token = await checked(grant.idToken, back);
     const subject = String(token.claims["sub"]);
-    const claims = await completed({ token, grant, flow, of, subject });
-    return broughtBy({ claims: options.profile?.(claims) ?? claims }, { issuer, subject });
+    const found = await completed({ token, grant, flow, of, subject });
+    const claims = options.profile?.(found) ?? found;
+    return { identity: broughtBy({ claims }, { issuer, subject }), claims };
   }
 
   /** The ID token, if it is the issuer's, for us, of now and of this sign-in. */
@@ -100,9 +100,10 @@ export function openIdProvider(options: OpenIdProviderOptions): Provider {
     },
   ): Promise<ReadToken["claims"]> {
     if (of.userinfo === undefined || token.claims["email"] !== undefined) return token.claims;
-    const { email, email_verified, name } = await flow.userinfo(grant.accessToken, { subject });
+    const told = await flow.userinfo(grant.accessToken, { subject });
+    const { email, email_verified } = told;
     // Both from one source: that an address was verified says nothing of another one.
-    return { ...token.claims, email, email_verified, name: token.claims["name"] ?? name };
+    return { ...told, ...token.claims, email, email_verified };
   }
 
   return {

@@ -15,6 +15,13 @@ export interface Return extends FlowSecrets {
   readonly parameters: URLSearchParams;
 }
 
+/** Who came back, and what else is said of them. */
+export interface Identified {
+  readonly identity: BroughtIdentity;
+  /** As the provider has them: the app may look at them, nothing is decided by them here. */
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
 export interface Provider {
   /** Whether it answers with a form that the browser posts. */
   readonly formPost: boolean;
@@ -23,7 +30,7 @@ export interface Provider {
   /** Where a sign-in begins. Throws {@linkcode ProviderError}. */
   authorizationUrl(flow: FlowSecrets): Promise<string>;
   /** Who came back. Throws {@linkcode ProviderError}. */
-  identify(back: Return): Promise<BroughtIdentity>;
+  identify(back: Return): Promise<Identified>;
 }
 
 export type ProviderErrorCode = "access_denied" | "provider_error" | "provider_unavailable";

@@ -1,6 +1,6 @@
 /** `/api/auth/oauth`: to a provider and back (contract: Auth endpoints). */
 import { type Context, Hono } from "hono";
-import { MethodNotAllowedError } from "../../errors.ts";
+import { MethodNotAllowedError, ServiceError } from "../../errors.ts";
 import { requestText } from "../../kit/request_text.ts";
 import { othersLimits } from "../limits.ts";
 import type { Requester } from "../requester.ts";
@@ -12,12 +12,14 @@ export interface OAuthRoutesOptions {
   readonly requester: (c: Context) => Requester;
   /** Address of this server for the browser that sent a request. */
   readonly originOf: (c: Context) => string;
+  /** Told how each return from a provider ended, as the status that an answer without a redirect would have. */
+  readonly onFinish?: (status: number) => void;
 }
 
 const UNKNOWN_STATE =
   "This sign-in is not under way in this browser: it took too long, or it was finished before. Try again.\n";
 
-export function oauthRoutes({ signIns, requester, originOf }: OAuthRoutesOptions): Hono {
+export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRoutesOptions): Hono {
   const app = new Hono();
   const cookieOptions = (c: Context, formPost: boolean) => ({
     secure: originOf(c).startsWith("https:"),
@@ -30,10 +32,14 @@ export function oauthRoutes({ signIns, requester, originOf }: OAuthRoutesOptions
   }): Promise<Response> {
     const provider = c.req.param("provider") ?? "";
     const cookie = stateOf(c.req.header("cookie"));
-    const location = await signIns.finish({ provider, parameters, cookie }, requester(c));
-    if (location === null) return c.text(UNKNOWN_STATE, 400);
+    const ended = await signIns.finish({ provider, parameters, cookie }, requester(c)).catch((error) => {
+      onFinish?.(error instanceof ServiceError ? error.status : 500);
+      throw error;
+    });
+    onFinish?.(ended === null ? 400 : ended.status);
+    if (ended === null) return c.text(UNKNOWN_STATE, 400);
     c.header("Set-Cookie", noStateCookie(cookieOptions(c, signIns.provider(provider).formPost)));
-    return c.redirect(location, status);
+    return c.redirect(ended.location, status);
   }
 
   app.use("*", async (c, next) => {

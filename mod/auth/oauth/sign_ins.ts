@@ -4,11 +4,12 @@ import { ServiceError, serviceErrors, UserError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AccountParts } from "../accounts.ts";
 import type { TakenFlow } from "../isolate_functions/identities/flows.ts";
+import { othersLimits } from "../limits.ts";
 import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
-import { type FlowSecrets, type Provider, ProviderError } from "./provider.ts";
+import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./provider.ts";
 import { keepBrought } from "./brought.ts";
 
 export interface SignInsOptions {
@@ -35,6 +36,14 @@ export interface Arrival {
 
 /** What becomes of a sign-in; the values go into the fragment of the app's URL. */
 type Result = Readonly<Record<string, string>>;
+
+/** A sign-in that is over. */
+export interface Ended {
+  /** Where in the app the browser goes, with what became of it in the fragment. */
+  readonly location: string;
+  /** What the status of the answer would be if it were none that leads on. */
+  readonly status: number;
+}
 
 const STATE = /^[\w-]{43}$/;
 
@@ -97,11 +106,8 @@ export class SignIns {
     }
   }
 
-  /**
-   * Finishes a sign-in. Returns where in the app the browser goes, with what became of it in the fragment; `null` when
-   * this browser has no such sign-in under way. Throws `not_found`, `rate_limited`.
-   */
-  async finish(arrival: Arrival, requester: Requester): Promise<string | null> {
+  /** Finishes a sign-in; `null` when this browser has no such one under way. Throws `not_found`, `rate_limited`. */
+  async finish(arrival: Arrival, requester: Requester): Promise<Ended | null> {
     const { calls, hasher, limits, now } = this.#options.parts;
     const provider = this.provider(arrival.provider);
     limits.finishFlow(requester.client);
@@ -115,9 +121,13 @@ export class SignIns {
       now: now(),
     });
     if (flow === null) return null;
-    const result = await this.#result({ arrival, provider, flow, state, requester })
-      .catch((error) => this.#failure(error, arrival.provider));
-    return withFragment(flow.redirectTo, result);
+    try {
+      const result = await this.#result({ arrival, provider, flow, state, requester });
+      return { location: withFragment(flow.redirectTo, result), status: 200 };
+    } catch (error) {
+      const failure = this.#failure(error, arrival.provider);
+      return { location: withFragment(flow.redirectTo, failure), status: statusOf(error) };
+    }
   }
 
   async #result(
@@ -131,7 +141,7 @@ export class SignIns {
   ): Promise<Result> {
     const { calls, hasher, policy, sessions } = this.#options.parts;
     const secrets = secretsOf(hasher, { state, callback: flow.callback });
-    const identity = await provider.identify({ ...secrets, parameters: arrival.parameters });
+    const { identity, claims } = await provider.identify({ ...secrets, parameters: arrival.parameters });
     if (flow.linkFor !== null) {
       const brought = { session: flow.linkFor, provider: arrival.provider, identity };
       const token = await keepBrought(this.#options.parts, brought);
@@ -145,6 +155,7 @@ export class SignIns {
       arrival: {
         identity,
         provider: arrival.provider,
+        claims: boundedClaims(claims),
         signups: policy.signups,
         linkByEmail: provider.linkByEmail,
         takenEmail: "refuse",
@@ -177,6 +188,23 @@ export class SignIns {
     log("error", `Signing in with ${provider} failed`, { error });
     return { svc_error: "internal", svc_error_description: serviceErrors.internal[1] };
   }
+}
+
+/** What of the claims the app gets to see: those that come first, as many as there is room for. */
+function boundedClaims(claims: Identified["claims"]): Record<string, unknown> {
+  let left = othersLimits.claimsCharsMax;
+  const kept = Object.entries(claims).filter(([name, value]) => {
+    if (value === undefined) return false;
+    left -= name.length + JSON.stringify(value).length;
+    return left >= 0;
+  });
+  return Object.fromEntries(kept);
+}
+
+function statusOf(error: unknown): number {
+  if (error instanceof ServiceError) return error.status;
+  if (error instanceof ProviderError) return serviceErrors[error.code][0];
+  return error instanceof UserError ? 400 : 500;
 }
 
 export function callbackOf(origin: string, provider: string): string {

@@ -1,4 +1,7 @@
-/** A document of a provider or issuer that is kept, renewed when it is old, and asked for ever more seldom while it cannot be had. */
+/**
+ * A document of a provider or issuer that is kept, renewed when it is old, and asked for ever more seldom while it cannot
+ * be had. Who asks for an old one waits a moment for its successor, not for as long as the other side may take.
+ */
 import { othersLimits } from "../limits.ts";
 
 export interface RememberedOptions<Value> {
@@ -13,8 +16,8 @@ export interface RememberedOptions<Value> {
 export class Remembered<Value> {
   readonly #options: RememberedOptions<Value>;
   #known: { readonly value: Value; readonly at: number } | null = null;
-  /** The one request under way. */
-  #loading: Promise<Value> | null = null;
+  /** The one request under way, and what settles when nobody who has an old value need wait for it any longer. */
+  #loading: { readonly value: Promise<Value>; readonly patience: Promise<void> } | null = null;
   #failures = 0;
   #retryAt = 0;
   #lastError: unknown = null;
@@ -26,9 +29,11 @@ export class Remembered<Value> {
   /** Rejects with what the last attempt failed with, without another one while it is too early for that. */
   async get(): Promise<Value> {
     const { freshMs, staleMsMax, now } = this.#options;
-    if (this.#known !== null && now() - this.#known.at < freshMs) return this.#known.value;
+    const known = this.#known;
+    if (known !== null && now() - known.at < freshMs) return known.value;
     try {
-      return await this.#renew();
+      if (known === null || now() - known.at >= staleMsMax) return await this.#renew();
+      return await this.#renewOr(known.value);
     } catch (error) {
       if (this.#known !== null && now() - this.#known.at < staleMsMax) return this.#known.value;
       throw error;
@@ -47,7 +52,27 @@ export class Remembered<Value> {
 
   #renew(): Promise<Value> {
     if (this.#loading === null && this.#options.now() < this.#retryAt) return Promise.reject(this.#lastError);
-    return this.#loading ??= this.#load().finally(() => this.#loading = null);
+    return this.#loadOnce().value;
+  }
+
+  /** The new value if it comes soon, else the old one. The request goes on, and others who ask do not wait for it anew. */
+  async #renewOr(old: Value): Promise<Value> {
+    const renewed = this.#renew();
+    // Whether anybody still waits for it or not: that it failed is remembered.
+    renewed.catch(() => {});
+    if (this.#loading === null) return await renewed;
+    return await Promise.race([renewed, this.#loading.patience.then(() => old)]);
+  }
+
+  #loadOnce(): { readonly value: Promise<Value>; readonly patience: Promise<void> } {
+    if (this.#loading !== null) return this.#loading;
+    const patience = Promise.withResolvers<void>();
+    const timer = setTimeout(patience.resolve, othersLimits.renewalPatienceMs);
+    const value = this.#load().finally(() => {
+      clearTimeout(timer);
+      this.#loading = null;
+    });
+    return this.#loading = { value, patience: patience.promise };
   }
 
   async #load(): Promise<Value> {

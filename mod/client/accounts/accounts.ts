@@ -283,8 +283,8 @@ export class Accounts {
    * The account that is signed in, `null` for nobody; `ownAccount` is the same as a live query. This and all methods below
    * throw `FunctionError` with the server's code.
    */
-  account(): Promise<OwnAccount | null> {
-    return this.#connection.query(ownAccount);
+  account<Profile = OwnAccount["profile"]>(): Promise<OwnAccount<Profile> | null> {
+    return this.#connection.query(ownAccount) as Promise<OwnAccount<Profile> | null>;
   }
 
   /** Changes the display name; an empty one takes it away. */

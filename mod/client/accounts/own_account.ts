@@ -2,12 +2,14 @@
 import { functionReference } from "../../protocol/function_reference.ts";
 
 /** The account that is signed in. */
-export interface OwnAccount {
+export interface OwnAccount<Profile = Readonly<Record<string, unknown>>> {
   readonly userId: string;
   readonly email: string | null;
   readonly emailVerified: boolean;
   readonly name: string | null;
   readonly hasPassword: boolean;
+  /** What the app keeps of the user (`profile` of its `auth.ts`); `null` when that is nothing. */
+  readonly profile: Profile | null;
 }
 
 /** A place where the account is signed in; instants are in milliseconds since the epoch. */

@@ -8,7 +8,10 @@ import { id } from "./schema.ts";
 /** Names of the exports. */
 export const authHooks: ReadonlySet<string> = new Set(["onUserCreated", "onSignIn"]);
 
-/** The module they stand in. */
+/** The export that says what the app keeps of its users (profile.ts). */
+export const profileExport = "profile";
+
+/** The module all of them stand in. */
 export const authHooksModule = "auth";
 
 /** {@linkcode userEvent}, made with the zod of now. */
@@ -21,7 +24,7 @@ export function userEventFields() {
     provider: zod.string().nullable(),
     /** Who vouches for the user elsewhere. */
     issuer: zod.string().nullable(),
-    /** What the token of an issuer says; empty otherwise. */
+    /** What a provider or the token of an issuer says of them; empty otherwise. */
     claims: zod.record(zod.string(), zod.unknown()),
   };
 }

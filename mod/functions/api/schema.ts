@@ -24,7 +24,8 @@ import {
 } from "./registration.ts";
 import { zod } from "./current_zod.ts";
 import { checkIndexFields } from "./index_fields.ts";
-import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes } from "./values.ts";
+import type { ProfileBuilder } from "./profile.ts";
+import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes, UsersTable } from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
 
@@ -169,6 +170,17 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
     });
   }
 
+  /** The same table with more fields. */
+  extended(fields: Readonly<Record<string, z.ZodType>>): TableBuilder {
+    if (!(this.#schema instanceof z.ZodObject)) throw new TypeError("Only a table of one kind of document can be extended");
+    const table = new TableBuilder(this.#schema.extend(fields));
+    table.#indexes.push(...this.#indexes);
+    table.#searchIndexes.push(...this.#searchIndexes);
+    table.#vectorIndexes.push(...this.#vectorIndexes);
+    table.#deletedWithUser = this.#deletedWithUser;
+    return table;
+  }
+
   /** What the engine needs to know of the table. */
   static definition(table: TableBuilder): TableDefinition {
     const schema = table.#schema;
@@ -272,10 +284,10 @@ export interface Schema<Tables extends Record<string, TableBuilder> = Record<str
   readonly tables: Tables;
 }
 
-/** The tables of a schema as types. */
-export type DataModelOf<S extends Schema> = {
-  [Table in keyof S["tables"] & string]: S["tables"][Table]["~table"];
-};
+/** The tables of a schema as types; with the type of a profile, `_users` has it too. */
+export type DataModelOf<S extends Schema, P extends ProfileBuilder | null = null> =
+  & { [Table in keyof S["tables"] & string]: S["tables"][Table]["~table"] }
+  & (P extends ProfileBuilder ? { readonly _users: UsersTable<P["~profile"]> } : unknown);
 
 /**
  * A document of a schema's table.
@@ -322,7 +334,8 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
 }
 
 /**
- * The builders with `ctx.db` typed by the schema. The functions they make are those of the plain `query`, `mutation` ...
+ * The builders with `ctx.db` typed by the schema and, when its type is given too, by the profile of users:
+ * `createFunctions<typeof schema, typeof profile>(schema)`. The functions they make are those of the plain `query` ...
  *
  * @example
  * ```ts
@@ -332,7 +345,9 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
  * export const { query, mutation, action } = createFunctions(schema);
  * ```
  */
-export function createFunctions<S extends Schema>(_schema: S): FunctionBuilders<DataModelOf<S>> {
+export function createFunctions<S extends Schema, P extends ProfileBuilder | null = null>(
+  _schema: S,
+): FunctionBuilders<DataModelOf<S, P>> {
   return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;
 }
 

@@ -3,6 +3,7 @@ import type { Doc, TableSize } from "../../engine/types.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
+import type { ProfileSource } from "./profile.ts";
 import type { DataModel } from "./values.ts";
 
 /** A JSON Schema. Ids have `format: "id"` and name their table in `x-table`. */
@@ -70,6 +71,8 @@ export interface Inspector {
   functions(): FunctionFacts[];
   /** Whether there is a function of this path. */
   has(path: string): boolean;
+  /** What the profile of a new user begins with; `undefined` for an app that keeps none. */
+  newProfile(source: ProfileSource): Record<string, unknown> | undefined;
   /** Where fields do not fit a table's schema; none when they do. */
   issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[];
   /** Some documents of a table, the oldest first: those behind a key, until there are enough of them or of their text. */

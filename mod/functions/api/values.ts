@@ -60,20 +60,40 @@ export interface ScheduledFunctionFields extends Record<string, unknown> {
   functionKind: "mutation" | "action";
 }
 
-/** Tables of the service that app code reads and cannot write. */
-export interface ReadableSystemTables {
-  readonly _users: {
-    readonly fields: {
-      /** Normalized; users of external issuers may have none. */
-      email?: string | undefined;
-      emailVerified: boolean;
-      name?: string | undefined;
-    };
-    readonly input: never;
-    readonly indexes: { readonly by_email: readonly ["email"] };
-    readonly searchIndexes: Record<never, never>;
-    readonly vectorIndexes: Record<never, never>;
+/** What the types know of the profile that an app keeps of its users. */
+export interface ProfileTypes {
+  /** Fields as they are stored and read. */
+  readonly fields: Record<string, unknown>;
+  /** Fields as they may be written. */
+  readonly input: Record<string, unknown>;
+  /** Indexes of `_users` on them. */
+  readonly indexes: Record<string, FieldNames>;
+}
+
+/** The profile of an app that does not say what is in it. */
+export interface UnknownProfile extends ProfileTypes {
+  readonly indexes: Record<never, never>;
+}
+
+/** `_users` as app code sees it: of a user it may write the profile alone. */
+export interface UsersTable<Profile extends ProfileTypes> {
+  readonly fields: {
+    /** Normalized; users of external issuers may have none. */
+    email?: string | undefined;
+    emailVerified: boolean;
+    name?: string | undefined;
+    /** What the app keeps of the user; missing for users that were there before the app had a profile. */
+    profile?: Profile["fields"] | undefined;
   };
+  readonly input: { profile?: Profile["input"] };
+  readonly indexes: { readonly by_email: readonly ["email"] } & Profile["indexes"];
+  readonly searchIndexes: Record<never, never>;
+  readonly vectorIndexes: Record<never, never>;
+}
+
+/** Tables of the service that app code reads and, but for the profile of users, cannot write. */
+export interface ReadableSystemTables {
+  readonly _users: UsersTable<UnknownProfile>;
   readonly _scheduled_functions: {
     readonly fields: ScheduledFunctionFields;
     readonly input: never;
@@ -87,8 +107,8 @@ export interface ReadableSystemTables {
 }
 
 /** A data model with the tables of the service that can be read beside it. */
-export type Readable<Model extends DataModel> = "_users" extends keyof Model ? Model
-  : Model & ReadableSystemTables;
+export type Readable<Model extends DataModel> = string extends keyof Model ? Model
+  : Model & Omit<ReadableSystemTables, keyof Model>;
 
 /** Names of the tables of a data model. */
 export type TableNames<Model extends DataModel> = keyof Model & string;

@@ -6,8 +6,10 @@ import type { CommitEntry, SchemaDefinition } from "../../../mod/engine/types.ts
 import { authModules } from "../../../mod/auth/isolate_functions/mod.ts";
 import type { CallPort } from "../../../mod/auth/system_calls.ts";
 import { functionSpec } from "../../../mod/functions/api/registration.ts";
+import { ProfileBuilder } from "../../../mod/functions/api/profile.ts";
 import { setTableResolver, TableBuilder } from "../../../mod/functions/api/schema.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
+import { adminDoor } from "../../../mod/functions/isolate/app/admin_door.ts";
 import type { App, LoadedFunction } from "../../../mod/functions/isolate/app/app.ts";
 import type { Ending } from "../../../mod/functions/isolate/runs/ending.ts";
 import { runMutation } from "../../../mod/functions/isolate/runs/run_mutation.ts";
@@ -29,6 +31,8 @@ export interface AppParts {
   readonly tables: Readonly<Record<string, TableBuilder>>;
   /** By path. */
   readonly functions: Readonly<Record<string, unknown>>;
+  /** What it keeps of its users. */
+  readonly profile?: ProfileBuilder;
 }
 
 /** Opens a database in a temporary folder. `now` is the clock of its functions. */
@@ -114,13 +118,16 @@ export async function openInProcessPort(now: () => number, ofApp?: AppParts): Pr
 }
 
 function loadFunctions(
-  { tables, functions: ofApp }: AppParts = { tables: {}, functions: {} },
+  { tables, functions: ofApp, profile }: AppParts = { tables: {}, functions: {} },
 ): { app: App; schema: SchemaDefinition } {
   const functions = new Map<string, LoadedFunction>();
   const schema = new Map<string, ReturnType<typeof TableBuilder.definition>>();
   for (const module of authModules) {
     for (const [name, table] of Object.entries(module.tables)) {
-      schema.set(name, TableBuilder.definition(table));
+      const extended = profile !== undefined && name === "_users"
+        ? ProfileBuilder.extend(profile, table)
+        : table;
+      schema.set(name, TableBuilder.definition(extended));
     }
     for (const [name, declared] of Object.entries(module.functions)) {
       const spec = functionSpec(declared);
@@ -129,6 +136,7 @@ function loadFunctions(
       functions.set(udfPath, { udfPath, spec, system: true });
     }
   }
+  const door = adminDoor(authModules);
   const app = new Map(Object.entries(tables).map(([name, table]) => [name, TableBuilder.definition(table)]));
   for (const [udfPath, declared] of Object.entries(ofApp)) {
     const spec = functionSpec(declared);
@@ -136,7 +144,12 @@ function loadFunctions(
     functions.set(udfPath, { udfPath, spec, system: false });
   }
   return {
-    app: { functions, tables: new Tables({ app, system: schema }) },
+    app: {
+      functions,
+      tables: new Tables({ app, system: schema, profiled: profile !== undefined }),
+      ...(profile && { profile }),
+      ...(door && { door }),
+    },
     schema: new Map([...schema, ...app]),
   };
 }

@@ -1,6 +1,6 @@
 /** Tells the app of users that are made and sign in, in the same transaction: what it throws undoes everything. */
 import type { Id, SystemMutationCtx } from "../../../functions/api/service.ts";
-import type { AuthModel, AuthMutationCtx } from "../../tables.ts";
+import type { AuthDoc, AuthModel, AuthMutationCtx } from "../../tables.ts";
 import { type NewSession, type OpenedSession, openSession } from "../session_rows.ts";
 
 /** What the app is told; the fields are those of `userEvent` in `syncline/server`. */
@@ -10,6 +10,20 @@ export interface UserEvent {
   readonly provider?: string | undefined;
   readonly issuer?: string | undefined;
   readonly claims?: Record<string, unknown> | undefined;
+}
+
+/** A user to be stored. */
+type NewUser = Pick<AuthDoc<"_users">, "email" | "emailVerified" | "name">;
+
+/** Stores a new user, with what the app's profile begins with. `source`: how they come. */
+export async function insertUser(
+  ctx: AuthMutationCtx,
+  user: NewUser,
+  { provider = "", issuer = "", claims = {} }: Omit<UserEvent, "user" | "by"> = {},
+): Promise<Id<"_users">> {
+  const source = { provider: provider || null, issuer: issuer || null, claims };
+  const profile = inspectorOf(ctx).newProfile(source);
+  return await ctx.db.insert("_users", { ...user, ...(profile !== undefined && { profile }) });
 }
 
 /** To be called when all that belongs to a new user is stored. */
@@ -33,8 +47,11 @@ async function tell(
   path: string,
   { user, by, provider = "", issuer = "", claims = {} }: UserEvent,
 ): Promise<void> {
-  // Which functions the app has is known to the `ctx` of every function of the service.
-  const { inspector } = ctx as unknown as Pick<SystemMutationCtx<AuthModel>, "inspector">;
-  if (!inspector.has(path)) return;
+  if (!inspectorOf(ctx).has(path)) return;
   await ctx.runMutation(path, { user, by, provider: provider || null, issuer: issuer || null, claims });
+}
+
+/** What the app has is known to the `ctx` of every function of the service. */
+function inspectorOf(ctx: AuthMutationCtx): SystemMutationCtx<AuthModel>["inspector"] {
+  return (ctx as unknown as SystemMutationCtx<AuthModel>).inspector;
 }

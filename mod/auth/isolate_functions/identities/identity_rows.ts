@@ -6,7 +6,7 @@ import { z } from "zod";
 import type { Id } from "../../../functions/api/service.ts";
 import { othersLimits } from "../../limits.ts";
 import type { AuthDoc, AuthMutationCtx, AuthQueryCtx } from "../../tables.ts";
-import { userCreated, type UserEvent } from "../hooks/hooks.ts";
+import { insertUser, userCreated, type UserEvent } from "../hooks/hooks.ts";
 import { identitiesOf, takeOver, userByEmail } from "../account_rows.ts";
 
 /** Who somebody is elsewhere, as main has verified it. */
@@ -22,7 +22,7 @@ export type BroughtIdentity = z.infer<typeof broughtIdentitySchema>;
 export const arrivalSchema = z.object({
   identity: broughtIdentitySchema,
   provider: z.string().optional(),
-  /** What a token of the issuer says. */
+  /** What the provider, or a token of the issuer, says. */
   claims: z.record(z.string(), z.unknown()).optional(),
   /** Whether a user may be created. */
   signups: z.boolean(),
@@ -59,11 +59,11 @@ export async function arrive(ctx: AuthMutationCtx, arrival: Arrival): Promise<Ar
   if (holder !== null && arrival.takenEmail === "refuse") return { ok: false, error: "email_in_use" };
   if (!arrival.signups) return { ok: false, error: "signups_disabled" };
   const email = holder === null ? identity.email : undefined;
-  const user = await ctx.db.insert("_users", {
+  const user = await insertUser(ctx, {
     ...(email !== undefined && { email }),
     emailVerified: email !== undefined,
     ...(identity.name !== undefined && { name: identity.name }),
-  });
+  }, { provider: arrival.provider, issuer: identity.issuer, claims: arrival.claims });
   const identityId = await link(ctx, { user, ...arrival });
   await userCreated(ctx, eventOf(user, arrival));
   return { ok: true, user, identityId };

@@ -56,7 +56,8 @@ export const apple = preset({
       ...provider,
       async identify(back) {
         const name = nameOf(back.parameters.get("user"));
-        return { ...await provider.identify(back), ...(name !== null && { name }) };
+        const { identity, claims } = await provider.identify(back);
+        return { identity: { ...identity, ...(name !== null && { name }) }, claims };
       },
     };
   },

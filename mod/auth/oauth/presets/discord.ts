@@ -8,7 +8,7 @@ import { readProfile } from "../read_profile.ts";
 
 const issuer = "https://discord.com";
 
-const userSchema = z.object({
+const userSchema = z.looseObject({
   id: z.string(),
   username: z.string(),
   global_name: z.string().nullish(),
@@ -48,7 +48,7 @@ export const discord = preset({
           email_verified: user.verified,
           name: user.global_name ?? user.username,
         };
-        return broughtBy({ claims }, { issuer, subject: user.id });
+        return { identity: broughtBy({ claims }, { issuer, subject: user.id }), claims: { ...user, ...claims } };
       },
     };
   },

@@ -6,7 +6,7 @@ import { CodeFlow } from "../code_flow.ts";
 import { appSettings, endpoint, preset } from "../preset.ts";
 import { readProfile } from "../read_profile.ts";
 
-const userSchema = z.object({ id: z.number(), login: z.string(), name: z.string().nullish() });
+const userSchema = z.looseObject({ id: z.number(), login: z.string(), name: z.string().nullish() });
 const emailsSchema = z.array(z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }));
 
 export const github = preset({
@@ -48,7 +48,7 @@ export const github = preset({
           email_verified: primary?.verified,
           name: user.name ?? user.login,
         };
-        return broughtBy({ claims }, { issuer, subject: String(user.id) });
+        return { identity: broughtBy({ claims }, { issuer, subject: String(user.id) }), claims: { ...user, ...claims } };
       },
     };
   },

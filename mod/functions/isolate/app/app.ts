@@ -1,5 +1,6 @@
 /** The loaded app: its functions by path, and its tables. */
 import type { FunctionKind } from "../../../protocol/function_reference.ts";
+import type { ProfileBuilder } from "../../api/profile.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import { unknownFunctionText } from "../../outcome.ts";
@@ -18,6 +19,8 @@ export interface LoadedFunction {
 export interface App {
   readonly functions: ReadonlyMap<string, LoadedFunction>;
   readonly tables: Tables;
+  /** What the app keeps of its users, if it says anything of that. */
+  readonly profile?: ProfileBuilder;
   /** The door of functions for administrators; without one nobody passes. */
   readonly door?: AdminDoor;
 }

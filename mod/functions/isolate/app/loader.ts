@@ -2,7 +2,8 @@
 import { pathToFileURL } from "node:url";
 import type { SchemaDefinition } from "../../../engine/types.ts";
 import { functionLimits } from "../../../limits.ts";
-import { authHooks, authHooksModule } from "../../api/auth_hooks.ts";
+import { authHooks, authHooksModule, profileExport } from "../../api/auth_hooks.ts";
+import { ProfileBuilder } from "../../api/profile.ts";
 import { functionSpec } from "../../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
 import { isSystemPath, systemTables } from "../../system_functions.ts";
@@ -83,11 +84,13 @@ export function assembleApp(
   if (schema !== null) checkNamedTables(schema, named);
   const cronModule = modules.find(({ modulePath }) => modulePath === "crons");
   const httpModule = modules.find(({ modulePath }) => modulePath === "http");
-  const system = systemTables(systemModules);
+  const profile = profileOf(modules.find(({ modulePath }) => modulePath === authHooksModule));
+  const system = profile === null ? systemTables(systemModules) : withProfile(systemModules, profile);
   const door = adminDoor(systemModules);
   return {
     functions,
-    tables: new Tables({ app: schema, system }),
+    tables: new Tables({ app: schema, system, profiled: profile !== null }),
+    ...(profile && { profile }),
     ...(door && { door }),
     schema: new Map([...system, ...schema ?? []]),
     ...(httpModule === undefined ? noRoutes : declared(httpModule, appRoutes)),
@@ -114,6 +117,32 @@ function schemaOf({ name, exports }: AppModule): SchemaDefinition {
   throw new BrokenAppError(
     `${name} must export the schema as its default: export default defineSchema({ messages: defineTable({ ... }) })`,
   );
+}
+
+/** The profile of users, if the app keeps one. */
+function profileOf(module: AppModule | undefined): ProfileBuilder | null {
+  const exported = module === undefined || !Object.hasOwn(module.exports, profileExport)
+    ? undefined
+    : valueOf(module.exports, { exportName: profileExport, name: module.name });
+  // An app may have a function of this name.
+  if (exported === undefined || functionSpec(exported) !== undefined) return null;
+  if (exported instanceof ProfileBuilder) return exported;
+  throw new BrokenAppError(
+    `${module?.name}: ${profileExport} has to be made by defineProfile({ ... }): it says what the app keeps of its users`,
+  );
+}
+
+/** The tables of the service where `_users` has the app's profile. */
+function withProfile(systemModules: readonly SystemModule[], profile: ProfileBuilder): SchemaDefinition {
+  return systemTables(systemModules.map((module) => {
+    const users = module.tables["_users"];
+    if (users === undefined) return module;
+    try {
+      return { ...module, tables: { ...module.tables, _users: ProfileBuilder.extend(profile, users) } };
+    } catch (error) {
+      throw new BrokenAppError(`auth.ts: ${error instanceof Error ? error.message : inspected(error)}`);
+    }
+  }));
 }
 
 /** What a module's default export declares; what is wrong with it is told with the module's name. */

@@ -6,15 +6,27 @@ import type { Frame } from "../runs/call.ts";
 const NO_SCHEMA =
   "The app has no tables: add a schema.ts that says `export default defineSchema({ messages: defineTable({ body: z.string() }) })`";
 
+const NO_PROFILE =
+  "The app keeps no profile of its users: export one from auth.ts, as `export const profile = defineProfile({ role: z.string().optional() })`";
+
 /** The tables of a database. */
 export class Tables {
   readonly #app: SchemaDefinition | null;
   readonly #system: SchemaDefinition;
+  readonly #profiled: boolean;
 
   /** `app` is `null` for an app without `schema.ts`. */
-  constructor({ app, system }: { readonly app: SchemaDefinition | null; readonly system: SchemaDefinition }) {
+  constructor(
+    { app, system, profiled = false }: {
+      readonly app: SchemaDefinition | null;
+      readonly system: SchemaDefinition;
+      /** Whether the app keeps a profile of its users. */
+      readonly profiled?: boolean;
+    },
+  ) {
     this.#app = app;
     this.#system = system;
+    this.#profiled = profiled;
   }
 
   /** The definition of a table that the function may read. Throws with what to do otherwise. */
@@ -33,10 +45,16 @@ export class Tables {
     return [...listed(this.#app, false), ...listed(this.#system, true)];
   }
 
-  /** Checks that the function may write to a table. */
-  checkWritable(frame: Frame, table: string): void {
+  /** Checks that the function may write to a table, or patch these fields of a document of it. */
+  checkWritable(frame: Frame, table: string, patched?: readonly string[]): void {
     if (table.startsWith("_") && !frame.system) {
-      throw new TypeError(`Table "${table}" belongs to the service: app code cannot write to it`);
+      if (table === "_users" && patched?.every((field) => field === "profile")) {
+        if (this.#profiled) return;
+        throw new TypeError(NO_PROFILE);
+      }
+      throw new TypeError(`Table "${table}" belongs to the service: app code cannot write to it${
+          table === "_users" ? ", but for the profile of a user: ctx.db.patch(userId, { profile })" : ""
+        }`);
     }
     this.#known(table);
   }

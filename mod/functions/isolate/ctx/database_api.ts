@@ -121,8 +121,8 @@ export class DatabaseApi {
     const [id, fields] = args.length === 3
       ? [this.#id(method, args[1], args[0]), args[2]]
       : [this.#id(method, args[0], null), args[1]];
-    this.#checkWritableId(method, id);
     checkFields(method, fields);
+    this.#checkWritableId(method, id, method === "patch" ? Object.keys(fields) : undefined);
     return { id, fields: this.#withoutSystemFields(method, id, fields) };
   }
 
@@ -140,10 +140,10 @@ export class DatabaseApi {
     return own;
   }
 
-  #checkWritableId(method: string, id: string): void {
+  #checkWritableId(method: string, id: string, patched?: readonly string[]): void {
     const table = this.#frame.reads.tableOf(id);
     if (table === null) throw new TypeError(`${method}() needs the id of a document: "${id}" is not one`);
-    this.#tables.checkWritable(this.#frame, table);
+    this.#tables.checkWritable(this.#frame, table, patched);
   }
 
   /** Checks an id, and that it belongs to `table` if one is named. */

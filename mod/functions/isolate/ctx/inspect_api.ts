@@ -3,6 +3,7 @@
  * functions of the app have none.
  */
 import type { Doc, Inspection, TableSize } from "../../../engine/mod.ts";
+import { ProfileBuilder, type ProfileSource } from "../../api/profile.ts";
 import { TableBuilder, tableSchema } from "../../api/schema.ts";
 import type {
   FieldIssue,
@@ -37,6 +38,11 @@ export class InspectApi implements Inspector {
 
   has(path: string): boolean {
     return this.#app.functions.has(path);
+  }
+
+  newProfile(source: ProfileSource): Record<string, unknown> | undefined {
+    const { profile } = this.#app;
+    return profile === undefined ? undefined : ProfileBuilder.begin(profile, source);
   }
 
   issues(table: string, fields: Readonly<Record<string, unknown>>): FieldIssue[] {
