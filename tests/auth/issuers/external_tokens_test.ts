@@ -4,6 +4,10 @@ import { createHmac, createPublicKey, type JsonWebKey } from "node:crypto";
 import type { EndedSession } from "../../../mod/auth/authenticator.ts";
 import { presetParts, readAuthConfig } from "../../../mod/auth/mod.ts";
 import { othersLimits } from "../../../mod/auth/limits.ts";
+import { Refusals } from "../../../mod/auth/issuers/refusals.ts";
+import { createFunctions, UserError, userEvent } from "../../../mod/functions/api/mod.ts";
+import { until } from "../../support/waiting.ts";
+import type { AppParts } from "../support/in_process_port.ts";
 import { part, signed, type SigningKey, signingKey, world } from "../support/stand_in.ts";
 import { startTestAccounts, type TestAccounts } from "../support/test_accounts.ts";
 
@@ -28,10 +32,12 @@ interface Setup extends AsyncDisposable {
 }
 
 async function setUp(
-  { linkByEmail = false, fields = {}, signups = true }: {
+  { linkByEmail = false, fields = {}, signups = true, app, requestMs = 200 }: {
     linkByEmail?: boolean;
     fields?: Record<string, unknown>;
     signups?: boolean;
+    app?: AppParts;
+    requestMs?: number;
   } = {},
 ): Promise<Setup> {
   const keySet = () => Response.json({ keys: [keys.rsa, keys.ec, keys.ed].map(({ jwk }) => jwk) });
@@ -51,10 +57,11 @@ async function setUp(
   };
   const accounts = await startTestAccounts({
     signups,
+    ...(app && { app }),
     others: (now) =>
       readAuthConfig(JSON.stringify(config), {
         sources: { env: () => undefined, readFile: () => Promise.reject(new Error("no files")) },
-        parts: presetParts({ now, fetch: outside.fetch, requestMs: 200 }),
+        parts: presetParts({ now, fetch: outside.fetch, requestMs }),
       }),
   });
   const setup: Setup = {
@@ -494,4 +501,83 @@ Deno.test("XI8 a user deleted while nobody was listening is told of when session
     (await accounts.identityOf(await signed(setup.claims({ sub: "bob" }), keys.rsa))).userId,
     kept.userId,
   );
+});
+
+Deno.test("XI9 an issuer that hangs stalls nobody whose key is known, and answers late rather than never", async () => {
+  await using setup = await setUp({ requestMs: 60_000 });
+  const known = await signed(setup.claims(), keys.rsa);
+  await setup.verify(known);
+  const asked = Promise.withResolvers<void>();
+  const late = Promise.withResolvers<Response>();
+  setup.answer = () => {
+    asked.resolve();
+    return late.promise;
+  };
+  setup.accounts.clock.now += othersLimits.keysFreshMs;
+  // The issuer does not answer until these are served.
+  const first = setup.verify(await signed(setup.claims(), keys.rsa));
+  await asked.promise;
+  const more = Array.from({ length: 20 }, async () => await setup.verify(await signed(setup.claims(), keys.ec)));
+  for (const verified of await Promise.all([first, ...more])) assert.equal(verified.ok, true);
+  assert.equal(setup.asked.filter((url) => url.endsWith("/keys")).length, 2, "one request for all of them");
+  late.resolve(Response.json({ keys: [keys.rsa.jwk] }));
+  // A key that was taken out counts no more, once the issuer has said so.
+  await until(async () => {
+    const verified = await setup.verify(await signed(setup.claims(), keys.ec));
+    return !verified.ok && verified.error === keyFault;
+  });
+});
+
+Deno.test("XI9 keys older than a day are not used, however long their issuer takes", async () => {
+  await using setup = await setUp();
+  await setup.verify(await signed(setup.claims(), keys.rsa));
+  setup.answer = () => new Promise(() => {});
+  setup.accounts.clock.now += othersLimits.keysStaleMsMax;
+  await assert.rejects(setup.verify(await signed(setup.claims(), keys.rsa)), { code: "unavailable" });
+});
+
+Deno.test("XI10 a subject that the app refuses is asked about once in ten seconds, and is let in when it is known", async () => {
+  let asked = 0;
+  let refuses = true;
+  const app = createFunctions({ tables: {} });
+  const hook = app.internalMutation({
+    args: userEvent,
+    handler: () => {
+      asked++;
+      if (refuses) throw new UserError("not_invited", "Ask for an invitation");
+    },
+  });
+  await using setup = await setUp({ app: { tables: {}, functions: { "auth:onUserCreated": hook } } });
+  const verify = async (sub: string) => (await setup.verify(await signed(setup.claims({ sub }), keys.ed))).ok;
+  const answers = await Promise.all(Array.from({ length: 20 }, () => verify("mallory")));
+  for (let at = 0; at < 20; at++) answers.push(await verify("mallory"));
+  assert.deepEqual(new Set(answers), new Set([false]));
+  assert.equal(asked, 1);
+  assert.equal(await verify("trudy"), false);
+  assert.equal(asked, 2, "each subject is one of its own");
+  setup.accounts.clock.now += othersLimits.refusalKeptMs;
+  refuses = false;
+  assert.equal(await verify("mallory"), true);
+  // Whoever is known by another way meanwhile is not kept out.
+  refuses = true;
+  assert.equal(await verify("eve"), false);
+  refuses = false;
+  await setup.accounts.port.mutate({
+    udfPath: "_system/auth:admitSubject",
+    args: { arrival: { identity: { issuer, subject: "eve" }, signups: true, linkByEmail: false, takenEmail: "without" } },
+    identity: { principal: null, userId: null, adminId: null, sessionId: null },
+    origin: "system",
+  });
+  assert.equal(await verify("eve"), true);
+});
+
+Deno.test("XI10 what is remembered of refusals is bounded, and the oldest gives way", () => {
+  let now = 0;
+  const refusals = new Refusals(() => now);
+  for (let at = 0; at <= othersLimits.refusalsKeptMax; at++) refusals.add(`subject ${at}`);
+  assert.equal(refusals.size, othersLimits.refusalsKeptMax);
+  assert.equal(refusals.has("subject 0"), false);
+  assert.equal(refusals.has("subject 1"), true);
+  now += othersLimits.refusalKeptMs;
+  assert.equal(refusals.has("subject 1"), false);
 });
