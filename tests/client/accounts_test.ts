@@ -325,11 +325,6 @@ Deno.test("what links and providers put into the address is used and taken out o
   const cases: [hash: string, result: unknown][] = [
     ["", { type: "none" }],
     ["#general", { type: "none" }],
-    ["#svc_error=access_denied&svc_error_description=No%20thanks", {
-      type: "failed",
-      code: "access_denied",
-      description: "No thanks",
-    }],
     ["#svc_reset_token=abc", { type: "resetPassword", token: "abc" }],
     ["#svc_verify_token=abc", { type: "emailVerified" }],
     ["#svc_magic_token=abc", { type: "signedIn" }],
@@ -356,6 +351,34 @@ Deno.test("what links and providers put into the address is used and taken out o
     }
     assert.deepEqual(replaced, hash.startsWith("#svc_") ? ["/app?q=1"] : []);
     assert.equal(storage.items.size, (result as { type: string }).type === "signedIn" ? 1 : 0);
+  }
+});
+
+Deno.test("OA11 a refusal in the address is an AccountError with its code, and other tabs are told of it", async () => {
+  const { clock, server, storage } = world();
+  const hash = "#svc_error=access_denied&svc_error_description=No%20thanks";
+  const page = pretendPage({
+    location: { hash, pathname: "/app", search: "", href: "http://app.test/app" },
+    history: { state: null, replaceState: () => {} },
+  });
+  try {
+    using tab = new Tab({ clock, server, storage });
+    using other = new Tab({ clock, server, storage });
+    const told: unknown[] = [];
+    const elsewhere = Promise.withResolvers<AccountError>();
+    tab.client.auth.onRefusal((error) => told.push(error));
+    const stop = other.client.auth.onRefusal(() => told.push("never"));
+    stop();
+    other.client.auth.onRefusal(elsewhere.resolve);
+    const expected = { name: "AccountError", code: "access_denied", message: "No thanks", status: 0 };
+    await assert.rejects(tab.client.auth.completeRedirect(), expected);
+    assert.equal(told.length, 1);
+    assert.ok(told[0] instanceof AccountError);
+    const { name, code, message } = await elsewhere.promise;
+    assert.deepEqual([name, code, message], ["AccountError", "access_denied", "No thanks"]);
+    assert.equal(storage.items.size, 0);
+  } finally {
+    page[Symbol.dispose]();
   }
 });
 

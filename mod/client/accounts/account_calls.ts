@@ -26,6 +26,14 @@ export class AccountError extends Error {
   }
 }
 
+/** A code and a text that came by the page's address, from another tab or window. */
+export type Refusal = readonly [code: string, message: string];
+
+/** A refusal as the error that it is. */
+export function accountError([code, message]: Refusal): AccountError {
+  return new AccountError(message, { code, status: 0, retryAfterMs: null });
+}
+
 /** Posts a body to an auth endpoint, or gets it without one, and returns the answer. Throws {@linkcode AccountError}. */
 export type CallAccounts = (
   path: string,

@@ -1,6 +1,13 @@
 /** Accounts as an app uses them: `client.auth` signs in and out and keeps the connection's token fresh. */
 import type { FunctionReference } from "../../protocol/function_reference.ts";
-import { type CallAccounts, callAccounts, type Tokens } from "./account_calls.ts";
+import {
+  type AccountError,
+  accountError,
+  type CallAccounts,
+  callAccounts,
+  type Refusal,
+  type Tokens,
+} from "./account_calls.ts";
 import { AccountSession, type TokenStorage } from "./account_session.ts";
 import { httpAddress } from "../connection/addresses.ts";
 import type { AuthState, FetchToken } from "./auth.ts";
@@ -52,9 +59,7 @@ export type RedirectResult =
   | { readonly type: "linked"; readonly provider: string }
   | { readonly type: "emailVerified" }
   /** From a reset link: ask for a new password and call `resetPassword` with the token. */
-  | { readonly type: "resetPassword"; readonly token: string }
-  /** A provider or the server refused. */
-  | { readonly type: "failed"; readonly code: string; readonly description: string };
+  | { readonly type: "resetPassword"; readonly token: string };
 
 /** The part of the page's history that is used; platforms without pages do not know its type. */
 interface PageHistory {
@@ -94,6 +99,7 @@ export class Accounts {
   readonly #clock: Clock;
   readonly #place: TokenPlace;
   readonly #holder: TokenHolder = { userId: null };
+  readonly #onRefusal = new Set<(error: AccountError) => void>();
 
   /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
   constructor(
@@ -111,7 +117,10 @@ export class Accounts {
     this.#place = options.place;
     const key = `syncline-auth ${httpAddress(server, "")}`;
     this.#call = callAccounts(server, options.fetch);
-    this.#tabs = connectTabs(key, () => void this.#changedElsewhere().catch(reportUnhandled));
+    this.#tabs = connectTabs(key, (refusal) => {
+      if (refusal) this.#refused(refusal);
+      else void this.#changedElsewhere().catch(reportUnhandled);
+    });
     const storage = options.storage ?? platformStorage();
     this.#session = new AccountSession({
       call: this.#call,
@@ -221,7 +230,7 @@ export class Accounts {
 
   /**
    * Uses what an OAuth provider or an email's link put into the page's address, and takes it out of the address.
-   * Call it once when a page starts.
+   * Call it once when a page starts. Throws `AccountError` when a provider or the server refused.
    */
   async completeRedirect(): Promise<RedirectResult> {
     const { location, history } = globalThis as { location?: Location; history?: PageHistory };
@@ -230,12 +239,8 @@ export class Accounts {
     if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
     // Tokens must not stay where they are copied along with the address.
     history.replaceState(history.state, "", location.pathname + location.search);
-    const failure = fields.get("svc_error");
-    if (failure !== null) {
-      const description = fields.get("svc_error_description") ?? "";
-      endPopup({ type: "failed", code: failure, description });
-      return { type: "failed", code: failure, description };
-    }
+    const code = fields.get("svc_error");
+    if (code !== null) throw this.#refuse([code, fields.get("svc_error_description") ?? ""]);
     const link = fields.get("svc_link_token");
     if (link !== null) return await this.#linked(link);
     const [reset, verify, magic] = ["reset", "verify", "magic"].map((name) =>
@@ -253,7 +258,7 @@ export class Accounts {
         refreshToken: fields.get("svc_refresh_token") ?? undefined,
         userId: fields.get("svc_user_id") ?? undefined,
       });
-      endPopup({ type: "signedIn" });
+      endPopup(null);
     }
     return { type: "signedIn" };
   }
@@ -261,14 +266,33 @@ export class Accounts {
   /** Confirms as the stored session that it asked for what the page's address brought. */
   async #linked(token: string): Promise<RedirectResult> {
     try {
-      const { provider } = await this.#asSession.action("_auth:linkIdentity", { token }) as {
-        provider: string;
-      };
-      return { type: "linked", provider };
+      const linked = await this.#asSession.action("_auth:linkIdentity", { token });
+      return { type: "linked", ...linked as { provider: string } };
     } catch (error) {
-      if (!(error instanceof FunctionError) || error.code === null) throw error;
-      return { type: "failed", code: error.code, description: error.message };
+      throw error instanceof FunctionError && error.code ? this.#refuse([error.code, error.message]) : error;
     }
+  }
+
+  /**
+   * Calls the listener whenever a provider, or the server after it, has refused to sign in or to link, in whichever tab of
+   * this app that was. Returns how to end that.
+   */
+  onRefusal(listener: (error: AccountError) => void): () => void {
+    this.#onRefusal.add(listener);
+    return () => this.#onRefusal.delete(listener);
+  }
+
+  /** Tells all tabs, and the opener of this window, that a sign-in that ended here was refused. */
+  #refuse(refusal: Refusal): AccountError {
+    this.#tabs.announce(refusal);
+    endPopup(refusal);
+    return this.#refused(refusal);
+  }
+
+  #refused(refusal: Refusal): AccountError {
+    const error = accountError(refusal);
+    for (const listener of this.#onRefusal) listener(error);
+    return error;
   }
 
   /** Ends the session: here at once, then on the server. Rejects when that cannot be reached; then it goes on there. */

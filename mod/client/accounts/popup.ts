@@ -2,15 +2,10 @@
  * Signing in by a window of its own. That window ends up on a page of the app, which keeps the tokens where all tabs
  * find them and tells its opener here only what became of it: no token is sent from window to window.
  */
-import { AccountError } from "./account_calls.ts";
+import { accountError, type Refusal } from "./account_calls.ts";
 import { Alarm, type Clock } from "../clock.ts";
 import * as clientLimits from "../limits.ts";
 import { randomUuid } from "../random_uuid.ts";
-
-/** What became of a sign-in in a window. */
-export type PopupOutcome =
-  | { readonly type: "signedIn" }
-  | { readonly type: "failed"; readonly code: string | null; readonly description: string };
 
 interface Channel {
   onmessage: ((event: { readonly data: unknown }) => void) | null;
@@ -27,6 +22,7 @@ interface Platform {
 
 /** The name of such a window: it survives the way to the provider and back, and names the channel to the opener. */
 const NAME = "syncline-sign-in ";
+const CLOSED: Refusal = ["popup_closed", "The window was closed before the sign-in was finished"];
 const FEATURES = "popup,width=500,height=700";
 
 /** Opens the window. Rejects with `AccountError`: `popup_blocked`, `popup_closed`, or what the server said. */
@@ -41,20 +37,17 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
   // Called as a method of nothing: browsers insist on their own global object.
   const popup = open.call(globalThis, address, name, FEATURES);
   try {
-    if (popup === null) throw refusal("popup_blocked", "The browser has not opened the window");
-    const outcome = await new Promise<PopupOutcome | null>((resolve) => {
-      channel.onmessage = ({ data }) => resolve(data as PopupOutcome);
+    if (popup === null) throw accountError(["popup_blocked", "The browser has not opened the window"]);
+    const refusal = await new Promise<Refusal | null>((resolve) => {
+      channel.onmessage = ({ data }) => resolve(data as Refusal | null);
       const look = () => {
         // What it said last may still be on its way.
-        if (popup.closed) watch.set(clientLimits.popupLastWordMs, () => resolve(null));
+        if (popup.closed) watch.set(clientLimits.popupLastWordMs, () => resolve(CLOSED));
         else watch.set(clientLimits.popupLookMs, look);
       };
       look();
     });
-    if (outcome === null) {
-      throw refusal("popup_closed", "The window was closed before the sign-in was finished");
-    }
-    if (outcome.type === "failed") throw refusal(outcome.code, outcome.description);
+    if (refusal !== null) throw accountError(refusal);
   } finally {
     watch.clear();
     channel.close();
@@ -62,18 +55,13 @@ export async function signInByPopup(address: string, clock: Clock): Promise<void
   }
 }
 
-/** In such a window: tells the opener, and closes it. Returns whether this is one. */
-export function endPopup(outcome: PopupOutcome): boolean {
+/** In such a window: tells the opener that the sign-in was refused, or with `null` that it was not, and closes it. */
+export function endPopup(refusal: Refusal | null): void {
   const platform = globalThis as unknown as Platform;
   const { name, BroadcastChannel } = platform;
-  if (name === undefined || !name.startsWith(NAME) || BroadcastChannel === undefined) return false;
+  if (name === undefined || !name.startsWith(NAME) || BroadcastChannel === undefined) return;
   const channel = new BroadcastChannel(name);
-  channel.postMessage(outcome);
+  channel.postMessage(refusal);
   channel.close();
   platform.close?.();
-  return true;
-}
-
-function refusal(code: string | null, message: string): AccountError {
-  return new AccountError(message, { code, status: 0, retryAfterMs: null });
 }

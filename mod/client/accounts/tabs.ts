@@ -1,8 +1,9 @@
 /** What tabs of one app tell one another, and how one at a time does what only one may do. */
+import type { Refusal } from "./account_calls.ts";
 
 export interface Tabs {
-  /** Tells the other tabs that the stored tokens changed. */
-  announce(): void;
+  /** Tells the other tabs that the stored tokens changed, or, with a refusal, that signing in was refused. */
+  announce(refusal?: Refusal): void;
   /** Runs `work` while no other tab does; where tabs cannot be told apart, while nobody on this page does. */
   alone<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Ends listening. */
@@ -10,8 +11,8 @@ export interface Tabs {
 }
 
 interface Channel {
-  onmessage: (() => void) | null;
-  postMessage(message: string): void;
+  onmessage: ((event: { readonly data: Refusal | null }) => void) | null;
+  postMessage(message: Refusal | null): void;
   close(): void;
 }
 
@@ -23,18 +24,18 @@ interface Platform {
   readonly BroadcastChannel?: new (name: string) => Channel;
 }
 
-/** The tabs that share a name; `onAnnounced` is called when another one announces. */
-export function connectTabs(name: string, onAnnounced: () => void): Tabs {
+/** The tabs that share a name; `onAnnounced` is called with what another one announces. */
+export function connectTabs(name: string, onAnnounced: (refusal: Refusal | null) => void): Tabs {
   const { document, navigator, BroadcastChannel } = globalThis as unknown as Platform;
   // Outside pages there are no tabs, and an open channel would keep a program from ending.
   const channel = document !== undefined && BroadcastChannel !== undefined
     ? new BroadcastChannel(name)
     : null;
-  if (channel !== null) channel.onmessage = onAnnounced;
+  if (channel !== null) channel.onmessage = ({ data }) => onAnnounced(data);
   const locks = document === undefined ? undefined : navigator?.locks;
   let last: Promise<unknown> = Promise.resolve();
   return {
-    announce: () => channel?.postMessage("changed"),
+    announce: (refusal = undefined) => channel?.postMessage(refusal ?? null),
     alone(work) {
       if (locks !== undefined) return locks.request(name, work);
       const turn = last.then(work, work);
