@@ -1,50 +1,82 @@
 /** The page of examples/todo lets people sign in with a provider, in a window of its own, against a real one. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import type { Page } from "playwright-core";
 import { openIdSecret, startOpenIdServer } from "../auth/support/open_id_server.ts";
 import { startTestServer } from "../auth/server/test_server.ts";
 import { launchChromium } from "../support/chromium.ts";
+import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test({
   name:
-    "OA1 OA10 OA11 the todo page offers the server's providers, signs in with one and tells when that is refused",
+    "OA1 OA10 OA11 OK1 OK4 PF1 PF2 a person signs in on the todo page with a provider, links, unlinks, and signs out in two tabs",
   // The browser's driver and the provider keep timers and pipes of their own.
   sanitizeOps: false,
   sanitizeResources: false,
   async fn() {
     await using op = await startOpenIdServer();
-    const folder = await Deno.makeTempDir();
-    await Deno.writeTextFile(join(folder, "secret"), openIdSecret);
-    const work = { preset: "oidc", issuer: op.issuer, clientId: "app", clientSecret: { file: "secret" } };
-    const authConfig = join(folder, "auth.json");
-    await Deno.writeTextFile(authConfig, JSON.stringify({ providers: { work } }));
+    await using folder = new TempFolder();
+    await Deno.writeTextFile(join(folder.path, "secret"), openIdSecret);
+    const provider = { preset: "oidc", issuer: op.issuer, clientId: "app", clientSecret: { file: "secret" } };
+    const authConfig = join(folder.path, "auth.json");
+    await Deno.writeTextFile(authConfig, JSON.stringify({ providers: { work: provider, home: provider } }));
     await using server = await startTestServer({
       config: { functionsDir: "examples/todo/functions", staticDir: "examples/todo/public", dev: true },
-      accounts: { authConfig },
+      accounts: { authConfig: { file: authConfig } },
     });
-    op.serve([`${server.url}/api/auth/oauth/work/callback`]);
+    op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));
     const browser = await launchChromium();
     try {
-      const page = await browser.newPage();
-      await page.goto(server.url);
-      const button = page.getByRole("button", { name: "Sign in with Work" });
+      const context = await browser.newContext();
+      const [page, other] = [await context.newPage(), await context.newPage()];
+      for (const tab of [page, other]) {
+        tab.setDefaultTimeout(20_000);
+        await tab.goto(server.url);
+      }
+      const signIn = (tab: Page) => tab.getByRole("button", { name: "Sign in with Work" });
+      const me = (tab: Page) => tab.getByRole("button", { name: "Your account" });
+
+      // Refused: told with the provider's own text, in the tab that did not do it too.
       op.person = null;
-      await button.click();
-      await page.getByRole("alert").filter({ hasText: "The sign-in was refused at the provider" }).waitFor();
+      await signIn(page).click();
+      for (const tab of [page, other]) {
+        await tab.getByRole("alert").filter({ hasText: "The sign-in was refused at the provider" }).waitFor();
+      }
+
       op.person = "ann";
-      await button.click();
-      await page.getByText("A fresh start.").waitFor();
+      await signIn(page).click();
+      for (const tab of [page, other]) await me(tab).filter({ hasText: "ANN" }).waitFor();
       await page.getByLabel("Name of a new list").fill("Groceries");
       await page.getByLabel("Name of a new list").press("Enter");
-      await page.getByRole("heading", { name: "Groceries" }).waitFor();
+      await other.getByRole("link", { name: "Groceries" }).waitFor();
+      // The picture that the provider has of her is the profile's.
+      await me(page).locator("img[src='https://pictures.example.com/ann.png']").waitFor();
+
+      // Out in both tabs, and in again as the same.
       await page.getByRole("button", { name: "Sign out" }).click();
-      await button.click();
-      await page.getByRole("link", { name: "Groceries" }).or(page.getByRole("heading", { name: "Groceries" }))
-        .first().waitFor();
-      assert.equal(page.context().pages().length, 1, "the window is closed");
+      for (const tab of [page, other]) await signIn(tab).waitFor();
+      await signIn(other).click();
+      for (const tab of [page, other]) await tab.getByRole("link", { name: "Groceries" }).waitFor();
+      assert.equal(context.pages().length, 2, "the window is closed");
+
+      op.person = "ann at home";
+      const linked = (tab: Page) => tab.getByRole("list", { name: "Linked accounts" }).getByRole("listitem");
+      await me(page).click();
+      await page.getByRole("button", { name: "Link Home" }).click();
+      await page.waitForURL((url) => url.hash === "");
+      await me(page).click();
+      await linked(page).filter({ hasText: "Home" }).waitFor();
+      await linked(page).filter({ hasText: "Home" }).getByRole("button", { name: "Unlink" }).click();
+      await page.getByRole("button", { name: "Link Home" }).waitFor();
+      // The last way in stays.
+      await linked(page).filter({ hasText: "Work" }).getByRole("button", { name: "Unlink" }).click();
+      await page.getByRole("alert").filter({ hasText: "Set a password or link another identity first" }).waitFor();
+      await page.getByRole("button", { name: "Close" }).click();
+
+      await other.getByRole("button", { name: "Sign out" }).click();
+      for (const tab of [page, other]) await signIn(tab).waitFor();
     } finally {
       await browser.close();
-      await Deno.remove(folder, { recursive: true });
     }
   },
 });

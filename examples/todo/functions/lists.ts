@@ -6,8 +6,10 @@ import { removeAttachmentsOfList } from "./attachments.ts";
 import { type Ctx, type Doc, mutation, query } from "./schema.ts";
 import { MEMBERS_MAX } from "./sharing.ts";
 
-/** A user has at most this many lists. */
+/** A user has at most this many lists, unless their profile says otherwise. */
 const LISTS_MAX = 100;
+/** Lists of one's own that are shown. */
+const LISTS_SHOWN_MAX = 1_000;
 /** A list keeps at most this many items, so that it can be removed in one transaction. */
 export const ITEMS_MAX = 5_000;
 
@@ -17,7 +19,7 @@ export async function listsOf(ctx: Ctx, { shared = false } = {}): Promise<Doc<"l
   if (user === null) return [];
   const own = shared
     ? []
-    : await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", user)).take(LISTS_MAX);
+    : await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", user)).take(LISTS_SHOWN_MAX);
   const memberships = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", user))
     .take(MEMBERS_MAX);
   const others = await Promise.all(memberships.map(({ list }) => ctx.db.get(list)));
@@ -51,9 +53,10 @@ export const create = mutation({
     const known = await lists.withIndex("by_owner_title", (q) => q.eq("owner", owner).eq("title", title))
       .first();
     if (known !== null) return known._id;
-    const all = await lists.withIndex("by_owner_title", (q) => q.eq("owner", owner)).take(LISTS_MAX);
-    if (all.length === LISTS_MAX) {
-      throw new UserError("too_many", `You have ${LISTS_MAX} lists, which is the most`);
+    const { listsMax = LISTS_MAX } = (await ctx.db.get(owner))?.profile ?? {};
+    const all = await lists.withIndex("by_owner_title", (q) => q.eq("owner", owner)).take(listsMax);
+    if (all.length === listsMax) {
+      throw new UserError("too_many", `You have ${listsMax} lists, which is the most`);
     }
     return await ctx.db.insert("lists", { owner, title });
   },

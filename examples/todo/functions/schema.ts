@@ -10,6 +10,7 @@ import {
   type QueryCtx,
 } from "syncline/server";
 import { z } from "zod";
+import type { profile } from "./auth.ts";
 
 /** Open, or done since an instant (milliseconds since the epoch). */
 export const status = z.discriminatedUnion("kind", [
@@ -64,10 +65,10 @@ export default schema;
 export type Doc<Table extends keyof typeof schema["tables"]> = DocOf<typeof schema, Table>;
 
 /** `ctx` of a query or a mutation, for functions that both call. */
-export type Ctx = QueryCtx<DataModelOf<typeof schema>>;
+export type Ctx = QueryCtx<DataModelOf<typeof schema, typeof profile>>;
 
 /** `ctx` of a mutation. */
-export type WriteCtx = MutationCtx<DataModelOf<typeof schema>>;
+export type WriteCtx = MutationCtx<DataModelOf<typeof schema, typeof profile>>;
 
-/** The builders whose `ctx.db` knows these tables. */
-export const { query, mutation, internalMutation } = createFunctions(schema);
+/** The builders whose `ctx.db` knows these tables, and the profile of users. */
+export const { query, mutation, internalMutation } = createFunctions<typeof schema, typeof profile>(schema);

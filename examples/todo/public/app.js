@@ -1,5 +1,6 @@
 /** The todo page: signing in, lists, and the items of the list that is open. */
 import { SynclineClient } from "syncline/client";
+import { button, providerName, showAccount } from "./account.js";
 import { ItemList } from "./item_list.js";
 import { Pages } from "./pages.js";
 import { invitation, shareList } from "./sharing.js";
@@ -19,10 +20,12 @@ function setCreating(wanted) {
   signIn.querySelector("[type=submit]").textContent = creating ? "Create account" : "Sign in";
   signIn.elements.password.autocomplete = creating ? "new-password" : "current-password";
   byId("switch-mode").textContent = creating ? "You have an account? Sign in" : "New here? Create an account";
-  showText("sign-in-problem", "");
 }
 
-byId("switch-mode").addEventListener("click", () => setCreating(!creating));
+byId("switch-mode").addEventListener("click", () => {
+  setCreating(!creating);
+  showText("sign-in-problem", "");
+});
 
 signIn.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -41,29 +44,46 @@ signIn.addEventListener("submit", async (event) => {
   }
 });
 
-// Signing in with others: the server says with whom. Their window comes back to this page, which then closes it.
+// Signing in with others: the server says with whom. Their window comes back to this page, which then closes it. What they
+// refuse is told in every tab.
 
-client.auth.completeRedirect().catch((error) => showText("sign-in-problem", error.message));
-client.auth.signInWays().then(
-  ({ oauth }) => byId("providers").replaceChildren(...oauth.map(providerButton)),
-  () => {},
-);
+let providers = [];
+client.auth.onRefusal(({ message }) => {
+  showText(document.body.dataset.view === "app" ? "problem" : "sign-in-problem", message);
+});
+client.auth.completeRedirect().catch((error) => {
+  if (error.name !== "AccountError") showText("sign-in-problem", error.message);
+});
+client.auth.signInWays().then(({ oauth }) => {
+  providers = oauth;
+  byId("providers").replaceChildren(
+    ...oauth.map((provider) => button(`Sign in with ${providerName(provider)}`, () => signInWith(provider))),
+  );
+  if (document.body.dataset.view === "app") startAccount();
+}, () => {});
 
-function providerButton(provider) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "quiet";
-  button.textContent = `Sign in with ${provider[0].toUpperCase()}${provider.slice(1)}`;
-  button.addEventListener("click", async () => {
-    showText("sign-in-problem", "");
-    try {
-      await client.auth.signInWithPopup(provider);
-    } catch (error) {
-      if (error.code === "popup_blocked") client.auth.signInWithOAuth(provider);
-      else if (error.code !== "popup_closed") showText("sign-in-problem", error.message);
-    }
+async function signInWith(provider) {
+  showText("sign-in-problem", "");
+  try {
+    await client.auth.signInWithPopup(provider);
+  } catch (error) {
+    if (error.code === "popup_blocked") client.auth.signInWithOAuth(provider);
+    else if (error.code !== "popup_closed") showText("sign-in-problem", error.message);
+  }
+}
+
+let endAccount = () => {};
+
+function startAccount() {
+  endAccount();
+  endAccount = showAccount({ opener: byId("me"), dialog: byId("account") }, {
+    client,
+    providers,
+    async attempt(call) {
+      const problem = await call.then(() => "", (error) => error.message);
+      showText("account-problem", problem);
+    },
   });
-  return button;
 }
 
 byId("sign-out").addEventListener("click", () => client.auth.signOut().catch(showProblem));
@@ -75,12 +95,16 @@ function showWho({ status }) {
   if (document.body.dataset.view === view) return;
   document.body.dataset.view = view;
   endLists();
+  endAccount();
+  endAccount = () => {};
   lists = [];
   signIn.reset();
   setCreating(false);
   showProblem(null);
   openList(null);
   if (view !== "app") return;
+  showText("sign-in-problem", "");
+  startAccount();
   joinIfInvited();
   endLists = client.subscribe("lists:mine", {}, (mine) => {
     lists = mine;

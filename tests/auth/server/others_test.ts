@@ -37,7 +37,8 @@ at("#popup", () => auth.signInWithPopup("work"));
 at("#link", () => auth.linkIdentity("home"));
 at("#unlink", async () => auth.unlinkIdentity((await auth.identities()).find(({ provider }) => provider === "home").identityId));
 at("#out", () => auth.signOut());
-show("#result", await auth.completeRedirect());
+auth.onRefusal((error) => document.title = [error.name, error.code].join(" "));
+await auth.completeRedirect().then((result) => show("#result", result), (error) => show("#result", [error.name, error.code]));
 window.identities = async () => (await auth.identities()).map(({ provider }) => provider);
 </script>`;
 
@@ -215,7 +216,8 @@ Deno.test({
 
       op.person = null;
       await page.click("#redirect");
-      await result(page, '"code":"access_denied"');
+      await result(page, '["AccountError","access_denied"]');
+      await other.waitForFunction("document.title === 'AccountError access_denied'");
       await page.click("#popup");
       await result(page, '["AccountError","access_denied"]');
       op.person = "ann";

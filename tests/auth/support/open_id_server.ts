@@ -84,7 +84,7 @@ function configuration(redirectUris: readonly string[]): Record<string, unknown>
     ],
     pkce: { required: () => true },
     cookies: { keys: ["a key of the test"] },
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name"] },
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: ["name", "picture"] },
     features: {
       devInteractions: { enabled: false },
       clientCredentials: { enabled: true },
@@ -104,7 +104,13 @@ function configuration(redirectUris: readonly string[]): Record<string, unknown>
     interactions: { url: (_ctx: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
     findAccount: (_ctx: unknown, id: string) => ({
       accountId: id,
-      claims: () => ({ sub: id, email: `${id}@example.com`, email_verified: true, name: id.toUpperCase() }),
+      claims: () => ({
+        sub: id,
+        email: `${id}@example.com`,
+        email_verified: true,
+        name: id.toUpperCase(),
+        picture: `https://pictures.example.com/${encodeURIComponent(id)}.png`,
+      }),
     }),
     async loadExistingGrant(ctx: GrantContext) {
       const { session, client, provider } = ctx.oidc;

@@ -1,0 +1,28 @@
+/** What this app keeps of its users beside what the server does, and what happens when they sign in. */
+import { defineProfile, userEvent } from "syncline/server";
+import { z } from "zod";
+import { internalMutation } from "./schema.ts";
+
+const picture = z.url({ protocol: /^https$/ });
+
+/** Stands in `_users` as `profile`. Providers say where a picture is; how many lists somebody may have is for administrators. */
+export const profile = defineProfile({
+  picture: picture.optional(),
+  listsMax: z.int().min(0).max(1_000).default(100),
+}, { fill: ({ claims }) => ({ picture: pictureOf(claims) }) });
+
+/** A new picture at the provider is a new picture here. */
+export const onSignIn = internalMutation({
+  args: userEvent,
+  handler: async (ctx, { user, claims }) => {
+    const found = await ctx.db.get(user);
+    const { data: newest } = picture.safeParse(pictureOf(claims));
+    if (newest === undefined || newest === found?.profile?.picture) return;
+    await ctx.db.patch(user, { profile: { ...found?.profile, picture: newest } });
+  },
+});
+
+/** Where the picture is, as OpenID providers and GitHub say it. */
+function pictureOf(claims: Readonly<Record<string, unknown>>): unknown {
+  return claims["picture"] ?? claims["avatar_url"];
+}

@@ -1,0 +1,49 @@
+/** Who is signed in, with the picture their provider has of them, and the ways in that they have beside a password. */
+import { ownAccount, ownIdentities } from "syncline/client";
+
+export const providerName = (provider) => `${provider[0].toUpperCase()}${provider.slice(1)}`;
+
+/** Keeps a dialog's content, and what opens it, true to the account. Returns how to end that. */
+export function showAccount({ opener, dialog }, { client, providers, attempt }) {
+  const [picture, name] = opener.children;
+  const list = dialog.querySelector("ul");
+  const more = dialog.querySelector(".providers");
+  dialog.querySelector("[data-act=close]").onclick = () => dialog.close();
+  opener.onclick = () => dialog.showModal();
+
+  const endAccount = client.subscribe(ownAccount, {}, (account) => {
+    name.textContent = account?.name ?? account?.email ?? "Your account";
+    const source = account?.profile?.picture;
+    picture.hidden = source === undefined;
+    if (source !== undefined) picture.src = source;
+  }, () => {});
+
+  const endIdentities = client.subscribe(ownIdentities, {}, (identities) => {
+    list.replaceChildren(...identities.map(({ identityId, provider, email }) => {
+      const entry = document.createElement("li");
+      const label = document.createElement("span");
+      label.textContent = [providerName(provider ?? "token"), email].filter(Boolean).join(", ");
+      entry.append(label, button("Unlink", () => attempt(client.auth.unlinkIdentity(identityId))));
+      return entry;
+    }));
+    const linked = new Set(identities.map(({ provider }) => provider));
+    more.replaceChildren(...providers.filter((provider) => !linked.has(provider)).map((provider) =>
+      button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
+    ));
+    dialog.querySelector(".muted").hidden = identities.length > 0;
+  }, () => {});
+
+  return () => {
+    endAccount();
+    endIdentities();
+    dialog.close();
+  };
+}
+
+/** A quiet button with a text. */
+export function button(text, onClick) {
+  const made = Object.assign(document.createElement("button"), { type: "button", className: "quiet" });
+  made.textContent = text;
+  made.addEventListener("click", onClick);
+  return made;
+}
