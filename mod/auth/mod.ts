@@ -16,7 +16,7 @@ import { normalizedEmail } from "./email_address.ts";
 import type { RateLimits } from "./limits.ts";
 import { Impersonation } from "./admin/impersonation.ts";
 import { MailAccounts } from "./mail/mail_accounts.ts";
-import type { Mailer } from "./mail/mailer.ts";
+import type { Mail, Mailer } from "./mail/mailer.ts";
 import { ExternalTokens } from "./issuers/mod.ts";
 import {
   linkIdentityArgs,
@@ -29,7 +29,8 @@ import {
   unlinkIdentityArgs,
 } from "./oauth/mod.ts";
 import { Outbox } from "./mail/outbox.ts";
-import { loadTemplates } from "./mail/templates.ts";
+import { loadTemplates, type MailTexts } from "./mail/templates.ts";
+import type { MailKind } from "./mail/built_in_templates.ts";
 import { changeEmailArgs, changePasswordArgs, OwnAccountActions } from "./own_account.ts";
 import { PasswordHasher } from "./passwords/password.ts";
 import { Redirects } from "./redirects.ts";
@@ -48,8 +49,17 @@ export { AdminAccounts } from "./admin/admin_accounts.ts";
 export { authModules } from "./isolate_functions/mod.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { authOperations } from "./routes.ts";
-export { AuthConfigError, AuthConfigFile, type Others, presetParts, readAuthConfig } from "./oauth/mod.ts";
-export { loadTemplates, TemplateError } from "./mail/templates.ts";
+export {
+  AuthConfigError,
+  AuthConfigFile,
+  type AuthConfigPlace,
+  ConfiguredOthers,
+  type Others,
+  presetParts,
+  readAuthConfig,
+} from "./oauth/mod.ts";
+export type { MailKind } from "./mail/built_in_templates.ts";
+export { loadTemplates, TemplateError, templateOf } from "./mail/templates.ts";
 export {
   type LoadedSecret,
   loadSecretKeys,
@@ -74,6 +84,8 @@ export interface AccountsOptions {
   readonly mailer: Mailer | null;
   /** Folder of mail templates, or `null` for the built-in ones. */
   readonly templatesDir: string | null;
+  /** Texts of mails that stand in their place. */
+  readonly mailTexts?: MailTexts;
   /** Name of the app in mails. */
   readonly appName: string;
   /** Address of the client that sent a request. */
@@ -96,10 +108,16 @@ export interface OthersSource extends AsyncDisposable {
 
 /** What of accounts may change while the server runs. */
 export interface AccountsChange
-  extends Pick<AccountsOptions, "policy" | "redirectUrls" | "templatesDir" | "appName"> {
+  extends Pick<AccountsOptions, "policy" | "redirectUrls" | "templatesDir" | "mailTexts" | "appName"> {
   /** `undefined`: as it is. */
   readonly mailer: Mailer | null | undefined;
   readonly rateLimits: RateLimits;
+}
+
+/** A kind of mail as it is, or as a text would make it. */
+export interface TemplateChoice {
+  readonly kind: MailKind;
+  readonly text?: string | undefined;
 }
 
 /** Everything accounts offer to the rest of the server. */
@@ -113,8 +131,13 @@ export interface AccountService extends AsyncDisposable {
   readonly sessions: Impersonation;
   /** Changes what counts from now on. Throws `TypeError` or `TemplateError`, and changes nothing then. */
   configure(change: AccountsChange): Promise<void>;
-  /** Sends a mail now, to see whether it arrives. Throws `UserError`s with the mail server's reason. */
-  sendTestMail(to: string): Promise<void>;
+  /**
+   * Sends a mail now, to see whether it arrives: one of a kind as it would be sent, or just one. Throws `UserError`s with the
+   * mail server's reason.
+   */
+  sendTestMail(to: string, template?: TemplateChoice): Promise<void>;
+  /** A mail as it would be sent, with made-up values. Rejects with a `TemplateError` for a text that cannot be used. */
+  previewMail(template: TemplateChoice): Promise<Mail>;
   /** The link with which the first administrator is created, or `null` when there is one. */
   setupLink(): Promise<string | null>;
   /** Takes note of commits: to be called with each group, in order. */
@@ -130,6 +153,9 @@ export interface AccountService extends AsyncDisposable {
 /** Path of the service's own page for links, under the public URL. */
 const ACCOUNT_PAGE = "/_/account.html";
 
+/** To whom a mail is that is only looked at. */
+const SAMPLE_ADDRESS = "somebody@example.com";
+
 /** Throws `TypeError` or `TemplateError`, with what to do, for settings that cannot be used. */
 export async function createAccounts(options: AccountsOptions): Promise<AccountService> {
   const { keys, port, policy, log, now = Date.now } = options;
@@ -139,7 +165,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const refreshTokens = new RefreshTokens(keys.refreshTokens);
   const accountPage = () => `${options.publicUrl()}${ACCOUNT_PAGE}`;
   const redirects = new Redirects({ allowed: options.redirectUrls, dev: options.dev, fallback: accountPage });
-  const templates = await loadTemplates(options.templatesDir);
+  const templates = await loadTemplates(options.templatesDir, options.mailTexts);
   let { mailer } = options;
   let outbox = mailer === null ? null : new Outbox({ mailer, log });
   const mail = new CodeMail({ hasher, outbox, templates, appName: options.appName, now, log });
@@ -191,7 +217,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       ...(options.onAnswer && { onAnswer: options.onAnswer }),
     }),
     async configure(change) {
-      const templates = await loadTemplates(change.templatesDir);
+      const templates = await loadTemplates(change.templatesDir, change.mailTexts);
       redirects.allow(change.redirectUrls);
       Object.assign(currentPolicy, change.policy);
       limits.use(change.rateLimits);
@@ -203,13 +229,19 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       mail.use({ outbox, templates, appName: change.appName });
       if (before !== outbox) await before?.[Symbol.asyncDispose]();
     },
-    async sendTestMail(to) {
+    previewMail({ kind, text }) {
+      return Promise.try(() => mail.sample(kind, { to: SAMPLE_ADDRESS, text, link: accountPage() }));
+    },
+    async sendTestMail(to, template) {
       const email = normalizedEmail(to);
       if (email === null) throw new ServiceError("invalid_email");
       if (mailer === null) throw new UserError("mail_disabled", "This server cannot send mail");
       const text = "This mail was sent by an administrator, to see whether mail arrives.";
+      const sent = template === undefined
+        ? { to: email, subject: "Test mail", text, html: `<p>${text}</p>` }
+        : mail.sample(template.kind, { to: email, text: template.text, link: accountPage() });
       try {
-        await mailer.send({ to: email, subject: "Test mail", text, html: `<p>${text}</p>` });
+        await mailer.send(sent);
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new UserError("mail_failed", `The mail server did not take the mail: ${reason}`);

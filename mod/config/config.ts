@@ -3,7 +3,7 @@ import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { RateLimits } from "../auth/limits.ts";
-import type { AccountPolicy, SmtpOptions } from "../auth/mod.ts";
+import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
 import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
@@ -49,7 +49,13 @@ export interface ServeConfig {
   /** `null`: there are none. */
   readonly metrics: MetricsConfig | null;
   /** How long runs are kept and how much of them; `null`: there is no execution log. */
-  readonly executionLog: { readonly keepMs: number; readonly bytesMax: number } | null;
+  readonly executionLog: ExecutionLogConfig | null;
+}
+
+/** What of the execution log is kept. */
+export interface ExecutionLogConfig {
+  readonly keepMs: number;
+  readonly bytesMax: number;
 }
 
 /** The options of `serve` as they were given. */
@@ -116,8 +122,10 @@ export interface AccountsConfig {
   readonly smtp: SmtpOptions | null;
   /** Absolute; `null` for the built-in templates. */
   readonly templatesDir: string | null;
-  /** File of providers and issuers. */
-  readonly authConfig: string | null;
+  /** Texts of mails that are others than built in, as `Subject: ...`, an empty line and the text. */
+  readonly mailTexts: Readonly<Partial<Record<MailKind, string>>>;
+  /** Providers and issuers; the path of a file is absolute. */
+  readonly authConfig: AuthConfigPlace | null;
   /** `null`: the host of the public address. */
   readonly appName: string | null;
   /** Those that are others than by default. */
@@ -189,7 +197,7 @@ export async function resolveConfig(
     memoryBytes: options.memory ?? machineMemoryBytes(),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
-    executionLog: options.logKeep === null ? null : { keepMs: options.logKeep, bytesMax: options.logMaxSize },
+    executionLog: executionLogConfig(options),
   };
 }
 
@@ -220,10 +228,28 @@ export function accountsConfig(options: ServeOptions): AccountsConfig {
     redirectUrls: options.authRedirectUrl,
     smtp: smtpUrl === null || mailFrom === null ? null : { url: smtpUrl, from: mailFrom },
     templatesDir: options.mailTemplates === null ? null : resolve(options.mailTemplates),
-    authConfig: options.authConfig === null ? null : resolve(options.authConfig),
+    mailTexts: mailTextsOf(options),
+    authConfig: options.authConfig?.kind === "file"
+      ? { kind: "file", path: resolve(options.authConfig.path) }
+      : options.authConfig,
     appName: options.appName,
     rateLimits: options.rateLimits,
   };
+}
+
+function mailTextsOf(
+  { mailVerify, mailReset, mailMagic, mailChange }: ServeOptions,
+): AccountsConfig["mailTexts"] {
+  return {
+    ...(mailVerify !== null && { verify: mailVerify }),
+    ...(mailReset !== null && { reset: mailReset }),
+    ...(mailMagic !== null && { magic: mailMagic }),
+    ...(mailChange !== null && { change: mailChange }),
+  };
+}
+
+export function executionLogConfig({ logKeep, logMaxSize }: ServeOptions): ExecutionLogConfig | null {
+  return logKeep === null ? null : { keepMs: logKeep, bytesMax: logMaxSize };
 }
 
 function storageConfig(options: ServeOptions): StorageConfig {

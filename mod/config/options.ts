@@ -2,7 +2,7 @@
  * Every option of the command line, once. Flags, environment names, defaults, checks, `--help` and the table in the
  * README are made from this table; nothing else in the program reads arguments or its own environment variables.
  */
-import { parseEntry } from "../auth/mod.ts";
+import { type AuthConfigPlace, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
 import { functionLimits } from "../limits.ts";
@@ -87,11 +87,22 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly commands: readonly CommandName[];
   /** Whether the flag may be given several times: its values are then joined by commas. */
   readonly repeatable?: true;
-  /**
-   * Set when administrators may also set it while the server runs, which then counts at once. What the flag or the variable
-   * says counts more. `secret`: stored encrypted and shown to nobody.
-   */
-  readonly setting?: { readonly secret?: true };
+  /** Set when administrators may also set it while the server runs. */
+  readonly setting?: SettingOf<Value>;
+}
+
+/** How an option is set while the server runs. It counts at once; what the flag or the variable says counts more. */
+export interface SettingOf<Value> {
+  /** Stored encrypted and shown to nobody. */
+  readonly secret?: true;
+  /** It is JSON in which every `{"secret": "..."}` is stored encrypted and shown to nobody. */
+  readonly sealsWithin?: true;
+  /** It has many lines. */
+  readonly long?: true;
+  /** Makes the value from the text of the setting, where that is not what the flag takes. */
+  readonly parse?: (text: string) => Value;
+  /** Another option whose flag or variable counts more, too. */
+  readonly under?: string;
 }
 
 function option<Value, Default>(spec: OptionSpec<Value, Default>): OptionSpec<Value, Default> {
@@ -247,6 +258,58 @@ function parseTs(text: string): number {
   const ts = /^\d{1,15}$/.test(text.trim()) ? Number(text) : -1;
   if (ts < 0) throw new OptionValueError(`expected the ts of a commit, received "${text}"`);
   return ts;
+}
+
+/** How long the execution log keeps runs, as a setting: whether there is a log is decided at the start. */
+function parseLogKeepSetting(text: string): number | null {
+  if (text.trim() !== "off") return parseLogKeep(text);
+  throw new OptionValueError("whether there is a log is decided when the server starts: --log-keep off");
+}
+
+/** Where providers and issuers are said: the flag names a file, the setting is its text. */
+function parseAuthConfigFile(text: string): AuthConfigPlace {
+  return { kind: "file", path: parsePath(text) };
+}
+
+/** The text itself is looked at by whoever uses it: what it says depends on what can be reached. */
+function parseAuthConfigText(text: string): AuthConfigPlace {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return { kind: "text", text };
+  } catch {
+    // Told below.
+  }
+  throw new OptionValueError('expected JSON such as {"providers": {...}, "issuers": [...]}');
+}
+
+/** The text of a mail of one kind. */
+function parseMailText(kind: MailKind): (text: string) => string {
+  return (text) => {
+    try {
+      templateOf(kind, text);
+      return text;
+    } catch (error) {
+      throw new OptionValueError(error instanceof Error ? error.message : String(error));
+    }
+  };
+}
+
+/** The option of the text of a mail. */
+function mailText(
+  kind: MailKind,
+  { flag, env, sent }: Pick<OptionSpec, "flag" | "env"> & { readonly sent: string },
+): OptionSpec<string, null> {
+  return option({
+    flag,
+    placeholder: "text",
+    env,
+    parse: parseMailText(kind),
+    default: null,
+    defaultText: "built in, or of --mail-templates",
+    description: `Mail sent ${sent}: "Subject: ...", an empty line and the text, with {{link}}, {{code}} and the like`,
+    commands: ["serve"],
+    setting: { long: true, under: "mailTemplates" },
+  });
 }
 
 /** A place for backups: in a bucket, or a folder. */
@@ -488,11 +551,32 @@ export const options = {
     flag: "--auth-config",
     placeholder: "file",
     env: "SYNCLINE_AUTH_CONFIG",
-    parse: parsePath,
+    parse: parseAuthConfigFile,
     default: null,
     defaultText: "none",
     description: "JSON file of the providers to sign in with and of the issuers whose tokens are accepted",
     commands: ["serve"],
+    setting: { parse: parseAuthConfigText, sealsWithin: true, long: true },
+  }),
+  mailVerify: mailText("verify", {
+    flag: "--mail-verify",
+    env: "SYNCLINE_MAIL_VERIFY",
+    sent: "to confirm an address",
+  }),
+  mailReset: mailText("reset", {
+    flag: "--mail-reset",
+    env: "SYNCLINE_MAIL_RESET",
+    sent: "to set a new password",
+  }),
+  mailMagic: mailText("magic", {
+    flag: "--mail-magic",
+    env: "SYNCLINE_MAIL_MAGIC",
+    sent: "to sign in",
+  }),
+  mailChange: mailText("change", {
+    flag: "--mail-change",
+    env: "SYNCLINE_MAIL_CHANGE",
+    sent: "to a new address",
   }),
   mailTemplates: option({
     flag: "--mail-templates",
@@ -810,6 +894,7 @@ export const options = {
     defaultText: "7d",
     description: "How long the execution log keeps runs of functions; off keeps no log",
     commands: ["serve"],
+    setting: { parse: parseLogKeepSetting },
   }),
   logMaxSize: option({
     flag: "--log-max-size",
@@ -820,6 +905,7 @@ export const options = {
     defaultText: "1GiB",
     description: "Size of the execution log beyond which its oldest runs go, however new they are",
     commands: ["serve"],
+    setting: {},
   }),
   follow: option({
     flag: "--follow",

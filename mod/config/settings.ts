@@ -4,22 +4,32 @@ import {
   accountsConfig,
   type BackupsConfig,
   backupsConfig,
+  type ExecutionLogConfig,
+  executionLogConfig,
   type GivenOptions,
 } from "./config.ts";
 import { parseSwitch } from "./option_types.ts";
-import { type OptionName, options, type ServeOptions } from "./options.ts";
+import {
+  type GivenTexts,
+  type OptionName,
+  options,
+  type OptionSpec,
+  type ServeOptions,
+} from "./options.ts";
 
 /** What is known of a setting without its value. JSON. */
 export interface SettingSpec {
   readonly name: string;
   readonly flag: string;
   readonly env: string;
-  /** How it is entered: `switch` takes `true` or `false`, the others what the flag takes. */
-  readonly kind: "switch" | "text" | "list";
+  /** How it is entered: `switch` takes `true` or `false`, `long` many lines, the others what the flag takes. */
+  readonly kind: "switch" | "text" | "list" | "long";
   readonly description: string;
   /** How the default is told; `null` when there is nothing to tell. */
   readonly defaultText: string | null;
   readonly secret: boolean;
+  /** Whether it is JSON in which every `{"secret": "..."}` is stored encrypted. */
+  readonly sealsWithin: boolean;
   /** What the flag or the variable says, which counts more; `text` is left out for secrets. */
   readonly given: { readonly by: "flag" | "env"; readonly text: string | null } | null;
 }
@@ -28,6 +38,8 @@ export interface SettingSpec {
 export interface LiveConfig {
   readonly accounts: AccountsConfig;
   readonly backups: BackupsConfig | null;
+  /** `null`: there is no execution log. */
+  readonly executionLog: ExecutionLogConfig | null;
 }
 
 const names = (Object.keys(options) as OptionName[]).filter((name) => specOf(name).setting !== undefined);
@@ -36,16 +48,17 @@ const names = (Object.keys(options) as OptionName[]).filter((name) => specOf(nam
 export function settingSpecs({ texts }: GivenOptions): SettingSpec[] {
   return names.map((name) => {
     const { flag, env, placeholder, description, defaultText, repeatable, setting } = specOf(name);
-    const given = texts.get(name);
+    const given = givenText(texts, name);
     const secret = setting?.secret === true;
     return {
       name,
       flag,
       env,
-      kind: placeholder === null ? "switch" : repeatable ? "list" : "text",
+      kind: placeholder === null ? "switch" : setting?.long ? "long" : repeatable ? "list" : "text",
       description,
       defaultText,
       secret,
+      sealsWithin: setting?.sealsWithin === true,
       given: given === undefined ? null : { by: given.by, text: secret ? null : given.text },
     };
   });
@@ -55,7 +68,7 @@ export function settingSpecs({ texts }: GivenOptions): SettingSpec[] {
 export function checkSetting(name: string, text: string): void {
   const spec = specOf(name as OptionName);
   if (spec.placeholder === null) parseSwitch(text);
-  else spec.parse(text);
+  else parseSetting(spec, text);
 }
 
 /**
@@ -66,14 +79,28 @@ export function liveConfig(given: GivenOptions, settings: ReadonlyMap<string, st
   const values: Record<string, unknown> = { ...given.values };
   for (const name of names) {
     const text = settings.get(name);
-    if (text !== undefined && !given.texts.has(name)) values[name] = specOf(name).parse(text);
+    if (text !== undefined && givenText(given.texts, name) === undefined) {
+      values[name] = parseSetting(specOf(name), text);
+    }
   }
   const merged = values as unknown as ServeOptions;
-  return { accounts: accountsConfig(merged), backups: backupsConfig(merged) };
+  return {
+    accounts: accountsConfig(merged),
+    backups: backupsConfig(merged),
+    executionLog: executionLogConfig(merged),
+  };
 }
 
-function specOf(
-  name: OptionName,
-): (typeof options)[OptionName] & { readonly setting?: { readonly secret?: true } } {
-  return options[name];
+/** What a flag or a variable says of an option, or of the one that counts more than it. */
+function givenText(texts: GivenTexts, name: OptionName): ReturnType<GivenTexts["get"]> {
+  const { setting } = specOf(name);
+  return texts.get(name) ?? (setting?.under === undefined ? undefined : texts.get(setting.under as OptionName));
+}
+
+function parseSetting({ setting, parse }: OptionSpec, text: string): unknown {
+  return (setting?.parse ?? parse)(text);
+}
+
+function specOf(name: OptionName): OptionSpec {
+  return options[name] as OptionSpec;
 }

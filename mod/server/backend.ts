@@ -166,7 +166,8 @@ async function connect(
   const accounts = features.add(await startAccounts(context, secret));
   const storage = features.add(await startStorage(context));
   const steering = features.add(startSteering(context, {
-    sendTestMail: (to) => accounts.sendTestMail(to),
+    sendTestMail: (to, mail) => accounts.sendTestMail(to, mail),
+    previewMail: (mail) => accounts.previewMail(mail),
     tryOut: async (live) => {
       await accounts.tryOut(live.accounts);
       await backups.tryOut(live.backups);
@@ -202,7 +203,9 @@ async function connect(
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 
-  steering.settings?.onChange((settings) => applySettings(settings, { config, accounts, backups, log }));
+  steering.settings?.onChange((settings) => 
+    applySettings(settings, { config, accounts, backups, executionLog, log })
+  );
   host.serveQueries((call) => hub.query(call));
   const { actions, ctxActions } = features;
   const door = {
@@ -240,10 +243,11 @@ async function connect(
 /** Puts settings to use. What cannot be used is logged, and leaves that part as it is. */
 async function applySettings(
   settings: ReadonlyMap<string, string>,
-  { config: { given }, accounts, backups, log }: {
+  { config: { given }, accounts, backups, executionLog, log }: {
     readonly config: ServeConfig;
     readonly accounts: AccountsFeature;
     readonly backups: BackupsFeature;
+    readonly executionLog: ExecutionLog | null;
     readonly log: Log;
   },
 ): Promise<void> {
@@ -251,7 +255,11 @@ async function applySettings(
   const live = liveConfig(given, settings);
   const parts = [
     ["accounts", () => accounts.configure(live.accounts)],
+    ["sign-in with others", () => accounts.configureOthers(live.accounts)],
     ["backups", () => backups.configure(live.backups)],
+    ["execution log", () => {
+      if (live.executionLog !== null) executionLog?.retain(live.executionLog);
+    }],
   ] as const;
   for (const [part, configure] of parts) {
     try {

@@ -4,7 +4,8 @@ import { authLimits } from "../limits.ts";
 import { type CodeKind, codeLifetimeMs, issueCode, linkFragment } from "../tokens/codes.ts";
 import type { NewCode } from "../isolate_functions/code_rows.ts";
 import type { Outbox } from "./outbox.ts";
-import { renderMail, type Templates } from "./templates.ts";
+import type { Mail } from "./mailer.ts";
+import { renderMail, templateOf, type Templates } from "./templates.ts";
 import { withFragment } from "../redirects.ts";
 import type { TokenHasher } from "../tokens/token_hash.ts";
 import type { MailKind } from "./built_in_templates.ts";
@@ -82,6 +83,22 @@ export class CodeMail {
     });
     outbox.post(mail, { usefulUntil: expiresAt });
     return true;
+  }
+
+  /** A mail as it would be sent, with a code and a link of nobody's. Throws `TemplateError` for a text that cannot be used. */
+  sample(
+    kind: MailKind,
+    { to, text, link }: { readonly to: string; readonly text: string | undefined; readonly link: string },
+  ): Mail {
+    const { templates, appName } = this.#options;
+    const codeKind = kind === "change" ? "verify" : kind;
+    return renderMail(text === undefined ? templates[kind] : templateOf(kind, text), {
+      app: appName,
+      email: to,
+      link: withFragment(link, { [linkFragment[codeKind]]: "sample" }),
+      code: "123456",
+      validFor: spelledDuration(codeLifetimeMs[codeKind]),
+    });
   }
 
   /** The requester is told nothing, as always: so the operator is. */

@@ -19,7 +19,7 @@ export interface TemplateValues {
 
 export type Templates = Readonly<Record<MailKind, Template>>;
 
-const KINDS: readonly MailKind[] = ["verify", "reset", "magic", "change"];
+export const mailKinds: readonly MailKind[] = ["verify", "reset", "magic", "change"];
 const NAMES: readonly (keyof TemplateValues)[] = ["app", "email", "link", "code", "validFor"];
 const PLACEHOLDER = /\{\{\s*([^{}]*?)\s*\}\}/g;
 
@@ -28,14 +28,33 @@ export class TemplateError extends Error {
   override readonly name = "TemplateError";
 }
 
+/** Texts of some kinds of mail: `Subject: …`, an empty line, and what the mail says. */
+export type MailTexts = Readonly<Partial<Record<MailKind, string>>>;
+
 /**
  * The built-in templates, replaced by the files of a folder where there are any: `<kind>.txt`, whose first line is
- * `Subject: …`, and `<kind>.html`. Throws {@linkcode TemplateError}.
+ * `Subject: …`, and `<kind>.html`; and these by texts. Throws {@linkcode TemplateError}.
  */
-export async function loadTemplates(folder: string | null): Promise<Templates> {
+export async function loadTemplates(folder: string | null, texts: MailTexts = {}): Promise<Templates> {
+  const templates = folder === null ? { ...builtInTemplates } : await templatesIn(folder);
+  for (const kind of mailKinds) {
+    const text = texts[kind];
+    if (text !== undefined) templates[kind] = templateOf(kind, text);
+  }
+  return templates;
+}
+
+/** The template of a text alone: its HTML says the same. Throws {@linkcode TemplateError}. */
+export function templateOf(kind: MailKind, text: string): Template {
+  const split = splitSubject(text, `of "${kind}"`);
+  const template = { ...split, html: htmlOf(split.text) };
+  checkPlaceholders(kind, template);
+  return template;
+}
+
+async function templatesIn(folder: string): Promise<Record<MailKind, Template>> {
   const templates = { ...builtInTemplates };
-  if (folder === null) return templates;
-  for (const kind of KINDS) {
+  for (const kind of mailKinds) {
     const text = await readOptional(join(folder, `${kind}.txt`));
     const html = await readOptional(join(folder, `${kind}.html`));
     if (text !== null) templates[kind] = { ...templates[kind], ...splitSubject(text, `${kind}.txt`) };
@@ -58,6 +77,30 @@ export function renderMail(template: Template, values: TemplateValues): Mail {
     text: fill(template.text, (value) => value),
     html: fill(template.html, escapeHtml),
   };
+}
+
+/** Paragraphs, with the link to be pressed and the code to be seen. */
+function htmlOf(text: string): string {
+  const paragraphs = escapeHtml(text.replaceAll("\r\n", "\n").trim()).split(/\n(?:[ \t]*\n)+/).map((paragraph) =>
+    `<p>${paragraph.replaceAll("\n", "<br>\n")}</p>`
+  );
+  const body = paragraphs.join("\n").replaceAll(
+    PLACEHOLDER,
+    (whole, name: string) =>
+      name === "link"
+        ? '<a href="{{link}}">{{link}}</a>'
+        : name === "code"
+        ? "<strong>{{code}}</strong>"
+        : whole,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"></head>
+<body style="font:16px/1.5 system-ui,sans-serif">
+${body}
+</body>
+</html>
+`;
 }
 
 function splitSubject(file: string, name: string): { subject: string; text: string } {

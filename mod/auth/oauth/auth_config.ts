@@ -1,4 +1,4 @@
-/** The file of `--auth-config`: who may be signed in with, and whose tokens are believed. */
+/** The file of `--auth-config`, or the same as a setting: who may be signed in with, and whose tokens are believed. */
 import { z } from "zod";
 import { discovery, KeySet, type TrustedIssuer } from "../issuers/mod.ts";
 import { endpoint, host, type PresetParts } from "./preset.ts";
@@ -21,10 +21,19 @@ export interface Others {
 export const nobody: Others = { providers: new Map(), issuers: new Map() };
 
 /** How secrets are read that the file only points at. Throws an error that says what is wrong. */
-export interface SecretSources {
+export type SecretSources = FileSources | SettingSources;
+
+/** Of a file: the operator's, who may read the machine. */
+export interface FileSources {
   env(name: string): string | undefined;
   /** Relative to the folder of the file. */
   readFile(path: string): Promise<string>;
+}
+
+/** Of a setting: an administrator's, who is shown neither the environment nor files by way of a provider of their own. */
+export interface SettingSources {
+  /** `null` for what was sealed under another key. */
+  unseal(sealed: string): string | null;
 }
 
 const NAME = /^[a-z][a-z0-9-]{0,31}$/;
@@ -87,7 +96,28 @@ function trustedIssuer(
 }
 
 /** A value that stands elsewhere: in a variable of the environment or a file of its own. */
-function secretSchema({ env, readFile }: SecretSources): z.ZodType<string> {
+function secretSchema(sources: SecretSources): z.ZodType<string> {
+  return "unseal" in sources ? sealedSchema(sources) : referenceSchema(sources);
+}
+
+/** A value that an administrator entered as `{"secret": "..."}`, as it is stored. */
+function sealedSchema({ unseal }: SettingSources): z.ZodType<string> {
+  const schema = z.strictObject({ sealed: z.string() });
+  return z.unknown().transform((value, ctx) => {
+    const given = schema.safeParse(value);
+    const text = given.success ? unseal(given.data.sealed)?.trim() : undefined;
+    if (text) return text;
+    const message = !given.success
+      ? 'expected {"secret": "…"}'
+      : text === ""
+      ? "the secret is empty"
+      : "the secret cannot be read any more: enter it again";
+    ctx.addIssue({ code: "custom", message });
+    return z.NEVER;
+  });
+}
+
+function referenceSchema({ env, readFile }: FileSources): z.ZodType<string> {
   const refSchema = z.union(
     [
       z.strictObject({

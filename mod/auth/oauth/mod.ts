@@ -1,6 +1,7 @@
 /** Signing in with others, as the rest of accounts uses it. */
 export { AuthConfigError, nobody, type Others, readAuthConfig } from "./auth_config.ts";
 export { AuthConfigFile } from "./config_file.ts";
+export { type AuthConfigPlace, ConfiguredOthers } from "./configured_others.ts";
 export { linkIdentityArgs, Links, startLinkArgs, unlinkIdentityArgs } from "./links.ts";
 export { presetParts } from "./preset.ts";
 export { oauthRoutes } from "./routes.ts";

@@ -3,18 +3,27 @@ import { z } from "zod";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
 import { whereArgs } from "./isolate_functions/where.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
-import { setArgs, type Settings } from "./settings.ts";
+import { SETTING_CHARS_MAX, setArgs, type Settings } from "./settings.ts";
 import type { TableSizes } from "./table_sizes.ts";
 import type { AdminWork } from "./work.ts";
 
 export interface AdminActionsOptions extends RunFunctionOptions {
   /** `null` for a server without settings. */
   readonly settings: Settings | null;
-  /** Throws why it could not be sent. */
-  readonly sendTestMail: (to: string) => Promise<void>;
+  /** Throws why it could not be sent, or cannot be made. */
+  readonly sendTestMail: (to: string, mail?: MailChoice) => Promise<void>;
+  /** A mail with made-up values. Throws why it cannot be made. */
+  readonly previewMail: (mail: MailChoice) => Promise<unknown>;
   readonly work: AdminWork;
   readonly sizes: TableSizes;
 }
+
+/** A kind of mail as it is, or as a text would make it. */
+const mailChoice = z.strictObject({
+  kind: z.enum(["verify", "reset", "magic", "change"]),
+  text: z.string().max(SETTING_CHARS_MAX).optional(),
+});
+type MailChoice = z.output<typeof mailChoice>;
 
 export function adminActions(options: AdminActionsOptions): ReadonlyMap<string, MainAction> {
   const { work, sizes, settings } = options;
@@ -34,11 +43,15 @@ export function adminActions(options: AdminActionsOptions): ReadonlyMap<string, 
     ],
     [
       "_admin/settings:testMail",
-      adminMainAction(z.strictObject({ to: z.string() }), async ({ to }) => {
-        await options.sendTestMail(to);
-        return null;
-      }),
+      adminMainAction(
+        z.strictObject({ to: z.string(), mail: mailChoice.optional() }),
+        async ({ to, mail }) => {
+          await options.sendTestMail(to, mail);
+          return null;
+        },
+      ),
     ],
+    ["_admin/settings:previewMail", unnotedAdminAction(mailChoice, (mail) => options.previewMail(mail))],
     ["_admin/functions:run", adminMainAction(runArgs, (args) => runFunction(options, args))],
   ]);
 }

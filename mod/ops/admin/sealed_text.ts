@@ -43,3 +43,17 @@ export function unseal(
     return null;
   }
 }
+
+/** Seals every `{"secret": "..."}` of a JSON text, however deep; what is sealed already stays as it is. */
+export function sealWithin(json: string, options: { readonly key: Uint8Array; readonly name: string }): string {
+  const secret = (value: unknown): string | null => {
+    if (typeof value !== "object" || value === null) return null;
+    const [[name, text] = [], ...more] = Object.entries(value);
+    return name === "secret" && typeof text === "string" && more.length === 0 ? text : null;
+  };
+  const sealed = JSON.parse(json, (_name, value: unknown) => {
+    const text = secret(value);
+    return text === null ? value : { sealed: seal(text, options) };
+  });
+  return JSON.stringify(sealed, null, 2);
+}

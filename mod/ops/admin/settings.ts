@@ -9,21 +9,23 @@ import type { Identity } from "../../functions/identity.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import type { SettingRowChange } from "./isolate_functions/settings.ts";
-import { keyName, seal, unseal } from "./sealed_text.ts";
+import { keyName, seal, sealWithin, unseal } from "./sealed_text.ts";
 import { system } from "./system.ts";
 
 /** Longest text of a setting. */
-const TEXT_CHARS_MAX = 10_000;
+export const SETTING_CHARS_MAX = 10_000;
 
 /** Settings by name: a text as the flag takes it, `null` to forget it. */
 export const setArgs = z.strictObject({
-  changes: z.record(z.string(), z.string().max(TEXT_CHARS_MAX).nullable()),
+  changes: z.record(z.string(), z.string().max(SETTING_CHARS_MAX).nullable()),
 });
 
 /** What is to be known of a setting here. */
 export interface SettingFacts {
   readonly name: string;
   readonly secret: boolean;
+  /** Whether it is JSON in which secrets are sealed one by one. */
+  readonly sealsWithin: boolean;
   /** Set when a flag or a variable says it, which counts more. */
   readonly given: unknown;
 }
@@ -48,6 +50,7 @@ interface SettingRow {
   readonly name: string;
   readonly text?: string | undefined;
   readonly sealed?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 export class Settings {
@@ -116,8 +119,8 @@ export class Settings {
     const after = new Map(this.#texts);
     const rows = Object.entries(changes).map(([name, text]) => {
       const row = this.#checked(name, text);
-      if (text === null) after.delete(name);
-      else after.set(name, text);
+      if (text === null || row.value === null) after.delete(name);
+      else after.set(name, "text" in row.value ? row.value.text : text);
       return row;
     });
     try {
@@ -140,6 +143,7 @@ export class Settings {
       throw invalid(name, error);
     }
     const { key } = this.#options;
+    if (spec.sealsWithin) return { name, value: { text: sealWithin(text, { key, name }), key: this.keyName } };
     return {
       name,
       value: spec.secret ? { sealed: seal(text, { key, name }), key: this.keyName } : { text },
@@ -150,7 +154,8 @@ export class Settings {
     const { key, log } = this.#options;
     const { _id, name, sealed } = row;
     this.#rowNames.set(_id, name);
-    const text = sealed === undefined ? row.text : unseal(sealed, { key, name });
+    const foreign = sealed === undefined && row.key !== undefined && row.key !== this.keyName;
+    const text = foreign ? null : sealed === undefined ? row.text : unseal(sealed, { key, name });
     if (text === null) {
       log("warn", "A secret in the settings was sealed under another auth_secret.key: enter it again", {
         name,

@@ -4,7 +4,7 @@ import {
   type AdminAnswer,
   AdminChannel,
   AuthConfigError,
-  AuthConfigFile,
+  ConfiguredOthers,
   createAccounts,
   type LoadedSecret,
   loadTemplates,
@@ -17,18 +17,22 @@ import {
   type SmtpOptions,
   TemplateError,
 } from "../../auth/mod.ts";
-import type { AccountsConfig, ServeConfig } from "../../config/config.ts";
+import type { AccountsConfig } from "../../config/config.ts";
+import type { OptionName } from "../../config/options.ts";
+import { UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
-import type { Log } from "../../kit/log.ts";
+import { unseal } from "../../ops/admin/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface AccountsFeature
-  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail"> {
+  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
   /** Rejects with why accounts cannot be so. */
   tryOut(config: AccountsConfig): Promise<void>;
   /** From now on accounts are as this says. */
   configure(config: AccountsConfig): Promise<void>;
+  /** From now on providers and issuers are as this says. */
+  configureOthers(config: Pick<AccountsConfig, "authConfig">): Promise<void>;
 }
 
 const KEY_REPLACED =
@@ -47,16 +51,19 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
     log("warn", `${secretKeyFile} could be read by other users of this machine; now it cannot`);
   }
   if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
-  const service = await openAccounts(context);
+  const others = await openOthers(context);
+  const service = await openAccounts(context, others);
   let channel: AdminChannel | undefined;
   let { smtp } = context.config.accounts;
   return {
     authenticator: service.authenticator,
     sessions: service.sessions,
     setupLink: () => service.setupLink(),
-    sendTestMail: (to) => service.sendTestMail(to),
+    sendTestMail: (to, mail) => service.sendTestMail(to, mail).catch(asUserError),
+    previewMail: (mail) => service.previewMail(mail).catch(asUserError),
     async tryOut(changed) {
-      await loadTemplates(changed.templatesDir);
+      await loadTemplates(changed.templatesDir, changed.mailTexts);
+      await others.tryOut(changed.authConfig);
       using _mailer = mailerOf({ smtp: changed.smtp, dev: false });
     },
     async configure(changed) {
@@ -65,6 +72,7 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
       await service.configure({ ...changed, mailer, appName: appNameOf(changed, context) });
       smtp = changed.smtp;
     },
+    configureOthers: ({ authConfig }) => others.use(authConfig),
     routes: [{ at: "/api/auth", app: service.routes }],
     actions: service.actions,
     applyCommits: (entries) => service.applyCommits(entries),
@@ -104,13 +112,19 @@ async function callForOperator(
     : { kind: "refused", message: outcome.error.message };
 }
 
+/** What an administrator is told of a text that cannot be used. */
+function asUserError(error: unknown): never {
+  if (error instanceof TemplateError) throw new UserError("invalid_setting", error.message, { name: null });
+  throw error;
+}
+
 async function openAccounts(
   { config, keys, port, clientOf, log, url, metrics }: FeatureContext,
+  others: ConfiguredOthers,
 ): Promise<AccountService> {
-  const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, rateLimits } = config.accounts;
+  const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, mailTexts, rateLimits } = config.accounts;
   const publicUrl = config.publicUrl ?? url;
   try {
-    const authConfig = await openAuthConfig(config, log);
     return await createAccounts({
       keys,
       port,
@@ -121,28 +135,37 @@ async function openAccounts(
       publicUrl: () => publicUrl,
       mailer: mailerOf({ smtp, dev: config.dev }),
       templatesDir,
+      mailTexts,
       appName: appNameOf(config.accounts, { config, url }),
       rateLimits,
       clientOf,
-      ...(authConfig && { others: authConfig }),
+      others,
       originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),
       log,
     });
   } catch (error) {
-    if (error instanceof TemplateError || error instanceof AuthConfigError || error instanceof TypeError) {
+    await others[Symbol.asyncDispose]();
+    if (error instanceof TemplateError || error instanceof TypeError) {
       throw new StartError(error.message, { cause: error });
     }
     throw error;
   }
 }
 
-/** Opens the file of `--auth-config`, if there is one. */
-async function openAuthConfig(config: ServeConfig, log: Log): Promise<AuthConfigFile | null> {
-  const { authConfig: path } = config.accounts;
-  if (path === null) return null;
-  const env = (name: string) => Deno.env.get(name);
-  return await AuthConfigFile.open({ path, env, parts: presetParts({ now: Date.now }), log });
+/** The providers and issuers of `--auth-config`, or of the settings. */
+async function openOthers({ config, keys, log }: FeatureContext): Promise<ConfiguredOthers> {
+  try {
+    return await ConfiguredOthers.open(config.accounts.authConfig, {
+      env: (name) => Deno.env.get(name),
+      unseal: (sealed) => unseal(sealed, { key: keys.settings, name: "authConfig" satisfies OptionName }),
+      parts: presetParts({ now: Date.now }),
+      log,
+    });
+  } catch (error) {
+    if (error instanceof AuthConfigError) throw new StartError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 /** Without a public URL this server is one for this machine, which has several names: the one in use is kept. */

@@ -5,6 +5,7 @@ import type { ServeConfig } from "../../config/config.ts";
 import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
 import {
   adminActions,
+  type AdminActionsOptions,
   AdminWork,
   AUDIT_CLEAN_PATH,
   AuditLog,
@@ -26,8 +27,7 @@ export interface SteeringFeature extends Feature {
 /** When the server stops, long work of administrators ends after its step. */
 export function startSteering(
   { config, keys, host, port, log }: FeatureContext,
-  { sendTestMail, tryOut }: {
-    readonly sendTestMail: (to: string) => Promise<void>;
+  { sendTestMail, previewMail, tryOut }: Pick<AdminActionsOptions, "sendTestMail" | "previewMail"> & {
     /** Rejects with why settings cannot be used. */
     readonly tryOut: (live: LiveConfig) => Promise<void>;
   },
@@ -51,7 +51,7 @@ export function startSteering(
     sizes,
     settings,
     actions: new Map([
-      ...adminActions({ host, calls, work, sizes, settings, sendTestMail }),
+      ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),
       ...audit.actions,
     ]),
     crons: [

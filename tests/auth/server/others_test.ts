@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { launchChromium } from "../../support/chromium.ts";
+import { follow } from "../support/follow.ts";
 import { openIdSecret, type OpenIdServer, startOpenIdServer } from "../support/open_id_server.ts";
 import { startTestServer, type TestServer } from "./test_server.ts";
 
@@ -65,33 +66,11 @@ async function setUp(): Promise<Setup> {
     await startTestServer({
       functions,
       config: { staticDir: folder, dev: true },
-      accounts: { authConfig: join(folder, "auth.json") },
+      accounts: { authConfig: { kind: "file", path: join(folder, "auth.json") } },
     }),
   );
   op.serve(["work", "home"].map((name) => `${server.url}/api/auth/oauth/${name}/callback`));
   return { op, server, [Symbol.asyncDispose]: () => stack.disposeAsync() };
-}
-
-/** Follows redirects as a browser without pages does, up to the app. */
-async function follow(start: string, app: string, steps = 12): Promise<URL> {
-  const jars = new Map<string, Map<string, string>>();
-  let url = new URL(start);
-  for (let step = 0; step < steps; step++) {
-    const jar = jars.get(url.host) ?? new Map<string, string>();
-    jars.set(url.host, jar);
-    const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(url, { redirect: "manual", headers: { cookie } });
-    await response.body?.cancel();
-    for (const set of response.headers.getSetCookie()) {
-      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
-      jar.set(name, value);
-    }
-    const location = response.headers.get("location");
-    assert.ok(location !== null, `${url.pathname}: status ${response.status}`);
-    url = new URL(location, url);
-    if (url.href.startsWith(app)) return url;
-  }
-  throw new Error("too many redirects");
 }
 
 Deno.test({

@@ -79,6 +79,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       redirectUrls: [],
       smtp: null,
       templatesDir: null,
+      mailTexts: {},
       authConfig: null,
       appName: null,
       rateLimits: {},

@@ -8,10 +8,11 @@ const specSchema = z.object({
   name: z.string(),
   flag: z.string(),
   env: z.string(),
-  kind: z.enum(["switch", "text", "list"]),
+  kind: z.enum(["switch", "text", "list", "long"]),
   description: z.string(),
   defaultText: z.string().nullable(),
   secret: z.boolean(),
+  sealsWithin: z.boolean(),
   given: z.object({ by: z.enum(["flag", "env"]), text: z.string().nullable() }).nullable(),
 });
 
@@ -43,7 +44,7 @@ export const list = adminQuery({
     const stored = new Map((await ctx.db.query("_settings").collect()).map((row) => [row.name, row]));
     return configured.specs.map((spec) => {
       const row = stored.get(spec.name);
-      const unreadable = row?.sealed !== undefined && row.key !== configured.key;
+      const unreadable = row?.key !== undefined && row.key !== configured.key;
       const source = spec.given?.by ?? (row !== undefined && !unreadable ? "setting" : "default");
       return { ...spec, source, set: row !== undefined, text: row?.text ?? null, unreadable };
     });
@@ -60,7 +61,8 @@ const changeSchema = z.strictObject({
   name: z.string(),
   /** `null`: the setting goes. */
   value: z.union([
-    z.strictObject({ text: z.string() }),
+    /** With a key there are sealed secrets in the text. */
+    z.strictObject({ text: z.string(), key: z.string().optional() }),
     z.strictObject({ sealed: z.string(), key: z.string() }),
     z.null(),
   ]),
@@ -100,5 +102,10 @@ async function store(
 /** Of secrets no more is told than that there is one. */
 function shown(row: object | null): string | null {
   if (row === null) return null;
-  return "text" in row && typeof row.text === "string" ? row.text : "(secret)";
+  return "text" in row && typeof row.text === "string" ? withoutSealed(row.text) : "(secret)";
+}
+
+/** A text in which secrets are sealed, where even these are of no use. */
+function withoutSealed(text: string): string {
+  return text.replaceAll(/("sealed":\s*")[\w-]*"/g, '$1…"');
 }
