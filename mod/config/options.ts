@@ -306,7 +306,8 @@ function mailText(
     parse: parseMailText(kind),
     default: null,
     defaultText: "built in, or of --mail-templates",
-    description: `Mail sent ${sent}: "Subject: ...", an empty line and the text, with {{link}}, {{code}} and the like`,
+    description:
+      `Mail sent ${sent}: "Subject: ...", an empty line and the text, with {{link}}, {{code}} and the like`,
     commands: ["serve"],
     setting: { long: true, under: "mailTemplates" },
   });

@@ -9,13 +9,7 @@ import {
   type GivenOptions,
 } from "./config.ts";
 import { parseSwitch } from "./option_types.ts";
-import {
-  type GivenTexts,
-  type OptionName,
-  options,
-  type OptionSpec,
-  type ServeOptions,
-} from "./options.ts";
+import { type GivenTexts, type OptionName, options, type OptionSpec, type ServeOptions } from "./options.ts";
 
 /** What is known of a setting without its value. JSON. */
 export interface SettingSpec {
@@ -94,7 +88,8 @@ export function liveConfig(given: GivenOptions, settings: ReadonlyMap<string, st
 /** What a flag or a variable says of an option, or of the one that counts more than it. */
 function givenText(texts: GivenTexts, name: OptionName): ReturnType<GivenTexts["get"]> {
   const { setting } = specOf(name);
-  return texts.get(name) ?? (setting?.under === undefined ? undefined : texts.get(setting.under as OptionName));
+  return texts.get(name) ??
+    (setting?.under === undefined ? undefined : texts.get(setting.under as OptionName));
 }
 
 function parseSetting({ setting, parse }: OptionSpec, text: string): unknown {

@@ -203,7 +203,7 @@ async function connect(
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
 
-  steering.settings?.onChange((settings) => 
+  steering.settings?.onChange((settings) =>
     applySettings(settings, { config, accounts, backups, executionLog, log })
   );
   host.serveQueries((call) => hub.query(call));

@@ -42,13 +42,18 @@ const parts: AppParts = {
       args: userEvent,
       handler: async (ctx, { user, claims }) => {
         const found = await ctx.db.get(user);
-        if (claims["chief"] === true) await ctx.db.patch(user, { profile: { ...found?.profile, role: "editor" } });
+        if (claims["chief"] === true) {
+          await ctx.db.patch(user, { profile: { ...found?.profile, role: "editor" } });
+        }
       },
     }),
     "people:editors": app.query({
       args: {},
       handler: async (ctx) => {
-        const editors = await ctx.db.query("_users").withIndex("by_role", (q) => q.eq("profile.role", "editor")).collect();
+        const editors = await ctx.db.query("_users").withIndex(
+          "by_role",
+          (q) => q.eq("profile.role", "editor"),
+        ).collect();
         return editors.map(({ profile }) => profile?.picture ?? null);
       },
     }),
@@ -114,7 +119,11 @@ Deno.test("PF2 a token of another issuer fills the profile of the user it makes"
   });
   const claims = { iss: "https://id.test", aud: "app", exp: accounts.clock.now / 1000 + 60, sub: "r2" };
   await accounts.identityOf(await signed({ ...claims, picture: "https://id.test/r2.png" }, key));
-  assert.deepEqual(profilesOf(accounts), [{ role: "member", team: "robots", picture: "https://id.test/r2.png" }]);
+  assert.deepEqual(profilesOf(accounts), [{
+    role: "member",
+    team: "robots",
+    picture: "https://id.test/r2.png",
+  }]);
 });
 
 Deno.test("PF3 the app writes the profile of a user and nothing else of them, and only what fits", async () => {
@@ -131,7 +140,10 @@ Deno.test("PF3 the app writes the profile of a user and nothing else of them, an
       [{ profile: { role: "owner" } }, /profile\.role/],
       [{ profile: { role: "member", team: "far too long" } }, /profile\.team/],
       [{ profile: { role: "member", more: 1 } }, /profile/],
-      [{ profile: { role: "member" }, emailVerified: true }, /app code cannot write to it, but for the profile/],
+      [
+        { profile: { role: "member" }, emailVerified: true },
+        /app code cannot write to it, but for the profile/,
+      ],
       [{ email: "root@example.com" }, /app code cannot write/],
       [{ name: "Root" }, /app code cannot write/],
     ] as const
@@ -182,11 +194,17 @@ Deno.test("PF4 administrators create and edit users with a profile that fits, fi
 
 Deno.test("PF1 a profile that cannot begin empty, or is none, is a fault of the app", () => {
   const load = (exports: Record<string, unknown>) =>
-    assembleApp([{ name: "auth.ts", modulePath: "auth", exports }], { systemModules: authModules, named: [] });
+    assembleApp([{ name: "auth.ts", modulePath: "auth", exports }], {
+      systemModules: authModules,
+      named: [],
+    });
   assert.throws(() => defineProfile({ role: z.string() }), /needs a default or has to be optional.*role/);
   assert.throws(() => defineProfile({ _role: z.string().optional() }), /cannot be the name/);
   assert.throws(() => defineProfile({ role: "text" } as never), /is not a zod schema/);
-  assert.throws(() => load({ profile: { role: z.string() } }), /auth\.ts: profile has to be made by defineProfile/);
+  assert.throws(
+    () => load({ profile: { role: z.string() } }),
+    /auth\.ts: profile has to be made by defineProfile/,
+  );
   const misnamed = defineProfile({ role: z.string().optional() }).index("by_rule", ["rule" as never]);
   assert.throws(() => load({ profile: misnamed }), /auth\.ts: .*profile\.rule/);
   // A function of this name is the app's own affair.

@@ -34,7 +34,7 @@ Deno.test({
       const context = await browser.newContext();
       const [page, other] = [await context.newPage(), await context.newPage()];
       for (const tab of [page, other]) {
-        tab.setDefaultTimeout(20_000);
+        tab.setDefaultTimeout(120_000);
         await tab.goto(server.url);
       }
       const signIn = (tab: Page) => tab.getByRole("button", { name: "Sign in with Work" });
@@ -74,7 +74,8 @@ Deno.test({
       await page.getByRole("button", { name: "Link Home" }).waitFor();
       // The last way in stays.
       await linked(page).filter({ hasText: "Work" }).getByRole("button", { name: "Unlink" }).click();
-      await page.getByRole("alert").filter({ hasText: "Set a password or link another identity first" }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "Set a password or link another identity first" })
+        .waitFor();
       await page.getByRole("button", { name: "Close" }).click();
 
       await other.getByRole("button", { name: "Sign out" }).click();

@@ -121,7 +121,11 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--nope"], {}, /unknown option '--nope'/],
   [["serve", "--log-keep", "1s"], {}, /--log-keep: expected off, or a length of time from 1m to 3660d/],
   [["serve", "--log-max-size", "1MiB"], {}, /--log-max-size: expected at least 16MiB/],
-  [["serve", "--mail-reset", "Subject: s\n\nnothing"], {}, /--mail-reset: .*neither \{\{link\}\} nor \{\{code\}\}/],
+  [
+    ["serve", "--mail-reset", "Subject: s\n\nnothing"],
+    {},
+    /--mail-reset: .*neither \{\{link\}\} nor \{\{code\}\}/,
+  ],
   [["serve", "--mail-verify", "no subject"], {}, /--mail-verify: .*first line must be "Subject/],
   [["serve", "--metrics-token", "two words"], {}, /--metrics-token: expected a token of letters, digits and/],
   [["serve", "--prot", "1"], {}, /Did you mean --port/],

@@ -19,7 +19,9 @@ export async function listsOf(ctx: Ctx, { shared = false } = {}): Promise<Doc<"l
   if (user === null) return [];
   const own = shared
     ? []
-    : await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", user)).take(LISTS_SHOWN_MAX);
+    : await ctx.db.query("lists").withIndex("by_owner_title", (q) => q.eq("owner", user)).take(
+      LISTS_SHOWN_MAX,
+    );
   const memberships = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", user))
     .take(MEMBERS_MAX);
   const others = await Promise.all(memberships.map(({ list }) => ctx.db.get(list)));

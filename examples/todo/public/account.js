@@ -27,9 +27,11 @@ export function showAccount({ opener, dialog }, { client, providers, attempt }) 
       return entry;
     }));
     const linked = new Set(identities.map(({ provider }) => provider));
-    more.replaceChildren(...providers.filter((provider) => !linked.has(provider)).map((provider) =>
-      button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
-    ));
+    more.replaceChildren(
+      ...providers.filter((provider) => !linked.has(provider)).map((provider) =>
+        button(`Link ${providerName(provider)}`, () => attempt(client.auth.linkIdentity(provider)))
+      ),
+    );
     dialog.querySelector(".muted").hidden = identities.length > 0;
   }, () => {});
 

@@ -81,9 +81,9 @@ export function renderMail(template: Template, values: TemplateValues): Mail {
 
 /** Paragraphs, with the link to be pressed and the code to be seen. */
 function htmlOf(text: string): string {
-  const paragraphs = escapeHtml(text.replaceAll("\r\n", "\n").trim()).split(/\n(?:[ \t]*\n)+/).map((paragraph) =>
-    `<p>${paragraph.replaceAll("\n", "<br>\n")}</p>`
-  );
+  const paragraphs = escapeHtml(text.replaceAll("\r\n", "\n").trim()).split(/\n(?:[ \t]*\n)+/).map((
+    paragraph,
+  ) => `<p>${paragraph.replaceAll("\n", "<br>\n")}</p>`);
   const body = paragraphs.join("\n").replaceAll(
     PLACEHOLDER,
     (whole, name: string) =>

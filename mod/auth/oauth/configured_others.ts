@@ -29,7 +29,10 @@ export class ConfiguredOthers implements AsyncDisposable {
   }
 
   /** Throws `AuthConfigError`. */
-  static async open(place: AuthConfigPlace | null, options: ConfiguredOthersOptions): Promise<ConfiguredOthers> {
+  static async open(
+    place: AuthConfigPlace | null,
+    options: ConfiguredOthersOptions,
+  ): Promise<ConfiguredOthers> {
     const configured = new ConfiguredOthers(options);
     await configured.use(place);
     return configured;

@@ -106,7 +106,9 @@ export function defineProfile<const Fields extends Shape>(
   for (const [field, schema] of Object.entries(fields)) {
     if (!isZodSchema(schema)) throw new TypeError(`Field "${field}" of the profile is not a zod schema`);
     if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(field)) {
-      throw new TypeError(`"${field}" cannot be the name of a profile's field: use a letter and up to 63 letters, digits or _`);
+      throw new TypeError(
+        `"${field}" cannot be the name of a profile's field: use a letter and up to 63 letters, digits or _`,
+      );
     }
   }
   return new ProfileBuilder<ProfileOfShape<Fields>>(fields, options);

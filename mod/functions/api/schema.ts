@@ -172,7 +172,9 @@ export class TableBuilder<Table extends TableTypes = TableTypes> {
 
   /** The same table with more fields. */
   extended(fields: Readonly<Record<string, z.ZodType>>): TableBuilder {
-    if (!(this.#schema instanceof z.ZodObject)) throw new TypeError("Only a table of one kind of document can be extended");
+    if (!(this.#schema instanceof z.ZodObject)) {
+      throw new TypeError("Only a table of one kind of document can be extended");
+    }
     const table = new TableBuilder(this.#schema.extend(fields));
     table.#indexes.push(...this.#indexes);
     table.#searchIndexes.push(...this.#searchIndexes);

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
 import { whereArgs } from "./isolate_functions/where.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
-import { SETTING_CHARS_MAX, setArgs, type Settings } from "./settings.ts";
+import { setArgs, SETTING_CHARS_MAX, type Settings } from "./settings.ts";
 import type { TableSizes } from "./table_sizes.ts";
 import type { AdminWork } from "./work.ts";
 

@@ -45,7 +45,10 @@ export function unseal(
 }
 
 /** Seals every `{"secret": "..."}` of a JSON text, however deep; what is sealed already stays as it is. */
-export function sealWithin(json: string, options: { readonly key: Uint8Array; readonly name: string }): string {
+export function sealWithin(
+  json: string,
+  options: { readonly key: Uint8Array; readonly name: string },
+): string {
   const secret = (value: unknown): string | null => {
     if (typeof value !== "object" || value === null) return null;
     const [[name, text] = [], ...more] = Object.entries(value);

@@ -143,7 +143,9 @@ export class Settings {
       throw invalid(name, error);
     }
     const { key } = this.#options;
-    if (spec.sealsWithin) return { name, value: { text: sealWithin(text, { key, name }), key: this.keyName } };
+    if (spec.sealsWithin) {
+      return { name, value: { text: sealWithin(text, { key, name }), key: this.keyName } };
+    }
     return {
       name,
       value: spec.secret ? { sealed: seal(text, { key, name }), key: this.keyName } : { text },

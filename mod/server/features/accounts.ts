@@ -26,7 +26,9 @@ import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface AccountsFeature
-  extends Feature, Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
+  extends
+    Feature,
+    Pick<AccountService, "authenticator" | "sessions" | "setupLink" | "sendTestMail" | "previewMail"> {
   /** Rejects with why accounts cannot be so. */
   tryOut(config: AccountsConfig): Promise<void>;
   /** From now on accounts are as this says. */

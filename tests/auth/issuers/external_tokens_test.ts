@@ -517,7 +517,10 @@ Deno.test("XI9 an issuer that hangs stalls nobody whose key is known, and answer
   // The issuer does not answer until these are served.
   const first = setup.verify(await signed(setup.claims(), keys.rsa));
   await asked.promise;
-  const more = Array.from({ length: 20 }, async () => await setup.verify(await signed(setup.claims(), keys.ec)));
+  const more = Array.from(
+    { length: 20 },
+    async () => await setup.verify(await signed(setup.claims(), keys.ec)),
+  );
   for (const verified of await Promise.all([first, ...more])) assert.equal(verified.ok, true);
   assert.equal(setup.asked.filter((url) => url.endsWith("/keys")).length, 2, "one request for all of them");
   late.resolve(Response.json({ keys: [keys.rsa.jwk] }));
@@ -564,7 +567,14 @@ Deno.test("XI10 a subject that the app refuses is asked about once in ten second
   refuses = false;
   await setup.accounts.port.mutate({
     udfPath: "_system/auth:admitSubject",
-    args: { arrival: { identity: { issuer, subject: "eve" }, signups: true, linkByEmail: false, takenEmail: "without" } },
+    args: {
+      arrival: {
+        identity: { issuer, subject: "eve" },
+        signups: true,
+        linkByEmail: false,
+        takenEmail: "without",
+      },
+    },
     identity: { principal: null, userId: null, adminId: null, sessionId: null },
     origin: "system",
   });

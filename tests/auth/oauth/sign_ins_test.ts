@@ -388,3 +388,32 @@ Deno.test("OA3 one client cannot begin sign-ins without end", async () => {
   assert.ok(Number(limited?.headers.get("retry-after")) >= 1);
   assert.equal((await signIns.accounts.get("/oauth/github", { from: "198.51.100.7" })).status, 302);
 });
+
+Deno.test("ME9 every return from a provider is counted once, by how it ended", async () => {
+  const counted: [string, number][] = [];
+  await using signIns = await startTestSignIns({
+    onAnswer: (operation, status) => void counted.push([operation, status]),
+  });
+  const person = { id: "4711", email: "ann@example.com", verified: true };
+  await signIns.signIn("github", person);
+  const departed = await signIns.begin("work");
+  const refused = new URLSearchParams({ state: departed.state, error: "access_denied" });
+  await signIns.back("work", refused, departed);
+  await signIns.back("work", refused, departed);
+  const bent = await signIns.begin("work");
+  signIns.at.work.bends = { claims: { nonce: "another" } };
+  await signIns.back("work", signIns.at.work.agree(bent.location, person), bent);
+  signIns.at.work.bends = {};
+  await signIns.signIn("home", person);
+  await signIns.back("nobody", refused, departed);
+  assert.deepEqual(counted, [
+    ["provider_sign_in", 200],
+    ["provider_sign_in", 403],
+    // The sign-in was over.
+    ["provider_sign_in", 400],
+    ["provider_sign_in", 502],
+    // The address belongs to somebody else there.
+    ["provider_sign_in", 400],
+    ["provider_sign_in", 404],
+  ]);
+});

@@ -27,6 +27,8 @@ export interface TestAccountsOptions {
   readonly others?: (now: () => number) => Promise<Others>;
   /** Address of the server, as browsers know it. */
   readonly origin?: string;
+  /** Told of what was counted. */
+  readonly onAnswer?: (operation: string, status: number) => void;
 }
 
 /** A response, read. */
@@ -103,6 +105,7 @@ export async function startTestAccounts(options: TestAccountsOptions = {}): Prom
     clientOf: (c) => c.req.header("x-test-client") ?? "203.0.113.1",
     log: (level, message) => logged.push(`${level} ${message}`),
     now,
+    ...(options.onAnswer && { onAnswer: options.onAnswer }),
     ...(options.origin !== undefined && { originOf: () => options.origin ?? "" }),
     ...(others && { others: { others, [Symbol.asyncDispose]: () => Promise.resolve() } }),
     passwords: options.passwords ?? new PasswordHasher({ cost: { memoryKiB: 64, passes: 1, lanes: 1 } }),

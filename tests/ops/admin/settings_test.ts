@@ -159,7 +159,10 @@ Deno.test("settings", async (t) => {
 
   await t.step("[SE8] how long the execution log is kept is changed while the server runs", async () => {
     assert.deepEqual(await set({ logKeep: "30d", logMaxSize: "64MiB" }), { overridden: [] });
-    assert.deepEqual([(await setting("logKeep")).source, (await setting("logKeep")).text], ["setting", "30d"]);
+    assert.deepEqual([(await setting("logKeep")).source, (await setting("logKeep")).text], [
+      "setting",
+      "30d",
+    ]);
     for (const changes of [{ logKeep: "off" }, { logKeep: "1s" }, { logMaxSize: "1MiB" }]) {
       const answer = await call("action", "_admin/settings:set", { changes });
       assert.deepEqual([answer.status, answer.code], [400, "invalid_setting"], JSON.stringify(changes));
@@ -167,97 +170,134 @@ Deno.test("settings", async (t) => {
     await set({ logKeep: null, logMaxSize: null });
   });
 
-  await t.step("[SE9] texts of mails are settings: looked at first, tried with a mail, and used at once", async () => {
-    const text = "Subject: {{app}}: your password\n\nHello {{email}},\nset it <here>: {{link}}\n\n{{code}}, {{validFor}}";
-    const shown = await ok("action", "_admin/settings:previewMail", { kind: "reset", text });
-    assert.equal(shown.subject, "From a flag: your password");
-    assert.match(shown.text, /^Hello somebody@example\.com,\nset it <here>: http\S+#svc_reset_token=sample\n\n123456, 30 minutes$/);
-    assert.match(shown.html, /<p>Hello somebody@example\.com,<br>\nset it &lt;here&gt;: <a href="http[^"]+">http[^<]+<\/a><\/p>/);
-    assert.match(shown.html, /<strong>123456<\/strong>, 30 minutes/);
-    const builtIn = await ok("action", "_admin/settings:previewMail", { kind: "reset" });
-    assert.equal(builtIn.subject, "Set a new password", "looking at a text changes nothing");
-
-    await set({ smtpUrl: mail.url, mailFrom: "App <app@example.com>" });
-    await ok("action", "_admin/settings:testMail", { to: "a@example.com", mail: { kind: "reset", text } });
-    assert.match(mail.mails.at(-1) ?? "", /Subject: From a flag: your password/);
-    assert.deepEqual(await set({ mailReset: text }), { overridden: [] });
-    const { userId } = await ok("action", "_admin/users:create", { email: "asked@example.com" });
-    assert.deepEqual(await ok("action", "_admin/users:sendReset", { userId }), { sent: true });
-    await until(() => /^To: asked@example\.com/m.test(mail.mails.at(-1) ?? ""));
-    assert.match(mail.mails.at(-1) ?? "", /Subject: From a flag: your password/);
-
-    for (
-      const text of [
-        "no subject",
-        "Subject: s\n\nneither link nor code",
-        "Subject: s\n\n{{link}} {{password}}",
-        "Subject: {{token}}\n\n{{link}}",
-      ]
-    ) {
-      const refused = await call("action", "_admin/settings:set", { changes: { mailReset: text } });
-      assert.deepEqual([refused.status, refused.code], [400, "invalid_setting"], text);
-      const unseen = await call("action", "_admin/settings:previewMail", { kind: "reset", text });
-      assert.deepEqual([unseen.status, unseen.code], [400, "invalid_setting"], text);
-    }
-    await set({ mailReset: null });
-    assert.equal((await ok("action", "_admin/settings:previewMail", { kind: "reset" })).subject, "Set a new password");
-  });
-
-  await t.step("[SE10] providers are set while the server runs, their secrets sealed one by one", async () => {
-    await using op = await startOpenIdServer();
-    op.serve([`${server.url}/api/auth/oauth/work/callback`]);
-    const work = { preset: "oidc", issuer: op.issuer, clientId: "app", clientSecret: { secret: openIdSecret } };
-    const providers = async () => (await (await fetch(`${server.url}/api/auth/providers`)).json()).oauth;
-    const signIn = async () => {
-      const app = `${server.url}/app`;
-      const landed = await follow(
-        `${server.url}/api/auth/oauth/work?redirect_to=${encodeURIComponent(app)}`,
-        app,
+  await t.step(
+    "[SE9] texts of mails are settings: looked at first, tried with a mail, and used at once",
+    async () => {
+      const text =
+        "Subject: {{app}}: your password\n\nHello {{email}},\nset it <here>: {{link}}\n\n{{code}}, {{validFor}}";
+      const shown = await ok("action", "_admin/settings:previewMail", { kind: "reset", text });
+      assert.equal(shown.subject, "From a flag: your password");
+      assert.match(
+        shown.text,
+        /^Hello somebody@example\.com,\nset it <here>: http\S+#svc_reset_token=sample\n\n123456, 30 minutes$/,
       );
-      return new URLSearchParams(landed.hash.slice(1));
-    };
-    await set({ authRedirectUrl: `${server.url}/app` });
-    assert.deepEqual(await set({ authConfig: JSON.stringify({ providers: { work } }) }), { overridden: [] });
-    assert.deepEqual(await providers(), ["work"]);
-    assert.ok((await signIn()).get("svc_user_id"), "the secret is the one that was entered");
+      assert.match(
+        shown.html,
+        /<p>Hello somebody@example\.com,<br>\nset it &lt;here&gt;: <a href="http[^"]+">http[^<]+<\/a><\/p>/,
+      );
+      assert.match(shown.html, /<strong>123456<\/strong>, 30 minutes/);
+      const builtIn = await ok("action", "_admin/settings:previewMail", { kind: "reset" });
+      assert.equal(builtIn.subject, "Set a new password", "looking at a text changes nothing");
 
-    // What is shown can be given back as it is: the secret stays.
-    const { text, kind, unreadable } = await setting("authConfig");
-    assert.deepEqual([kind, unreadable, text.includes(openIdSecret)], ["long", false, false]);
-    const shown = JSON.parse(text);
-    assert.match(shown.providers.work.clientSecret.sealed, /^[\w-]{40,}$/);
-    shown.providers.home = shown.providers.work;
-    await set({ authConfig: JSON.stringify(shown) });
-    assert.deepEqual(await providers(), ["work", "home"]);
-    const { page } = await ok("query", "_admin/audit:list", {
-      paginationOpts: { cursor: null, numItems: 5 },
-    });
-    assert.match(page[0].changes[0].after, /"sealed": "…"/);
-    assert.ok(!JSON.stringify(page).includes(openIdSecret));
+      await set({ smtpUrl: mail.url, mailFrom: "App <app@example.com>" });
+      await ok("action", "_admin/settings:testMail", { to: "a@example.com", mail: { kind: "reset", text } });
+      assert.match(mail.mails.at(-1) ?? "", /Subject: From a flag: your password/);
+      assert.deepEqual(await set({ mailReset: text }), { overridden: [] });
+      const { userId } = await ok("action", "_admin/users:create", { email: "asked@example.com" });
+      assert.deepEqual(await ok("action", "_admin/users:sendReset", { userId }), { sent: true });
+      await until(() => /^To: asked@example\.com/m.test(mail.mails.at(-1) ?? ""));
+      assert.match(mail.mails.at(-1) ?? "", /Subject: From a flag: your password/);
 
-    for (
-      const [wrong, message] of [
-        ["[]", /expected JSON such as/],
-        ["{", /expected JSON such as/],
-        [JSON.stringify({ providers: { nobody: {} } }), /providers\.nobody: there is no preset/],
-        [JSON.stringify({ providers: { work: { ...work, issuer: "http://id.example.com" } } }), /providers\.work\.issuer/],
-        // Neither the environment nor files of the machine are an administrator's.
-        [JSON.stringify({ providers: { work: { ...work, clientSecret: { env: "SYNCLINE_S3_SECRET_ACCESS_KEY" } } } }), /clientSecret: expected/],
-        [JSON.stringify({ providers: { work: { ...work, clientSecret: { file: "/etc/hostname" } } } }), /clientSecret: expected/],
-        [JSON.stringify({ providers: { work: { ...work, clientSecret: { sealed: "A".repeat(60) } } } }), /enter it again/],
-      ] as const
-    ) {
-      const refused = await call("action", "_admin/settings:set", { changes: { authConfig: wrong } });
-      assert.deepEqual([refused.status, refused.code], [400, "invalid_setting"], wrong);
-      assert.match(refused.message ?? "", message);
-    }
-    assert.deepEqual(await providers(), ["work", "home"]);
+      for (
+        const text of [
+          "no subject",
+          "Subject: s\n\nneither link nor code",
+          "Subject: s\n\n{{link}} {{password}}",
+          "Subject: {{token}}\n\n{{link}}",
+        ]
+      ) {
+        const refused = await call("action", "_admin/settings:set", { changes: { mailReset: text } });
+        assert.deepEqual([refused.status, refused.code], [400, "invalid_setting"], text);
+        const unseen = await call("action", "_admin/settings:previewMail", { kind: "reset", text });
+        assert.deepEqual([unseen.status, unseen.code], [400, "invalid_setting"], text);
+      }
+      await set({ mailReset: null });
+      assert.equal(
+        (await ok("action", "_admin/settings:previewMail", { kind: "reset" })).subject,
+        "Set a new password",
+      );
+    },
+  );
 
-    await server.restart();
-    assert.deepEqual(await providers(), ["work", "home"]);
-    await set({ authConfig: null });
-    assert.deepEqual(await providers(), []);
-  });
+  await t.step(
+    "[SE10] providers are set while the server runs, their secrets sealed one by one",
+    async () => {
+      await using op = await startOpenIdServer();
+      op.serve([`${server.url}/api/auth/oauth/work/callback`]);
+      const work = {
+        preset: "oidc",
+        issuer: op.issuer,
+        clientId: "app",
+        clientSecret: { secret: openIdSecret },
+      };
+      const providers = async () => (await (await fetch(`${server.url}/api/auth/providers`)).json()).oauth;
+      const signIn = async () => {
+        const app = `${server.url}/app`;
+        const landed = await follow(
+          `${server.url}/api/auth/oauth/work?redirect_to=${encodeURIComponent(app)}`,
+          app,
+        );
+        return new URLSearchParams(landed.hash.slice(1));
+      };
+      await set({ authRedirectUrl: `${server.url}/app` });
+      assert.deepEqual(await set({ authConfig: JSON.stringify({ providers: { work } }) }), {
+        overridden: [],
+      });
+      assert.deepEqual(await providers(), ["work"]);
+      assert.ok((await signIn()).get("svc_user_id"), "the secret is the one that was entered");
+
+      // What is shown can be given back as it is: the secret stays.
+      const { text, kind, unreadable } = await setting("authConfig");
+      assert.deepEqual([kind, unreadable, text.includes(openIdSecret)], ["long", false, false]);
+      const shown = JSON.parse(text);
+      assert.match(shown.providers.work.clientSecret.sealed, /^[\w-]{40,}$/);
+      shown.providers.home = shown.providers.work;
+      await set({ authConfig: JSON.stringify(shown) });
+      assert.deepEqual(await providers(), ["work", "home"]);
+      const { page } = await ok("query", "_admin/audit:list", {
+        paginationOpts: { cursor: null, numItems: 5 },
+      });
+      assert.match(page[0].changes[0].after, /"sealed": "…"/);
+      assert.ok(!JSON.stringify(page).includes(openIdSecret));
+
+      for (
+        const [wrong, message] of [
+          ["[]", /expected JSON such as/],
+          ["{", /expected JSON such as/],
+          [JSON.stringify({ providers: { nobody: {} } }), /providers\.nobody: there is no preset/],
+          [
+            JSON.stringify({ providers: { work: { ...work, issuer: "http://id.example.com" } } }),
+            /providers\.work\.issuer/,
+          ],
+          // Neither the environment nor files of the machine are an administrator's.
+          [
+            JSON.stringify({
+              providers: { work: { ...work, clientSecret: { env: "SYNCLINE_S3_SECRET_ACCESS_KEY" } } },
+            }),
+            /clientSecret: expected/,
+          ],
+          [
+            JSON.stringify({ providers: { work: { ...work, clientSecret: { file: "/etc/hostname" } } } }),
+            /clientSecret: expected/,
+          ],
+          [
+            JSON.stringify({ providers: { work: { ...work, clientSecret: { sealed: "A".repeat(60) } } } }),
+            /enter it again/,
+          ],
+        ] as const
+      ) {
+        const refused = await call("action", "_admin/settings:set", { changes: { authConfig: wrong } });
+        assert.deepEqual([refused.status, refused.code], [400, "invalid_setting"], wrong);
+        assert.match(refused.message ?? "", message);
+      }
+      assert.deepEqual(await providers(), ["work", "home"]);
+
+      await server.restart();
+      assert.deepEqual(await providers(), ["work", "home"]);
+      await set({ authConfig: null });
+      assert.deepEqual(await providers(), []);
+    },
+  );
 
   await t.step(
     "[SE3] secrets lie encrypted, are shown to nobody, and are entered again under another key",
@@ -324,7 +364,11 @@ Deno.test("[SE2] the file of providers and the folder of mails count more than t
   assert.equal(live.accounts.authConfig?.kind, "file");
   assert.deepEqual(live.accounts.mailTexts, {});
   const specs = new Map(settingSpecs(given).map((spec) => [spec.name, spec.given?.by ?? null]));
-  assert.deepEqual([specs.get("authConfig"), specs.get("mailReset"), specs.get("logKeep")], ["flag", "env", null]);
+  assert.deepEqual([specs.get("authConfig"), specs.get("mailReset"), specs.get("logKeep")], [
+    "flag",
+    "env",
+    null,
+  ]);
   const free = liveConfig({ values, texts: new Map() }, new Map([["authConfig", "{}"], ["logKeep", "2d"]]));
   assert.deepEqual(free.accounts.authConfig, { kind: "text", text: "{}" });
   assert.deepEqual(free.executionLog, { keepMs: 2 * 86_400_000, bytesMax: values.logMaxSize });

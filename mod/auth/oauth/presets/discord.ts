@@ -48,7 +48,10 @@ export const discord = preset({
           email_verified: user.verified,
           name: user.global_name ?? user.username,
         };
-        return { identity: broughtBy({ claims }, { issuer, subject: user.id }), claims: { ...user, ...claims } };
+        return {
+          identity: broughtBy({ claims }, { issuer, subject: user.id }),
+          claims: { ...user, ...claims },
+        };
       },
     };
   },

@@ -48,7 +48,10 @@ export const github = preset({
           email_verified: primary?.verified,
           name: user.name ?? user.login,
         };
-        return { identity: broughtBy({ claims }, { issuer, subject: String(user.id) }), claims: { ...user, ...claims } };
+        return {
+          identity: broughtBy({ claims }, { issuer, subject: String(user.id) }),
+          claims: { ...user, ...claims },
+        };
       },
     };
   },

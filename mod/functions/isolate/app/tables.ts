@@ -52,9 +52,11 @@ export class Tables {
         if (this.#profiled) return;
         throw new TypeError(NO_PROFILE);
       }
-      throw new TypeError(`Table "${table}" belongs to the service: app code cannot write to it${
+      throw new TypeError(
+        `Table "${table}" belongs to the service: app code cannot write to it${
           table === "_users" ? ", but for the profile of a user: ctx.db.patch(userId, { profile })" : ""
-        }`);
+        }`,
+      );
     }
     this.#known(table);
   }
