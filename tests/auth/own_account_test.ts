@@ -7,7 +7,7 @@ Deno.test("a user sees their account and changes their name", async () => {
   await using accounts = await startTestAccounts();
   const { accessToken, userId } = await accounts.signUp(email);
   await accounts.call("_auth:setName", { name: "  Ann " }, accessToken);
-  const account = { userId, email, emailVerified: false, name: "Ann", hasPassword: true };
+  const account = { userId, email, emailVerified: false, name: "Ann", hasPassword: true, profile: null };
   assert.deepEqual(await accounts.call("_auth:account", {}, accessToken), account);
   await accounts.call("_auth:setName", { name: "" }, accessToken);
   assert.deepEqual(await accounts.call("_auth:account", {}, accessToken), { ...account, name: null });

@@ -17,7 +17,13 @@ Deno.test("a user names themselves, changes the password, and is told what canno
       await auth.signUp(account);
       await auth.setName("Ada");
       const { userId, ...rest } = await auth.account() ?? assert.fail("nobody is signed in");
-      assert.deepEqual(rest, { email: account.email, emailVerified: false, name: "Ada", hasPassword: true });
+      assert.deepEqual(rest, {
+        email: account.email,
+        emailVerified: false,
+        name: "Ada",
+        hasPassword: true,
+        profile: null,
+      });
       assert.deepEqual(client.authState(), { status: "signedIn", userId });
       const newPassword = "battery staple";
       await assert.rejects(auth.changePassword({ currentPassword: "wrong horse", newPassword }), {

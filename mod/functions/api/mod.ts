@@ -23,12 +23,13 @@ export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_rou
 export { httpAction, httpRouter } from "./http_router.ts";
 export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";
 export { userEvent } from "./auth_hooks.ts";
-export { defineProfile, type ProfileOf, type ProfileSource } from "./profile.ts";
+export { defineProfile, type ProfileOf } from "./profile.ts";
 export { createFunctions, defineSchema, defineTable, id } from "./schema.ts";
 export type {
   AnyDataModel,
   DataModel,
   Id,
+  ProfileSource,
   ScheduledFunctionFields,
   ScheduledFunctionState,
 } from "./values.ts";

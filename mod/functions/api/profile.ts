@@ -3,17 +3,8 @@ import { z } from "zod";
 import { zod } from "./current_zod.ts";
 import { isZodSchema } from "./registration.ts";
 import { TableBuilder } from "./schema.ts";
-import type { FieldNames, FieldPath, ProfileTypes } from "./values.ts";
+import type { FieldNames, FieldPath, ProfileMark, ProfileSource, ProfileTypes } from "./values.ts";
 import { issueText } from "./zod_issues.ts";
-
-/** Whoever vouches for a new user, and what is said of them. */
-export interface ProfileSource {
-  /** What the server's configuration calls the provider; `null` for any other way. */
-  readonly provider: string | null;
-  /** Who issued the claims; `null` when there are none. */
-  readonly issuer: string | null;
-  readonly claims: Readonly<Record<string, unknown>>;
-}
 
 export interface ProfileOptions {
   /**
@@ -38,7 +29,7 @@ type WithIndex<Types extends ProfileTypes, Name extends string, Names extends Fi
   & { readonly indexes: Types["indexes"] & Record<Name, Below<Names>> };
 
 /** A profile under construction: each call adds an index to `_users`. */
-export class ProfileBuilder<Types extends ProfileTypes = ProfileTypes> {
+export class ProfileBuilder<Types extends ProfileTypes = ProfileTypes> implements ProfileMark {
   declare readonly "~profile": Types;
   readonly #schema: z.ZodObject;
   readonly #fill: NonNullable<ProfileOptions["fill"]>;
@@ -122,4 +113,4 @@ export function defineProfile<const Fields extends Shape>(
  * type Profile = ProfileOf<typeof profile>;
  * ```
  */
-export type ProfileOf<P extends ProfileBuilder> = P["~profile"]["fields"];
+export type ProfileOf<P extends ProfileMark> = P["~profile"]["fields"];

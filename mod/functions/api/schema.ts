@@ -24,8 +24,7 @@ import {
 } from "./registration.ts";
 import { zod } from "./current_zod.ts";
 import { checkIndexFields } from "./index_fields.ts";
-import type { ProfileBuilder } from "./profile.ts";
-import type { DocumentOf, FieldNames, FieldPath, Id, TableTypes, UsersTable } from "./values.ts";
+import type { DocumentOf, FieldNames, FieldPath, Id, ProfileMark, TableTypes, UsersTable } from "./values.ts";
 import { markIdSchema, schemaFingerprint } from "./schema_fingerprint.ts";
 import { issueText } from "./zod_issues.ts";
 
@@ -287,9 +286,9 @@ export interface Schema<Tables extends Record<string, TableBuilder> = Record<str
 }
 
 /** The tables of a schema as types; with the type of a profile, `_users` has it too. */
-export type DataModelOf<S extends Schema, P extends ProfileBuilder | null = null> =
+export type DataModelOf<S extends Schema, P extends ProfileMark | null = null> =
   & { [Table in keyof S["tables"] & string]: S["tables"][Table]["~table"] }
-  & (P extends ProfileBuilder ? { readonly _users: UsersTable<P["~profile"]> } : unknown);
+  & (P extends ProfileMark ? { readonly _users: UsersTable<P["~profile"]> } : unknown);
 
 /**
  * A document of a schema's table.
@@ -347,7 +346,7 @@ export function schemaDefinition(schema: unknown): SchemaDefinition | null {
  * export const { query, mutation, action } = createFunctions(schema);
  * ```
  */
-export function createFunctions<S extends Schema, P extends ProfileBuilder | null = null>(
+export function createFunctions<S extends Schema, P extends ProfileMark | null = null>(
   _schema: S,
 ): FunctionBuilders<DataModelOf<S, P>> {
   return { query, mutation, action, internalQuery, internalMutation, internalAction } as never;

@@ -3,8 +3,7 @@ import type { Doc, TableSize } from "../../engine/types.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
-import type { ProfileSource } from "./profile.ts";
-import type { DataModel } from "./values.ts";
+import type { DataModel, ProfileSource } from "./values.ts";
 
 /** A JSON Schema. Ids have `format: "id"` and name their table in `x-table`. */
 export type JsonSchema = Readonly<Record<string, unknown>>;

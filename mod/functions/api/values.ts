@@ -70,6 +70,20 @@ export interface ProfileTypes {
   readonly indexes: Record<string, FieldNames>;
 }
 
+/** What `defineProfile` makes, as far as types go. */
+export interface ProfileMark {
+  readonly "~profile": ProfileTypes;
+}
+
+/** Whoever vouches for a new user, and what is said of them. */
+export interface ProfileSource {
+  /** What the server's configuration calls the provider; `null` for any other way. */
+  readonly provider: string | null;
+  /** Who issued the claims; `null` when there are none. */
+  readonly issuer: string | null;
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
 /** The profile of an app that does not say what is in it. */
 export interface UnknownProfile extends ProfileTypes {
   readonly indexes: Record<never, never>;

@@ -3,7 +3,8 @@
  * functions of the app have none.
  */
 import type { Doc, Inspection, TableSize } from "../../../engine/mod.ts";
-import { ProfileBuilder, type ProfileSource } from "../../api/profile.ts";
+import { ProfileBuilder } from "../../api/profile.ts";
+import type { ProfileSource } from "../../api/values.ts";
 import { TableBuilder, tableSchema } from "../../api/schema.ts";
 import type {
   FieldIssue,
