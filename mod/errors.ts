@@ -18,6 +18,7 @@ export const serviceErrors = {
   upload_failed: [400, "The upload broke off"],
   invalid_thumbnail: [400, "The thumbnail's size or fit is not valid"],
   point_unreachable: [400, "That point cannot be restored"],
+  read_only: [409, "This server follows another one and takes no writes: send them to that one"],
   replication_off: [409, "The server does not replicate: it was started without --replicate-to"],
   invalid_backup: [400, "The file is no backup that can be restored"],
   invalid_token: [401, "The access token is not valid"],

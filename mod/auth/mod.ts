@@ -96,6 +96,8 @@ export interface AccountsOptions {
   readonly originOf?: (c: Context) => string;
   /** Told of sign-ins, refreshes and the like. */
   readonly onAnswer?: AuthRoutesOptions["onAnswer"];
+  /** Whether accounts are another server's: nothing is swept here. */
+  readonly readOnly?: boolean;
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
@@ -195,7 +197,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   const authenticator = new AccountAuthenticator({ accessTokens, external, calls, now });
   const signIns = new SignIns({ parts, providers: () => others().providers, log });
   const admins = new AdminAccounts(parts);
-  const sweeper = createSweeper({ calls, now, log });
+  const sweeper = options.readOnly === true ? null : createSweeper({ calls, now, log });
   return {
     authenticator,
     admins,
@@ -257,14 +259,14 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
         log("error", "Sessions could not be looked up again", { error })
       );
     },
-    sweep: () => sweeper.run(),
+    sweep: () => sweeper?.run() ?? Promise.resolve(),
     async mailSettled() {
       await mail.settled();
       await outbox?.settled();
     },
     async [Symbol.asyncDispose]() {
       await options.others?.[Symbol.asyncDispose]();
-      await sweeper[Symbol.asyncDispose]();
+      await sweeper?.[Symbol.asyncDispose]();
       await mail.settled();
       await outbox?.[Symbol.asyncDispose]();
     },

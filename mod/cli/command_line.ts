@@ -118,7 +118,7 @@ function commanderOption(name: OptionName, spec: OptionSpec): Option {
   const facts = [spec.defaultText === null ? [] : [`default: ${spec.defaultText}`], `env: ${spec.env}`]
     .flat();
   const option = new Option(flags, `${spec.description} (${facts.join("; ")})`);
-  if (option.attributeName() !== name) {
+  if (option.attributeName() !== (spec.attribute ?? name)) {
     throw new TypeError(
       `Cannot use the option ${spec.flag}: its name in the table has to be ${option.attributeName()}`,
     );
@@ -140,7 +140,7 @@ function givenTexts(
   const flags: Record<string, unknown> = command.opts();
   const texts = new Map<OptionName, { by: "flag" | "env"; text: string }>();
   for (const [name, spec] of table) {
-    const flagged = flags[name];
+    const flagged = flags[spec.attribute ?? name];
     const fromEnv = env(spec.env);
     if (flagged === true) texts.set(name, { by: "flag", text: "true" });
     else if (typeof flagged === "string") texts.set(name, { by: "flag", text: flagged });

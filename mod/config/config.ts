@@ -42,6 +42,8 @@ export interface ServeConfig {
   readonly backups: BackupsConfig | null;
   /** `null` without replication. */
   readonly replication: ReplicationConfig | null;
+  /** `null`: the commits are the server's own. */
+  readonly follow: FollowConfig | null;
   /** Memory that bounds are shares of. */
   readonly memoryBytes: number;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
@@ -106,6 +108,21 @@ export interface ReplicationConfig {
   /** Journal that may wait. */
   readonly maxPendingBytes: number;
   readonly heartbeatUrl: string | null;
+}
+
+/** Where the commits of a server come from. */
+export interface FollowConfig {
+  /** A path is absolute. */
+  readonly from: PlaceConfig;
+  /** Time between two looks for more. */
+  readonly everyMs: number;
+  /** Whether they are taken once more only, and the server's own follow. */
+  readonly promote: boolean;
+}
+
+/** Whether a server takes no writes, because its commits are made elsewhere. */
+export function isFollower({ follow }: Pick<ServeConfig, "follow">): boolean {
+  return follow !== null && !follow.promote;
 }
 
 /** A folder or a place in a bucket. */
@@ -194,6 +211,7 @@ export async function resolveConfig(
     storage: storageConfig(options),
     backups: backupsConfig(options),
     replication: replicationConfig(options),
+    follow: followConfig(options),
     memoryBytes: options.memory ?? machineMemoryBytes(),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
@@ -304,6 +322,25 @@ function replicationConfig(options: ServeOptions): ReplicationConfig | null {
     maxPendingBytes: replicateMaxPending,
     heartbeatUrl: options.heartbeatUrl,
   };
+}
+
+function followConfig(options: ServeOptions): FollowConfig | null {
+  const { followed, promote, replicateTo, replicateEvery, backupEvery } = options;
+  if (followed === null) {
+    if (!promote) return null;
+    throw new StartError("Nothing says what the server has followed: give --follow with --promote");
+  }
+  if (!promote && replicateTo !== null) {
+    throw new StartError(
+      "A server that follows has no commits to ship: give --follow or --replicate-to, or --promote with both",
+    );
+  }
+  if (!promote && backupEvery !== null) {
+    throw new StartError(
+      "A server that follows makes no backups by itself: leave --backup-every to the one it follows",
+    );
+  }
+  return { from: placeConfig(options, followed), everyMs: replicateEvery, promote };
 }
 
 /** A place of a replica as it is named. Throws a `StartError` for one in a bucket without its keys. */

@@ -85,6 +85,8 @@ export interface OptionSpec<Value = unknown, Default = unknown> {
   readonly defaultText: string | null;
   readonly description: string;
   readonly commands: readonly CommandName[];
+  /** The name that the flag makes, where another command's option of the same flag has it in this table. */
+  readonly attribute?: string;
   /** Whether the flag may be given several times: its values are then joined by commas. */
   readonly repeatable?: true;
   /** Set when administrators may also set it while the server runs. */
@@ -794,6 +796,28 @@ export const options = {
     defaultText: "1GiB",
     description:
       "Commits that may wait for a place that is away; beyond it they are dropped and a snapshot is taken",
+    commands: ["serve"],
+  }),
+  followed: option({
+    flag: "--follow",
+    attribute: "follow",
+    placeholder: "replica",
+    env: "SYNCLINE_FOLLOW_REPLICA",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "the server has commits of its own",
+    description: "Serve what another server ships to this place, read only: a folder, or s3://bucket/prefix",
+    commands: ["serve"],
+  }),
+  promote: option({
+    flag: "--promote",
+    placeholder: null,
+    env: "SYNCLINE_PROMOTE",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description:
+      "With --follow: take what the place has once more, then go on as a server with commits of its own",
     commands: ["serve"],
   }),
   heartbeatUrl: option({

@@ -176,19 +176,30 @@ function listed(names: readonly string[]): string {
 }
 
 /** The tables of a schema with the numbers the database gave them. Throws when the schema was not applied to it. */
-export function loadTables(connection: Connection, schema: SchemaDefinition): Tables {
+export function loadTables(
+  connection: Connection,
+  schema: SchemaDefinition,
+  { missing = "refuse" }: {
+    /** What is done about tables and indexes that the database does not have. */
+    readonly missing?: "refuse" | "leave";
+  } = {},
+): Tables {
   const catalog = readCatalog(connection);
   const tables: Table[] = [];
   for (const [name, definition] of schema) {
     const known = catalog.get(name);
-    if (known === undefined) throw notApplied(name);
+    if (known === undefined) {
+      if (missing === "leave") continue;
+      throw notApplied(name);
+    }
     const numberOf = new Map(
       known.indexes.map((index) => [`${index.name} ${index.kind} ${index.definition}`, index.number]),
     );
-    const numbered = wantedIndexes(definition).map((wanted) => {
+    const numbered = wantedIndexes(definition).flatMap((wanted) => {
       const number = numberOf.get(`${wanted.name} ${wanted.kind} ${wanted.definition}`);
-      if (number === undefined) throw notApplied(name);
-      return { ...wanted, number };
+      if (number !== undefined) return [{ ...wanted, number }];
+      if (missing === "leave") return [];
+      throw notApplied(name);
     });
     const indexes = indexSet(documentsTable(known.number), numbered);
     tables.push(table(name, { number: known.number, definition, indexes }));

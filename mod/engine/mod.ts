@@ -13,8 +13,13 @@ export {
   openJournalReader,
   type PendingRows,
 } from "./journal/journal_reader.ts";
-export { forgetHistory } from "./journal/forget_history.ts";
-export { chainedSum, firstSum, type JournalRow, readRow, rowTimes } from "./journal/row.ts";
+export {
+  beginFollowing,
+  type FollowedState,
+  followedState,
+  forgetHistory,
+} from "./journal/forget_history.ts";
+export { chainedSum, changesCatalog, firstSum, type JournalRow, readRow, rowTimes } from "./journal/row.ts";
 export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";

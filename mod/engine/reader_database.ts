@@ -22,8 +22,8 @@ class SqliteReaderDatabase implements ReaderDatabase {
     this.#vectors = new VectorSearcher(connection);
   }
 
-  useSchema(schema: SchemaDefinition): void {
-    this.#tables = loadTables(this.#connection, schema);
+  useSchema(schema: SchemaDefinition, options: { readonly missing?: "refuse" | "leave" } = {}): void {
+    this.#tables = loadTables(this.#connection, schema, options);
   }
 
   openSnapshot(): number {

@@ -74,7 +74,13 @@ export interface Savepoint {
 /** A read-only connection; one snapshot at a time. */
 export interface ReaderDatabase extends Disposable {
   /** Tells the connection what the tables are; called once after the app is loaded, and the schema was applied by the writer. */
-  useSchema(schema: SchemaDefinition): void;
+  useSchema(
+    schema: SchemaDefinition,
+    options?: {
+      /** `leave`: tables and indexes that the database does not have are not there for queries either. */
+      readonly missing?: "refuse" | "leave";
+    },
+  ): void;
   /** Opens a snapshot of the newest state and returns its ts. */
   openSnapshot(): number;
   closeSnapshot(): void;

@@ -3,8 +3,9 @@ import { CREATE_CATALOG_SQL, loadTables, storedTables, Tables } from "./catalog.
 import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
-import { EngineError } from "./errors.ts";
+import { EngineError, UnusableDatabaseError } from "./errors.ts";
 import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
+import { followedPlace } from "./journal/followed.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -59,11 +60,22 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   const connection = Connection.openWriter(path, { pagesMax: options.pagesMax });
   try {
     createIfEmpty(connection);
+    if (options.journal?.kind !== "applied") refuseFollowed(connection, path);
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
     throw error;
   }
+}
+
+/** Whoever follows could not go on after a commit of another kind. */
+function refuseFollowed(connection: Connection, path: string): void {
+  const place = followedPlace(connection);
+  if (place === null) return;
+  throw new UnusableDatabaseError(path, {
+    reason: `its commits come from "${place}"`,
+    advice: `serve it with --follow ${place}, or with --promote beside that to make it a database of its own`,
+  });
 }
 
 function createIfEmpty(connection: Connection): void {

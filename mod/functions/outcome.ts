@@ -1,4 +1,5 @@
 /** How a call of a function ended, and what of it the caller may see. */
+import { serviceErrors } from "../errors.ts";
 import type { ErrorData } from "../protocol/server_messages.ts";
 
 /** Why a call failed. Only `internal` errors are hidden outside `--dev` (SG6). */
@@ -53,6 +54,14 @@ export function errorStatus(error: CallError): 400 | 404 | 500 {
 export function unknownFunctionText(udfPath: string): string {
   return `There is no function "${udfPath}"`;
 }
+
+/** Of a call that would write, on a server whose commits are made elsewhere. Callers see it like an error of the app. */
+export function readOnly(): Outcome {
+  const data = { code: "read_only", data: null };
+  return { ok: false, error: { kind: "user", message: READ_ONLY_TEXT, data }, logLines: [] };
+}
+
+const [, READ_ONLY_TEXT] = serviceErrors.read_only;
 
 /** An outcome for a call that failed before or outside any app code. */
 export function failed(

@@ -286,6 +286,11 @@ export const replicationLimits = {
   /** How long the server waits at its start for the target's first answer, and at its end for the last segment. */
   openMs: 10_000,
   closeMs: 5_000,
+  /** Rows that a follower applies in one group, and their characters: the last may bring more. */
+  followedRows: 512,
+  followedChars: 2 * MiB,
+  /** Characters of a row in one line from the process that reads a replica. */
+  pieceChars: 512 * KiB,
   /** Longest line between the server and that process. */
   lineCharsMax: 4 * MiB,
   /** A restarted process that ships waits so long, at first and at most. */
@@ -320,4 +325,6 @@ export const statsLimits = {
   readySeenMs: 10_000,
   /** A look at them that takes longer has failed. */
   readyMs: 5_000,
+  /** A server that follows another is not ready while it is further behind. */
+  followerLateMs: 60_000,
 } as const;

@@ -24,6 +24,8 @@ export interface AdminRoutesOptions {
   readonly tables: readonly Hono[];
   /** `null` on a server that does not replicate. */
   readonly replication: ReplicationPort | null;
+  /** What a server that follows another has to tell of that. */
+  readonly follower?: (() => object) | null;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the process again. */
   readonly restart: (() => void) | null;
   readonly log: Log;
@@ -39,12 +41,13 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   app.route("/", impersonationRoutes({ impersonate, log }));
   const state = async () => ({
     restore: await stagedOrFault(restores),
-    replication: await replication?.status() ?? { enabled: false },
+    replication: await replication?.status() ??
+      { enabled: false, ...(options.follower && { follower: options.follower() }) },
   });
   app.route("/", backupRoutes({ backups, state, log }));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
   if (restart !== null) app.route("/", restartRoutes({ restart, log }));
-  app.route("/", replicationRoutes({ port: replication, log }));
+  app.route("/", replicationRoutes({ port: replication, follower: options.follower, log }));
   return app;
 }

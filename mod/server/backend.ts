@@ -10,7 +10,7 @@ import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { RunStats } from "../ops/stats/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
-import type { ServeConfig } from "../config/config.ts";
+import { isFollower, type ServeConfig } from "../config/config.ts";
 import { liveConfig } from "../config/settings.ts";
 import { AppError } from "../config/start_error.ts";
 import { loadSecret } from "./data/secret.ts";
@@ -18,6 +18,7 @@ import { type Feature, type FeatureContext, Features, type FunctionPort } from "
 import { type AccountsFeature, startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
+import { bringFollowed, startFollowing } from "./features/following.ts";
 import { startHealth } from "./features/health.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
@@ -27,6 +28,7 @@ import { settingsOf, startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
+import { refuseWrites } from "./http/refuse_writes.ts";
 import { apiHeaders } from "./http/router.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
@@ -81,6 +83,8 @@ export interface BackendSurroundings {
   readonly restart: (() => void) | null;
   /** Sockets that the system has room for. */
   readonly socketsMax: number;
+  /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
+  readonly renew: () => void;
 }
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
@@ -89,6 +93,7 @@ export async function startBackend(
   surroundings: BackendSurroundings,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
+  await bringFollowed(config, surroundings.log);
   const secret = await loadSecret(config.dataDir);
   const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
   const metrics = opened.use(await openMetrics(config));
@@ -128,6 +133,7 @@ async function startIsolates(
       settings: { ...storageSettingsOf(config, secret.keys), ...settingsOf(config, secret.keys) },
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingCharsMax: config.replication.maxPendingBytes } }),
+      follows: isFollower(config),
       log,
     });
   } catch (error) {
@@ -161,6 +167,7 @@ async function connect(
   const addressOf = addressOfRequests(config.trustedProxies);
   const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf };
   const features = opened.use(new Features(host));
+  const follows = isFollower(config);
 
   // Accounts are told of commits first: a session that ended sends nothing more.
   const accounts = features.add(await startAccounts(context, secret));
@@ -173,8 +180,10 @@ async function connect(
       await backups.tryOut(live.backups);
     },
   }));
-  const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit }));
+  const following = startFollowing(context);
+  const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit, following }));
   features.add(admin.replication);
+  features.add(following);
   const backups: BackupsFeature = features.add(
     await startBackups(context, {
       place: backupPlace,
@@ -199,9 +208,9 @@ async function connect(
   });
   const { sizes } = steering;
   features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
-  features.add(startHealth(context, admin.replication));
+  features.add(startHealth(context, { ...admin.replication, following }));
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
-  if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin }));
+  if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin, following }));
 
   steering.settings?.onChange((settings) =>
     applySettings(settings, { config, accounts, backups, executionLog, log })
@@ -214,13 +223,14 @@ async function connect(
   };
   host.serveActions({ actions, ctxActions, door });
   const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log });
-  const setupLink = await accounts.setupLink();
+  const setupLink = follows ? null : await accounts.setupLink();
   await features.start();
+  const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
   return {
     ...(metrics && { metrics }),
     setupLink,
-    routes: new Hono().route("/", calls.routes).route("/", features.routes({ complete: false })),
-    completeRoutes: features.routes({ complete: true }),
+    routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
+    completeRoutes: guarded().route("/", features.routes({ complete: true })),
     respondAtOnce: (request, info) => calls.respondAtOnce(request, info) ?? features.respondAtOnce(request),
     appRoutes: appRoutes({ host, authenticator, dev }),
     acceptSocket(request, { upgraded, info }) {

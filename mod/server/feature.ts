@@ -1,4 +1,4 @@
-/** A part of the service as the server sees it, and what holds all parts; `backend.ts` lists them. */
+/** A part of the service as the server sees it, and the list of all parts, over which the server folds. */
 import { type Context, Hono } from "hono";
 import type { SecretKeys } from "../auth/mod.ts";
 import type { CommitEntry } from "../engine/types.ts";
@@ -56,6 +56,8 @@ export interface FeatureContext {
   readonly url: string;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
   readonly restart: (() => void) | null;
+  /** Has the isolates and all features ended and started anew on what the data folder holds then. */
+  readonly renew: () => void;
   readonly host: IsolateHost;
   /** Calls of functions: mutations by the writer, queries by the shared queries, actions of main and of the app. */
   readonly port: FunctionPort;

@@ -1,4 +1,5 @@
 /** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
+import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
@@ -62,6 +63,8 @@ export class Server implements AsyncDisposable {
   /** `null`: pages of any origin may use the API. */
   readonly #origins: OriginGuard | null;
   #state: State = { name: "starting" };
+  /** While another backend is put in the place of the present one; never rejects. */
+  #renewing: Promise<void> | null = null;
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
 
@@ -139,7 +142,8 @@ export class Server implements AsyncDisposable {
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
     const connections = this.#connections;
     const { socketsMax } = connections;
-    const backend = await startBackend(config, { log, url: this.url, restart, socketsMax });
+    const renew = () => void (this.#renewing ??= this.#renew().finally(() => this.#renewing = null));
+    const backend = await startBackend(config, { log, url: this.url, restart, socketsMax, renew });
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
@@ -158,7 +162,29 @@ export class Server implements AsyncDisposable {
     this.#state = { name: "serving", router, backend };
   }
 
+  /** Sockets come back by themselves; requests are refused meanwhile, as at a start. */
+  async #renew(): Promise<void> {
+    if (this.#state.name !== "serving") return;
+    const { backend } = this.#state;
+    this.#state = { name: "starting" };
+    try {
+      await backend.closeSockets();
+      await backend[Symbol.asyncDispose]();
+    } catch (error) {
+      this.#parts.log("error", "What was served could not be ended as it should", { error });
+    }
+    while (this.#stopped === null) {
+      try {
+        return await this.#load();
+      } catch (error) {
+        this.#parts.log("error", "What is to be served now cannot be started; it is tried again", { error });
+        await delay(httpLimits.drainMs);
+      }
+    }
+  }
+
   async #drain(): Promise<void> {
+    await this.#renewing;
     const backend = this.#state.name === "serving" ? this.#state.backend : null;
     this.#state = { name: "draining" };
     try {

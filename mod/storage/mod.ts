@@ -12,6 +12,7 @@ import { FileFacts } from "./file_facts.ts";
 import { FileTraffic } from "./file_traffic.ts";
 import { QuickReads } from "./reads/quick_reads.ts";
 import { Reads } from "./reads/reads.ts";
+import { readOnlyBlobs } from "./blobs/read_only_blobs.ts";
 import { Removals } from "./blobs/removals.ts";
 import { resumableRoutes } from "./resumable/routes.ts";
 import { ResumableUploads } from "./resumable/uploads.ts";
@@ -49,6 +50,8 @@ export interface StorageOptions {
   readonly thumbnailSizes: readonly string[] | null;
   /** Closed with the storage. */
   readonly thumbnailMaker?: ThumbnailMaker;
+  /** Whether files are another server's, which may use the same store: nothing is written and nothing removed. */
+  readonly readOnly?: boolean;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
   /** When the newest earlier state of the database was put aside that still lies there; `null` when none does. */
@@ -90,7 +93,8 @@ export interface StorageService extends AsyncDisposable {
 
 /** Wires file storage up, with the uploads that a server before this one left unfinished. */
 export async function createStorage(options: StorageOptions): Promise<StorageService> {
-  const { port, store, log, now = Date.now, extraHeaders = {} } = options;
+  const { port, readOnly = false, log, now = Date.now, extraHeaders = {} } = options;
+  const store = readOnly ? readOnlyBlobs(options.store) : options.store;
   const calls = new SystemCalls(port);
   const signer = new UrlSigner(options.urlKey);
   const facts = new FileFacts(calls);
@@ -102,7 +106,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const uploads = new Uploads({ ...shared, intakes });
   const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
-  const sweeper = createSweeper({
+  const sweeper = readOnly ? null : createSweeper({
     calls,
     store,
     isPending: (blob) => intakes.isPending(blob) || resumables.isPending(blob),
@@ -146,16 +150,16 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
     readAtOnce: (request) => quick?.respond(request) ?? null,
     applyCommits(entries) {
       facts.applyCommits(entries);
-      removals.applyCommits(entries);
+      if (!readOnly) removals.applyCommits(entries);
     },
     recheck() {
       facts.clear();
-      void removals.run();
+      if (!readOnly) void removals.run();
     },
-    sweep: () => sweeper.run(),
+    sweep: () => sweeper?.run() ?? Promise.resolve(),
     async [Symbol.asyncDispose]() {
       await resumables[Symbol.asyncDispose]();
-      await sweeper[Symbol.asyncDispose]();
+      await sweeper?.[Symbol.asyncDispose]();
       await removals.close();
       await actionFiles[Symbol.asyncDispose]();
       await maker[Symbol.asyncDispose]();

@@ -35,7 +35,9 @@ export type GenerationReason =
   /** The journal had grown too large before it could be copied, and was dropped. */
   | "overflow"
   /** What was copied already cannot be gone on from. */
-  | "lost";
+  | "lost"
+  /** The database followed another, and became one of its own. */
+  | "promoted";
 
 /** Where a history stands. */
 export interface JournalHead {

@@ -140,16 +140,25 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
 }
 
+/** Whether a row changes tables or indexes. */
+export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
+  return headOf(body).c !== undefined;
+}
+
 /** When the first and the last commit of a row were made; that of the row without commits. */
 export function rowTimes({ at, body }: Pick<JournalRow, "at" | "body">): { first: number; last: number } {
-  const end = body.indexOf("\n");
-  const head = parse(end < 0 ? body : body.slice(0, end)) as Head;
+  const head = headOf(body);
   let [first, last] = [at, at];
   for (const [when] of head.e ?? []) {
     first = Math.min(first, when);
     last = Math.max(last, when);
   }
   return { first, last };
+}
+
+function headOf(body: string): Head {
+  const end = body.indexOf("\n");
+  return parse(end < 0 ? body : body.slice(0, end)) as Head;
 }
 
 function broken(seq: number, why: string, cause?: unknown): EngineError {

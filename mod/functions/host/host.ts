@@ -1,4 +1,5 @@
 /** The isolates as the rest of the server sees them: one writer, readers, action runners. */
+import { changesCatalog, type JournalRow } from "../../engine/mod.ts";
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
@@ -17,7 +18,7 @@ import {
 } from "../host_port.ts";
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
-import type { JournalConfirmed, JournalRestart, WireCron } from "../wire/messages.ts";
+import type { JournalConfirmed, JournalRestart, Reached, WireCron } from "../wire/messages.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
@@ -33,7 +34,9 @@ import { RouteTable } from "./runners/route_table.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
 import { nextRequest, type RunEnd, type RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
-import { type ReplaceResult, Writer } from "./writer/writer.ts";
+import { FollowingWriter } from "./writer/following_writer.ts";
+import type { MutationWriter, ReplaceResult } from "./writer/mutation_writer.ts";
+import { Writer } from "./writer/writer.ts";
 
 export interface IsolateHostOptions {
   /** Folder of `data.db`; it must exist. */
@@ -54,6 +57,8 @@ export interface IsolateHostOptions {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** Has the writer keep a journal, of which so many characters may wait. */
   readonly journal?: { readonly pendingCharsMax: number };
+  /** The commits are made elsewhere, and come by {@linkcode IsolateHost.applyRows}; mutations are refused. */
+  readonly follows?: boolean;
   /** Told of every run; nobody has to be. */
   readonly observer?: RunObserver;
   /** How long queries and mutations may run; as the contract says when absent. */
@@ -74,6 +79,7 @@ export interface HostParts {
   readonly census?: IsolateCensus;
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
+  readonly follows?: boolean;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -91,7 +97,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** Which isolates there are. */
   readonly isolates: IsolateCensus;
   readonly #parts: HostParts;
-  readonly #writer: Writer;
+  readonly #writer: MutationWriter;
+  /** The writer of a server that follows; `null` on others. */
+  readonly #following: FollowingWriter | null;
   readonly #readers: ReaderPool;
   readonly #runners: RunnerPool;
   readonly #failures: FailureLog;
@@ -128,7 +136,16 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#version = parts.code?.version ?? null;
     this.isolates = census ?? new IsolateCensus();
     this.#failures = new FailureLog({ log, clock });
-    this.#writer = new Writer({
+    const told = {
+      onGroup: (entries: readonly CommitEntry[], ts: number) => this.#onGroup(entries, ts),
+      onGap: (ts: number) => {
+        this.#ts = ts;
+        this.#tell(this.#reloadListeners, undefined);
+        this.#readers.heard(ts);
+      },
+    };
+    this.#following = parts.follows === true ? new FollowingWriter({ starter, clock, log, ...told }) : null;
+    this.#writer = this.#following ?? new Writer({
       starter,
       clock,
       log,
@@ -136,12 +153,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       timeoutMs: mutationMs,
       ...(awake && { awake }),
       ...(observer && { observer }),
-      onGroup: (entries, ts) => this.#onGroup(entries, ts),
-      onGap: (ts) => {
-        this.#ts = ts;
-        this.#tell(this.#reloadListeners, undefined);
-        this.#readers.heard(ts);
-      },
+      ...told,
     });
     this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts, timeoutMs: queryMs });
     this.#runners = new RunnerPool({
@@ -170,6 +182,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       settings = {},
       tableNumbers,
       journal,
+      follows = false,
       observer,
       timeouts,
       log,
@@ -190,6 +203,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(entry && { entry }),
       ...(tableNumbers && { tableNumbers }),
       ...(journal && { journal }),
+      follows,
       command: isolateCommand,
       log,
       clock: steadyClock,
@@ -207,6 +221,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       census: starter.census,
       ...(observer && { observer }),
       ...(timeouts && { timeouts }),
+      follows,
       code: { versions, version, source, ...(passing && { passing }) },
     });
   }
@@ -372,6 +387,47 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#writer.tendJournal(message);
   }
 
+  /** Where the database of a server stands that follows another. Throws on one that does not. */
+  get reached(): Reached {
+    return this.#followingWriter.reached;
+  }
+
+  /**
+   * Commits the journal rows that come next, of a server that follows another. Where one changes tables or indexes, readers
+   * begin anew behind it. Rejects with a `RowsRefusedError`, or because the writer was lost; called again, it goes on.
+   */
+  async applyRows(rows: readonly JournalRow[]): Promise<Reached> {
+    const writer = this.#followingWriter;
+    let plain: JournalRow[] = [];
+    for (const row of rows) {
+      if (!changesCatalog(row)) {
+        plain.push(row);
+        continue;
+      }
+      if (plain.length > 0) await writer.apply(plain);
+      plain = [];
+      await this.#oneByOne(() => this.#applyCatalog(row));
+    }
+    return plain.length > 0 ? await writer.apply(plain) : writer.reached;
+  }
+
+  /** No reader may look for an index that is going, nor work with tables it does not know. */
+  async #applyCatalog(row: JournalRow): Promise<void> {
+    await this.#readers.hold();
+    try {
+      await this.#followingWriter.apply([row]);
+      await this.#readers.replace();
+    } finally {
+      this.#readers.release();
+    }
+    this.#tell(this.#reloadListeners, undefined);
+  }
+
+  get #followingWriter(): FollowingWriter {
+    if (this.#following === null) throw new Error("This server does not follow another");
+    return this.#following;
+  }
+
   onReload(listener: () => void): void {
     this.#reloadListeners.push(listener);
   }
@@ -426,7 +482,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#oneByOne(() => this.#load(version));
   }
 
-  async #oneByOne(work: () => Promise<ReplaceResult>): Promise<ReplaceResult> {
+  async #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#loading.then(work);
     this.#loading = result.catch(() => {});
     return await result;

@@ -9,6 +9,7 @@ export {
   type RunObserver,
 } from "./run_observer.ts";
 export { IsolateHost } from "./host.ts";
+export { RowsRefusedError } from "./writer/following_writer.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { RouteTable } from "./runners/route_table.ts";

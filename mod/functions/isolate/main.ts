@@ -8,6 +8,7 @@ import {
   openReaderDatabase,
   openWriterDatabase,
   type ReaderDatabase,
+  UnusableDatabaseError,
   type WriterDatabase,
 } from "../../engine/mod.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
@@ -20,6 +21,7 @@ import type {
   FromIsolate,
   JournalConfirmed,
   JournalRestart,
+  Reached,
   ToIsolate,
 } from "../wire/messages.ts";
 import { setTableResolver } from "../api/schema.ts";
@@ -37,6 +39,7 @@ import { consoleText } from "./ctx/log_lines.ts";
 import { preparePackages } from "./app/commonjs_modules.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
+import { applyRows, reachedBy } from "./runs/apply_rows.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
 import { runningAction } from "./runs/run_action.ts";
@@ -55,19 +58,29 @@ type Database =
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
   | { readonly role: "runner" };
 
-function openDatabase({ role, databasePath, journal }: Boot): Database {
+function openDatabase({ role, databasePath, journal, follows }: Boot): Database {
   switch (role) {
-    case "writer":
-      return {
-        role,
-        writer: openWriterDatabase(databasePath, journal && { journal: { kind: "on", ...journal } }),
-      };
+    case "writer": {
+      const kept = follows ? { kind: "applied" } as const : journal && { kind: "on", ...journal } as const;
+      return { role, writer: openWriterDatabase(databasePath, kept && { journal: kept }) };
+    }
     case "reader":
       return { role, reader: openReaderDatabase(databasePath) };
     case "runner":
       return { role };
     default:
       return role satisfies never;
+  }
+}
+
+/** `null`: main has been told why the database cannot be opened. */
+async function openOrTell(boot: Boot, sender: FrameSender): Promise<Database | null> {
+  try {
+    return openDatabase(boot);
+  } catch (error) {
+    if (!(error instanceof UnusableDatabaseError)) throw error;
+    await sender.send({ type: "Broken", message: error.message } satisfies FromIsolate);
+    return null;
   }
 }
 
@@ -80,7 +93,8 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   const boot = first.value.message;
   if (boot.type !== "Boot") throw new TypeError(`The first frame must be Boot, not ${boot.type}`);
 
-  const database = openDatabase(boot);
+  const database = await openOrTell(boot, sender);
+  if (database === null) return;
   const progress = new ProgressFile(boot.progressPath);
   keepAppFolder(boot, socketPath);
   setFunctionsUrl(fileUrl(boot.functionsDir));
@@ -124,7 +138,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, place, packages: table, tableNumbers = {} }: Boot,
+  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false }: Boot,
   { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -147,12 +161,16 @@ async function load(
     if (role === "writer") await sender.send({ type: "Loaded" } satisfies FromIsolate);
     let ts = 0;
     let lastGroup: string | null = null;
-    if (database.role === "writer") {
+    let reached: Reached | null = null;
+    if (database.role === "writer" && follows) {
+      ts = database.writer.ts;
+      reached = reachedBy(database.writer);
+    } else if (database.role === "writer") {
       database.writer.applySchema(app.schema, { tableNumbers: new Map(Object.entries(tableNumbers)) });
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
     } else if (database.role === "reader") {
-      database.reader.useSchema(app.schema);
+      database.reader.useSchema(app.schema, { missing: follows ? "leave" : "refuse" });
       ts = database.reader.openSnapshot();
       database.reader.closeSnapshot();
     }
@@ -160,7 +178,8 @@ async function load(
       [udfPath, { kind, visibility }] as const
     );
     const { crons, routes } = app;
-    return { app, ready: { type: "Ready", functions, ts, lastGroup, crons, routes } };
+    const ready = { type: "Ready", functions, ts, lastGroup, crons, routes } as const;
+    return { app, ready: reached === null ? ready : { ...ready, reached } };
   } catch (error) {
     return { type: "Broken", message: asAuthored(error instanceof Error ? error.message : String(error)) };
   }
@@ -185,6 +204,9 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
       leftovers.begin();
       await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
       leftovers.end();
+    } else if (database.role === "writer" && message.type === "ApplyRows") {
+      const { rows } = message;
+      await applyRows({ database: database.writer, progress, sender }, { rows, bodies: frame.segments });
     } else if (database.role === "writer" && isAboutJournal(message)) {
       tendJournal(database.writer, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
@@ -202,7 +224,7 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
 
 function isForRunner(message: ToIsolate): message is ToRunner {
   return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave" &&
-    message.type !== "WaveGo" && !isAboutJournal(message);
+    message.type !== "WaveGo" && message.type !== "ApplyRows" && !isAboutJournal(message);
 }
 
 function isAboutJournal(message: ToIsolate): message is JournalConfirmed | JournalRestart {

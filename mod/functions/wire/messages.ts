@@ -35,6 +35,8 @@ export interface Boot {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** For a writer that keeps a journal: how much of it may wait, in characters. */
   readonly journal?: { readonly pendingCharsMax: number };
+  /** The commits are made elsewhere: the writer applies rows and runs nothing, and the schema is what the rows say. */
+  readonly follows?: boolean;
 }
 
 /**
@@ -77,6 +79,8 @@ export type BootAnswer =
     readonly crons?: readonly WireCron[];
     /** The app's HTTP routes, by the writer. */
     readonly routes?: readonly WireRoute[];
+    /** Where the history stands that a writer follows. */
+    readonly reached?: Reached;
   }
   | { readonly type: "Broken"; readonly message: string };
 
@@ -148,6 +152,42 @@ export interface Group extends WireEntries {
   readonly ts: number;
   /** The batch takes longer than it should: the calls behind these are not run, others may come before them. */
   readonly ends?: true;
+}
+
+/** A place in the history of a database: behind which journal row. */
+export interface Reached {
+  readonly generation: string;
+  readonly seq: number;
+  readonly ts: number;
+  readonly sum: string;
+}
+
+/** Main to a writer that follows: commit these journal rows as one group. */
+export interface ApplyRows {
+  readonly type: "ApplyRows";
+  readonly rows: readonly (readonly [
+    seq: number,
+    tsBefore: number,
+    ts: number,
+    at: number,
+    sum: string,
+    /** A segment's position. */
+    body: number,
+  ])[];
+}
+
+/** Writer to main: the rows are committed. */
+export interface RowsApplied extends WireEntries {
+  readonly type: "RowsApplied";
+  readonly reached: Reached;
+}
+
+/** Writer to main: nothing of the rows was committed. */
+export interface RowsRefused {
+  readonly type: "RowsRefused";
+  readonly message: string;
+  /** They do not go on from where this database stands, and never will. */
+  readonly unfit: boolean;
 }
 
 /** Main to writer: journal rows of a generation up to this one are safe elsewhere. */
@@ -308,6 +348,7 @@ export type ToIsolate =
   | Batch
   | JournalConfirmed
   | JournalRestart
+  | ApplyRows
   | RunWave
   | WaveGo
   | RunAction
@@ -320,6 +361,8 @@ export type FromIsolate =
   | BootAnswer
   | Committing
   | Group
+  | RowsApplied
+  | RowsRefused
   | Pinned
   | WaveAnswers
   | ActionDone

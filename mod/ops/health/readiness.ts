@@ -23,6 +23,16 @@ export interface ReadinessReport {
   readonly disk: "ok" | "low" | "unknown";
   /** `null`: this server does not replicate. */
   readonly replication: { readonly lagMs: number } | null;
+  /** Only of a server that follows another: how far it is behind, as far as is known. */
+  readonly follower?: FollowerLag;
+}
+
+/** How far a server is behind the one it follows. */
+export interface FollowerLag {
+  readonly ts: number;
+  readonly lagCommits: number;
+  /** Since when something may be there that is not shown; `null` before the first look. */
+  readonly lagMs: number | null;
 }
 
 export interface ReadinessOptions {
@@ -31,6 +41,8 @@ export interface ReadinessOptions {
   readonly freeBytes: () => Promise<number | null>;
   /** How far the replica is behind; `null` without one. */
   readonly replicationLagMs: () => number | null;
+  /** On a server that makes no commits itself, because it follows another. */
+  readonly follower?: (() => FollowerLag) | null;
   readonly now: () => number;
 }
 
@@ -52,6 +64,7 @@ export class Readiness {
       await (this.#looking ??= this.#look().finally(() => this.#looking = null));
     }
     const free = await freeBytes();
+    const follower = this.#options.follower?.();
     const commits = this.#part(this.#committedAt);
     const pushes = this.#part(this.#pushedAt);
     const disk = free === null ? "unknown" : free > opsLimits.diskReserveBytes ? "ok" : "low";
@@ -65,14 +78,15 @@ export class Readiness {
       pushes,
       disk,
       replication: lagMs === null ? null : { lagMs },
+      ...(follower && { follower }),
     };
   }
 
   /** Makes a commit and has the shared queries show it, as they show it to sockets. Takes a bounded time. */
   async #look(): Promise<void> {
-    const { calls, now } = this.#options;
+    const { calls, now, follower = null } = this.#options;
     const beat = now();
-    const done = (async () => {
+    const done = follower !== null ? this.#lookAtFollower(follower) : (async () => {
       await calls.mutate(system.beat, { beat });
       this.#committedAt = now();
       if ((await calls.query(system.last, {}) ?? -1) >= beat) this.#pushedAt = now();
@@ -82,6 +96,15 @@ export class Readiness {
     // What failed has not been seen; the reason stands in the log of whoever it failed for.
     await Promise.race([done.catch(() => {}), late]);
     clearTimeout(timer);
+  }
+
+  /** Its commits work while it has seen lately all there is, or is on its way to it. */
+  async #lookAtFollower(follower: () => FollowerLag): Promise<void> {
+    const { calls, now } = this.#options;
+    await calls.query(system.last, {});
+    this.#pushedAt = now();
+    const { lagMs } = follower();
+    if (lagMs !== null && lagMs < statsLimits.followerLateMs) this.#committedAt = now();
   }
 
   #fresh(at: number): boolean {

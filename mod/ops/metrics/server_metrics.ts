@@ -28,6 +28,8 @@ export interface ServerFigures {
   backups(): Promise<BackupFigures>;
   /** Absent on a server that does not replicate. */
   readonly replication?: () => ReplicationFigures;
+  /** Only of a server that follows another. */
+  readonly follower?: () => { readonly lagCommits: number; readonly lagMs: number | null };
   /** Sizes of the database's files in bytes; 0 for one that is not there. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
   /** Resident memory in bytes; `null` for isolates where it cannot be had. */
@@ -91,6 +93,7 @@ export function defineMetrics(to: Exposition, counted: CountedFigures): void {
   defineFiles(to, counted);
   defineBackups(to, counted);
   defineReplication(to, counted);
+  defineFollower(to, counted);
 }
 
 function defineProcess(to: Exposition, { figures, requests, auth, lag }: CountedFigures): void {
@@ -321,6 +324,20 @@ function defineReplication(to: Exposition, { figures: { replication } }: Counted
     name: "syncline_replication_overflows_total",
     help: "Journals that were dropped because they had grown too large; each begins a new generation",
     read: () => replication().overflows,
+  });
+}
+
+function defineFollower(to: Exposition, { figures: { follower } }: CountedFigures): void {
+  if (follower === undefined) return;
+  to.gauge({
+    name: "syncline_follower_lag_commits",
+    help: "Commits that are at the replica and are not shown yet",
+    read: () => follower().lagCommits,
+  });
+  to.gauge({
+    name: "syncline_follower_lag_seconds",
+    help: "Time since all that was at the replica was shown; absent before that was so for the first time",
+    read: () => seconds(follower().lagMs),
   });
 }
 

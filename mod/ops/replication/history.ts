@@ -68,7 +68,10 @@ function inOrder(a: Segment, b: Segment): number {
 }
 
 /** The segments that follow a snapshot without a gap, as far as there are any. */
-export function chainFrom(snapshot: SnapshotName, segments: readonly Segment[]): Segment[] {
+export function chainFrom(
+  snapshot: Pick<SnapshotName, "seq" | "sum">,
+  segments: readonly Segment[],
+): Segment[] {
   const starts = new Map<number, Segment[]>();
   for (const segment of segments) {
     const list = starts.get(segment.fromSeq);

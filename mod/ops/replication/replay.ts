@@ -80,7 +80,7 @@ export async function replay(
 }
 
 /** Transactions of many rows. */
-class Groups {
+export class Groups {
   readonly #db: WriterDatabase;
   #rows = 0;
   #chars = 0;
@@ -93,6 +93,7 @@ class Groups {
     return this.#rows > 0;
   }
 
+  /** Throws for a row that does not fit; nothing of the open transaction is committed then. */
   apply(row: JournalRow, options: { readonly untilTs: number; readonly withRecords: boolean }) {
     if (this.#rows === 0) this.#db.openGroup();
     this.#rows++;

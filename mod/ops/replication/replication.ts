@@ -235,6 +235,10 @@ export class Replication implements AsyncDisposable {
         break;
       case "Progress":
       case "Staged":
+      case "Brought":
+      case "LogRow":
+      case "LogPart":
+      case "LogFault":
         break;
       default:
         message satisfies never;

@@ -27,7 +27,12 @@ const pointSchema = z.strictObject({
 
 /** `port` is `null` on a server that does not replicate. */
 export function replicationRoutes(
-  { port, log }: { readonly port: ReplicationPort | null; readonly log: Log },
+  { port, follower, log }: {
+    readonly port: ReplicationPort | null;
+    /** What a server that follows another has to tell. */
+    readonly follower?: (() => object) | null | undefined;
+    readonly log: Log;
+  },
 ): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
   /** Whether a point is being rebuilt: two could fill the disk together. */
@@ -36,7 +41,11 @@ export function replicationRoutes(
     if (port === null) throw new ServiceError("replication_off");
     return port;
   };
-  app.get("/replication", async (c) => c.json(await port?.status() ?? { enabled: false }));
+  app.get(
+    "/replication",
+    async (c) =>
+      c.json(await port?.status() ?? { enabled: false, ...(follower && { follower: follower() }) }),
+  );
   app.post("/replication/snapshot", async (c) => c.json(await needed().takeSnapshot()));
   app.post("/restore/point-in-time", async (c) => {
     const replication = needed();

@@ -17,7 +17,7 @@ import {
   type SmtpOptions,
   TemplateError,
 } from "../../auth/mod.ts";
-import type { AccountsConfig } from "../../config/config.ts";
+import { type AccountsConfig, isFollower } from "../../config/config.ts";
 import type { OptionName } from "../../config/options.ts";
 import { UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
@@ -141,6 +141,7 @@ async function openAccounts(
       appName: appNameOf(config.accounts, { config, url }),
       rateLimits,
       clientOf,
+      readOnly: isFollower(config),
       others,
       originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),

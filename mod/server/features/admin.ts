@@ -13,6 +13,7 @@ import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
+import type { FollowingFeature } from "./following.ts";
 import { type ReplicationFeature, startReplication } from "./replication.ts";
 
 export interface AdminFeature extends Feature {
@@ -28,9 +29,10 @@ export interface AdminFeature extends Feature {
 /** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
   context: FeatureContext,
-  { accounts: { authenticator, sessions }, audit }: {
+  { accounts: { authenticator, sessions }, audit, following }: {
     readonly accounts: AccountsFeature;
     readonly audit: AuditLog;
+    readonly following: FollowingFeature;
   },
 ): Promise<AdminFeature> {
   const { config: { dataDir }, port, clientOf, restart, log } = context;
@@ -58,6 +60,7 @@ export async function startAdmin(
       importRoutes({ port, tempDir: incomingDir, log }),
     ],
     replication: replication.replication,
+    follower: following.told,
     restart,
     log,
   });

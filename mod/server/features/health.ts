@@ -3,11 +3,14 @@ import { statfs } from "node:fs/promises";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { healthRoutes, Readiness } from "../../ops/health/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import type { FollowingFeature } from "./following.ts";
 import type { ReplicationFeature } from "./replication.ts";
 
 export function startHealth(
   { port, config: { dataDir } }: FeatureContext,
-  { replication }: Pick<ReplicationFeature, "replication">,
+  { replication, following: { figures } }: Pick<ReplicationFeature, "replication"> & {
+    readonly following: FollowingFeature;
+  },
 ): Feature {
   const readiness = new Readiness({
     calls: new SystemCalls(port),
@@ -20,6 +23,10 @@ export function startHealth(
       }
     },
     replicationLagMs: () => replication?.figures().lagMs ?? null,
+    follower: figures === null ? null : () => {
+      const { ts, lagCommits, lagMs } = figures();
+      return { ts, lagCommits, lagMs };
+    },
     now: Date.now,
   });
   return {

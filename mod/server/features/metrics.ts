@@ -9,6 +9,7 @@ import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { Hub } from "../../sync/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
+import type { FollowingFeature } from "./following.ts";
 import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
@@ -24,12 +25,13 @@ export interface MeteredParts extends FeatureContext {
   readonly hub: Hub;
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
+  readonly following: FollowingFeature;
 }
 
 /** From now on the metrics can be read. */
 export function startMetrics(
   metrics: Metrics,
-  { config: { dataDir }, host, hub, storage: { traffic }, admin }: MeteredParts,
+  { config: { dataDir }, host, hub, storage: { traffic }, admin, following }: MeteredParts,
 ): Feature {
   const startedAt = Date.now();
   const { replication } = admin.replication;
@@ -59,6 +61,7 @@ export function startMetrics(
         return { lagCommits, lagMs, journalBytes, segments, failures, overflows, taken: takenBy !== null };
       },
     }),
+    ...(following.figures !== null && { follower: following.figures }),
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

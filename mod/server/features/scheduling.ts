@@ -1,5 +1,6 @@
 /** Scheduled functions and crons of this server. */
 import { cleaningActions, cleaningCron, Scheduler } from "../../scheduler/mod.ts";
+import { isFollower } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 /** Changes crons of the service while the server runs. */
@@ -7,7 +8,7 @@ export type CronPort = Pick<Scheduler, "setServiceCron" | "removeServiceCron">;
 
 /** When the server stops, what runs may end, for a bounded time. `others` is asked for its crons when the scheduler starts. */
 export function startScheduling(
-  { host, port, log }: FeatureContext,
+  { config, host, port, log }: FeatureContext,
   others: Pick<Feature, "crons">,
 ): Feature & CronPort {
   let scheduler: Scheduler | undefined;
@@ -16,6 +17,8 @@ export function startScheduling(
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),
     async start() {
+      // What is scheduled runs on the server that is followed.
+      if (isFollower(config)) return;
       scheduler = new Scheduler({
         port,
         appCrons: () => host.crons,

@@ -1,7 +1,7 @@
 /** What administrators see and change through system functions, as this server is put together. */
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { SecretKeys } from "../../auth/mod.ts";
-import type { ServeConfig } from "../../config/config.ts";
+import { isFollower, type ServeConfig } from "../../config/config.ts";
 import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
 import {
   adminActions,
@@ -65,7 +65,7 @@ export function startSteering(
     reload: () =>
       void settings?.load().catch((error) => log("error", "The settings could not be read again", { error })),
     async start() {
-      await work.start();
+      if (!isFollower(config)) await work.start();
       await settings?.load();
     },
     stop: () => work[Symbol.asyncDispose](),

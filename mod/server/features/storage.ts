@@ -9,7 +9,7 @@ import {
   type StorageService,
   type StorageSettings,
 } from "../../storage/mod.ts";
-import type { ServeConfig } from "../../config/config.ts";
+import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { asideSince } from "../data/aside.ts";
 import { apiHeaders } from "../http/router.ts";
@@ -39,7 +39,7 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
     reload: () => storage.recheck(),
     start() {
       // Beside everything else: what a crash left behind is in nobody's way.
-      void storage.sweep();
+      if (!isFollower(context.config)) void storage.sweep();
     },
     [Symbol.asyncDispose]: () => storage[Symbol.asyncDispose](),
   };
@@ -57,6 +57,7 @@ async function openStorage({ config, keys, port, clientOf, log }: FeatureContext
     uploadBytesMax,
     private: privateReads,
     keepDeletedMs,
+    readOnly: isFollower(config),
     asideSince: () => asideSince(config.dataDir),
     thumbnailSizes,
     clientOf,

@@ -84,6 +84,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       appName: null,
       rateLimits: {},
     },
+    follow: null,
     replication: null,
     storage: {
       s3: null,

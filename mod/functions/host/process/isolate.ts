@@ -1,4 +1,4 @@
-/** What the host sees of one isolate, and how it gets one. `isolate_process.ts` implements it with child processes. */
+/** What the host sees of one isolate, and how it gets one. `process.ts` implements it with child processes. */
 import type { Frame } from "../../wire/segment_frames.ts";
 import type { Progress } from "../../wire/progress_file.ts";
 import type { Version } from "../../versions/version_store.ts";

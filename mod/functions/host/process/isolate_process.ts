@@ -42,6 +42,8 @@ export interface ProcessStarterOptions {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** For a writer that keeps a journal. */
   readonly journal?: { readonly pendingCharsMax: number };
+  /** The commits are made elsewhere. */
+  readonly follows?: boolean;
   /** The module that isolates run; without functions of the service when absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
@@ -91,7 +93,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
-    const { tableNumbers, journal, versions } = this.#options;
+    const { tableNumbers, journal, follows = false, versions } = this.#options;
     const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
@@ -136,6 +138,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(usesPackages(code) && { packages: placedTable(code, folder) }),
         ...(tableNumbers && { tableNumbers }),
         ...(journal && { journal }),
+        ...(follows && { follows }),
       };
       const process = new IsolateProcess({
         child,

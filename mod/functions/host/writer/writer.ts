@@ -23,6 +23,7 @@ import { type Answered, Batch } from "./mutation_batch.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Costs } from "../costs.ts";
+import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -51,9 +52,7 @@ export interface WriterOptions {
   readonly observer?: Pick<RunObserver, "groupCommitted">;
 }
 
-export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
-
-export class Writer {
+export class Writer implements MutationWriter {
   readonly #options: WriterOptions;
   readonly #costs = new Costs();
   readonly #queue = new MutationQueue(this.#costs);

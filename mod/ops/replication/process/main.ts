@@ -15,6 +15,7 @@ import { planRestore } from "../history.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
+import { bringWork, followWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import { openTarget } from "../target/open_target.ts";
 
@@ -76,7 +77,8 @@ async function ship(
         send({ type: "Report", id: message.id, generations: shipper.generations() });
         break;
       case "Begin":
-        throw new TypeError("Begin came twice");
+      case "ReadLog":
+        throw new TypeError(`${message.type} is not for who ships`);
       default:
         message satisfies never;
     }
@@ -200,7 +202,20 @@ async function main(): Promise<void> {
   const messages = messagesIn(Deno.stdin.readable);
   const { value: begin } = await messages.next();
   if (begin?.type !== "Begin") return;
-  await (begin.work === "ship" ? ship(begin, messages) : stage(begin, messages));
+  const parts = { messages, send, sent: () => sending, stopping };
+  switch (begin.work) {
+    case "ship":
+      await ship(begin, messages);
+      break;
+    case "stage":
+      await stage(begin, messages);
+      break;
+    case "follow":
+      await followWork(begin, parts);
+      break;
+    case "bring":
+      await bringWork(begin, parts);
+  }
   await sending;
 }
 

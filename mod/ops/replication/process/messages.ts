@@ -1,6 +1,8 @@
 /** What main and the process that works with a target say to one another, in lines of JSON. */
 import type { RestoreFault } from "../../backups/restore/mod.ts";
 import type { RestorePoint } from "../history.ts";
+import type { BringOptions, Brought } from "../follow/bring.ts";
+import type { LogPosition } from "../follow/commit_log.ts";
 import type { Claim } from "../place.ts";
 import type { ReplicaFault } from "../replica_error.ts";
 import type { PointProgress, StagedPoint } from "../restore_point.ts";
@@ -26,6 +28,20 @@ export type Begin =
     readonly target: TargetPlace;
     readonly localFiles: boolean;
     readonly point: RestorePoint;
+  }
+  | {
+    readonly type: "Begin";
+    readonly work: "bring";
+    readonly dataDir: string;
+    readonly target: TargetPlace;
+    readonly step: BringOptions["step"];
+  }
+  | {
+    readonly type: "Begin";
+    readonly work: "follow";
+    readonly dataDir: string;
+    readonly target: TargetPlace;
+    readonly everyMs: number;
   };
 
 export type ToProcess =
@@ -37,7 +53,9 @@ export type ToProcess =
   | { readonly type: "Snapshot"; readonly made: MadeSnapshot }
   | { readonly type: "NoSnapshot"; readonly message: string }
   /** What can be restored is to be told. */
-  | { readonly type: "Report"; readonly id: number };
+  | { readonly type: "Report"; readonly id: number }
+  /** What follows a position is asked for, once the last answer has come. */
+  | { readonly type: "ReadLog"; readonly after: LogPosition };
 
 export type FromProcess =
   /** The target was reached for the first time, or not. */
@@ -53,6 +71,22 @@ export type FromProcess =
   | { readonly type: "Status"; readonly status: ShippingStatus }
   | { readonly type: "Report"; readonly id: number; readonly generations: readonly ToldGeneration[] }
   | { readonly type: "Progress"; readonly progress: PointProgress }
+  /** A row that was asked for, or a piece of its text: `more` pieces follow. */
+  | {
+    readonly type: "LogRow";
+    readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string];
+    readonly piece: string;
+    readonly more: boolean;
+  }
+  /** All rows were sent that are there now. */
+  | { readonly type: "LogPart"; readonly newestTs: number; readonly lookedAt: number }
+  | { readonly type: "LogFault"; readonly fault: ReplicaFault | "gap"; readonly message: string }
+  | {
+    readonly type: "Brought";
+    readonly result:
+      | { readonly ok: true; readonly brought: Brought }
+      | { readonly ok: false; readonly fault: ReplicaFault | null; readonly message: string };
+  }
   | {
     readonly type: "Staged";
     readonly result:

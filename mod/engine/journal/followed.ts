@@ -1,0 +1,27 @@
+/** The mark of a database whose commits are made elsewhere. It lies in the database, so that it goes where that goes. */
+import type { Connection } from "../connection.ts";
+
+type Statements = Pick<Connection, "statement">;
+
+/** For people: where the commits come from; `null` for a database of its own. */
+export function followedPlace(connection: Statements): string | null {
+  if (!isMarked(connection)) return null;
+  const place = connection.statement("SELECT place FROM syncline_followed").get()?.[0];
+  return typeof place === "string" ? place : null;
+}
+
+export function markFollowed(connection: Connection, place: string): void {
+  connection.execute(
+    `CREATE TABLE IF NOT EXISTS syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`,
+  );
+  connection.statement("INSERT OR REPLACE INTO syncline_followed (one, place) VALUES (1, ?)").run(place);
+}
+
+export function clearFollowed(connection: Connection): void {
+  if (isMarked(connection)) connection.execute("DROP TABLE syncline_followed");
+}
+
+function isMarked(connection: Statements): boolean {
+  return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_followed'").get() !==
+    undefined;
+}

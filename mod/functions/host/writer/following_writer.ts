@@ -1,0 +1,180 @@
+/**
+ * The writer of a server whose commits are made elsewhere: it applies journal rows, one group after the other, and refuses
+ * mutations. When its isolate is lost the next rows wait for a new one.
+ */
+import type { CommitEntry, JournalRow } from "../../../engine/mod.ts";
+import type { Log } from "../../../kit/log.ts";
+import { isolateLimits } from "../../limits.ts";
+import type { MutationAnswer } from "../../host_port.ts";
+import { readOnly } from "../../outcome.ts";
+import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
+import { unpackEntries } from "../../wire/packed_entry.ts";
+import type { Clock } from "../../../kit/clock.ts";
+import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
+import { Restarts } from "../process/restarts.ts";
+import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
+
+export interface FollowingWriterOptions {
+  readonly starter: IsolateStarter;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called with each committed group. Must not throw. */
+  readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
+  /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
+  readonly onGap: (ts: number) => void;
+}
+
+/** Rows were not applied, and nothing of them was. */
+export class RowsRefusedError extends Error {
+  override readonly name = "RowsRefusedError";
+  /** Whether they will never be: they do not go on from where the database stands. */
+  readonly unfit: boolean;
+
+  constructor(message: string, { unfit }: { readonly unfit: boolean }) {
+    super(message);
+    this.unfit = unfit;
+  }
+}
+
+export class FollowingWriter implements MutationWriter {
+  readonly #options: FollowingWriterOptions;
+  readonly #restarts = new Restarts();
+  /** `null` before the start, and from a death to the next rows. */
+  #isolate: Isolate | null = null;
+  #reached: Reached | null = null;
+  /** Whoever waits for the answer to rows; there is one at a time. */
+  #waiting: PromiseWithResolvers<RowsApplied | RowsRefused> | null = null;
+  /** Work on the isolate, one after the other. Never rejects. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #failures = 0;
+  #closing = false;
+
+  constructor(options: FollowingWriterOptions) {
+    this.#options = options;
+  }
+
+  readonly waiting = 0;
+
+  /** Where the database stands. Throws before the start. */
+  get reached(): Reached {
+    if (this.#reached === null) throw new Error("The database follows nobody");
+    return this.#reached;
+  }
+
+  async start(): Promise<Ready> {
+    const started = await this.#options.starter.start("writer");
+    if (!started.ok) throw new Error(started.message);
+    this.#install(started.isolate);
+    return started.isolate.ready;
+  }
+
+  mutate(): Promise<MutationAnswer> {
+    return Promise.resolve({ outcome: readOnly(), ts: this.#reached?.ts ?? 0, replayed: false });
+  }
+
+  /** Commits rows as one group and tells of it. Rejects with a `RowsRefusedError`, or because the writer was lost. */
+  apply(rows: readonly JournalRow[]): Promise<Reached> {
+    return this.#oneByOne(async () => {
+      const isolate = this.#isolate ?? await this.#restart();
+      // A lost writer may have committed rows that nobody was told of.
+      const next = rows.filter(({ seq }) => seq > this.reached.seq);
+      if (next.length === 0) return this.reached;
+      const message: ApplyRows = {
+        type: "ApplyRows",
+        rows: next.map(({ seq, tsBefore, ts, at, sum }, body) => [seq, tsBefore, ts, at, sum, body]),
+      };
+      const answer = Promise.withResolvers<RowsApplied | RowsRefused>();
+      this.#waiting = answer;
+      isolate.send(message, next.map(({ body }) => body));
+      const answered = await answer.promise.finally(() => this.#waiting = null);
+      if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
+      const entries = unpackEntries(answered);
+      this.#reached = answered.reached;
+      this.#options.onGroup(entries, answered.reached.ts);
+      return answered.reached;
+    });
+  }
+
+  replace(
+    meanwhile: (ready: Ready) => Promise<void>,
+    { before = () => Promise.resolve(), start = () => this.#options.starter.start("writer") }: {
+      readonly before?: () => Promise<void>;
+      readonly start?: () => Promise<StartResult>;
+    } = {},
+  ): Promise<ReplaceResult> {
+    return this.#oneByOne(async () => {
+      if (this.#closing) return { ok: false, message: "The server is stopping" };
+      await before();
+      const started = await start();
+      if (!started.ok) return { ok: false, message: started.message };
+      const old = this.#isolate;
+      this.#isolate = null;
+      await old?.close();
+      await meanwhile(started.isolate.ready);
+      this.#install(started.isolate);
+      return { ok: true };
+    });
+  }
+
+  tendJournal(): void {}
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    const isolate = this.#isolate;
+    this.#isolate = null;
+    // It ends when it has committed what it is at.
+    await isolate?.close();
+    this.#waiting?.reject(new Error("The server is stopping"));
+    await this.#turn;
+  }
+
+  #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return result;
+  }
+
+  async #restart(): Promise<Isolate> {
+    const { clock, log, starter } = this.#options;
+    const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
+    if (pauseMs > 0) await new Promise<void>((resolve) => clock.after(pauseMs, resolve));
+    if (this.#closing) throw new Error("The server is stopping");
+    const started = await starter.start("writer");
+    if (!started.ok) {
+      this.#failures = Math.min(this.#failures + 1, isolateLimits.restartsPerMinuteMax);
+      log("error", "Cannot start the writer", { message: started.message });
+      throw new Error(started.message);
+    }
+    this.#failures = 0;
+    this.#install(started.isolate);
+    return started.isolate;
+  }
+
+  #install(isolate: Isolate): void {
+    const { reached } = isolate.ready;
+    if (reached === undefined) throw new Error("The database has no history that could be followed");
+    if (this.#closing) {
+      isolate.kill();
+      throw new Error("The server is stopping");
+    }
+    this.#isolate = isolate;
+    isolate.receive(({ message }) => {
+      if (message.type !== "RowsApplied" && message.type !== "RowsRefused") {
+        throw new TypeError(`A writer that follows does not send ${message.type}`);
+      }
+      if (this.#waiting === null) throw new TypeError(`${message.type} was not awaited`);
+      this.#waiting.resolve(message);
+    });
+    void isolate.ended.then((death) => this.#onEnded(isolate, death));
+    const before = this.#reached;
+    this.#reached = reached;
+    if (before !== null && before.ts !== reached.ts) this.#options.onGap(reached.ts);
+  }
+
+  #onEnded(isolate: Isolate, { cause, detail }: Death): void {
+    if (isolate !== this.#isolate) return;
+    this.#isolate = null;
+    this.#options.log("warn", "The writer ended", { cause, detail });
+    this.#waiting?.reject(new Error(`The writer ended: ${detail}`));
+  }
+}

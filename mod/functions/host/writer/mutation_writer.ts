@@ -1,0 +1,27 @@
+/** What the host asks of its writer, whether mutations run here or commits come from elsewhere. */
+import type { MutationAnswer, MutationCall } from "../../host_port.ts";
+import type { JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
+import type { Ready, StartResult } from "../process/isolate.ts";
+
+export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
+
+export interface MutationWriter {
+  /** Mutations that no writer has taken yet. */
+  readonly waiting: number;
+  /** Starts the first writer. Throws when that fails. */
+  start(): Promise<Ready>;
+  /** Never rejects. */
+  mutate(call: MutationCall): Promise<MutationAnswer>;
+  /**
+   * Puts a writer with new code in the old one's place between two groups. `before` runs before the new one is started,
+   * `meanwhile` after that; until it has ended nothing is committed. The old one goes on when the new one cannot be started.
+   */
+  replace(
+    meanwhile: (ready: Ready) => Promise<void>,
+    options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
+  ): Promise<ReplaceResult>;
+  /** Passes on what became of journal rows. */
+  tendJournal(message: JournalConfirmed | JournalRestart): void;
+  /** Ends the writer when it is done with what it is at, for a bounded time. */
+  close(): Promise<void>;
+}

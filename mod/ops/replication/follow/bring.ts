@@ -1,0 +1,183 @@
+/**
+ * Brings the database of a data folder that nobody has open to the newest state of a replica: the rows that it lacks, or a
+ * snapshot where it cannot go on. `data.db` is replaced only by a database that is whole and checked.
+ */
+import { join } from "node:path";
+import {
+  beginFollowing,
+  checkDatabase,
+  followedState,
+  forgetHistory,
+  openWriterDatabase,
+  UnusableDatabaseError,
+} from "../../../engine/mod.ts";
+import { removeIfThere, statIfThere, syncFolder } from "../../../kit/durable_files.ts";
+import { replicationLimits } from "../../limits.ts";
+import { archiveNames, extractArchive } from "../../backups/archive/mod.ts";
+import { generationsOf } from "../history.ts";
+import { GENERATIONS } from "../names.ts";
+import { openReplica } from "../place.ts";
+import { Groups } from "../replay.ts";
+import { ReplicaError } from "../replica_error.ts";
+import type { ReplicaTarget } from "../target/replica_target.ts";
+import { LogGapError, type LogPosition } from "./commit_log.ts";
+import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
+
+export interface BringOptions {
+  readonly dataDir: string;
+  /**
+   * `begin`: before the database is served. `promote`: the same, and it becomes one of its own. `renew`: a newer state is
+   * made ready beside the database, which is in use; the next `begin` puts it in its place.
+   */
+  readonly step: "begin" | "promote" | "renew";
+  readonly signal: AbortSignal;
+  /** Time between two looks for what a late listing may lack; a second when absent. */
+  readonly lookAgainMs?: number;
+}
+
+/** `own`: the database does not follow anybody, and was left as it is. */
+export type Brought =
+  | { readonly kind: "own" }
+  | {
+    readonly kind: "brought";
+    readonly ts: number;
+    /** Whether it began with a snapshot. */
+    readonly snapshot: boolean;
+    /** Why the newest rows could not be had; `null` when they could. */
+    readonly stale: string | null;
+  };
+
+/** Where a newer state is made ready, below the data folder. */
+export const INCOMING = "incoming-replica";
+const READY = "ready";
+
+/** `open` gives the target, which is closed at the end. Throws a `ReplicaError`, or what the disk says. */
+export async function bring(open: () => Promise<ReplicaTarget>, options: BringOptions): Promise<Brought> {
+  const { dataDir, step } = options;
+  const path = join(dataDir, archiveNames.database);
+  if (step !== "renew") await putInPlace(dataDir);
+  const state = await statIfThere(path) === null ? null : followedState(path);
+  if (state !== null && state.place === null) return { kind: "own" };
+  const brought = await bringRows(open, { ...options, path, position: positionOf(state) });
+  if (step === "promote") {
+    if (brought.stale !== null) throw new ReplicaError("away", brought.stale);
+    forgetHistory(path, "promoted");
+  }
+  return brought;
+}
+
+async function bringRows(
+  open: () => Promise<ReplicaTarget>,
+  options: BringOptions & { readonly path: string; readonly position: LogPosition | null },
+): Promise<Extract<Brought, { kind: "brought" }>> {
+  const { dataDir, step, path, position } = options;
+  const done = (ts: number, more: { readonly snapshot?: boolean; readonly stale?: string } = {}) =>
+    ({ kind: "brought", ts, snapshot: more.snapshot ?? false, stale: more.stale ?? null }) as const;
+  try {
+    await using target = await open();
+    await openReplica(target, { write: false });
+    if (position !== null && step !== "renew") {
+      try {
+        return done(await catchUp(target, { ...options, path }));
+      } catch (error) {
+        if (!(error instanceof LogGapError)) throw error;
+      }
+    }
+    const ts = await makeReady(target, { ...options, behind: position });
+    if (step !== "renew") await putInPlace(dataDir);
+    return done(ts, { snapshot: true });
+  } catch (error) {
+    // What is there can be shown without the target; without anything there is nothing to show.
+    if (position === null || step === "renew" || !(error instanceof ReplicaError)) throw error;
+    return done(position.ts, { stale: error.message });
+  }
+}
+
+function positionOf(state: ReturnType<typeof followedState> | null): LogPosition | null {
+  const { generation = null, seq = 0, ts = 0, sum = "" } = state?.history ?? {};
+  return generation === null ? null : { generation, seq, ts, sum };
+}
+
+/** Applies what follows in the log. Gives back the newest ts. Throws a `LogGapError` when it does not go on. */
+async function catchUp(
+  target: ReplicaTarget,
+  { path, signal, lookAgainMs = replicationLimits.lateListingMs }:
+    & Pick<BringOptions, "signal" | "lookAgainMs">
+    & { readonly path: string },
+): Promise<number> {
+  let clock = 0;
+  using db = openWriterDatabase(path, { journal: { kind: "applied" }, now: () => clock });
+  await using log = new SegmentLog(target, { everyMs: lookAgainMs });
+  for (;;) {
+    const position = positionOf({ place: null, history: db.history });
+    if (position === null) throw new LogGapError("The database was written to by others");
+    const { items, newestTs } = await log.read(position, { signal });
+    const groups = new Groups(db);
+    for (const row of items) {
+      clock = row.at;
+      groups.apply(row, { untilTs: Infinity, withRecords: true });
+    }
+    groups.end();
+    if (items.length === 0 && newestTs <= db.ts) return db.ts;
+  }
+}
+
+/** Makes the newest state ready in a folder of its own. Gives back its ts. */
+async function makeReady(
+  target: ReplicaTarget,
+  { dataDir, signal, behind, ...more }: BringOptions & { readonly behind: LogPosition | null },
+): Promise<number> {
+  const newest = newestWithSnapshot(
+    generationsOf(await Array.fromAsync(target.list(GENERATIONS))),
+    (generation, { seq }) => behind === null || generation !== behind.generation || seq > behind.seq,
+  );
+  const snapshot = newest?.snapshots.at(-1);
+  if (snapshot === undefined) {
+    const what = behind === null ? "There is no snapshot" : `There is no snapshot behind ts ${behind.ts}`;
+    throw new ReplicaError("target", `${what} at "${target.place}" to begin with`);
+  }
+  const incoming = join(dataDir, INCOMING);
+  await removeIfThere(incoming);
+  await Deno.mkdir(incoming, { recursive: true, mode: 0o700 });
+  const archive = join(incoming, "snapshot.tar.zst");
+  if (!await target.download(snapshot.file.name, archive)) {
+    throw new ReplicaError("away", `The snapshot of ts ${snapshot.ts} went while it was fetched`);
+  }
+  const folder = join(incoming, "unpacked");
+  const { readable } = await Deno.open(archive);
+  await extractArchive(readable.pipeThrough(new TransformStream(), { signal }), folder);
+  await removeIfThere(archive);
+  const path = join(folder, archiveNames.database);
+  beginFollowing(path, target.place);
+  await catchUp(target, { ...more, path, signal });
+  const { ts } = checkDatabase(path);
+  for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
+  signal.throwIfAborted();
+  await Deno.rename(folder, join(incoming, READY));
+  await syncFolder(incoming);
+  return ts;
+}
+
+/** Puts a state that is ready in the place of the database. Interrupted at any point, the next call ends it. */
+async function putInPlace(dataDir: string): Promise<void> {
+  const path = join(dataDir, archiveNames.database);
+  const ready = join(dataDir, INCOMING, READY, archiveNames.database);
+  if (await statIfThere(ready) !== null) {
+    // Never over a database of its own, whatever a folder was used for meanwhile.
+    if (await statIfThere(path) === null || isFollowed(path)) {
+      for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
+      await Deno.rename(ready, path);
+      await syncFolder(dataDir);
+    }
+  }
+  await removeIfThere(join(dataDir, INCOMING));
+}
+
+function isFollowed(path: string): boolean {
+  try {
+    return followedState(path).place !== null;
+  } catch (error) {
+    if (error instanceof UnusableDatabaseError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,102 @@
+/** A log that is read by a process of its own: fetching and checking hold up nobody in this one. */
+import type { JournalRow } from "../../../engine/mod.ts";
+import { ReplicaError } from "../replica_error.ts";
+import type { FromProcess } from "../process/messages.ts";
+import { ReplicaProcess } from "../process/replica_process.ts";
+import { placeText, type TargetPlace } from "../target/open_target.ts";
+import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
+
+export interface ProcessLogOptions {
+  readonly dataDir: string;
+  readonly target: TargetPlace;
+  /** Time between two looks at the target. */
+  readonly everyMs: number;
+}
+
+interface Reading {
+  readonly items: JournalRow[];
+  /** Parts of the text of a row that is not whole yet. */
+  body: string[];
+  readonly answer: PromiseWithResolvers<LogPart<JournalRow>>;
+}
+
+export class ProcessLog implements CommitLog<JournalRow> {
+  readonly #options: ProcessLogOptions;
+  /** `null` before the first reading and after its end: the next reading starts one. */
+  #process: ReplicaProcess | null = null;
+  #reading: Reading | null = null;
+
+  constructor(options: ProcessLogOptions) {
+    this.#options = options;
+  }
+
+  get place(): string {
+    return placeText(this.#options.target);
+  }
+
+  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
+    signal.throwIfAborted();
+    const process = this.#process ?? await this.#start();
+    const reading: Reading = { items: [], body: [], answer: Promise.withResolvers() };
+    const abort = () => reading.answer.reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    this.#reading = reading;
+    process.send({ type: "ReadLog", after });
+    return await reading.answer.promise.finally(() => {
+      signal.removeEventListener("abort", abort);
+      this.#reading = null;
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const process = this.#process;
+    this.#process = null;
+    // It has nothing that would be lost.
+    process?.kill();
+    await process?.ended;
+  }
+
+  async #start(): Promise<ReplicaProcess> {
+    const { dataDir, target, everyMs } = this.#options;
+    const process = await ReplicaProcess.start(
+      { type: "Begin", work: "follow", dataDir, target, everyMs },
+      (message) => this.#hear(message),
+    );
+    this.#process = process;
+    void process.ended.then(() => {
+      if (this.#process === process) this.#process = null;
+      this.#reading?.answer.reject(new Error("The process that reads the replica has ended"));
+    });
+    return process;
+  }
+
+  #hear(message: FromProcess): void {
+    const reading = this.#reading;
+    if (reading === null) return;
+    switch (message.type) {
+      case "LogRow": {
+        const { row: [seq, tsBefore, ts, at, sum], piece, more } = message;
+        reading.body.push(piece);
+        if (more) return;
+        const [whole = ""] = reading.body.length === 1 ? reading.body : [reading.body.join("")];
+        reading.items.push({ seq, tsBefore, ts, at, sum, body: whole });
+        reading.body = [];
+        break;
+      }
+      case "LogPart": {
+        const { newestTs, lookedAt } = message;
+        reading.answer.resolve({ items: reading.items, newestTs, lookedAt });
+        break;
+      }
+      case "LogFault":
+        reading.answer.reject(
+          message.fault === "gap"
+            ? new LogGapError(message.message)
+            : new ReplicaError(message.fault, message.message),
+        );
+        break;
+      default:
+        throw new TypeError(`A process that follows does not send ${message.type}`);
+    }
+  }
+}

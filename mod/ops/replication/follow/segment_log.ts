@@ -1,0 +1,182 @@
+/** The log that a replica's segments are: rows in their order, found by looking at the target now and then. */
+import { setTimeout as wait } from "node:timers/promises";
+import type { JournalRow } from "../../../engine/mod.ts";
+import { replicationLimits } from "../../limits.ts";
+import { chainFrom, type Generation, generationsOf } from "../history.ts";
+import { GENERATIONS } from "../names.ts";
+import { rowsOf } from "../replay.ts";
+import { ReplicaError } from "../replica_error.ts";
+import type { ReplicaTarget } from "../target/replica_target.ts";
+import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./commit_log.ts";
+
+export interface SegmentLogOptions {
+  /** Time between two looks at the target. */
+  readonly everyMs: number;
+  /** How often something is looked for again that a late listing may lack. */
+  readonly lateLooks?: number;
+  readonly now?: () => number;
+}
+
+/** Rows that are being read: those behind a position. */
+interface OpenRows {
+  readonly rows: AsyncGenerator<JournalRow>;
+  at: LogPosition;
+}
+
+const { now: systemNow } = Date;
+
+export class SegmentLog implements CommitLog<JournalRow> {
+  readonly #target: ReplicaTarget;
+  readonly #everyMs: number;
+  readonly #lateLooks: number;
+  readonly #now: () => number;
+  #generations: readonly Generation[] = [];
+  #lookedAt = 0;
+  /** By the clock that never goes back. */
+  #lookDueAt = -Infinity;
+  #open: OpenRows | null = null;
+  /** Looks in a row that found no way on although there is more. */
+  #missed = 0;
+
+  /** The target stays the caller's. */
+  constructor(target: ReplicaTarget, options: SegmentLogOptions) {
+    this.#target = target;
+    this.#everyMs = options.everyMs;
+    this.#lateLooks = options.lateLooks ?? replicationLimits.lateListings;
+    this.#now = options.now ?? systemNow;
+  }
+
+  get place(): string {
+    return this.#target.place;
+  }
+
+  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
+    const found = await this.#take(after);
+    if (typeof found === "string") return this.#miss(after, found);
+    if (found.length > 0) return this.#part(after, found);
+    await this.#look(signal);
+    if (!await this.#begin(after)) return this.#miss(after, "the rows that follow are not there");
+    const items = await this.#take(after);
+    if (typeof items === "string") return this.#miss(after, items);
+    this.#missed = 0;
+    return this.#part(after, items);
+  }
+
+  #part(after: LogPosition, items: readonly JournalRow[]): LogPart<JournalRow> {
+    return { items, newestTs: this.#newestTs(after), lookedAt: this.#lookedAt };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#end();
+  }
+
+  async #look(signal: AbortSignal): Promise<void> {
+    const pauseMs = this.#lookDueAt - performance.now();
+    if (pauseMs > 0) await wait(pauseMs, undefined, { signal });
+    signal.throwIfAborted();
+    this.#lookDueAt = performance.now() + this.#everyMs;
+    const lookedAt = this.#now();
+    this.#generations = generationsOf(await Array.fromAsync(this.#target.list(GENERATIONS)));
+    this.#lookedAt = lookedAt;
+  }
+
+  /** Opens what follows a position. Gives back whether there is a way on, or nothing to go to. */
+  async #begin(after: LogPosition): Promise<boolean> {
+    await this.#end();
+    const own = this.#generations.find(({ name }) => name === after.generation);
+    const chain = own === undefined ? [] : chainFrom(after, own.segments);
+    if (chain.length === 0) {
+      return own !== undefined && this.#newestTs(after) <= after.ts && this.#newer(after) === undefined;
+    }
+    this.#open = { rows: behind(rowsOf(this.#target, chain), after), at: after };
+    return true;
+  }
+
+  /** Some of the open rows, if they are those behind this position, or what is wrong with them. */
+  async #take(after: LogPosition): Promise<JournalRow[] | string> {
+    try {
+      return await this.#takeRows(after);
+    } catch (error) {
+      await this.#end();
+      if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
+      // A segment that is damaged, or went after it was listed: it may be there as a part of a larger one.
+      return error.message;
+    }
+  }
+
+  async #takeRows(after: LogPosition): Promise<JournalRow[]> {
+    const open = this.#open;
+    if (open === null || open.at.seq !== after.seq || open.at.sum !== after.sum) return [];
+    const rows: JournalRow[] = [];
+    const { followedRows, followedChars } = replicationLimits;
+    for (let chars = 0; rows.length < followedRows && chars < followedChars;) {
+      const { done, value: row } = await open.rows.next();
+      if (done) {
+        this.#open = null;
+        break;
+      }
+      rows.push(row);
+      chars += row.body.length;
+      open.at = { generation: after.generation, seq: row.seq, ts: row.ts, sum: row.sum };
+    }
+    return rows;
+  }
+
+  async #end(): Promise<void> {
+    const open = this.#open;
+    this.#open = null;
+    await open?.rows.return(undefined);
+  }
+
+  /** There is more, but no way to it: what is missing may be listed late. Throws when it has been waited for. */
+  #miss(after: LogPosition, why: string): LogPart<JournalRow> {
+    if (this.#missed++ < this.#lateLooks) {
+      return { items: [], newestTs: Math.max(this.#newestTs(after), after.ts + 1), lookedAt: this.#lookedAt };
+    }
+    const message =
+      `"${this.place}" does not go on behind ts ${after.ts} of generation ${after.generation}: ${why}`;
+    if (this.#newer(after) !== undefined) throw new LogGapError(message);
+    throw new ReplicaError("target", `${message}, and there is no snapshot behind it yet`);
+  }
+
+  /** The newest generation with a snapshot that is ahead of a position. */
+  #newer({ generation, seq }: LogPosition): Generation | undefined {
+    return newestWithSnapshot(
+      this.#generations,
+      (name, snapshot) => name > generation || (name === generation && snapshot.seq > seq),
+    );
+  }
+
+  #newestTs({ generation, ts }: LogPosition): number {
+    const newest = this.#generations.at(-1);
+    if (newest === undefined || newest.name < generation) return ts;
+    const known = [
+      ...newest.snapshots.map((snapshot) => snapshot.ts),
+      ...newest.segments.map(({ toTs }) => toTs),
+    ];
+    return known.reduce((a, b) => Math.max(a, b), newest.name === generation ? ts : 0);
+  }
+}
+
+/** The newest generation that can be begun with, if its newest snapshot will do. */
+export function newestWithSnapshot(
+  generations: readonly Generation[],
+  fits: (generation: string, snapshot: Generation["snapshots"][number]) => boolean = () => true,
+): Generation | undefined {
+  const newest = generations.findLast(({ snapshots }) => snapshots.length > 0);
+  const snapshot = newest?.snapshots.at(-1);
+  return newest !== undefined && snapshot !== undefined && fits(newest.name, snapshot) ? newest : undefined;
+}
+
+/** The rows that follow a position; those before it in the same segment are passed over. */
+async function* behind(
+  rows: AsyncGenerator<JournalRow>,
+  { seq, sum, ts, generation }: LogPosition,
+): AsyncGenerator<JournalRow> {
+  for await (const row of rows) {
+    if (row.seq > seq) yield row;
+    else if (row.seq === seq && row.sum !== sum) {
+      throw new ReplicaError("target", `generation ${generation} has another commit with ts ${ts}`);
+    }
+  }
+}

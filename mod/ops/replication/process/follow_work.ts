@@ -1,0 +1,86 @@
+/** The work of a process for a follower: rows of a replica as they are asked for, and a database brought to its newest state. */
+import { replicationLimits } from "../../limits.ts";
+import { bring } from "../follow/bring.ts";
+import { LogGapError } from "../follow/commit_log.ts";
+import { SegmentLog } from "../follow/segment_log.ts";
+import { ReplicaError } from "../replica_error.ts";
+import { openTarget } from "../target/open_target.ts";
+import type { Begin, FromProcess, ToProcess } from "./messages.ts";
+
+export interface WorkParts {
+  readonly messages: AsyncGenerator<ToProcess>;
+  readonly send: (message: FromProcess) => void;
+  /** Resolves when what was sent has left. */
+  readonly sent: () => Promise<void>;
+  readonly stopping: AbortController;
+}
+
+/** Answers one reading after the other until the input ends. */
+export async function followWork(
+  begin: Begin & { readonly work: "follow" },
+  { messages, send, sent, stopping }: WorkParts,
+): Promise<void> {
+  const { signal } = stopping;
+  await using open = new AsyncDisposableStack();
+  let log: SegmentLog | null = null;
+  let next = messages.next();
+  for (;;) {
+    const { done, value: message } = await next;
+    if (done) return;
+    // Nothing comes before the answer but the end, which ends the pause before the next look, too.
+    next = messages.next();
+    const ended = () => stopping.abort(new Error("The server that reads this has ended"));
+    next.then(({ done }) => done && ended(), ended);
+    if (message.type !== "ReadLog") throw new TypeError(`Who follows is not sent ${message.type}`);
+    try {
+      if (log === null) {
+        // A folder may be one of a disk that is not mounted now: it is looked for at each reading.
+        const target = open.use(await openTarget(begin.target, { make: false, signal }));
+        log = open.use(new SegmentLog(target, { everyMs: begin.everyMs }));
+      }
+      const { items, newestTs, lookedAt } = await log.read(message.after, { signal });
+      for (const { seq, tsBefore, ts, at, sum, body } of items) {
+        for (const { piece, more } of piecesOf(body)) {
+          send({ type: "LogRow", row: [seq, tsBefore, ts, at, sum], piece, more });
+        }
+        await sent();
+      }
+      send({ type: "LogPart", newestTs, lookedAt });
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      const fault = error instanceof LogGapError
+        ? "gap"
+        : error instanceof ReplicaError
+        ? error.fault
+        : "away";
+      send({ type: "LogFault", fault, message: text });
+    }
+  }
+}
+
+/** Brings the database and tells how that went; the input's end ends it. */
+export async function bringWork(
+  begin: Begin & { readonly work: "bring" },
+  { messages, send, stopping }: WorkParts,
+): Promise<void> {
+  void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
+  const { dataDir, step } = begin;
+  const { signal } = stopping;
+  try {
+    const open = () => openTarget(begin.target, { make: false, signal });
+    send({ type: "Brought", result: { ok: true, brought: await bring(open, { dataDir, step, signal }) } });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const fault = error instanceof ReplicaError ? error.fault : null;
+    send({ type: "Brought", result: { ok: false, fault, message } });
+  }
+}
+
+/** A text in pieces that fit into a line. */
+function* piecesOf(text: string): Generator<{ readonly piece: string; readonly more: boolean }> {
+  const { pieceChars } = replicationLimits;
+  for (let from = 0; from === 0 || from < text.length; from += pieceChars) {
+    const end = from + pieceChars;
+    yield { piece: text.slice(from, end), more: end < text.length };
+  }
+}

@@ -1,0 +1,101 @@
+/** A server whose commits come from a replica: the database before it is served, and what comes while it is. */
+import { join } from "node:path";
+import { isFollower, type ServeConfig } from "../../config/config.ts";
+import { StartError } from "../../config/start_error.ts";
+import type { JournalRow } from "../../engine/mod.ts";
+import { RowsRefusedError } from "../../functions/host/mod.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import {
+  BringError,
+  bringInProcess,
+  Follower,
+  type FollowerFigures,
+  LogGapError,
+  placeText,
+  ProcessLog,
+} from "../../ops/replication/mod.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+
+export interface FollowingFeature extends Feature {
+  /** How far behind this server is; `null` on one that has commits of its own. */
+  readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
+  /** The same for administrators. */
+  readonly told: (() => object) | null;
+}
+
+/**
+ * Brings the database to what a server is to begin with; does nothing without `--follow`. Throws a `StartError` for data that
+ * are not a follower's, and when there is nothing to begin with.
+ */
+export async function bringFollowed(
+  { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
+  log: Log,
+): Promise<void> {
+  if (follow === null) return;
+  const from = placeText(follow.from);
+  const step = follow.promote ? "promote" : "begin";
+  const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
+  if (isNew) log("info", "The newest state of the replica is fetched, which may take a while", { from });
+  let brought;
+  try {
+    const signal = new AbortController().signal;
+    brought = await bringInProcess({ dataDir, target: follow.from, step, signal });
+  } catch (error) {
+    if (!(error instanceof BringError)) throw error;
+    throw new StartError(`Cannot follow "${from}": ${error.message}`, { cause: error });
+  }
+  if (brought.kind === "own") {
+    if (follow.promote) {
+      return log("info", "The data are this server's own already: nothing is followed", { from });
+    }
+    throw new StartError(
+      `The data in "${dataDir}" are a server's own, and following would replace them: name an empty folder with --data`,
+    );
+  }
+  const { ts, snapshot, stale } = brought;
+  if (stale !== null) {
+    log("warn", "The replica cannot be reached: what is there from before is served", { reason: stale });
+  }
+  const message = follow.promote
+    ? "The server goes on with commits of its own"
+    : "The server follows a replica, read only";
+  log("info", message, { from, ts, ...(snapshot && { began: "with a snapshot" }) });
+}
+
+export function startFollowing({ config, host, log, renew }: FeatureContext): FollowingFeature {
+  const { dataDir, follow } = config;
+  if (follow === null || !isFollower(config)) return { figures: null, told: null };
+  const follower = new Follower<JournalRow>({
+    log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
+    side: {
+      position: () => host.reached,
+      async apply(rows) {
+        try {
+          await host.applyRows(rows);
+        } catch (error) {
+          if (!(error instanceof RowsRefusedError) || !error.unfit) throw error;
+          throw new LogGapError(error.message, { cause: error });
+        }
+      },
+      async renew(reason, signal) {
+        log("warn", "A newer snapshot of the replica is fetched", { reason });
+        await bringInProcess({ dataDir, target: follow.from, step: "renew", signal });
+        renew();
+      },
+    },
+    tell: log,
+  });
+  const figures = () => ({ from: placeText(follow.from), ...follower.figures });
+  return {
+    figures,
+    told() {
+      const { errors, ...known } = figures();
+      const dated = errors.map(({ at, message }) => ({ at: new Date(at).toISOString(), message }));
+      return { ...known, errors: dated };
+    },
+    start: () => follower.start(),
+    stop: () => follower[Symbol.asyncDispose](),
+  };
+}
