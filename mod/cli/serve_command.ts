@@ -33,7 +33,8 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     await using server = started;
     const { url, setupLink } = server;
     await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
-    const stop = Promise.race([signals.first, restart.promise]);
+    const gaveWay = server.gaveWay.then(() => "gave way" as const);
+    const stop = Promise.race([signals.first, restart.promise, gaveWay]);
     await serveUntil(stop, { server, log, watched: config.dev ? config.functionsDir : null });
     return await stop === "restart" ? config.restartExitCode ?? exitCodes.ok : exitCodes.ok;
   } catch (error) {
@@ -52,7 +53,8 @@ function startServer(
   },
 ): Promise<Server> {
   const start = () => Server.start({ config, log, startBackend, onRestart, native });
-  return config.dev ? startOnceLoadable(start, { config, log }) : start();
+  // Where another server runs, one that is broken leaves it alone.
+  return config.dev && !config.takeover ? startOnceLoadable(start, { config, log }) : start();
 }
 
 /** With `--dev` an app that is broken from the beginning is tried again after each edit. */
@@ -90,7 +92,7 @@ interface Running {
   readonly watched: string | null;
 }
 
-async function serveUntil(stop: Promise<unknown>, { server, log, watched }: Running): Promise<void> {
+async function serveUntil(stop: Promise<string>, { server, log, watched }: Running): Promise<void> {
   const ended = new AbortController();
   const devMode = watched === null ? null : runDevMode({
     functionsDir: watched,
@@ -99,8 +101,13 @@ async function serveUntil(stop: Promise<unknown>, { server, log, watched }: Runn
     reload: () => server.reload(),
     checkTypes,
   }).catch((error) => log("error", "Edits are no longer noticed", { error }));
-  await stop;
-  log("info", "Stopping: sockets are closed and running calls finish. A second signal stops at once");
+  const gaveWay = await stop === "gave way";
+  log(
+    "info",
+    gaveWay
+      ? "Another server has taken over: sockets are closed and running calls finish"
+      : "Stopping: sockets are closed and running calls finish. A second signal stops at once",
+  );
   ended.abort();
   await devMode;
 }

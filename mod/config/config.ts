@@ -22,6 +22,8 @@ export interface ServeConfig {
   /** Whether the bundled example is served because there is no app. */
   readonly example: boolean;
   readonly dev: boolean;
+  /** Whether a server that has the data folder is asked to give way. */
+  readonly takeover: boolean;
   /** Hosts that actions may reach; `null` for any. */
   readonly actionNet: readonly string[] | null;
   /** How long queries and mutations may run. */
@@ -200,6 +202,7 @@ export async function resolveConfig(
     staticDir: staticDir === null ? null : resolve(staticDir),
     example,
     dev: options.dev,
+    takeover: options.takeover,
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     env: options.envFile === null ? {} : await readEnvFile(options.envFile),

@@ -399,6 +399,16 @@ export const options = {
     description: "Reload functions when they are edited, show clients real error messages and log lines",
     commands: ["serve"],
   }),
+  takeover: option({
+    flag: "--takeover",
+    placeholder: null,
+    env: "SYNCLINE_TAKEOVER",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "Take over from the server that runs on the data folder, without refusing a request",
+    commands: ["serve"],
+  }),
   queryTimeout: option({
     flag: "--query-timeout",
     placeholder: "duration",

@@ -1,7 +1,13 @@
 /** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
 import { Hono } from "hono";
 import type { LoadedSecret } from "../auth/mod.ts";
-import { IsolateHost, observeAll, type RunObserver } from "../functions/host/mod.ts";
+import {
+  IsolateHost,
+  type Lent,
+  observeAll,
+  type PassedCalls,
+  type RunObserver,
+} from "../functions/host/mod.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
@@ -12,7 +18,7 @@ import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { liveConfig } from "../config/settings.ts";
-import { AppError } from "../config/start_error.ts";
+import { AppError, StartError } from "../config/start_error.ts";
 import { loadSecret } from "./data/secret.ts";
 import { type Feature, type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type AccountsFeature, startAccounts } from "./features/accounts.ts";
@@ -61,6 +67,12 @@ export interface Backend extends AsyncDisposable {
     request: Request,
     below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
   ): Response;
+  /** For a backend that was made beside another server's: what it does by itself begins now. */
+  begin?(): Promise<void>;
+  /** Lends the database to another server, between two commits; `null` when that is not possible now. */
+  lend?(): Promise<Lent | null>;
+  /** Runs calls of a server whose database this one has taken over. */
+  readonly passedCalls?: PassedCalls;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
@@ -85,6 +97,11 @@ export interface BackendSurroundings {
   readonly socketsMax: number;
   /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
   readonly renew: () => void;
+  /**
+   * For a data folder that another server uses: resolves when that one has let go of the database. What the backend does by
+   * itself begins with `begin` then.
+   */
+  readonly letGo?: () => Promise<void>;
 }
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
@@ -101,7 +118,10 @@ export async function startBackend(
   const executionLog = opened.use(openLog(config, surroundings.log));
   const runStats = openStats();
   const observers = [metrics?.runs ?? null, executionLog, runStats].filter((observer) => observer !== null);
-  const host = opened.use(await startIsolates(config, { secret, observers, log: surroundings.log }));
+  const { log, letGo } = surroundings;
+  const host = opened.use(
+    await startIsolates(config, { secret, observers, log, ...(letGo && { letGo }) }),
+  );
   const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, runStats, host };
   const backend = await connect(parts, opened);
   const resources = opened.move();
@@ -116,10 +136,11 @@ export async function startBackend(
 
 async function startIsolates(
   config: ServeConfig,
-  { secret, observers, log }: {
+  { secret, observers, log, letGo }: {
     readonly secret: LoadedSecret;
     readonly observers: readonly RunObserver[];
     readonly log: Log;
+    readonly letGo?: () => Promise<void>;
   },
 ): Promise<IsolateHost> {
   try {
@@ -134,9 +155,11 @@ async function startIsolates(
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingCharsMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
+      ...(letGo && { letGo }),
       log,
     });
   } catch (error) {
+    if (error instanceof StartError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
   }
@@ -224,9 +247,13 @@ async function connect(
   host.serveActions({ actions, ctxActions, door });
   const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log });
   const setupLink = follows ? null : await accounts.setupLink();
-  await features.start();
+  await features.prepare();
+  if (surroundings.letGo === undefined) await features.start();
   const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
   return {
+    begin: () => features.start(),
+    lend: () => host.lend(),
+    passedCalls: port,
     ...(metrics && { metrics }),
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),

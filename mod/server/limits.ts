@@ -39,3 +39,23 @@ export const connectionLimits = {
   /** Times that the port was opened again whose connections are waited for at the end. */
   serversKept: 256,
 } as const;
+
+/** Limits of a takeover. */
+export const takeoverLimits = {
+  /** Longest line on the socket between the two servers. */
+  lineCharsMax: 10_000,
+  /** From letting go of the database to the other one's word that it serves; then the old server goes on. */
+  switchMs: 60_000,
+  /** Of the successor that took longer, the old server waits so long for the end. */
+  lostMs: 1_000,
+  /** Requests that wait for the end of the switch; more are answered with 503. */
+  requestsHeldMax: 10_000,
+  /** A server that gave way goes when for so long no request has come, and no connection waits to be taken. */
+  quietMs: 500,
+  /** It looks this often. */
+  quietPollMs: 25,
+  /** Requests passed on with bodies up to this length are read first, those with longer ones stream. */
+  bodyReadBytesMax: 1_048_576,
+  /** For so long a port that cannot be shared is tried again, until the other one has given it up. */
+  portWaitMs: 10_000,
+} as const;

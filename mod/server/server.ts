@@ -3,12 +3,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
-import { connectionLimits, dataLockLimits } from "./limits.ts";
+import { connectionLimits, dataLockLimits, takeoverLimits } from "./limits.ts";
 import { httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./http/client_modules.ts";
-import type { ServeConfig } from "../config/config.ts";
-import { DataLock } from "./data/data_lock.ts";
+import { isFollower, type ServeConfig } from "../config/config.ts";
+import { StartError } from "../config/start_error.ts";
+import { stagedRestore } from "../ops/backups/restore/mod.ts";
+import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
@@ -19,6 +21,7 @@ import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { Connections } from "./net/connections.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
+import { GivingWay, PassedRequests, Predecessor, TakeoverDoor } from "./takeover/mod.ts";
 
 const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard/public", import.meta.url));
 
@@ -39,12 +42,19 @@ export interface ServerParts {
 
 /**
  * A server is `starting` from the moment its port is open, `serving` once the app is loaded and `draining` when it was
- * told to stop; it never goes back.
+ * told to stop; it never goes back. One that takes over is `waiting` from the moment its port is open until the other one
+ * has given it the data folder.
  */
 type State =
   | { readonly name: "starting" }
-  | { readonly name: "serving"; readonly router: ReturnType<typeof createRouter>; readonly backend: Backend }
+  | Served & { readonly name: "waiting"; readonly given: Promise<void> }
+  | Served & { readonly name: "serving" }
   | { readonly name: "draining" };
+
+interface Served {
+  readonly router: ReturnType<typeof createRouter>;
+  readonly backend: Backend;
+}
 
 /** What a server holds before its app is loaded. */
 interface Held {
@@ -56,7 +66,10 @@ interface Held {
 export class Server implements AsyncDisposable {
   readonly #parts: ServerParts;
   readonly #held: Held;
-  readonly #http: Listener;
+  /** `null` until the port is open. */
+  #http: Listener | null = null;
+  /** Where it listens, or is about to. */
+  #address: Pick<Deno.NetAddr, "hostname" | "port">;
   readonly #connections: Connections;
   /** When the log last said that no connection could be taken. */
   #pauseToldAt = -Infinity;
@@ -67,15 +80,20 @@ export class Server implements AsyncDisposable {
   #renewing: Promise<void> | null = null;
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
+  /** Where others ask it to give way, and how it does. */
+  #door: TakeoverDoor | null = null;
+  #givingWay: GivingWay | null = null;
+  readonly #gaveWay = Promise.withResolvers<void>();
+  /** The one that this server took over from, and what is done until that one is gone. */
+  #predecessor: Predecessor | null = null;
+  #succession: Promise<void> = Promise.resolve();
 
   private constructor(parts: ServerParts, held: Held) {
     this.#parts = parts;
     this.#held = held;
-    const { config: { host, port }, native = null, log } = parts;
+    const { native = null, log, config: { host, port } } = parts;
     this.#connections = new Connections({ native, log });
-    const onPause = (error: unknown) => this.#relieve(error);
-    this.#http = listen({ host, port, onPause }, (request, info) => this.#respond(request, info));
-    this.#connections.watch(this.#http.addr.port);
+    this.#address = { hostname: host, port: port ?? 0 };
     const { allowedOrigins, publicUrl } = parts.config;
     this.#origins = allowedOrigins === null ? null : new OriginGuard({ allowed: allowedOrigins, publicUrl });
   }
@@ -86,21 +104,19 @@ export class Server implements AsyncDisposable {
    */
   static async start(parts: ServerParts): Promise<Server> {
     const { config } = parts;
-    const dashboard = await StaticFiles.open(DASHBOARD_DIR, { clientRoutes: false });
-    const frontend = config.staticDir === null
-      ? null
-      : await StaticFiles.open(config.staticDir, { clientRoutes: true });
-    const lock = await DataLock.acquire(config.dataDir, {
-      by: "serve",
-      restore: "apply",
-      waitMs: dataLockLimits.serveWaitMs,
-    });
+    const predecessor = config.takeover ? await Predecessor.find(config.dataDir) : null;
+    if (predecessor !== null) return await Server.#takeOver(parts, predecessor);
+    const statics = await openStatics(config);
+    const lock = await acquire(config);
     let server: Server | undefined;
     try {
       if (lock.restored !== null) logRestore(parts.log, lock.restored);
       await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
-      server = new Server(parts, { lock, dashboard, frontend });
-      await server.#load();
+      server = new Server(parts, { lock, ...statics });
+      server.#listen();
+      const served = await server.#load();
+      server.#state = { name: "serving", ...served };
+      await server.#openDoor();
       return server;
     } catch (error) {
       if (server === undefined) lock[Symbol.dispose]();
@@ -109,14 +125,83 @@ export class Server implements AsyncDisposable {
     }
   }
 
+  /**
+   * Takes over from the server that has the data folder: everything is started but what needs the database, then the other
+   * one lets go of it, and when all of this server stands it opens the port beside the other one's. Throws a `StartError`, or
+   * what `startBackend` threw, and the other one goes on.
+   */
+  static async #takeOver(asked: ServerParts, predecessor: Predecessor): Promise<Server> {
+    const { host, port } = predecessor.address;
+    const parts = { ...asked, config: { ...asked.config, port: asked.config.port ?? port } };
+    const { config, log } = parts;
+    let server: Server | undefined;
+    let held: Held | undefined;
+    let passed: PassedRequests | undefined;
+    const given = Promise.withResolvers<void>();
+    try {
+      if (isFollower(config)) {
+        throw new StartError(
+          "A server that follows a replica cannot take over: stop the one that runs first",
+        );
+      }
+      if (await stagedRestore(config.dataDir) !== null) {
+        throw new StartError(
+          "A restore is staged, which a takeover cannot apply: restart the server that runs",
+        );
+      }
+      const lock = await DataLock.join(config.dataDir);
+      held = { lock, ...await openStatics(config) };
+      await claimData(config.dataDir, { example: config.example });
+      server = new Server(parts, held);
+      const served = await Promise.race([
+        server.#load({ letGo: () => predecessor.letGo() }),
+        predecessor.lost,
+      ]);
+      server.#state = { name: "waiting", ...served, given: given.promise };
+      const calls = served.backend.passedCalls;
+      if (calls === undefined) throw new TypeError("The backend takes no calls of another server");
+      const taking = server;
+      passed = await PassedRequests.open(config.dataDir, {
+        calls,
+        respond: (request, info) => taking.#respond(request, info),
+      });
+      const samePort = config.port === port;
+      const shared = samePort && await predecessor.sharePort();
+      if (shared || !samePort) server.#listen({ shared });
+      await predecessor.serving(passed.socket);
+      await lock.own("serve");
+      server.#state = { name: "serving", ...served };
+      given.resolve();
+      if (server.#http === null) await server.#listenSoon();
+      server.#predecessor = predecessor;
+      server.#succession = server.#succeed(predecessor, { backend: served.backend, passed });
+      log("info", "Took over from the server that had the data folder", { host, port });
+      return server;
+    } catch (error) {
+      await passed?.[Symbol.asyncDispose]();
+      // Those that came here find it ending.
+      given.resolve();
+      // The other one starts a writer when this connection ends: ours has to be gone before.
+      if (server === undefined) held?.lock[Symbol.dispose]();
+      else await server.stop();
+      await predecessor[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
   /** Address for a browser on this machine, without a slash at its end. */
   get url(): string {
-    return localUrl(this.#http.addr);
+    return localUrl(this.#address);
   }
 
   /** Where the first administrator is created; `null` when there is one, or nothing is served. */
   get setupLink(): string | null {
     return this.#state.name === "serving" ? this.#state.backend.setupLink : null;
+  }
+
+  /** Resolves when another server has taken over: to stop this one is then for the caller to do. */
+  get gaveWay(): Promise<void> {
+    return this.#gaveWay.promise;
   }
 
   /** Loads the app's code anew (`--dev`). */
@@ -137,13 +222,34 @@ export class Server implements AsyncDisposable {
     return this.stop();
   }
 
-  async #load(): Promise<void> {
+  #listen({ shared = false }: { readonly shared?: boolean } = {}): void {
+    const { config: { host, port } } = this.#parts;
+    const onPause = (error: unknown) => this.#relieve(error);
+    this.#http = listen({ host, port, shared, onPause }, (request, info) => this.#respond(request, info));
+    this.#address = this.#http.addr;
+    this.#connections.watch(this.#http.addr.port);
+  }
+
+  /** For a port that cannot be shared: it is free when the server that gave way has closed it. */
+  async #listenSoon(): Promise<void> {
+    for (let waitedMs = 0;; waitedMs += takeoverLimits.quietPollMs) {
+      try {
+        return this.#listen();
+      } catch (error) {
+        if (waitedMs >= takeoverLimits.portWaitMs) throw error;
+        await delay(takeoverLimits.quietPollMs);
+      }
+    }
+  }
+
+  async #load({ letGo }: { readonly letGo?: () => Promise<void> } = {}): Promise<Served> {
     const { config, log, startBackend, onRestart } = this.#parts;
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
     const connections = this.#connections;
     const { socketsMax } = connections;
     const renew = () => void (this.#renewing ??= this.#renew().finally(() => this.#renewing = null));
-    const backend = await startBackend(config, { log, url: this.url, restart, socketsMax, renew });
+    const surroundings = { log, url: this.url, restart, socketsMax, renew };
+    const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
@@ -159,7 +265,7 @@ export class Server implements AsyncDisposable {
       ...(backend.metrics && { metrics: backend.metrics.respond }),
       log,
     });
-    this.#state = { name: "serving", router, backend };
+    return { router, backend };
   }
 
   /** Sockets come back by themselves; requests are refused meanwhile, as at a start. */
@@ -175,7 +281,9 @@ export class Server implements AsyncDisposable {
     }
     while (this.#stopped === null) {
       try {
-        return await this.#load();
+        const served = await this.#load();
+        this.#state = { name: "serving", ...served };
+        return;
       } catch (error) {
         this.#parts.log("error", "What is to be served now cannot be started; it is tried again", { error });
         await delay(httpLimits.drainMs);
@@ -185,16 +293,62 @@ export class Server implements AsyncDisposable {
 
   async #drain(): Promise<void> {
     await this.#renewing;
-    const backend = this.#state.name === "serving" ? this.#state.backend : null;
-    this.#state = { name: "draining" };
+    const state = this.#state;
+    const backend = "backend" in state ? state.backend : null;
+    const gaveWay = this.#givingWay?.given === true ? this.#givingWay : null;
+    if (gaveWay === null) this.#givingWay?.takeBack();
+    // What still comes to one that has given way is passed on until the end.
+    if (gaveWay === null) this.#state = { name: "draining" };
+    await this.#predecessor?.[Symbol.asyncDispose]();
+    await this.#succession;
+    this.#door?.close();
     try {
       // Sockets first: shutting the listener down would close them with a code that tells clients nothing.
       await backend?.closeSockets();
+      await gaveWay?.quiet(this.#parts.drainMs ?? httpLimits.drainMs);
       await this.#finishRequests();
       await backend?.[Symbol.asyncDispose]();
     } finally {
       this.#connections[Symbol.dispose]();
       this.#held.lock[Symbol.dispose]();
+      this.#givingWay?.[Symbol.dispose]();
+      await this.#door?.[Symbol.asyncDispose]();
+    }
+  }
+
+  async #openDoor(): Promise<void> {
+    const { config: { dataDir, host }, native = null, log } = this.#parts;
+    const state = this.#state;
+    if (state.name !== "serving" || state.backend.lend === undefined || isFollower(this.#parts.config)) {
+      return;
+    }
+    const { backend } = state;
+    const server = this.#givingWay = new GivingWay({
+      address: { host, port: this.#address.port },
+      lend: async () => await backend.lend?.() ?? null,
+      respond: (request, info) => this.#respond(request, info),
+      onHeld: (request, info) => this.#connections.requested(request, info),
+      native,
+      log,
+    });
+    server.done.then(() => this.#gaveWay.resolve());
+    this.#door = await TakeoverDoor.open({ dataDir, server, log });
+  }
+
+  /** When the other one is gone, what this server does by itself begins, and it can be taken over in turn. */
+  async #succeed(
+    predecessor: Predecessor,
+    { backend, passed }: { readonly backend: Backend; readonly passed: PassedRequests },
+  ): Promise<void> {
+    await predecessor.ended;
+    await predecessor[Symbol.asyncDispose]();
+    await passed[Symbol.asyncDispose]();
+    if (this.#stopped !== null) return;
+    try {
+      await backend.begin?.();
+      await this.#openDoor();
+    } catch (error) {
+      this.#parts.log("error", "What the server does by itself did not begin: restart it", { error });
     }
   }
 
@@ -212,7 +366,7 @@ export class Server implements AsyncDisposable {
 
   /** A request that is late is not cut off here: ending the isolates answers it, and the process ends anyway. */
   async #finishRequests(): Promise<void> {
-    const finished = this.#http.shutdown();
+    const finished = this.#http?.shutdown();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<"late">((resolve) => {
       timer = setTimeout(() => resolve("late"), this.#parts.drainMs ?? httpLimits.drainMs);
@@ -227,6 +381,8 @@ export class Server implements AsyncDisposable {
     const request = withPlainPath(given);
     const state = this.#state;
     if (state.name === "serving") {
+      const elsewhere = this.#givingWay?.respond(given, info) ?? null;
+      if (elsewhere !== null) return elsewhere;
       const { backend, router } = state;
       const origins = this.#origins;
       const answer = origins === null
@@ -236,9 +392,35 @@ export class Server implements AsyncDisposable {
       if (answer instanceof Promise) this.#connections.requested(request, info);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
+    if (state.name === "waiting") return state.given.then(() => this.#respond(given, info));
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }
     return errorResponse(new ServiceError("unavailable"));
+  }
+}
+
+async function openStatics(config: ServeConfig): Promise<Pick<Held, "dashboard" | "frontend">> {
+  const dashboard = await StaticFiles.open(DASHBOARD_DIR, { clientRoutes: false });
+  const frontend = config.staticDir === null
+    ? null
+    : await StaticFiles.open(config.staticDir, { clientRoutes: true });
+  return { dashboard, frontend };
+}
+
+async function acquire({ dataDir, takeover }: ServeConfig): Promise<DataLock> {
+  try {
+    return await DataLock.acquire(dataDir, {
+      by: "serve",
+      restore: "apply",
+      waitMs: dataLockLimits.serveWaitMs,
+    });
+  } catch (error) {
+    if (!takeover || !(error instanceof DataLockedError) || !error.byServer) throw error;
+    throw new StartError(
+      `The server that uses the data folder "${dataDir}" cannot be asked to give way: it is starting or ending, or older ` +
+        "than this way of taking over. Try again, or stop it first",
+      { cause: error },
+    );
   }
 }

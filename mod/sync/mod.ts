@@ -1,4 +1,5 @@
 /** The sync folder's door: sockets, shared queries and the one-shot function calls over HTTP. */
+export { closeCodes } from "./sockets/close_codes.ts";
 export {
   type Authenticator,
   type AuthErrorText,

@@ -63,7 +63,26 @@ export interface IsolateHostOptions {
   readonly observer?: RunObserver;
   /** How long queries and mutations may run; as the contract says when absent. */
   readonly timeouts?: Timeouts;
+  /**
+   * For a data folder that another server uses: called when everything is ready but what needs the database, resolves when
+   * the other one has let go of it. When it rejects, nothing was started.
+   */
+  readonly letGo?: () => Promise<void>;
   readonly log: Log;
+}
+
+/** Where the calls of a server go that has lent its database for good. They never reject. */
+export interface PassedCalls {
+  mutate(call: MutationCall): Promise<MutationAnswer>;
+  query(call: FunctionCall): Promise<Outcome>;
+}
+
+/** The database is another server's: calls wait until one of these is called. */
+export interface Lent {
+  /** It is ours again. */
+  giveBack(): void;
+  /** It stays the other's: what waits and what is still to come goes there. */
+  passOn(to: PassedCalls): void;
 }
 
 /** What tests hold in their hands instead of processes and the machine's clock. */
@@ -127,6 +146,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #mainActions = new MainActions();
   /** Set by `serveActions`. */
   #ctxActions = new MainActions();
+  /** Where calls go while the database is lent: settles to `null` when it is given back. */
+  #passing: Promise<PassedCalls | null> | null = null;
 
   private constructor(parts: HostParts) {
     const { starter, clock, log, batchPrefix, cores, awake, census, observer } = parts;
@@ -187,6 +208,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       timeouts,
       log,
       passing,
+      letGo,
     } = options;
     const versions = await VersionStore.open(dataDir);
     const source = "functionsDir" in options.code ? options.code : null;
@@ -207,7 +229,17 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       command: isolateCommand,
       log,
       clock: steadyClock,
+      ...(letGo && { shared: true }),
     });
+    if (letGo !== undefined) {
+      try {
+        await Promise.all([starter.warm("writer"), starter.warm("reader")]);
+        await letGo();
+      } catch (error) {
+        await starter[Symbol.asyncDispose]();
+        throw error;
+      }
+    }
     const batchPrefix = crypto.randomUUID();
     const cores = navigator.hardwareConcurrency;
     const awake = new Wakefulness(isolateLimits.awakeMs);
@@ -282,6 +314,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     answer.then(({ outcome, replayed, ts, run }) => {
       // A recorded answer was told when it was new.
       if (replayed) return;
+      // Whoever ran it tells.
+      if (this.#passing !== null) return;
       this.#noteFailure(given, outcome);
       if (observer === undefined) return;
       const ms = clock.now() - since;
@@ -482,6 +516,28 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#oneByOne(() => this.#load(version));
   }
 
+  /**
+   * Lends the database to another server between two commits: nothing is committed here any more, and queries that begin now
+   * may show what the other one commits. `null` when that cannot be done now.
+   */
+  async lend(): Promise<Lent | null> {
+    const { promise, resolve } = Promise.withResolvers<PassedCalls | null>();
+    if (await this.#writer.lend?.(promise) !== true) return null;
+    this.#passing = promise;
+    return {
+      giveBack: () => {
+        this.#passing = null;
+        resolve(null);
+      },
+      passOn: (to) => {
+        this.#writer.passOn?.((text) => to.mutate(JSON.parse(text) as MutationCall));
+        // Its commits are not told here: whatever is read is as new as it can be.
+        this.#readers.heard(Infinity);
+        resolve(to);
+      },
+    };
+  }
+
   async #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
     const result = this.#loading.then(work);
     this.#loading = result.catch(() => {});
@@ -581,6 +637,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
           failed("unknown_function", unknownFunctionText(call.udfPath));
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
+      const passed = this.#passing === null ? null : await this.#passing;
+      if (passed !== null) return await passed.query(call);
       if (this.#serveQuery === null) throw new Error("No one serves queries");
       return await this.#serveQuery(call);
     } catch (error) {

@@ -8,7 +8,7 @@ export {
   type RunKind,
   type RunObserver,
 } from "./run_observer.ts";
-export { IsolateHost } from "./host.ts";
+export { IsolateHost, type Lent, type PassedCalls } from "./host.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";

@@ -1,4 +1,8 @@
-/** One server for a data folder: an exclusive lock on its file `lock`, which the kernel drops when the process ends. */
+/**
+ * One server for a data folder: a lock on its file `lock`, which the kernel drops when the process ends. Whoever takes the
+ * folder has to get the lock alone, and shares it from then on: a server that takes over joins the one that holds it, so
+ * that there is no moment in which nobody does.
+ */
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { dataLockLimits } from "../limits.ts";
@@ -70,13 +74,12 @@ export class DataLock implements Disposable {
     }
     try {
       const givesUpAt = performance.now() + waitMs;
-      while (!await file.tryLock(true)) {
+      // Between the two somebody else may be faster.
+      while (!(await file.tryLock(true) && await file.tryLock(false))) {
         if (performance.now() >= givesUpAt) throw new DataLockedError(dataDir, await readText(file));
         await delay(dataLockLimits.retryMs);
       }
-      await file.truncate(0);
-      await file.seek(0, Deno.SeekMode.Start);
-      await file.write(new TextEncoder().encode(`${Deno.pid} ${by}\n`));
+      await writeHolder(file, by);
       return new DataLock(file, await applyRestore(dataDir, restore));
     } catch (error) {
       file.close();
@@ -95,10 +98,29 @@ export class DataLock implements Disposable {
     }
   }
 
+  /** Holds a folder beside the server that holds it, with its consent. Throws a `StartError` when somebody else is about to. */
+  static async join(dataDir: string): Promise<DataLock> {
+    const file = await Deno.open(join(dataDir, "lock"), { read: true, write: true });
+    if (await file.tryLock(false)) return new DataLock(file, null);
+    file.close();
+    throw new StartError(`Another process is about to take the data folder "${dataDir}"`);
+  }
+
+  /** The other one that held the folder gives it up: others are told of this one. */
+  async own(by: DataUser): Promise<void> {
+    await writeHolder(this.#file, by);
+  }
+
   /** Gives the folder up. The file stays: deleting it would let two servers lock two files of one name. */
   [Symbol.dispose](): void {
     this.#file.close();
   }
+}
+
+async function writeHolder(file: Deno.FsFile, by: DataUser): Promise<void> {
+  await file.truncate(0);
+  await file.seek(0, Deno.SeekMode.Start);
+  await file.write(new TextEncoder().encode(`${Deno.pid} ${by}\n`));
 }
 
 async function readText(file: Deno.FsFile): Promise<string> {

@@ -64,9 +64,9 @@ export function startSteering(
     applyCommits: (entries) => settings?.applyCommits(entries),
     reload: () =>
       void settings?.load().catch((error) => log("error", "The settings could not be read again", { error })),
+    prepare: () => settings?.load(),
     async start() {
       if (!isFollower(config)) await work.start();
-      await settings?.load();
     },
     stop: () => work[Symbol.asyncDispose](),
   };

@@ -10,6 +10,8 @@ export interface ListenOptions {
   readonly host: string;
   /** `null`: the default port, or the next free one. 0: any free one. */
   readonly port: number | null;
+  /** Whether another process that listens on the port has allowed this one to listen beside it. */
+  readonly shared?: boolean;
   /** Called when no connection can be taken, each time before it is tried again. */
   readonly onPause?: (error: unknown) => void;
 }
@@ -18,11 +20,14 @@ type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
 /** Starts to serve. Throws a `StartError` when the port or the address cannot be had. */
 export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
-  const { host, port, onPause = () => {} } = options;
+  const { host, port, shared = false, onPause = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
   const open = (candidate: number) =>
-    Deno.serve({ hostname: host, port: candidate, onListen: () => {} }, handler);
+    Deno.serve(
+      { hostname: host, port: candidate, onListen: () => {}, ...(shared && { reusePort: true }) },
+      handler,
+    );
   for (let candidate = first;; candidate++) {
     try {
       return new Listener(open(candidate), { reopen: open, onPause });
@@ -106,7 +111,7 @@ function listenMessage(
 }
 
 /** The address for a browser on this machine, without a slash at its end. */
-export function localUrl(address: Deno.NetAddr): string {
+export function localUrl(address: Partial<Deno.NetAddr> & Pick<Deno.NetAddr, "hostname" | "port">): string {
   const everywhere = address.hostname === "0.0.0.0" || address.hostname === "::";
   const host = everywhere ? "localhost" : address.hostname;
   return `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;

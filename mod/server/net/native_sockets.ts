@@ -26,6 +26,14 @@ export interface NativeSockets {
   traffic(fd: number): Traffic | null;
   /** Ends a connection at once: what waits to be sent or read is dropped. */
   end(fd: number): void;
+  /** The socket on which this process takes the connections of a port; `null` when there is none among so many files. */
+  listening(port: number): number | null;
+  /** Lets other processes of this user listen on the port of a socket too; whether that is so now. */
+  share(fd: number): boolean;
+  /** New connections of a shared port go to the second of two sockets from now on; whether that is so now. */
+  steer(fd: number): boolean;
+  /** Connections that a listening socket has, and that nobody has taken yet. */
+  untaken(fd: number): number;
 }
 
 /** Where the C library lies; the permission sets name the same files. */
@@ -39,16 +47,24 @@ const symbols = {
   getpeername: name,
   getsockname: name,
   getsockopt: { parameters: ["i32", "i32", "i32", "buffer", "buffer"], result: "i32" },
+  setsockopt: { parameters: ["i32", "i32", "i32", "buffer", "i32"], result: "i32" },
   connect: { parameters: ["i32", "buffer", "i32"], result: "i32" },
+  memcpy: { parameters: ["buffer", "buffer", "usize"], result: "u64" },
   getrlimit: { parameters: ["i32", "buffer"], result: "i32" },
 } as const;
 
 // Of Linux, where they are the same on all machines the runtime runs on.
 const AF_INET = 2;
 const AF_INET6 = 10;
+const SOL_SOCKET = 1;
+const SO_REUSEPORT = 15;
+const SO_ACCEPTCONN = 30;
+const SO_ATTACH_REUSEPORT_CBPF = 51;
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
 const INFO_BYTES = 136;
+/** Of a listening socket: the connections that wait. */
+const UNACKED_AT = 24;
 const ACKNOWLEDGED_AT = 120;
 const RECEIVED_AT = 128;
 const RLIMIT_NOFILE = 7;
@@ -89,16 +105,27 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     return calls[call](fd, address, length) === 0 && (family() === AF_INET || family() === AF_INET6);
   };
   const port = () => ((address[2] ?? 0) << 8) | (address[3] ?? 0);
+  const readInfo = (fd: number) => {
+    new Uint32Array(length.buffer)[0] = INFO_BYTES;
+    return calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, length) === 0 &&
+      (new Uint32Array(length.buffer)[0] ?? 0) >= INFO_BYTES;
+  };
+  const takesConnections = (fd: number) => {
+    const value = new Uint32Array(1);
+    new Uint32Array(length.buffer)[0] = value.byteLength;
+    return calls.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, new Uint8Array(value.buffer), length) === 0 &&
+      value[0] === 1;
+  };
+  const second = secondOfTwo(calls);
+  const max = filesMax(calls);
   return {
-    filesMax: filesMax(calls),
+    filesMax: max,
     connection(fd, ownPort) {
       if (!nameOf("getsockname", fd) || port() !== ownPort || !nameOf("getpeername", fd)) return null;
       return { fd, peer: `${addressText(address, family() === AF_INET)} ${port()}` };
     },
     traffic(fd) {
-      new Uint32Array(length.buffer)[0] = INFO_BYTES;
-      if (calls.getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, length) !== 0) return null;
-      if ((new Uint32Array(length.buffer)[0] ?? 0) < INFO_BYTES) return null;
+      if (!readInfo(fd)) return null;
       return {
         acknowledged: Number(view.getBigUint64(ACKNOWLEDGED_AT, true)),
         received: Number(view.getBigUint64(RECEIVED_AT, true)),
@@ -106,7 +133,40 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     },
     // To connect a connected socket to nowhere resets it: what waits in either direction is dropped by the system.
     end: (fd) => void calls.connect(fd, nowhere, nowhere.length),
+    listening(ownPort) {
+      for (let fd = 0; fd < max; fd++) {
+        if (nameOf("getsockname", fd) && port() === ownPort && takesConnections(fd)) return fd;
+      }
+      return null;
+    },
+    share: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
+    steer(fd) {
+      const { program, code } = second;
+      // The code is read as long as this holds it.
+      return code.length > 0 &&
+        calls.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0;
+    },
+    untaken: (fd) => readInfo(fd) ? view.getUint32(UNACKED_AT, true) : 0,
   };
+}
+
+/**
+ * A filter of one instruction, "return 1": the kernel asks it which of the sockets of a port gets a connection, in the order
+ * in which they began to listen. An answer that names none leaves the choice to the kernel.
+ */
+function secondOfTwo(calls: Library["symbols"]): {
+  readonly program: Uint8Array<ArrayBuffer>;
+  readonly code: Uint8Array<ArrayBuffer>;
+} {
+  const BPF_RET = 6;
+  const code = new Uint8Array(8);
+  new DataView(code.buffer).setUint16(0, BPF_RET, true);
+  new DataView(code.buffer).setUint32(4, 1, true);
+  const program = new Uint8Array(16);
+  new DataView(program.buffer).setUint16(0, 1, true);
+  // A copy of nothing tells where something is, with no right beyond the calls that are bound.
+  new DataView(program.buffer).setBigUint64(8, BigInt(calls.memcpy(code, code, 0n)), true);
+  return { program, code };
 }
 
 function filesMax(calls: Library["symbols"]): number {

@@ -313,3 +313,58 @@ Deno.test("FA3 a full queue makes room for somebody who has given little", async
   await settled();
   assert.ok(world.batch.includes("b"));
 });
+
+Deno.test("[TO4] calls wait while the database is lent, and run on a new writer when it is given back", async () => {
+  const world = await started();
+  const lenders = world.isolate;
+  world.mutate("a");
+  await settled();
+  const back = Promise.withResolvers<void>();
+  const lent = world.writer.lend(back.promise);
+  world.mutate("b");
+  await settled();
+  assert.deepEqual(world.batch, ["a"], "what waits is left for later");
+  world.commits(0, 1, 1);
+  assert.equal(await lent, true);
+  assert.equal((await lenders.ended).cause, "asked");
+  world.mutate("c");
+  await settled();
+  assert.equal(await world.writer.lend(Promise.resolve()), false, "it is lent already");
+  assert.deepEqual(world.told, ["commit 1", "answer a"]);
+  // The other server may have committed something before it failed.
+  world.starter.ts = 3;
+  back.resolve();
+  await settled();
+  assert.notEqual(world.isolate, lenders);
+  assert.deepEqual(world.batch, ["b", "c"]);
+  assert.deepEqual(world.told.slice(2), ["gap 3"]);
+});
+
+Deno.test("[TO6] what waits while the database is lent is passed on when it stays lent, and what comes later", async () => {
+  const world = await started();
+  const back = Promise.withResolvers<void>();
+  assert.equal(await world.writer.lend(back.promise), true);
+  const lent = world.isolate;
+  const waited = world.mutate("a");
+  const passed: string[] = [];
+  world.writer.passOn((text) => {
+    passed.push(JSON.parse(text).udfPath);
+    return Promise.resolve({ outcome: { ok: true, value: "1", logLines: [] }, ts: 9, replayed: false });
+  });
+  back.resolve();
+  assert.equal((await waited).ts, 9);
+  assert.equal((await world.mutate("b")).ts, 9);
+  await settled();
+  assert.deepEqual(passed, ["a", "b"]);
+  assert.equal(world.isolate, lent, "a writer was started");
+  await world.writer.close();
+});
+
+Deno.test("the database is not lent while the writer is lost or replaced, or the host ends", async () => {
+  const world = await started();
+  const replaced = world.writer.replace(() => Promise.resolve());
+  assert.equal(await world.writer.lend(Promise.resolve()), false);
+  await replaced;
+  await world.writer.close();
+  assert.equal(await world.writer.lend(Promise.resolve()), false);
+});

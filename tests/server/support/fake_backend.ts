@@ -66,6 +66,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     example: false,
     memoryBytes: 1024 ** 3,
     dev: false,
+    takeover: false,
     actionNet: null,
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     env: {},

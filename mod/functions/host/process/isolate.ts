@@ -58,4 +58,6 @@ export interface IsolateStarter {
   start(role: IsolateRole, version?: Version): Promise<StartResult>;
   /** From now on isolates load this version. */
   use?(version: Version): void;
+  /** Starts an isolate that does nothing yet: the next `start` of this role gets it. Never rejects. */
+  warm?(role: IsolateRole): Promise<void>;
 }

@@ -49,6 +49,8 @@ export interface ProcessStarterOptions {
   readonly command: (paths: IsolatePaths) => LimitedCommand;
   readonly log: Log;
   readonly clock: Clock;
+  /** Whether another server still uses the data folder: what it has there is left alone. */
+  readonly shared?: boolean;
   /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
   readonly memory?: MemoryReader | null;
 }
@@ -60,6 +62,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
+  /** Isolates that were started by `warm` and wait for their Boot. */
+  readonly #warm = new Map<IsolateRole, WarmIsolate>();
   /** Set by `use`. */
   #version: Version;
   readonly #memoryWatch: MemoryWatch | null;
@@ -80,6 +84,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 
   static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
+    if (options.shared !== true) await removeRunDirs(options.dataDir);
     return new ProcessStarter(options, await makeRunDir(options.dataDir));
   }
 
@@ -87,7 +92,28 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#version = version;
   }
 
+  async warm(role: IsolateRole): Promise<void> {
+    const connected = Promise.withResolvers<void>();
+    const opened = Promise.withResolvers<void>();
+    const gate = { connected: connected.resolve, opened: opened.promise };
+    const version = this.#version;
+    const started = this.#start(role, { version, gate });
+    this.#warm.set(role, { version, started, open: opened.resolve });
+    await Promise.race([connected.promise, started]);
+  }
+
   async start(role: IsolateRole, version: Version = this.#version): Promise<StartResult> {
+    const warm = this.#warm.get(role);
+    if (warm === undefined || warm.version !== version) return await this.#start(role, { version });
+    this.#warm.delete(role);
+    warm.open();
+    return await warm.started;
+  }
+
+  async #start(
+    role: IsolateRole,
+    { version, gate = null }: { readonly version: Version; readonly gate?: BootGate | null },
+  ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
@@ -157,7 +183,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         held[Symbol.dispose]();
         this.census.ended(process.pid, cause);
       });
-      return await process.boot(listener, boot);
+      return await process.boot(listener, { boot, gate });
     } catch (error) {
       return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
     } finally {
@@ -194,6 +220,18 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       stderr: "piped",
     }).spawn();
   }
+}
+
+/** What an isolate that has connected waits for before it is told what it is. */
+interface BootGate {
+  readonly connected: () => void;
+  readonly opened: Promise<void>;
+}
+
+interface WarmIsolate {
+  readonly version: Version;
+  readonly started: Promise<StartResult>;
+  readonly open: () => void;
 }
 
 /** One child process from its start to its end. */
@@ -260,20 +298,30 @@ class IsolateProcess implements Isolate {
    * Making tables and indexes fit has no bound, not even when a refinement in the app's schema does not end: how long it
    * takes is up to the data and the disk, and killed for being slow it would begin again at each start.
    */
-  async boot(listener: Deno.Listener, boot: Boot): Promise<StartResult> {
+  async boot(
+    listener: Deno.Listener,
+    { boot, gate }: { readonly boot: Boot; readonly gate: BootGate | null },
+  ): Promise<StartResult> {
     const answer = Promise.withResolvers<StartResult>();
     const onAnswer = (result: StartResult) => {
       this.#onLoaded = null;
       answer.resolve(result);
     };
-    const slow = this.#clock.after(isolateLimits.startMs, () => {
+    const tooSlow = () =>
       onAnswer({
         ok: false,
         broken: true,
         message: `The app took longer than ${isolateLimits.startMs / 1000} s to load: ` +
           "at the top of one of its files, or of a package, is an await that does not settle or a loop that does not end",
       });
-    });
+    let slow = this.#clock.after(isolateLimits.startMs, tooSlow);
+    const held = gate === null ? null : async () => {
+      // Waiting is no slowness of the app's.
+      slow.cancel();
+      gate.connected();
+      await gate.opened;
+      slow = this.#clock.after(isolateLimits.startMs, tooSlow);
+    };
     let fitted = (_ok: boolean) => {};
     if (boot.role === "writer") {
       this.#onLoaded = () => {
@@ -281,7 +329,7 @@ class IsolateProcess implements Isolate {
         fitted = this.#watchFitting();
       };
     }
-    this.#live(listener, boot, onAnswer);
+    this.#live(listener, { boot, held, onAnswer });
     const result = await answer.promise;
     slow.cancel();
     fitted(result.ok);
@@ -356,8 +404,12 @@ class IsolateProcess implements Isolate {
   /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
   async #live(
     listener: Deno.Listener,
-    boot: Boot,
-    onAnswer: (result: StartResult) => void,
+    { boot, held, onAnswer }: {
+      readonly boot: Boot;
+      /** Waits for what stands before its Boot. */
+      readonly held: (() => Promise<void>) | null;
+      readonly onAnswer: (result: StartResult) => void;
+    },
   ): Promise<void> {
     const status = this.#child.status;
     const conn = await Promise.race([listener.accept(), status.then(() => null)]).catch(() => null);
@@ -366,6 +418,7 @@ class IsolateProcess implements Isolate {
     this.#conn = conn;
     if (conn !== null) {
       this.#sender = new FrameSender(conn);
+      if (held !== null) await Promise.race([held(), status]);
       this.send(boot);
       await this.#readAll(conn, onAnswer);
       close(conn);
@@ -446,14 +499,17 @@ class IsolateProcess implements Isolate {
   }
 }
 
-/** Makes the folder of sockets and progress files: in the data folder, or where paths are short if that one is too deep. */
-async function makeRunDir(dataDir: string): Promise<string> {
+/** Removes what servers that were killed have left behind, when no other uses the data folder. */
+async function removeRunDirs(dataDir: string): Promise<void> {
   for await (const entry of Deno.readDir(dataDir)) {
-    // Left behind by a server that was killed; the data folder has one server at a time.
     if (entry.isDirectory && entry.name.startsWith(RUN_DIR_PREFIX)) {
       await Deno.remove(join(dataDir, entry.name), { recursive: true });
     }
   }
+}
+
+/** Makes the folder of sockets and progress files: in the data folder, or where paths are short if that one is too deep. */
+async function makeRunDir(dataDir: string): Promise<string> {
   const deep = dataDir.length + RUN_DIR_PREFIX.length + 2 * FILE_NAME_CHARS > SOCKET_PATH_CHARS_MAX;
   const runDir = await Deno.makeTempDir({ prefix: RUN_DIR_PREFIX, ...(deep ? {} : { dir: dataDir }) });
   await Deno.chmod(runDir, 0o700);

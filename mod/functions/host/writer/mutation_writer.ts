@@ -5,6 +5,9 @@ import type { Ready, StartResult } from "../process/isolate.ts";
 
 export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
+/** Runs a mutation elsewhere, by its JSON text. Never rejects. */
+export type PassTo = (callText: string) => Promise<MutationAnswer>;
+
 export interface MutationWriter {
   /** Mutations that no writer has taken yet. */
   readonly waiting: number;
@@ -20,6 +23,14 @@ export interface MutationWriter {
     meanwhile: (ready: Ready) => Promise<void>,
     options?: { readonly before?: () => Promise<void>; readonly start?: () => Promise<StartResult> },
   ): Promise<ReplaceResult>;
+  /**
+   * Ends the writer between two batches, after which nothing is committed here. Until `back` settles calls wait; then there is
+   * a writer again, unless they are passed on. Resolves when the writer is gone; to `false` when it could not be lent now.
+   * Absent where there is nothing to lend.
+   */
+  lend?(back: Promise<unknown>): Promise<boolean>;
+  /** What waits and what is still to come is run elsewhere from now on, while the database is lent. */
+  passOn?(to: PassTo): void;
   /** Passes on what became of journal rows. */
   tendJournal(message: JournalConfirmed | JournalRestart): void;
   /** Ends the writer when it is done with what it is at, for a bounded time. */

@@ -8,6 +8,9 @@
  *                                                  |  +--committing--> the next batch leaves
  *                                                  |
  *                                            writer lost --> restarting --ready--> settled, the rest runs again
+ *
+ * The database may be lent to another server between two batches: then there is no writer here, and calls wait until it is
+ * given back or they are passed on.
  */
 import type { CommitEntry } from "../../../engine/types.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -23,7 +26,7 @@ import { type Answered, Batch } from "./mutation_batch.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Costs } from "../costs.ts";
-import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
+import type { MutationWriter, PassTo, ReplaceResult } from "./mutation_writer.ts";
 import { MutationQueue, type PendingMutation } from "./mutation_queue.ts";
 import { callText, overloaded, stopping, tookTooLong } from "../outcomes.ts";
 import { Restarts } from "../process/restarts.ts";
@@ -75,6 +78,9 @@ export class Writer implements MutationWriter {
   #watchTimer: Timer | null = null;
   /** Ends the pause before a restart at once; set during the pause. */
   #endPause: (() => void) | null = null;
+  #restarting = false;
+  /** Runs calls elsewhere, by their texts; set by `passOn`, for good. */
+  #passTo: PassTo | null = null;
   /** Called when no batch is out any more; set by `close`. */
   #onIdle: (() => void) | null = null;
   #closing = false;
@@ -117,6 +123,7 @@ export class Writer implements MutationWriter {
       refuse(failed("args", `The arguments are not JSON: ${error instanceof Error ? error.message : error}`));
       return promise;
     }
+    if (this.#passTo !== null) return this.#passTo(text);
     const queuedAt = this.#options.clock.now();
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
     const pending: PendingMutation = {
@@ -170,6 +177,27 @@ export class Writer implements MutationWriter {
     };
     this.#next();
     return promise;
+  }
+
+  lend(back: Promise<unknown>): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
+    this.#replacement = async () => {
+      const old = this.#isolate;
+      // One that was lost before its turn is being started again already.
+      if (old === null) return resolve(false);
+      this.#isolate = null;
+      await old.close();
+      resolve(true);
+      await back;
+    };
+    this.#next();
+    return promise;
+  }
+
+  passOn(to: PassTo): void {
+    this.#passTo = to;
+    for (const { text, resolve } of this.#queue.takeOlder()) to(text).then(resolve);
   }
 
   /** Passes on what became of journal rows; while there is no writer nobody has to know. */
@@ -370,6 +398,16 @@ export class Writer implements MutationWriter {
   }
 
   async #restart(): Promise<void> {
+    if (this.#restarting || this.#passTo !== null) return;
+    this.#restarting = true;
+    try {
+      await this.#startAgain();
+    } finally {
+      this.#restarting = false;
+    }
+  }
+
+  async #startAgain(): Promise<void> {
     for (let failures = 0; !this.#closing && this.#isolate === null; failures++) {
       const pauseMs = this.#restarts.pauseMs(this.#options.clock.now(), failures);
       if (pauseMs > 0) await this.#pause(pauseMs);

@@ -1,0 +1,156 @@
+/**
+ * How a server gives way to another that takes over. Requests wait from the moment it lets go of the database; then it either
+ * goes on, as if nothing had happened, or has given way, and passes on what still comes.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Lent } from "../../functions/host/mod.ts";
+import { failureResponse } from "../../kit/error_response.ts";
+import type { Log } from "../../kit/log.ts";
+import { closeCodes } from "../../sync/mod.ts";
+import { upgradeSocket } from "../http/upgrade.ts";
+import { takeoverLimits } from "../limits.ts";
+import type { NativeSockets } from "../net/native_sockets.ts";
+import type { GivesWay } from "./door.ts";
+import { Passing } from "./passing.ts";
+import { Successor } from "./successor.ts";
+
+type Answer = Response | Promise<Response>;
+
+export interface GivingWayOptions {
+  readonly address: GivesWay["address"];
+  /** Lends the database to the successor; `null` when that cannot be done now. */
+  readonly lend: () => Promise<Lent | null>;
+  /** Answers as ever, when this server goes on. */
+  readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Answer;
+  /** Told of each request that waits. */
+  readonly onHeld: (request: Request, info: Deno.ServeHandlerInfo) => void;
+  readonly native: NativeSockets | null;
+  readonly log: Log;
+}
+
+export class GivingWay implements GivesWay, Disposable {
+  readonly #options: GivingWayOptions;
+  /** Set while it is not known who answers. */
+  #passing: Passing | null = null;
+  /** Set for good. */
+  #successor: Successor | null = null;
+  readonly #done = Promise.withResolvers<void>();
+  /** Whether the successor listens on the same port. */
+  #portShared = false;
+  /** When a request was passed on last. */
+  #passedAt = -Infinity;
+
+  constructor(options: GivingWayOptions) {
+    this.#options = options;
+  }
+
+  get address(): GivesWay["address"] {
+    return this.#options.address;
+  }
+
+  /** Whether it has given way. */
+  get given(): boolean {
+    return this.#successor !== null;
+  }
+
+  /** Resolves when it has given way. */
+  get done(): Promise<void> {
+    return this.#done.promise;
+  }
+
+  /** How a request is answered; `null`: as ever. */
+  respond(request: Request, info: Deno.ServeHandlerInfo): Answer | null {
+    if (this.#successor !== null) return this.#pass(request, { info, successor: this.#successor });
+    if (this.#passing === null) return null;
+    // Health is told meanwhile.
+    return new URL(request.url).pathname === "/api/health" ? null : this.#hold(request, info, this.#passing);
+  }
+
+  async letGo(): Promise<boolean> {
+    if (this.#passing !== null || this.#successor !== null) return false;
+    this.#passing = new Passing();
+    const lent = await this.#options.lend();
+    if (lent === null) this.takeBack();
+    else this.#passing.lent(lent);
+    return lent !== null;
+  }
+
+  sharePort(): boolean {
+    const { native } = this.#options;
+    const fd = native?.listening(this.address.port) ?? null;
+    return this.#portShared = fd !== null && native !== null && native.share(fd);
+  }
+
+  takeBack(): void {
+    const passing = this.#passing;
+    this.#passing = null;
+    passing?.takeBack();
+  }
+
+  giveWay(successorSocket: string): void {
+    const passing = this.#passing;
+    if (passing === null) throw new TypeError("The server has not let go of its database");
+    const { native, log } = this.#options;
+    const fd = this.#portShared ? native?.listening(this.address.port) ?? null : null;
+    // Otherwise the kernel would go on giving every other connection to this one.
+    if (fd !== null && native?.steer(fd) === false) {
+      log("warn", "New connections come to both servers: some may be cut when this one ends");
+    }
+    this.#successor = new Successor(successorSocket, log);
+    this.#passing = null;
+    this.#passedAt = performance.now();
+    passing.giveWay(this.#successor);
+    this.#done.resolve();
+  }
+
+  /**
+   * Until nobody sends requests here any more and no connection waits to be taken, for a bounded time. A port that is not
+   * shared is given up at once: the successor waits for it.
+   */
+  async quiet(msMax: number): Promise<void> {
+    if (!this.#portShared) return;
+    const { native } = this.#options;
+    const fd = native?.listening(this.address.port) ?? null;
+    const endAt = performance.now() + msMax;
+    for (;;) {
+      const now = performance.now();
+      const waits = fd !== null && native !== null && native.untaken(fd) > 0;
+      if (now >= endAt || (!waits && now - this.#passedAt >= takeoverLimits.quietMs)) return;
+      await delay(takeoverLimits.quietPollMs);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.takeBack();
+    this.#successor?.[Symbol.dispose]();
+  }
+
+  async #hold(request: Request, info: Deno.ServeHandlerInfo, passing: Passing): Promise<Response> {
+    const { onHeld, respond, log } = this.#options;
+    onHeld(request, info);
+    try {
+      const successor = await passing.hold();
+      return await (successor === null ? respond(request, info) : this.#pass(request, { info, successor }));
+    } catch (error) {
+      return failureResponse(error, log);
+    }
+  }
+
+  /** The successor answers; a client that wants a socket is told to come back, which leads it there. */
+  #pass(
+    request: Request,
+    { info, successor }: { readonly info: Deno.ServeHandlerInfo; readonly successor: Successor },
+  ): Answer {
+    this.#passedAt = performance.now();
+    if (request.headers.get("upgrade")?.toLowerCase() !== "websocket") {
+      return successor.forward(request, info);
+    }
+    try {
+      const { socket, response } = upgradeSocket(request);
+      socket.addEventListener("open", () => socket.close(closeCodes.restart));
+      return response;
+    } catch (error) {
+      return failureResponse(error, this.#options.log);
+    }
+  }
+}

@@ -1,0 +1,5 @@
+/** One server takes over from another that runs: data folder, database, port and sockets. */
+export { TakeoverDoor } from "./door.ts";
+export { GivingWay } from "./giving_way.ts";
+export { PassedRequests } from "./passed_requests.ts";
+export { Predecessor } from "./predecessor.ts";

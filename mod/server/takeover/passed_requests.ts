@@ -1,0 +1,60 @@
+/**
+ * The ear of a server that has taken over for what the old one passes on: a socket in a folder that only their user can
+ * enter.
+ */
+import { join } from "node:path";
+import type { PassedCalls } from "../../functions/host/mod.ts";
+import { ADDRESS_HEADER, CALL_HEADER } from "./passed_headers.ts";
+
+const SOCKET_PATH_BYTES_MAX = 100;
+/** Left by a server that was killed, it goes with the folders of its isolates. */
+const FOLDER_PREFIX = "run-";
+
+export class PassedRequests implements AsyncDisposable {
+  readonly socket: string;
+  readonly #folder: string;
+  readonly #http: Deno.HttpServer<Deno.UnixAddr>;
+
+  private constructor(socket: string, { folder, http }: {
+    readonly folder: string;
+    readonly http: Deno.HttpServer<Deno.UnixAddr>;
+  }) {
+    this.socket = socket;
+    this.#folder = folder;
+    this.#http = http;
+  }
+
+  static async open(
+    dataDir: string,
+    { calls, respond }: {
+      readonly calls: PassedCalls;
+      readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
+    },
+  ): Promise<PassedRequests> {
+    const short = new TextEncoder().encode(dataDir).length + 20 <= SOCKET_PATH_BYTES_MAX;
+    const folder = await Deno.makeTempDir({ prefix: FOLDER_PREFIX, ...(short && { dir: dataDir }) });
+    const path = join(folder, "s");
+    const handler = (request: Request, info: Deno.ServeHandlerInfo<Deno.UnixAddr>) => {
+      const kind = request.headers.get(CALL_HEADER);
+      if (kind !== null) return answerCall(kind, { request, calls });
+      const remoteAddr = JSON.parse(request.headers.get(ADDRESS_HEADER) ?? "null") as Deno.NetAddr;
+      return respond(request, { remoteAddr, completed: info.completed });
+    };
+    const http = Deno.serve({ transport: "unix", path, onListen: () => {} }, handler);
+    await Deno.chmod(path, 0o600);
+    return new PassedRequests(path, { folder, http });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#http.shutdown();
+    await Deno.remove(this.#folder, { recursive: true }).catch(() => {});
+  }
+}
+
+async function answerCall(
+  kind: string,
+  { request, calls }: { readonly request: Request; readonly calls: PassedCalls },
+): Promise<Response> {
+  const call = await request.json();
+  return Response.json(kind === "mutation" ? await calls.mutate(call) : await calls.query(call));
+}

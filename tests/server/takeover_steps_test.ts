@@ -1,0 +1,229 @@
+/** The steps of a takeover one by one, without isolates: what is held, what is passed on, what is taken back. */
+import assert from "node:assert/strict";
+import { ServiceError } from "../../mod/errors.ts";
+import type { Lent, PassedCalls } from "../../mod/functions/host/mod.ts";
+import { LocalSocket } from "../../mod/kit/local_socket.ts";
+import { DataLock, DataLockedError } from "../../mod/server/data/data_lock.ts";
+import { takeoverLimits } from "../../mod/server/limits.ts";
+import { Server } from "../../mod/server/server.ts";
+import { TakeoverDoor } from "../../mod/server/takeover/door.ts";
+import { PassedRequests } from "../../mod/server/takeover/passed_requests.ts";
+import { Passing } from "../../mod/server/takeover/passing.ts";
+import { Predecessor } from "../../mod/server/takeover/predecessor.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
+import { FakeBackend, testConfig } from "./support/fake_backend.ts";
+
+/** A backend whose database can be lent; it notes what becomes of that. */
+class LendingBackend extends FakeBackend {
+  readonly told: string[] = [];
+  passedTo: PassedCalls | null = null;
+  lendable = true;
+  readonly passedCalls: PassedCalls = {
+    mutate: ({ udfPath }) => {
+      this.told.push(`mutate ${udfPath}`);
+      return Promise.resolve({ outcome: { ok: true, value: "1", logLines: [] }, ts: 7, replayed: false });
+    },
+    query: ({ udfPath }) => {
+      this.told.push(`query ${udfPath}`);
+      return Promise.resolve({ ok: true, value: "2", logLines: [] });
+    },
+  };
+
+  lend(): Promise<Lent | null> {
+    if (!this.lendable) return Promise.resolve(null);
+    this.told.push("lent");
+    return Promise.resolve({
+      giveBack: () => this.told.push("given back"),
+      passOn: (to) => this.passedTo = to,
+    });
+  }
+
+  begin(): Promise<void> {
+    this.told.push("begun");
+    return Promise.resolve();
+  }
+}
+
+async function started(dataDir: string, { takeover = false } = {}) {
+  const backend = new LendingBackend();
+  const server = await Server.start({
+    config: testConfig({ dataDir, takeover, port: takeover ? null : 0 }),
+    log: () => {},
+    startBackend: async (_config, { letGo }) => {
+      await letGo?.();
+      return backend;
+    },
+    drainMs: 1_000,
+  });
+  return { backend, server };
+}
+
+const call = (url: string) => fetch(`${url}/api/query`, { method: "POST", body: "{}" });
+
+async function statusOf(url: string): Promise<number> {
+  const response = await call(url);
+  await response.body?.cancel();
+  return response.status;
+}
+
+Deno.test("[TO1] requests that came during the switch, and calls that still run, are answered by the one that took over", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  const predecessor = await Predecessor.find(folder.path);
+  assert.ok(predecessor !== null);
+  assert.deepEqual(predecessor.address, { host: "127.0.0.1", port: Number(new URL(server.url).port) });
+  await predecessor.letGo();
+  const held = call(`${server.url}`);
+  const seen: string[] = [];
+  const passed = await PassedRequests.open(folder.path, {
+    calls: backend.passedCalls,
+    respond: async (request, info) => {
+      const { hostname } = info.remoteAddr as Deno.NetAddr;
+      seen.push(`${request.method} ${request.url} ${await request.text()} of ${hostname}`);
+      return new Response("from the other one", { status: 201, headers: { "x-kept": "yes" } });
+    },
+  });
+  await predecessor.serving(passed.socket);
+  await server.gaveWay;
+  const answer = await held;
+  assert.deepEqual([answer.status, await answer.text()], [201, "from the other one"]);
+  assert.deepEqual([answer.headers.get("x-kept"), answer.headers.get("connection")], ["yes", "close"]);
+  await (await fetch(`${server.url}/some/page?q=1`)).body?.cancel();
+  assert.deepEqual(seen, [
+    `POST ${server.url}/api/query {} of 127.0.0.1`,
+    `GET ${server.url}/some/page?q=1  of 127.0.0.1`,
+  ]);
+  const identity = { principal: null, userId: null, adminId: null, sessionId: null };
+  const asked = { udfPath: "a:b", args: {}, identity, origin: "server" } as const;
+  assert.equal((await backend.passedTo?.mutate(asked))?.ts, 7);
+  assert.deepEqual(await backend.passedTo?.query(asked), { ok: true, value: "2", logLines: [] });
+  assert.deepEqual(backend.told, ["lent", "mutate a:b", "query a:b"]);
+  await server.stop();
+  await predecessor.ended;
+  await predecessor[Symbol.asyncDispose]();
+  await passed[Symbol.asyncDispose]();
+});
+
+Deno.test("[TO2] a socket that is asked for after the switch is closed with 1012", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  const predecessor = await Predecessor.find(folder.path);
+  await predecessor?.letGo();
+  const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
+  const code = new Promise((resolve) => socket.addEventListener("close", (event) => resolve(event.code)));
+  await using passed = await PassedRequests.open(folder.path, {
+    calls: backend.passedCalls,
+    respond: () => new Response(),
+  });
+  await predecessor?.serving(passed.socket);
+  assert.equal(await code, 1012);
+  await server.stop();
+  await predecessor?.[Symbol.asyncDispose]();
+});
+
+Deno.test("[TO4] a server that cannot lend its database says so and goes on, and is asked again later", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  await using _server = server;
+  backend.lendable = false;
+  await assert.rejects(started(folder.path, { takeover: true }), /cannot give way now/);
+  assert.equal(await statusOf(server.url), 200);
+  backend.lendable = true;
+  const predecessor = await Predecessor.find(folder.path);
+  await predecessor?.letGo();
+  await predecessor?.[Symbol.asyncDispose]();
+  await until(() => backend.told.includes("given back"));
+  assert.equal(await statusOf(server.url), 200);
+  assert.deepEqual(backend.told, ["lent", "given back"]);
+});
+
+Deno.test("[TO4] a successor that takes too long loses its turn, and everything is taken back", async () => {
+  await using folder = new TempFolder();
+  const told: string[] = [];
+  const back = Promise.withResolvers<void>();
+  await using _door = await TakeoverDoor.open({
+    dataDir: folder.path,
+    log: () => {},
+    switchMs: 1,
+    server: {
+      address: { host: "127.0.0.1", port: 1 },
+      letGo: () => Promise.resolve(told.push("let go") > 0),
+      sharePort: () => true,
+      takeBack: () => {
+        told.push("took back");
+        back.resolve();
+      },
+      giveWay: () => told.push("gave way"),
+    },
+  });
+  await using predecessor = await Predecessor.find(folder.path);
+  await predecessor?.letGo();
+  await assert.rejects(predecessor?.lost ?? Promise.resolve(), /goes on by itself/);
+  await assert.rejects(predecessor?.serving("/nowhere") ?? Promise.resolve(), /goes on by itself/);
+  await back.promise;
+  assert.deepEqual(told, ["let go", "took back"]);
+});
+
+Deno.test("[TO1] a port that cannot be shared is given up by the one and taken by the other", async () => {
+  await using folder = new TempFolder();
+  const first = await started(folder.path);
+  const stopped = first.server.gaveWay.then(() => first.server.stop());
+  const second = await started(folder.path, { takeover: true });
+  await stopped;
+  assert.equal(second.server.url, first.server.url);
+  assert.equal(await statusOf(second.server.url), 200);
+  assert.equal(await Deno.readTextFile(folder.at("lock")), `${Deno.pid} serve\n`);
+  await assert.rejects(DataLock.acquire(folder.path, { by: "backup" }), DataLockedError);
+  await until(() => second.backend.told.includes("begun"));
+  await second.server.stop();
+  (await DataLock.acquire(folder.path, { by: "backup" }))[Symbol.dispose]();
+});
+
+Deno.test("[TO4] a backend that cannot be started leaves the other server and its folder as they are", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  await using _server = server;
+  await assert.rejects(
+    Server.start({
+      config: testConfig({ dataDir: folder.path, takeover: true, port: null }),
+      log: () => {},
+      startBackend: async (_config, { letGo }) => {
+        await letGo?.();
+        throw new Error("a broken index");
+      },
+    }),
+    /a broken index/,
+  );
+  await until(() => backend.told.includes("given back"));
+  assert.equal(await statusOf(server.url), 200);
+  assert.deepEqual(backend.told, ["lent", "given back"]);
+  assert.equal(await Deno.readTextFile(folder.at("lock")), `${Deno.pid} serve\n`);
+});
+
+Deno.test("requests beyond those that may wait are refused", async () => {
+  const passing = new Passing();
+  const held = Array.from({ length: takeoverLimits.requestsHeldMax }, () => passing.hold());
+  await assert.rejects(passing.hold(), (error) => error instanceof ServiceError && error.status === 503);
+  passing.takeBack();
+  assert.ok((await Promise.all(held)).every((successor) => successor === null));
+});
+
+Deno.test("a local socket in a folder with a long path can be connected to, and goes with its folder's link", async () => {
+  await using folder = new TempFolder();
+  const deep = folder.at("d".repeat(120));
+  await Deno.mkdir(deep);
+  const socket = await LocalSocket.open(deep, "asked.sock");
+  assert.equal((await Deno.lstat(`${deep}/asked.sock`)).isSymlink, true);
+  assert.equal(((await Deno.stat(socket.path)).mode ?? 0) & 0o777, 0o600);
+  socket[Symbol.dispose]();
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(deep)), []);
+});
+
+Deno.test("a lock that is joined holds on when the first holder lets go", async () => {
+  await using folder = new TempFolder();
+  const first = await DataLock.acquire(folder.path, { by: "serve" });
+  using _second = await DataLock.join(folder.path);
+  first[Symbol.dispose]();
+  await assert.rejects(DataLock.acquire(folder.path, { by: "serve" }), DataLockedError);
+});
