@@ -13,10 +13,13 @@ import "./ui/tokens.css";
 import "./ui/base.css";
 import "./ui/ui.css";
 import "./shell/shell.css";
+import "./views/backups/backups.css";
 import "./views/data/data.css";
 import "./views/files/files.css";
 import "./views/functions/functions.css";
 import "./views/logs/logs.css";
+import "./views/overview/overview.css";
+import "./views/settings/settings.css";
 
 applyTheme();
 // Styles that packages add to the page carry it, because the page's policy asks for it.

@@ -17,6 +17,7 @@ const PACKAGES = [
   "@codemirror/lint",
   "@codemirror/state",
   "@codemirror/view",
+  "@lezer/highlight",
   "@tanstack/react-virtual",
   "cmdk",
   "get-nonce",

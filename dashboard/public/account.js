@@ -1,5 +1,5 @@
-// Where links from mails lead when the app has no page for them, and the first administrator's setup. Nothing is sent
-// before a person has clicked: programs that open links in mails to look at them use nothing up.
+// Where links from mails lead when the app has no page for them. Nothing is sent before a person has clicked: programs
+// that open links in mails to look at them use nothing up.
 
 const element = (id) => document.getElementById(id);
 
@@ -45,17 +45,6 @@ const pages = {
       location.replace(`/#${fragment}`);
     },
   },
-  svc_setup_token: {
-    title: "Create the first administrator",
-    text: "This account looks after the server. Keep its password safe.",
-    button: "Create administrator",
-    fields: ["email", "password"],
-    path: "/api/auth/admin/setup",
-    async done({ refreshToken }) {
-      await post("/api/auth/signout", { refreshToken });
-      show("The administrator is created.", "done");
-    },
-  },
 };
 
 const page = Object.hasOwn(pages, kind ?? "") ? pages[kind] : null;
@@ -67,11 +56,9 @@ if (page === null || !token) {
   element("title").textContent = page.title;
   element("text").textContent = page.text;
   element("button").textContent = page.button;
-  for (const field of ["email", "password"]) {
-    const used = page.fields.includes(field);
-    element(`${field}-field`).hidden = !used;
-    element(field).disabled = !used;
-  }
+  const withPassword = page.fields.includes("password");
+  element("password-field").hidden = !withPassword;
+  element("password").disabled = !withPassword;
   element("form").hidden = false;
   element("form").addEventListener("submit", (event) => {
     event.preventDefault();

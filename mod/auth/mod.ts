@@ -154,6 +154,8 @@ export interface AccountService extends AsyncDisposable {
 
 /** Path of the service's own page for links, under the public URL. */
 const ACCOUNT_PAGE = "/_/account.html";
+/** Where the first administrator is made, and signed in. */
+const DASHBOARD_PAGE = "/_/";
 
 /** To whom a mail is that is only looked at. */
 const SAMPLE_ADDRESS = "somebody@example.com";
@@ -251,7 +253,7 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
     },
     async setupLink() {
       const token = await admins.issueSetupToken();
-      return token === null ? null : `${accountPage()}#svc_setup_token=${token}`;
+      return token === null ? null : `${options.publicUrl()}${DASHBOARD_PAGE}#svc_setup_token=${token}`;
     },
     applyCommits: (entries) => authenticator.applyCommits(entries),
     recheckSessions() {

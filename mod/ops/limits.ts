@@ -315,6 +315,8 @@ export const replicationLimits = {
 export const statsLimits = {
   /** Functions counted one by one; the runs of more are counted together. */
   functionsMax: 500,
+  /** Looks at sockets, memory and disk that are kept, one a minute. */
+  gaugesKept: 61,
   /** Shortest span that is counted on its own; what is left of it at a crash is lost. */
   slotMs: 10_000,
   /** Tables are not measured again for so long: it reads every page of the database. */

@@ -47,7 +47,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   app.route("/", backupRoutes({ backups, state, log }));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
-  if (restart !== null) app.route("/", restartRoutes({ restart, log }));
+  app.route("/", restartRoutes({ restart, log }));
   app.route("/", replicationRoutes({ port: replication, follower: options.follower, log }));
   return app;
 }

@@ -4,6 +4,7 @@ import type { administratorFunctions, userFunctions } from "../../../mod/auth/is
 import type * as audit from "../../../mod/ops/admin/isolate_functions/audit.ts";
 import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
+import type * as settings from "../../../mod/ops/admin/isolate_functions/settings.ts";
 import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
 import type { KnownSizes } from "../../../mod/ops/admin/table_sizes.ts";
@@ -107,6 +108,13 @@ export const api = {
     "_admin/schedule",
     ["jobs", "crons", "cancelJob", "runJobNow", "runCronNow"],
   ),
+  settings: {
+    ...references<typeof settings, "list">("_admin/settings", ["list"]),
+    set: action<{ changes: Record<string, string | null> }, { overridden: readonly string[] }>(
+      "_admin/settings:set",
+    ),
+    testMail: action<{ to: string }, null>("_admin/settings:testMail"),
+  },
   users: {
     ...references<typeof userFunctions, "list" | "get" | "edit" | "endSession" | "endSessions">(
       "_admin/users",

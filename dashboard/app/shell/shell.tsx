@@ -16,7 +16,10 @@ export function Shell() {
   const { path: [name = "overview"] } = useRoute();
   const [navOpen, setNavOpen] = useState(false);
   const [palette, setPalette] = useState(false);
-  useEffect(() => setNavOpen(false), [name]);
+  useEffect(() => {
+    setNavOpen(false);
+    setPalette(false);
+  }, [name]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === "k") {

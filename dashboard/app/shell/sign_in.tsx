@@ -11,10 +11,15 @@ export function SignIn({ setupToken, ended }: {
   readonly ended: boolean;
 }) {
   const [needsSetup, setNeedsSetup] = useState(false);
+  /** Whether the server has said so. */
+  const [known, setKnown] = useState(false);
   const [error, setError] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   useEffect(() => {
-    adminSession.needsSetup().then(setNeedsSetup, () => {});
+    adminSession.needsSetup().then((needed) => {
+      setNeedsSetup(needed);
+      setKnown(true);
+    }, () => {});
   }, []);
   const setup = setupToken !== null && needsSetup;
 
@@ -38,6 +43,14 @@ export function SignIn({ setupToken, ended }: {
       <form className="door-form" onSubmit={(event) => void submit(event)}>
         <img src="./icon.svg" alt="" width="36" height="36" />
         <h1>{setup ? "Create the first administrator" : "Sign in to Syncline"}</h1>
+        {setup && (
+          <p className="quiet">This account looks after the server: it sees and changes everything.</p>
+        )}
+        {setupToken !== null && !needsSetup && known && (
+          <p className="quiet" role="status">
+            The setup link has been used: there is an administrator already. Sign in.
+          </p>
+        )}
         {needsSetup && !setup && (
           <p className="quiet">
             There is no administrator yet. Open the setup link that the server printed when it started, or run
@@ -60,7 +73,7 @@ export function SignIn({ setupToken, ended }: {
           type="password"
           autoComplete={setup ? "new-password" : "current-password"}
           required
-          {...(setup && { minLength: 8, maxLength: 256 })}
+          {...(setup && { minLength: 8, maxLength: 256, hint: "At least 8 characters." })}
         />
         {error !== null && <p className="field-error" role="alert">{error}</p>}
         <Button type="submit" tone="accent" disabled={busy}>

@@ -66,16 +66,30 @@ export const views: readonly ViewEntry[] = [
     name: "backups",
     title: "Backups",
     icon: "backups",
-    words: "restore archive download",
+    words: "restore archive download replication point in time",
     View: lazy(async () => ({ default: (await import("../views/backups/backups.tsx")).Backups })),
   },
   {
     name: "administrators",
     title: "Administrators",
-    icon: "settings",
-    words: "admins password audit log",
+    icon: "key",
+    words: "admins password access",
     View: lazy(async () => ({
       default: (await import("../views/administrators/administrators.tsx")).Administrators,
     })),
+  },
+  {
+    name: "audit",
+    title: "Audit log",
+    icon: "audit",
+    words: "who did what history changes",
+    View: lazy(async () => ({ default: (await import("../views/audit/audit.tsx")).Audit })),
+  },
+  {
+    name: "settings",
+    title: "Settings",
+    icon: "settings",
+    words: "options mail smtp signups bucket s3 rate limits",
+    View: lazy(async () => ({ default: (await import("../views/settings/settings.tsx")).Settings })),
   },
 ];

@@ -43,6 +43,13 @@ export function Dialog({ title, text, open, onClose, children, foot, form = "mid
         <Parts.Content
           className={form === "side" ? "sheet" : "dialog"}
           data-size={form}
+          // Messages stand in front of dialogs and can be answered from there.
+          onInteractOutside={(event) => {
+            const { target } = event.detail.originalEvent;
+            if (!(target instanceof Element)) return;
+            // One that was closed by being pressed is gone by now.
+            if (!target.isConnected || target.closest(".notes") !== null) event.preventDefault();
+          }}
           {...(text ? {} : { "aria-describedby": undefined })}
         >
           {head}

@@ -2,13 +2,22 @@
 import { autocompletion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
-import { bracketMatching, defaultHighlightStyle, syntaxHighlighting } from "@codemirror/language";
+import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, linter } from "@codemirror/lint";
 import { EditorState } from "@codemirror/state";
 import { EditorView, keymap } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
 import { getNonce } from "get-nonce";
 import { useEffect, useRef } from "react";
 import { issuesOf, propertyNames } from "../views/data/json_schema.ts";
+
+/** From the design system, so that they fit light and dark. */
+const colours = HighlightStyle.define([
+  { tag: tags.propertyName, color: "var(--accent)" },
+  { tag: tags.string, color: "var(--good)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--warn)" },
+  { tag: tags.invalid, color: "var(--bad)" },
+]);
 
 export interface JsonEditorProps {
   readonly label: string;
@@ -36,7 +45,7 @@ export function JsonEditor({ label, value, schema, onChange }: JsonEditorProps) 
           history(),
           json(),
           bracketMatching(),
-          syntaxHighlighting(defaultHighlightStyle, { fallback: true }),
+          syntaxHighlighting(colours),
           linter(jsonParseLinter()),
           linter((view) => unfit(view, schema)),
           autocompletion({ override: [(context) => names(context, schema)] }),

@@ -34,8 +34,22 @@ function ago(at: number): string {
   return relative.format(Math.trunc(distance / ms), unit);
 }
 
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  fractionalSecondDigits: 3,
+});
+const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+
+/** To the millisecond, with the day when it is another one. */
+function clockText(date: Date): string {
+  const today = date.toDateString() === new Date().toDateString();
+  return today ? clock.format(date) : `${day.format(date)}, ${clock.format(date)}`;
+}
+
 /** A moment in the reader's zone, with UTC when the pointer rests on it. */
-export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "full" | "ago" }) {
+export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "full" | "ago" | "clock" }) {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return <span>–</span>;
   return (
@@ -43,7 +57,7 @@ export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "
       dateTime={date.toISOString()}
       title={`${date.toISOString().replace("T", " ").replace("Z", "")} UTC`}
     >
-      {as === "ago" ? ago(at) : full.format(date)}
+      {as === "ago" ? ago(at) : as === "clock" ? clockText(date) : full.format(date)}
     </time>
   );
 }

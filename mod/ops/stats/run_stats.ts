@@ -5,6 +5,7 @@
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import type { SavedFigures } from "../log/mod.ts";
 import { statsLimits } from "../limits.ts";
+import { Latencies } from "./latencies.ts";
 import { type PackedSpan, SpanFigures } from "./span_figures.ts";
 import { type Span, SpanRing } from "./span_ring.ts";
 
@@ -44,6 +45,8 @@ export interface MinuteStats {
   readonly errors: number;
   readonly cacheHits: number;
   readonly mutations: number;
+  /** How long runs took, the time they waited included, in ms. */
+  readonly runMs: CommitStats;
   /** From the acceptance of mutations to their commit, in ms. */
   readonly commitMs: CommitStats;
 }
@@ -208,15 +211,25 @@ export class RunStats implements RunObserver {
 }
 
 function commitStats({ commits }: SpanFigures): CommitStats {
-  return { p50: commits.quantile(0.5), p95: commits.quantile(0.95), p99: commits.quantile(0.99) };
+  return quantiles(commits);
+}
+
+function quantiles(latencies: Latencies): CommitStats {
+  return { p50: latencies.quantile(0.5), p95: latencies.quantile(0.95), p99: latencies.quantile(0.99) };
 }
 
 function minuteStats(at: number, figures: SpanFigures): MinuteStats {
   let [calls, errors, cacheHits] = [0, 0, 0];
+  const latencies = new Latencies();
   for (const { figures: counts } of figures) {
     calls += counts.calls;
     errors += counts.errors;
     cacheHits += counts.hits;
+    latencies.addAll(counts.latencies);
   }
-  return { at, calls, errors, cacheHits, mutations: figures.commits.count, commitMs: commitStats(figures) };
+  return {
+    ...{ at, calls, errors, cacheHits, mutations: figures.commits.count },
+    runMs: quantiles(latencies),
+    commitMs: commitStats(figures),
+  };
 }

@@ -1,4 +1,5 @@
 /** Everything `GET /api/admin/stats` tells: counted runs, and how the parts of the server are at the moment. */
+import type { GaugeHistory } from "./gauges.ts";
 import type { RunStats } from "./run_stats.ts";
 
 /** What the parts of the server tell at once. Counts are since the start. */
@@ -26,12 +27,15 @@ export interface MeasuredParts {
 
 export interface ServerStatsOptions {
   readonly runs: RunStats;
+  readonly gauges: GaugeHistory;
   readonly parts: ServerParts;
   readonly measured: MeasuredParts;
   readonly now: () => number;
 }
 
-export async function serverStats({ runs, parts, measured, now }: ServerStatsOptions): Promise<object> {
+export async function serverStats(
+  { runs, gauges, parts, measured, now }: ServerStatsOptions,
+): Promise<object> {
   const { memory, disk } = await measured.machine();
   return {
     at: now(),
@@ -41,6 +45,7 @@ export async function serverStats({ runs, parts, measured, now }: ServerStatsOpt
     functions: runs.functions(),
     commitMs: runs.commitMs(),
     history: runs.history(),
+    gauges: gauges.history,
     sync: parts.sync(),
     queues: parts.queues(),
     isolates: parts.isolates(),

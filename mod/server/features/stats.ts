@@ -10,7 +10,7 @@ import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import { RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
+import { GaugeHistory, type Gauges, RunStats, type ServerParts, serverStats } from "../../ops/stats/mod.ts";
 import type { Hub } from "../../sync/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
@@ -35,8 +35,10 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
   const parts = serverParts(context, given);
   const machine = new KnownMachine(context);
   const tables = new KnownTables(sizes);
+  const gauges = new GaugeHistory({ look: lookWith(given, machine), now: Date.now });
   const options = {
     runs: runStats,
+    gauges,
     parts,
     measured: { tables: () => tables.read(), machine: () => machine.read() },
     now: Date.now,
@@ -44,7 +46,10 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/stats", async (c) => c.json(await serverStats(options)));
   const save = () => executionLog?.saveFigures(runStats.turn()) ?? runStats.turn();
-  const timer = setInterval(save, statsLimits.slotMs / 4);
+  const timer = setInterval(() => {
+    save();
+    void gauges.turn();
+  }, statsLimits.slotMs / 4);
   Deno.unrefTimer(timer);
   return {
     routes: [{ at: "/api/admin", app: new Hono().route("/", app) }],
@@ -107,8 +112,30 @@ class KnownTables {
 }
 
 interface Machine {
-  readonly memory: object;
-  readonly disk: object;
+  readonly memory: {
+    readonly main: number;
+    readonly isolates: Readonly<Record<string, number>> | null;
+  };
+  readonly disk: {
+    readonly database: number;
+    readonly log: number;
+    readonly free: number | null;
+    readonly total: number | null;
+  };
+}
+
+/** What is kept of the last hour, by minute. */
+function lookWith({ hub }: StatsParts, machine: KnownMachine): () => Promise<Gauges> {
+  return async () => {
+    const { memory: { main, isolates }, disk: { database, log, free } } = await machine.read({ fresh: true });
+    return {
+      sockets: hub.socketCount,
+      subscriptions: hub.subscriptionCount,
+      memory: Object.values(isolates ?? {}).reduce((sum, bytes) => sum + bytes, main),
+      stored: database + log,
+      diskFree: free,
+    };
+  };
 }
 
 /** A shell is started to ask for the memory of isolates, so it is asked now and then, and nobody waits for it. */
@@ -121,12 +148,17 @@ class KnownMachine {
     this.#context = context;
   }
 
-  async read(): Promise<Machine> {
+  /** `fresh`: waits for the memory of the isolates. */
+  async read({ fresh = false } = {}): Promise<Machine> {
     const { host, config: { dataDir } } = this.#context;
     const now = performance.now();
-    if (now - this.#askedAt > statsLimits.machineKnownMs) {
+    if (fresh || now - this.#askedAt > statsLimits.machineKnownMs) {
       this.#askedAt = now;
-      host.isolates.memory(residentBytes).then((sizes) => this.#isolates = sizes, () => {});
+      const asked = host.isolates.memory(residentBytes).then(
+        (sizes) => void (this.#isolates = sizes),
+        () => {},
+      );
+      if (fresh) await asked;
     }
     const [database, log, free] = await Promise.all([
       filesBytes(join(dataDir, archiveNames.database)),

@@ -34,11 +34,13 @@ export interface StartOptions {
   readonly accounts?: Partial<ServeConfig["accounts"]>;
   /** Files of the app. */
   readonly functions?: Record<string, string>;
+  /** Called when an administrator asks for a restart; with `restartExitCode` in the configuration only. */
+  readonly onRestart?: () => void;
 }
 
 /** Starts a server on a free port with its data in a temporary folder. */
 export async function startTestServer(
-  { config = {}, accounts = {}, functions = {} }: StartOptions = {},
+  { config = {}, accounts = {}, functions = {}, onRestart }: StartOptions = {},
 ): Promise<
   TestServer
 > {
@@ -60,6 +62,7 @@ export async function startTestServer(
         logging.dispatchEvent(new Event("line"));
       },
       startBackend,
+      ...(onRestart !== undefined && { onRestart }),
     });
   let server = await start();
   return {

@@ -70,6 +70,28 @@ Deno.test("[IM12] a body is imported, and the answer says how many rows, into wh
   assert.deepEqual(world.leftOver(), []);
 });
 
+Deno.test("[IM18] a dry run tells what would be, line by line, and writes nothing", async () => {
+  await using world = new RoutesWorld();
+  assert.deepEqual((await world.post("notes?dryRun=true", jsonl([{ text: "a" }, { text: "b" }]))).body, {
+    table: "notes",
+    rows: 2,
+    faults: [],
+    more: false,
+  });
+  const { status, body } = await world.post("notes?dryRun=true", `${row}{"text":1}\n${row}not json\n`);
+  const { faults } = body as unknown as { faults: { line: number; message: string }[] };
+  assert.deepEqual([status, body["rows"], faults.map(({ line }) => line)], [200, 0, [2, 4]]);
+  assert.match(faults[0]?.message ?? "", /text: /);
+  assert.match(faults[1]?.message ?? "", /Not JSON/);
+  const columns = await world.post("notes?format=csv&dryRun=true", "wrong\na\n");
+  const [fault] = columns.body["faults"] as { line: number | null; message: string }[];
+  assert.equal(fault?.line, null);
+  assert.match(fault?.message ?? "", /no field "wrong"/);
+  assert.equal((await world.post("nothing?dryRun=true", row)).status, 404);
+  assert.deepEqual(await world.rows("notes"), []);
+  assert.deepEqual(world.leftOver(), []);
+});
+
 for (
   const [name, path, body, status, code, message] of [
     ["a bad row", "notes", `${row}{"text":1}\n`, 400, "bad_request", /notes\.jsonl, line 2: .*text: /],

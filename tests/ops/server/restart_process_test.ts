@@ -25,7 +25,7 @@ Deno.test("[AD7] a restart is answered, closes sockets with 1012 and ends with t
     ],
   });
   const [, url = "", setup = ""] = await child.line(
-    /(http:\S+)\/_\/account\.html#svc_setup_token=(\S+)/,
+    /(http:\S+)\/_\/#svc_setup_token=(\S+)/,
     START_MS,
   );
   const post = (path: string, body: unknown, headers: Record<string, string> = {}) =>

@@ -1,7 +1,8 @@
-/** Administrators of this server, one's own password, and the log of what administrators did. */
+/** Administrators of this server, and one's own password. */
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
+import { go } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
@@ -11,8 +12,7 @@ import { Icon } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/notes.tsx";
 import { Time } from "../../ui/texts.tsx";
-import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
-import { Card, Empty, View } from "../../ui/view.tsx";
+import { Card, View } from "../../ui/view.tsx";
 
 export function Administrators() {
   const list = useQuery(api.administrators.list);
@@ -63,6 +63,7 @@ export function Administrators() {
                         text: you ? "End my other sessions" : "End sessions",
                         run: () => void attempt(() => endSessions({ adminId }), "The sessions have ended."),
                       },
+                      { text: "What they did", run: () => go(["audit"], { admin: adminId }) },
                       {
                         text: "Remove",
                         tone: "bad",
@@ -83,49 +84,10 @@ export function Administrators() {
           </tbody>
         </table>
       </Card>
-      <Audit emails={new Map(list?.map(({ adminId, email }) => [adminId as string, email]))} />
       {open === "create" && <Create onClose={() => setOpen(null)} />}
       {open === "password" && <ChangePassword onClose={() => setOpen(null)} />}
       {dialog}
     </View>
-  );
-}
-
-function Audit({ emails }: { readonly emails: ReadonlyMap<string, string> }) {
-  const list = useLiveList(api.audit.list, {});
-  return (
-    <Card flush title="What administrators did">
-      {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing yet" />}
-      {list.results.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>When</th>
-              <th>Who</th>
-              <th>What</th>
-              <th>With</th>
-              <th>Outcome</th>
-            </tr>
-          </thead>
-          <tbody>
-            {list.results.map((row) => (
-              <tr key={row._id}>
-                <td>
-                  <Time at={row._creationTime} />
-                </td>
-                <td>{emails.get(row.admin) ?? row.admin}</td>
-                <td className="mono">{row.action}</td>
-                <td className="mono" title={JSON.stringify(row.args)}>{JSON.stringify(row.args)}</td>
-                <td>
-                  <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-      <ListEnd list={list} />
-    </Card>
   );
 }
 

@@ -1,6 +1,8 @@
-/** Backups: made, kept, downloaded, checked and staged for the next start; and what replication tells. */
+/** Backups: made, kept, downloaded, checked and staged for the next start; and replication with its past. */
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
+import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
+import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
@@ -12,40 +14,24 @@ import { attempt } from "../../ui/notes.tsx";
 import { count, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-
-interface Backup {
-  readonly name: string;
-  readonly size: number;
-  readonly createdAt: string;
-  readonly ts?: number;
-  readonly parts?: Readonly<Record<string, boolean>> | readonly string[];
-  readonly error?: string;
-}
-
-interface Staged {
-  readonly createdAt: string;
-  readonly stagedAt: string;
-  readonly ts: number;
-  readonly tables: number;
-  readonly documents: number;
-  readonly source: string;
-  readonly error?: string;
-}
-
-interface Listed {
-  readonly backups: readonly Backup[];
-  readonly restore: Staged | null;
-  readonly replication: Readonly<Record<string, unknown>> & { readonly enabled: boolean };
-}
+import { Replication } from "./replication.tsx";
 
 const ASKED_EVERY_MS = 15_000;
 
 export function Backups() {
-  const { value, error, again } = useRequest<Listed>("/api/admin/backups", ASKED_EVERY_MS);
+  const { value, error, again } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
+  const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
-  const [making, setMaking] = useState(false);
+  const { search } = useRoute();
+  const [making, setMaking] = useState(search.get("make") === "true");
   const [busy, setBusy] = useState<string | null>(null);
   const file = useRef<HTMLInputElement>(null);
+
+  /** An address that is shared, or come back to, asks nobody to make one. */
+  function closeMake(): void {
+    setMaking(false);
+    replace(["backups"]);
+  }
 
   async function run(what: string, work: () => Promise<unknown>, done: string): Promise<void> {
     setBusy(what);
@@ -85,6 +71,7 @@ export function Backups() {
       {value?.restore && (
         <StagedRestore
           staged={value.restore}
+          restart={restart?.offered ?? null}
           onCancel={() =>
             void run(
               "Cancelling…",
@@ -101,12 +88,12 @@ export function Backups() {
             })}
         />
       )}
-      <Card flush>
+      <Card flush title="Archives">
         {value === undefined && error === null && <Loading />}
         {value?.backups.length === 0 && (
           <Empty title="There is no backup yet">
             <p>
-              Make one now, or let the server make them: <code>--backup-every 1d --backup-to …</code>
+              Make one now, or let the server make them: <a href={href(["settings"])}>Settings</a>.
             </p>
           </Empty>
         )}
@@ -186,11 +173,12 @@ export function Backups() {
           </table>
         )}
       </Card>
+      <Replication onStaged={again} />
       {making && (
         <MakeBackup
-          onClose={() => setMaking(false)}
+          onClose={closeMake}
           onMake={(parts) => {
-            setMaking(false);
+            closeMake();
             const init = {
               method: "POST",
               headers: { "Content-Type": "application/json" },
@@ -217,8 +205,10 @@ function partsText(parts: Backup["parts"]): string {
   return names.join(", ");
 }
 
-function StagedRestore({ staged, onCancel, onRestart }: {
+function StagedRestore({ staged, restart, onCancel, onRestart }: {
   readonly staged: Staged;
+  /** Whether somebody would start the server again; `null` while that is not known. */
+  readonly restart: boolean | null;
   readonly onCancel: () => void;
   readonly onRestart: () => void;
 }) {
@@ -231,7 +221,7 @@ function StagedRestore({ staged, onCancel, onRestart }: {
       }
       actions={
         <>
-          <Button onClick={onRestart}>Restart now</Button>
+          {restart && <Button onClick={onRestart}>Restart now</Button>}
           <Button tone="bad" onClick={onCancel}>Cancel the restore</Button>
         </>
       }
@@ -246,8 +236,14 @@ function StagedRestore({ staged, onCancel, onRestart }: {
         <dt>Documents</dt>
         <dd>{count(staged.documents)} in {count(staged.tables)} tables</dd>
         <dt>From</dt>
-        <dd>{staged.source}</dd>
+        <dd className="mono">{staged.source}</dd>
       </dl>
+      {restart === false && (
+        <p className="quiet">
+          This server was started such that nobody would start it again: stop it and start it on its machine,
+          or run it under a supervisor with <code>--restart-exit-code</code>.
+        </p>
+      )}
     </Card>
   );
 }

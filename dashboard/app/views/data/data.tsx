@@ -4,14 +4,28 @@ import { api } from "../../server/api.ts";
 import { href, useRoute } from "../../shell/route.ts";
 import { count } from "../../ui/texts.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
+import { SchemaMap } from "./schema_map.tsx";
 import { TablePage } from "./table_page.tsx";
 
 export function Data() {
-  const { path: [, chosen] } = useRoute();
+  const { path: [, chosen], search } = useRoute();
   const tables = useQuery(api.data.tables);
+  const path = chosen === undefined ? [] : [chosen];
+  const mapped = search.get("show") === "schema";
   const table = tables?.find(({ name }) => name === (chosen ?? tables[0]?.name));
   return (
-    <View title="Data" text="Tables and their documents, as they change.">
+    <View
+      title="Data"
+      text="Tables and their documents, as they change."
+      actions={
+        <a
+          className="button"
+          href={mapped ? href(["data", ...path]) : href(["data", ...path], { show: "schema" })}
+        >
+          {mapped ? "Documents" : "Schema map"}
+        </a>
+      }
+    >
       {tables === undefined ? <Loading /> : tables.length === 0
         ? (
           <Empty title="The app has no tables">
@@ -20,6 +34,8 @@ export function Data() {
             </p>
           </Empty>
         )
+        : mapped
+        ? <SchemaMap tables={tables} />
         : (
           <div className="data">
             <nav aria-label="Tables">

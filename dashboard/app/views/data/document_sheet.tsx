@@ -56,9 +56,19 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
         note("The document is stored.");
         if (id !== undefined) onOpen(id);
       } else {
-        await replace({ id: documentId, document: own, seen: ownFields(seen ?? {}) });
+        const before = ownFields(seen ?? {});
+        await replace({ id: documentId, document: own, seen: before });
         setSeen(own);
-        note("The document is saved.");
+        note("The document is saved.", {
+          action: {
+            text: "Undo",
+            run: () =>
+              void attempt(async () => {
+                await replace({ id: documentId, document: before, seen: own });
+                load(before);
+              }, "It is as it was."),
+          },
+        });
       }
     } catch (failure) {
       setError(messageOf(failure));

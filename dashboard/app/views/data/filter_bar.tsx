@@ -1,6 +1,8 @@
 /** How the documents of a table are searched, filtered and ordered. */
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { useRoute } from "../../shell/route.ts";
+import { Button } from "../../ui/button.tsx";
+import { Icon } from "../../ui/icon.tsx";
 import { propertiesOf } from "./json_schema.ts";
 import { BY_TIME, OPERATORS, servingIndex } from "./where.ts";
 
@@ -13,12 +15,13 @@ export function FilterBar({ table, onChange }: {
   const fields = Object.keys(propertiesOf(table.schema));
   const [searchIndex] = table.searchIndexes;
   const op = of("op") || "eq";
+  const descending = of("order") !== "asc";
   const valueless = op === "missing" || op === "present";
   return (
     <>
       {searchIndex !== undefined && (
         <input
-          className="input fit"
+          className="input narrow"
           type="search"
           placeholder={`Search ${searchIndex.searchField}`}
           aria-label={`Search ${searchIndex.searchField}`}
@@ -54,7 +57,7 @@ export function FilterBar({ table, onChange }: {
       )}
       {of("field") !== "" && !valueless && (
         <input
-          className="input fit"
+          className="input narrow"
           placeholder="Value"
           aria-label="Value to compare with"
           value={of("value")}
@@ -72,15 +75,13 @@ export function FilterBar({ table, onChange }: {
           <option key={name} value={name}>By {fields.join(", ")}</option>
         ))}
       </select>
-      <select
-        className="input fit"
-        aria-label="Direction"
-        value={of("order") || "desc"}
-        onChange={(event) => onChange({ order: event.target.value })}
+      <Button
+        aria-label={descending ? "Descending: turn around" : "Ascending: turn around"}
+        title={descending ? "Descending" : "Ascending"}
+        onClick={() => onChange({ order: descending ? "asc" : "" })}
       >
-        <option value="desc">Descending</option>
-        <option value="asc">Ascending</option>
-      </select>
+        <Icon name={descending ? "down" : "up"} />
+      </Button>
     </>
   );
 }

@@ -57,6 +57,27 @@ export function tableOf(schema: Schema | undefined): string | null {
   return alternativesOf(schema)?.map(tableOf).find((table) => table !== null) ?? null;
 }
 
+/** Whether `null` fits. */
+export const isNullable = (schema: Schema): boolean =>
+  schema["type"] === "null" || (alternativesOf(schema)?.some(isNullable) ?? false);
+
+/** The only kind of value beside `null`; the schema itself where there are several. */
+export function plainOf(schema: Schema): Schema {
+  const others = alternativesOf(schema)?.filter((one) => one["type"] !== "null") ?? [];
+  const [only] = others;
+  return others.length === 1 && only !== undefined ? only : schema;
+}
+
+/** The values among which to choose, `null` left out; `null` when there are too many kinds of them. */
+export function choicesOf(schema: Schema): readonly unknown[] | null {
+  const plain = plainOf(schema);
+  if ("const" in plain) return [plain["const"]];
+  if (Array.isArray(plain["enum"])) return plain["enum"];
+  const alternatives = alternativesOf(plain)?.filter((one) => one["type"] !== "null") ?? [];
+  if (alternatives.length === 0 || !alternatives.every((one) => "const" in one)) return null;
+  return alternatives.map((one) => one["const"]);
+}
+
 /** A value to begin with: required fields only. */
 export function exampleOf(schema: Schema | null): unknown {
   if (schema === null) return undefined;

@@ -3,21 +3,26 @@ import { lazy, Suspense, useState } from "react";
 import { useAction } from "syncline/react";
 import type { FunctionFacts } from "../../../../mod/functions/api/system_context.ts";
 import type { FunctionRun } from "../../../../mod/ops/admin/run_function.ts";
-import { api, type RunAs } from "../../server/api.ts";
+import { api } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/notes.tsx";
 import { count, duration } from "../../ui/texts.tsx";
 import { Card, Loading } from "../../ui/view.tsx";
+import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
 import { exampleOf } from "../data/json_schema.ts";
+import { FunctionFigures } from "./function_figures.tsx";
 import { LiveResult } from "./live_result.tsx";
+import { type Caller, RunAsField, useRunAs } from "./run_as.tsx";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
 export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const run = useAction(api.functions.run);
   const [text, setText] = useState(() => JSON.stringify(exampleOf(fact.args) ?? {}, null, 2));
-  const [as, setAs] = useState("");
+  const [form, setForm] = useState(fact.args !== null && "properties" in fact.args);
+  const [caller, setCaller] = useState<Caller>({ kind: "nobody", user: "" });
+  const as = useRunAs(caller);
   const [result, setResult] = useState<FunctionRun | null>(null);
   const [busy, setBusy] = useState(false);
   const [live, setLive] = useState<Record<string, unknown> | null>(null);
@@ -27,8 +32,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   async function start(): Promise<void> {
     setBusy(true);
     await attempt(async () => {
-      const who: RunAs = as.trim() === "" ? null : { userId: as.trim() };
-      setResult(await run({ path: fact.path, args: args(), as: who }));
+      setResult(await run({ path: fact.path, args: args(), as }));
     });
     setBusy(false);
   }
@@ -58,23 +62,60 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
         }
       >
         <div className="stack">
-          <Suspense fallback={<Loading />}>
-            <JsonEditor label="Arguments" value={text} schema={fact.args} onChange={setText} />
-          </Suspense>
-          <label className="field">
-            <span>As the user</span>
-            <input
-              className="input"
-              value={as}
-              placeholder="Id of a user; empty for nobody"
-              onChange={(event) => setAs(event.target.value)}
-            />
-          </label>
+          {fact.args !== null && <Tabs form={form} fields={fieldsOf(text)} onForm={setForm} />}
+          {form && fact.args !== null
+            ? (
+              <SchemaForm
+                schema={fact.args}
+                value={fieldsOf(text) ?? {}}
+                onChange={(fields) => setText(JSON.stringify(fields, null, 2))}
+              />
+            )
+            : (
+              <Suspense fallback={<Loading />}>
+                <JsonEditor label="Arguments" value={text} schema={fact.args} onChange={setText} />
+              </Suspense>
+            )}
+          <RunAsField caller={caller} onChange={setCaller} />
         </div>
       </Card>
       {live !== null && <LiveResult path={fact.path} args={live} />}
       {result !== null && <Result run={result} />}
+      <FunctionFigures path={fact.path} />
     </>
+  );
+}
+
+/** Arguments as a form shows them; `null` when the text is no object. */
+function fieldsOf(text: string): Fields | null {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : null;
+  } catch {
+    return null;
+  }
+}
+
+function Tabs({ form, fields, onForm }: {
+  readonly form: boolean;
+  readonly fields: Fields | null;
+  readonly onForm: (form: boolean) => void;
+}) {
+  return (
+    <div>
+      <div className="tabs" role="group" aria-label="How arguments are entered">
+        <button
+          type="button"
+          aria-pressed={form}
+          // What is no object would be lost.
+          disabled={fields === null}
+          onClick={() => onForm(true)}
+        >
+          Form
+        </button>
+        <button type="button" aria-pressed={!form} onClick={() => onForm(false)}>JSON</button>
+      </div>
+    </div>
   );
 }
 

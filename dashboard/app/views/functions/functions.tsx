@@ -5,6 +5,7 @@ import { api } from "../../server/api.ts";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Empty, Loading, View } from "../../ui/view.tsx";
+import { AllFunctions } from "./function_figures.tsx";
 import { FunctionPage } from "./function_page.tsx";
 
 export function Functions() {
@@ -24,7 +25,7 @@ export function Functions() {
   return (
     <View title="Functions" text="What clients and the schedule can call.">
       {functions === undefined ? <Loading /> : (
-        <div className="split">
+        <div className="split" data-chosen={fact !== undefined}>
           <nav className="split-list" aria-label="Functions">
             <input
               className="input"
@@ -59,8 +60,11 @@ export function Functions() {
             ))}
           </nav>
           <div className="split-main">
+            {fact !== undefined && (
+              <a className="back" href={href(["functions"], { search: filter })}>All functions</a>
+            )}
             {fact === undefined
-              ? <Empty title="Choose a function" />
+              ? chosen === undefined ? <AllFunctions /> : <Empty title="There is no such function" />
               : <FunctionPage key={fact.path} fact={fact} />}
           </div>
         </div>

@@ -1,13 +1,15 @@
 /** The execution log: search, live tail, and one run with all that is known of it. The address holds the filter. */
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { href, replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
+import { note } from "../../ui/notes.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { count, duration, Time } from "../../ui/texts.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
+import { Bars } from "./bars.tsx";
 import { RunSheet } from "./run_sheet.tsx";
-import { type Bar, type LoggedRun, useLogs } from "./use_logs.ts";
+import { type LoggedRun, useLogs } from "./use_logs.ts";
 
 const FILTERS = [
   "function",
@@ -22,6 +24,13 @@ const FILTERS = [
   "system",
 ] as const;
 type FilterName = (typeof FILTERS)[number];
+
+const SPANS = [
+  [900_000, "last 15 minutes"],
+  [3_600_000, "last hour"],
+  [86_400_000, "last day"],
+  [604_800_000, "last week"],
+] as const;
 
 const OUTCOMES = ["success", "user_error", "error", "timeout", "refused"];
 
@@ -40,7 +49,7 @@ export function Logs() {
     if (!params.has("system")) params.set("system", "false");
     return params.toString();
   }, [search]);
-  const logs = useLogs(filter, live);
+  const logs = useLogs(useSettled(filter), live);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...Object.fromEntries(search), ...changes });
   return (
@@ -48,9 +57,14 @@ export function Logs() {
       title="Logs"
       text="Every run of every function."
       actions={
-        <Button aria-pressed={live} onClick={() => setLive(!live)}>
-          <Icon name={live ? "check" : "more"} /> {live ? "Live" : "Paused"}
-        </Button>
+        <>
+          <Button onClick={() => void copyLink()}>
+            <Icon name="link" /> Copy link
+          </Button>
+          <Button aria-pressed={live} onClick={() => setLive(!live)}>
+            <span className="dot" data-on={live} /> {live ? "Live" : "Paused"}
+          </Button>
+        </>
       }
     >
       <div className="row">
@@ -62,6 +76,15 @@ export function Logs() {
           value={search.get("text") ?? ""}
           onChange={(event) => set({ text: event.target.value })}
         />
+        <select
+          className="input fit"
+          aria-label="Time"
+          value=""
+          onChange={(event) => set({ from: String(Date.now() - Number(event.target.value)), to: "" })}
+        >
+          <option value="">Time: any</option>
+          {SPANS.map(([ms, text]) => <option key={ms} value={ms}>{text}</option>)}
+        </select>
         <Choice label="Kind" name="kind" choices={["query", "mutation", "action", "route"]} set={set} />
         <Choice label="Outcome" name="outcome" choices={OUTCOMES} set={set} />
         <Choice label="Level" name="level" choices={["info", "warn", "error"]} set={set} />
@@ -77,13 +100,15 @@ export function Logs() {
       {given.length > 0 && (
         <div className="row">
           {given.map((name) => (
-            <Button
+            <button
               key={name}
-              aria-label={`Remove the filter ${name}`}
+              type="button"
+              className="chip"
+              aria-label={`Remove the filter ${name}: ${chipText(name, search.get(name) ?? "")}`}
               onClick={() => set({ [name]: "" })}
             >
               {name}: {chipText(name, search.get(name) ?? "")} <Icon name="close" />
-            </Button>
+            </button>
           ))}
         </div>
       )}
@@ -97,7 +122,7 @@ export function Logs() {
       <Card flush>
         {logs.runs.length === 0 && !logs.busy && <Empty title="No run is found" />}
         {logs.runs.length > 0 && (
-          <table className="table">
+          <table className="table log">
             <thead>
               <tr>
                 <th>When</th>
@@ -109,18 +134,21 @@ export function Logs() {
             </thead>
             <tbody>
               {logs.runs.map((run) => (
-                <tr key={run.id}>
+                <tr key={run.id} onClick={() => setOpen(run)}>
                   <td>
-                    <Time at={run.at} />
+                    <Time at={run.at} as="clock" />
                   </td>
                   <td>
-                    <Button tone="plain" className="mono" onClick={() => setOpen(run)}>{run.function}</Button>
+                    <button type="button" className="link mono" onClick={() => setOpen(run)}>
+                      {run.function}
+                    </button>{" "}
+                    <Badge>{run.kind}</Badge>
                   </td>
                   <td>
                     <Badge tone={run.outcome === "success" ? "good" : "bad"}>{run.outcome}</Badge>
                   </td>
                   <td className="number">{duration(run.durationMs)}</td>
-                  <td className="mono">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
+                  <td className="mono said">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
                 </tr>
               ))}
             </tbody>
@@ -136,6 +164,7 @@ export function Logs() {
         <RunSheet
           run={open}
           onClose={() => setOpen(null)}
+          onOpen={setOpen}
           hrefOf={(changes) => href(["logs"], { ...changes })}
         />
       )}
@@ -143,8 +172,30 @@ export function Logs() {
   );
 }
 
+/** A text that is being typed is searched for when it stands still for a moment. */
+const TYPING_MS = 250;
+
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}
+
+/** Pages that are not served over HTTPS may not write to the clipboard. */
+async function copyLink(): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(location.href);
+    note("The link with this filter is copied.");
+  } catch {
+    note("The address of this page holds the filter: copy it from there.");
+  }
+}
+
 function chipText(name: FilterName, value: string): string {
-  return name === "from" || name === "to" ? new Date(Number(value)).toLocaleTimeString() : value;
+  return name === "from" || name === "to" ? new Date(Number(value)).toLocaleString() : value;
 }
 
 function Choice({ label, name, choices, set }: {
@@ -164,29 +215,5 @@ function Choice({ label, name, choices, set }: {
       <option value="">{label}: any</option>
       {choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
     </select>
-  );
-}
-
-/** Runs over time; a bar is a filter for its time. */
-function Bars({ bars, onChoose }: { readonly bars: readonly Bar[]; readonly onChoose: (bar: Bar) => void }) {
-  const most = Math.max(1, ...bars.map(({ runs }) => runs));
-  if (bars.length === 0) return null;
-  return (
-    <div className="bars" role="group" aria-label="Runs over time">
-      {bars.map((bar) => (
-        <button
-          key={bar.from}
-          type="button"
-          tabIndex={bar.runs === 0 ? -1 : 0}
-          aria-label={`${count(bar.runs)} runs, ${count(bar.failed)} failed, from ${
-            new Date(bar.from).toLocaleTimeString()
-          }`}
-          onClick={() => onChoose(bar)}
-        >
-          <span style={{ height: `${100 * (bar.runs - bar.failed) / most}%` }} />
-          <span data-failed="true" style={{ height: `${100 * bar.failed / most}%` }} />
-        </button>
-      ))}
-    </div>
   );
 }

@@ -2,15 +2,25 @@
 import { Badge } from "../../ui/badge.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { count, duration, Time } from "../../ui/texts.tsx";
+import { useRequest } from "../../ui/use_request.ts";
 import { Card } from "../../ui/view.tsx";
 import type { LoggedRun } from "./use_logs.ts";
 
-export function RunSheet({ run, onClose, hrefOf }: {
+/** Runs of one request that are told. */
+const TOLD = 100;
+
+export function RunSheet({ run, onClose, onOpen, hrefOf }: {
   readonly run: LoggedRun;
+  readonly onOpen: (run: LoggedRun) => void;
   readonly onClose: () => void;
   /** Address of the log with a filter. */
   readonly hrefOf: (filter: Readonly<Record<string, string>>) => string;
 }) {
+  const request = useRequest<{ readonly runs: readonly LoggedRun[] }>(
+    `/api/admin/logs?request=${run.requestId}&limit=${TOLD}`,
+  ).value;
+  // In the order in which they began.
+  const runs = request?.runs.toSorted((a, b) => a.at - a.durationMs - (b.at - b.durationMs)) ?? [];
   return (
     <Dialog open form="side" title={run.function} onClose={onClose}>
       <dl className="facts">
@@ -29,12 +39,12 @@ export function RunSheet({ run, onClose, hrefOf }: {
         <dd>
           {run.caller === null
             ? "nobody signed in"
-            : <a href={hrefOf({ caller: run.caller })}>{run.caller}</a>}
+            : <a href={hrefOf({ caller: run.caller })} onClick={onClose}>{run.caller}</a>}
         </dd>
         <dt>Request</dt>
         <dd>
           <a className="mono" href={hrefOf({ request: run.requestId })} onClick={onClose}>
-            {run.requestId}: all its runs
+            {run.requestId}
           </a>
         </dd>
         <dt>Commit</dt>
@@ -52,6 +62,22 @@ export function RunSheet({ run, onClose, hrefOf }: {
       {run.logLines.length > 0 && (
         <Card title="Log lines">
           <pre className="result">{run.logLines.join("\n")}</pre>
+        </Card>
+      )}
+      {runs.length > 1 && (
+        <Card flush title="All runs of the request">
+          <ol className="runs">
+            {runs.map((other) => (
+              <li key={other.id}>
+                <button type="button" aria-current={other.id === run.id} onClick={() => onOpen(other)}>
+                  <span className="grow mono">{other.function}</span>
+                  <Badge>{other.kind}</Badge>
+                  <Badge tone={other.outcome === "success" ? "good" : "bad"}>{other.outcome}</Badge>
+                  <span className="quiet">{duration(other.durationMs)}</span>
+                </button>
+              </li>
+            ))}
+          </ol>
         </Card>
       )}
       <p>

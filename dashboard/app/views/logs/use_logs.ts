@@ -87,6 +87,7 @@ export function useLogs(filter: string, live: boolean): Logs {
       after: () => newest.current,
       onRun(run) {
         newest.current = run.id;
+        setBars((before) => withRun(before, run));
         setRuns((before) =>
           before.some(({ id }) => id === run.id) ? before : [run, ...before].slice(0, KEPT_MAX)
         );
@@ -106,6 +107,24 @@ function barsOf({ from, barMs, bars, outcomes }: Histogram): readonly Bar[] {
     const start = from + position * barMs;
     return { from: start, to: start + barMs, runs, failed: runs - (counts[success] ?? 0) };
   });
+}
+
+/** What comes is counted too: the window moves on with it. */
+function withRun(bars: readonly Bar[], { at, outcome }: LoggedRun): readonly Bar[] {
+  const newest = bars.at(-1);
+  if (newest === undefined || at < (bars[0]?.from ?? 0)) return bars;
+  const width = newest.to - newest.from;
+  const moved = Math.max(0, Math.floor((at - newest.from) / width));
+  const kept = bars.slice(Math.min(moved, bars.length));
+  const come = Math.min(moved, bars.length);
+  const added = Array.from({ length: come }, (_, position) => {
+    const from = newest.from + (moved - come + position + 1) * width;
+    return { from, to: from + width, runs: 0, failed: 0 };
+  });
+  const failed = outcome === "success" ? 0 : 1;
+  return [...kept, ...added].map((bar) =>
+    at >= bar.from && at < bar.to ? { ...bar, runs: bar.runs + 1, failed: bar.failed + failed } : bar
+  );
 }
 
 interface Follower {

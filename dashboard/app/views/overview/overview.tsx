@@ -1,118 +1,157 @@
-/** How the server is: what needs attention first, then how much there is of everything. */
+/** How the server is: what needs attention first, the last hour, then how much there is of everything. */
 import { useAction, useConnectionState, useQuery } from "syncline/react";
 import { useEffect, useState } from "react";
 import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
+import type { BackupList, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
-import { count, size, Time } from "../../ui/texts.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { count, duration, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+import { type Concern, concerns } from "./concerns.ts";
+import { LastHour } from "./last_hour.tsx";
 
-const DAY_MS = 86_400_000;
-/** Without a backup for so long somebody should know. */
-const BACKUP_LATE_MS = 2 * DAY_MS;
 const ASKED_EVERY_MS = 30_000;
 
-interface BackupList {
-  readonly backups: readonly { readonly name: string; readonly createdAt: string; readonly error?: string }[];
-  readonly restore: object | null;
-  readonly replication: { readonly enabled: boolean };
-}
-
 export function Overview() {
-  const backups = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
-  const health = useRequest<{ readonly ts: number }>("/api/health", ASKED_EVERY_MS);
-  const { transport } = useConnectionState();
+  const backups = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS).value;
+  const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
   const jobs = useQuery(api.schedule.jobs, {
     state: "failed",
     paginationOpts: { numItems: 5, cursor: null },
   });
+  const failedJobs = jobs?.page.map(({ name }) => name) ?? [];
   return (
-    <View title="Overview" text="What needs attention, and how much there is of everything.">
-      <Attention backups={backups.value} failed={jobs?.page ?? []} />
-      <Card title="Server">
-        <dl className="facts">
-          <dt>Commits so far</dt>
-          <dd>{health.value === undefined ? "…" : count(health.value.ts)}</dd>
-          <dt>Connected by</dt>
-          <dd>
-            {transport === "webSocket"
-              ? "WebSocket"
-              : transport === "polling"
-              ? "polling over HTTP"
-              : "nothing"}
-          </dd>
-          <dt>Replication</dt>
-          <dd>
-            {backups.value?.replication.enabled ? <Badge tone="good">on</Badge> : <Badge>off</Badge>}
-          </dd>
-        </dl>
-      </Card>
+    <View title="Overview" text="What needs attention, and how the last hour was.">
+      <Attention
+        found={concerns({ backups, stats, failedJobs, now: stats?.at ?? Date.now() })}
+        looking={backups === undefined || stats === undefined}
+      />
+      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      {stats === undefined ? <Loading /> : <LastHour stats={stats} />}
+      {stats !== undefined && (
+        <div className="columns">
+          <Slowest stats={stats} />
+          <Server stats={stats} backups={backups} />
+        </div>
+      )}
       <Sizes />
     </View>
   );
 }
 
-interface Concern {
-  readonly text: string;
-  readonly act: string;
-  readonly to: string;
-}
-
-function Attention({ backups, failed }: {
-  readonly backups: BackupList | undefined;
-  readonly failed: readonly {
-    readonly jobId: string;
-    readonly name: string;
-    readonly scheduledTime: number;
-  }[];
-}) {
-  const concerns: Concern[] = [];
-  if (backups !== undefined) {
-    const newest = backups.backups.filter(({ error }) => error === undefined)
-      .reduce((latest, { createdAt }) => Math.max(latest, Date.parse(createdAt)), -Infinity);
-    if (newest < Date.now() - BACKUP_LATE_MS && !backups.replication.enabled) {
-      concerns.push({
-        text: newest === -Infinity ? "There is no backup." : "The newest backup is older than two days.",
-        act: "Back up",
-        to: href(["backups"]),
-      });
-    }
-    for (const { name, error } of backups.backups) {
-      if (error !== undefined) {
-        concerns.push({ text: `${name}: ${error}`, act: "Look", to: href(["backups"]) });
-      }
-    }
-    if (backups.restore !== null) {
-      concerns.push({ text: "A restore waits for the next start.", act: "Look", to: href(["backups"]) });
-    }
-  }
-  if (failed.length > 0) {
-    concerns.push({
-      text: `Scheduled functions have failed: ${[...new Set(failed.map(({ name }) => name))].join(", ")}.`,
-      act: "Look",
-      to: href(["schedule"], { state: "failed" }),
-    });
-  }
+function Attention({ found, looking }: { readonly found: readonly Concern[]; readonly looking: boolean }) {
   return (
     <Card title="Needs attention" flush>
-      {concerns.length === 0
-        ? <Empty title={backups === undefined ? "Looking…" : "Nothing: all is well"} />
+      {found.length === 0
+        ? (
+          <p className="calm">
+            {looking ? "Looking…" : (
+              <>
+                <span data-tone="good">
+                  <Icon name="check" />
+                </span>{" "}
+                Nothing: all is well
+              </>
+            )}
+          </p>
+        )
         : (
-          <table className="table">
-            <tbody>
-              {concerns.map(({ text, act, to }) => (
-                <tr key={text}>
-                  <td>{text}</td>
-                  <td className="number">
-                    <a className="button" href={to}>{act}</a>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <ul className="concerns">
+            {found.map(({ tone, text, act, to }) => (
+              <li key={text}>
+                <span data-tone={tone}>
+                  <Icon name="warn" />
+                </span>
+                <span className="grow">{text}</span>
+                <a className="button" href={to}>{act}</a>
+              </li>
+            ))}
+          </ul>
         )}
+    </Card>
+  );
+}
+
+const SLOWEST = 5;
+
+function Slowest({ stats }: { readonly stats: Stats }) {
+  const rows = stats.functions.filter(({ function: path }) => !path.startsWith("_"))
+    .flatMap(({ function: path, kind, hour }) => hour === null ? [] : [{ path, kind, ...hour }])
+    .toSorted((a, b) => (b.p95 ?? 0) - (a.p95 ?? 0)).slice(0, SLOWEST);
+  return (
+    <Card flush title="Slowest functions of the hour" actions={<a href={href(["functions"])}>All</a>}>
+      {rows.length === 0 && <Empty title="Nothing ran in the last hour" />}
+      {rows.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Function</th>
+              <th className="number">Calls</th>
+              <th className="number">p50</th>
+              <th className="number">p95</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ path, kind, calls, p50, p95 }) => (
+              <tr key={`${kind} ${path}`}>
+                <td className="mono">
+                  <a href={href(["functions", path])}>{path}</a>
+                </td>
+                <td className="number">{count(calls)}</td>
+                <td className="number">{p50 === null ? "–" : duration(p50)}</td>
+                <td className="number">{p95 === null ? "–" : duration(p95)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function Server({ stats, backups }: { readonly stats: Stats; readonly backups: BackupList | undefined }) {
+  const { transport } = useConnectionState();
+  const replication = backups?.replication;
+  const newest = backups?.backups.find(({ error }) => error === undefined);
+  return (
+    <Card title="Server">
+      <dl className="facts">
+        <dt>Version</dt>
+        <dd>{stats.version}</dd>
+        <dt>Started</dt>
+        <dd>
+          <Time at={stats.startedAt} />
+        </dd>
+        <dt>Commits so far</dt>
+        <dd>{count(stats.ts)}</dd>
+        <dt>Connected by</dt>
+        <dd>
+          {transport === "webSocket"
+            ? "WebSocket"
+            : transport === "polling"
+            ? "polling over HTTP"
+            : "nothing"}
+        </dd>
+        <dt>Newest backup</dt>
+        <dd>
+          {backups === undefined
+            ? "…"
+            : newest === undefined
+            ? "none"
+            : <Time at={Date.parse(newest.createdAt)} as="ago" />}
+        </dd>
+        <dt>Replication</dt>
+        <dd>
+          {replication === undefined
+            ? "…"
+            : !replication.enabled
+            ? <Badge>off</Badge>
+            : <Badge tone="good">{replication.lagMs === 0 ? "up to date" : "on"}</Badge>}
+        </dd>
+      </dl>
     </Card>
   );
 }

@@ -1,4 +1,4 @@
-/** Opens the app in another window as a user sees it. */
+/** Opens the app in another window as a user sees it, under a line that says so. */
 import { adminSession } from "../../server/admin_session.ts";
 
 interface Tokens {
@@ -8,8 +8,8 @@ interface Tokens {
   readonly userId: string;
 }
 
-/** The app gets the tokens as it gets them from any sign-in that left the page: in the fragment. */
-export async function signInAs(userId: string): Promise<void> {
+/** `name` is how the window calls the user. The tokens go in the fragment, which no server sees. */
+export async function signInAs(userId: string, name: string): Promise<void> {
   const response = await adminSession.fetch("/api/admin/impersonate", {
     method: "POST",
     headers: { "Content-Type": "application/json" },
@@ -17,10 +17,11 @@ export async function signInAs(userId: string): Promise<void> {
   });
   const tokens = await response.json() as Tokens;
   const fragment = new URLSearchParams({
+    as: name,
     svc_access_token: tokens.accessToken,
     svc_refresh_token: tokens.refreshToken,
     svc_expires_in: String(tokens.expiresIn),
     svc_user_id: tokens.userId,
   });
-  open(`/#${fragment}`, "_blank", "noopener");
+  open(`./as.html#${fragment}`, "_blank", "noopener");
 }

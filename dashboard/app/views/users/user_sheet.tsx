@@ -74,7 +74,9 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             ]}
           />
           <span className="grow" />
-          <Button onClick={() => void attempt(() => signInAs(userId))}>Sign in as</Button>
+          <Button onClick={() => void attempt(() => signInAs(userId, user.email ?? user.name ?? userId))}>
+            Sign in as
+          </Button>
           <Button type="submit" form="user" tone="accent">Save</Button>
         </>
       )}

@@ -14,7 +14,7 @@ import type { RowFault } from "../../isolate_functions/import.ts";
 import type { importFunctions } from "../../isolate_functions/mod.ts";
 import type { TableFormat } from "../formats.ts";
 import { FileFault } from "./file_fault.ts";
-import { ImportError } from "./import_error.ts";
+import { type FileRowFault, ImportError } from "./import_error.ts";
 import type { ImportMode } from "./modes.ts";
 import { rowBatches } from "./row_batches.ts";
 import { SeenIds } from "./seen_ids.ts";
@@ -63,39 +63,42 @@ export class Importer {
     this.#options = options;
   }
 
-  /** Checks every row of a file; writes nothing. Throws an {@linkcode ImportError} that names what is wrong by line. */
-  async check(source: ImportSource): Promise<void> {
+  /**
+   * Checks every row of a file; writes nothing. Returns how many there are. Throws an {@linkcode ImportError} that names
+   * what is wrong by line.
+   */
+  async check(source: ImportSource): Promise<{ readonly rows: number }> {
     const { mode } = this.#options;
     using seen = mode === "upsert" ? null : new SeenIds();
-    const faults: string[] = [];
+    const faults: FileRowFault[] = [];
     let rows = 0;
     try {
       for await (const { batch, lines } of rowBatches(source.open(), source.format)) {
         // The documents that `replace` finds are gone by the time it writes.
         const args = { table: source.table, mode: mode === "insert" ? mode : "upsert", batch } as const;
         const { result } = await this.#call(system.check, args);
-        for (const { row, message } of result.faults) faults.push(at(source, lines[row], message));
+        for (const { row, message } of result.faults) faults.push({ line: lines[row] ?? null, message });
         result.ids.forEach((id, row) => {
           const line = lines[row] ?? 0;
           const before = id === null ? null : seen?.add(id, line) ?? null;
           if (before !== null) {
-            faults.push(at(source, line, `The document "${id}" stands in line ${before} already`));
+            faults.push({ line, message: `The document "${id}" stands in line ${before} already` });
           }
         });
         rows += lines.length;
         if (rows > opsLimits.importRowsMax) {
-          faults.push(
-            `${source.name}: more than ${opsLimits.importRowsMax} rows; import it in several files`,
-          );
+          const message = `more than ${opsLimits.importRowsMax} rows; import it in several files`;
+          faults.push({ line: null, message });
         }
         if (faults.length >= opsLimits.importFaultsMax) break;
         this.#options.onProgress?.({ source, step: "checked", rows });
       }
     } catch (error) {
       if (!(error instanceof FileFault)) throw refused(source, error);
-      faults.push(at(source, error.line, error.message));
+      faults.push({ line: error.line, message: error.message });
     }
-    if (faults.length > 0) throw badRows(faults);
+    if (faults.length > 0) throw badRows(source, faults);
+    return { rows };
   }
 
   /**
@@ -155,11 +158,12 @@ function at({ name }: ImportSource, line: number | undefined, message: string): 
   return line === undefined ? `${name}: ${message}` : `${name}, line ${line}: ${message}`;
 }
 
-function badRows(faults: readonly string[]): ImportError {
+function badRows(source: ImportSource, all: readonly FileRowFault[]): ImportError {
   const { importFaultsMax } = opsLimits;
-  const shown = faults.slice(0, importFaultsMax);
-  const more = faults.length >= importFaultsMax ? ["There may be more: the check ended here."] : [];
-  return new ImportError("bad_file", ["Nothing was imported.", ...shown, ...more].join("\n"));
+  const faults = all.slice(0, importFaultsMax);
+  const shown = faults.map(({ line, message }) => at(source, line ?? undefined, message));
+  const more = all.length >= importFaultsMax ? ["There may be more: the check ended here."] : [];
+  return new ImportError("bad_file", ["Nothing was imported.", ...shown, ...more].join("\n"), { faults });
 }
 
 /** What a check that could not be finished throws. */

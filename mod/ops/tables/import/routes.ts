@@ -9,9 +9,9 @@ import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import { fileSource } from "./file_source.ts";
-import { ImportError } from "./import_error.ts";
+import { type FileRowFault, ImportError } from "./import_error.ts";
 import { tableFormats } from "../formats.ts";
-import { Importer, type ImporterOptions } from "./importer.ts";
+import { Importer, type ImporterOptions, type ImportSource } from "./importer.ts";
 import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
@@ -29,13 +29,15 @@ export interface ImportRoutesOptions {
 const querySchema = z.object({
   mode: z.enum(importModes).default("insert"),
   format: z.enum(tableFormats).default("jsonl"),
+  dryRun: z.enum(["true", "false"]).default("false"),
 });
 
 /**
  * `POST /import/{table}?mode=insert|upsert|replace&format=jsonl|csv`: answers `{imported, table, ts}`. Throws
  * `bad_request` with the first bad rows and for a body that breaks off, `not_found` for a table that is not there,
  * `body_too_large`, `disk_full`, `overloaded` while another import runs, `unavailable` when the writer cannot be asked;
- * nothing was written then. `import_stopped` says how much was.
+ * nothing was written then. `import_stopped` says how much was. With `dryRun=true` it answers
+ * `{table, rows, faults: [{line, message}], more}` and writes nothing.
  */
 export function importRoutes(
   { port, tempDir, log, bodyBytesMax = opsLimits.importBodyBytesMax, stallMs = opsLimits.importStallMs }:
@@ -46,17 +48,24 @@ export function importRoutes(
   let importing = false;
 
   app.post("/import/:table", async (c) => {
-    const query = querySchema.safeParse({ mode: c.req.query("mode"), format: c.req.query("format") });
+    const query = querySchema.safeParse({
+      mode: c.req.query("mode"),
+      format: c.req.query("format"),
+      dryRun: c.req.query("dryRun"),
+    });
     if (!query.success) {
+      const modes = importModes.join(", ");
       throw new ServiceError(
         "bad_request",
-        `Give mode as one of ${importModes.join(", ")} and format as one of ${tableFormats.join(", ")}`,
+        `Give mode as one of ${modes}, format as one of ${
+          tableFormats.join(", ")
+        } and dryRun as true or false`,
       );
     }
     if (importing) throw new ServiceError("overloaded", "Another import is running, try again later");
     importing = true;
     try {
-      const { mode, format } = query.data;
+      const { mode, format, dryRun } = query.data;
       const table = c.req.param("table");
       const { signal } = c.req.raw;
       await using body = await spoolBody(c.req.raw, {
@@ -74,6 +83,7 @@ export function importRoutes(
           if (step === "deleted" && signal.aborted) throw new Error("The client went away");
         },
       });
+      if (dryRun === "true") return c.json({ table, ...await dryRunOf(importer, source) });
       await importer.check(source);
       throwIfGone(signal);
       const { imported, deleted, ts } = await importer.write(source);
@@ -86,6 +96,33 @@ export function importRoutes(
     }
   });
   return app;
+}
+
+interface DryRun {
+  /** Rows that fit; 0 when some do not. */
+  readonly rows: number;
+  readonly faults: readonly FileRowFault[];
+  /** Whether there may be faults behind these: the check ended there. */
+  readonly more: boolean;
+}
+
+/** What an import would do. What keeps it from being looked at all the same is thrown. */
+async function dryRunOf(importer: Importer, source: ImportSource): Promise<DryRun> {
+  try {
+    return { ...await importer.check(source), faults: [], more: false };
+  } catch (error) {
+    if (!(error instanceof ImportError) || error.kind !== "bad_file") throw error;
+    const { faults, message } = error;
+    // A fault of the file as a whole, such as a column that the table does not have.
+    if (faults.length === 0) {
+      return { rows: 0, faults: [{ line: null, message: lastLine(message) }], more: false };
+    }
+    return { rows: 0, faults, more: faults.length >= opsLimits.importFaultsMax };
+  }
+}
+
+function lastLine(text: string): string {
+  return text.split("\n").at(-1) ?? text;
 }
 
 function throwIfGone(signal: AbortSignal): void {

@@ -1,0 +1,83 @@
+/** What `GET /api/admin/stats` and its neighbours answer, as far as the views use it. */
+import type { RoleCount } from "../../../mod/functions/host/process/isolate_census.ts";
+import type { GaugesAt } from "../../../mod/ops/stats/gauges.ts";
+import type { CommitStats, MinuteStats, StatsOfFunction, Window } from "../../../mod/ops/stats/run_stats.ts";
+
+export type { FunctionStats, StatsOfFunction } from "../../../mod/ops/stats/run_stats.ts";
+
+export interface Stats {
+  readonly at: number;
+  readonly version: string;
+  readonly startedAt: number;
+  readonly ts: number;
+  readonly functions: readonly StatsOfFunction[];
+  readonly commitMs: Readonly<Record<Window, CommitStats>>;
+  readonly history: readonly MinuteStats[];
+  readonly gauges: readonly GaugesAt[];
+  readonly sync: { readonly sockets: number; readonly subscriptions: number; readonly sharedQueries: number };
+  readonly queues: Readonly<Record<string, number>>;
+  readonly isolates: Readonly<Record<string, RoleCount>>;
+  readonly log: { readonly trouble?: string | null } | null;
+  readonly memory: { readonly main: number; readonly isolates: Readonly<Record<string, number>> | null };
+  readonly disk: {
+    readonly database: number;
+    readonly log: number;
+    readonly free: number | null;
+    readonly total: number | null;
+  };
+}
+
+/** A time from which on, and up to which, a state of the past can be restored; milliseconds since the epoch. */
+export interface Range {
+  readonly fromTs: number;
+  readonly toTs: number;
+  readonly fromTime: number;
+  readonly toTime: number;
+}
+
+export type ReplicationStatus = { readonly enabled: false } | {
+  readonly enabled: true;
+  readonly target: string;
+  readonly generation: string | null;
+  readonly currentTs: number;
+  readonly shippedTs: number | null;
+  readonly lagCommits: number | null;
+  readonly lagMs: number | null;
+  readonly journalBytes: number | null;
+  readonly lastSegment: { readonly at: string } | null;
+  readonly lastSnapshot: { readonly at: string; readonly bytes: number } | null;
+  readonly takenBy: { readonly host: string; readonly since: string } | null;
+  readonly errors: readonly { readonly at: string; readonly message: string }[];
+  readonly generations?: readonly {
+    readonly generation: string;
+    readonly snapshots: number;
+    readonly segments: number;
+    readonly bytes: number;
+    readonly ranges: readonly Range[];
+  }[];
+};
+
+export interface Backup {
+  readonly name: string;
+  readonly size: number;
+  readonly createdAt: string;
+  readonly ts?: number;
+  readonly parts?: Readonly<Record<string, boolean>> | readonly string[];
+  readonly error?: string;
+}
+
+export interface StagedRestore {
+  readonly createdAt: string;
+  readonly stagedAt: string;
+  readonly ts: number;
+  readonly tables: number;
+  readonly documents: number;
+  readonly source: string;
+  readonly error?: string;
+}
+
+export interface BackupList {
+  readonly backups: readonly Backup[];
+  readonly restore: StagedRestore | null;
+  readonly replication: ReplicationStatus;
+}

@@ -1,0 +1,139 @@
+/**
+ * A small chart of the last hour: a line for each series, with the values of the minute that is pointed at. Drawn as SVG in
+ * the page's own colours: sixty points need no library.
+ */
+import { type PointerEvent, useId } from "react";
+
+export interface Series {
+  readonly name: string;
+  /** `null` where nothing is known. */
+  readonly values: readonly (number | null)[];
+  readonly tone?: "accent" | "bad" | "warn" | "quiet";
+}
+
+export interface ChartProps {
+  readonly title: string;
+  readonly series: readonly Series[];
+  /** Milliseconds since the epoch, one for each value. */
+  readonly times: readonly number[];
+  readonly format: (value: number) => string;
+  /** What stands large beside the title; the newest value of the first series unless given. */
+  readonly now?: string;
+  /** Position that is pointed at in one of the charts; `null`: none. */
+  readonly pointed: number | null;
+  readonly onPoint: (position: number | null) => void;
+}
+
+const WIDTH = 240;
+const HEIGHT = 48;
+
+export function Chart({ title, series, times, format, now, pointed, onPoint }: ChartProps) {
+  const id = useId();
+  const known = series.flatMap(({ values }) => values.filter((value) => value !== null));
+  const most = Math.max(...known, 0) || 1;
+  const x = (position: number) => times.length < 2 ? WIDTH : position / (times.length - 1) * WIDTH;
+  const y = (value: number) => HEIGHT - 2 - value / most * (HEIGHT - 6);
+  const newest = series[0]?.values.findLast((value) => value !== null) ?? null;
+  const at = pointed === null ? undefined : times[pointed];
+
+  function point({ clientX, currentTarget }: PointerEvent<SVGSVGElement>): void {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    const position = Math.round((clientX - left) / width * (times.length - 1));
+    onPoint(Math.max(0, Math.min(times.length - 1, position)));
+  }
+
+  return (
+    <figure className="chart" aria-labelledby={id}>
+      <figcaption id={id}>
+        <span className="grow quiet">{title}</span>
+        <strong>{now ?? (newest === null ? "–" : format(newest))}</strong>
+      </figcaption>
+      <svg
+        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${title} over the last hour: ${
+          known.length === 0 ? "nothing is known yet" : `at most ${format(Math.max(...known))}`
+        }`}
+        onPointerMove={point}
+        onPointerLeave={() => onPoint(null)}
+      >
+        <line className="chart-base" x1="0" x2={WIDTH} y1={HEIGHT - 1} y2={HEIGHT - 1} />
+        {series.map(({ name, values, tone = "accent" }, position) => (
+          <g key={name} data-tone={tone}>
+            {position === 0 && <path className="chart-area" d={area(values, { x, y })} />}
+            <path className="chart-line" d={line(values, { x, y })} />
+          </g>
+        ))}
+        {pointed !== null && <line className="chart-at" x1={x(pointed)} x2={x(pointed)} y1="0" y2={HEIGHT} />}
+      </svg>
+      <p className="chart-legend">
+        {at === undefined
+          ? <span className="quiet">{series.length > 1 && <Names series={series} />}</span>
+          : (
+            <>
+              {new Date(at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" })}{" "}
+              {series.map(({ name, values, tone = "accent" }) => {
+                const value = values[pointed ?? 0] ?? null;
+                return (
+                  <span key={name} data-tone={tone}>
+                    {series.length > 1 && `${name} `}
+                    {value === null ? "–" : format(value)}
+                  </span>
+                );
+              })}
+            </>
+          )}
+      </p>
+    </figure>
+  );
+}
+
+function Names({ series }: { readonly series: readonly Series[] }) {
+  return (
+    <>
+      {series.map(({ name, tone = "accent" }) => (
+        <span key={name} className="key" data-tone={tone}>{name}</span>
+      ))}
+    </>
+  );
+}
+
+interface Scales {
+  readonly x: (position: number) => number;
+  readonly y: (value: number) => number;
+}
+
+/** Where nothing is known the line has a gap. */
+function line(values: readonly (number | null)[], { x, y }: Scales): string {
+  let path = "";
+  let open = false;
+  for (const [position, value] of values.entries()) {
+    if (value === null) {
+      open = false;
+      continue;
+    }
+    path += `${open ? "L" : "M"}${x(position).toFixed(1)} ${y(value).toFixed(1)}`;
+    // A value that stands alone is a dot.
+    if (!open && (values[position + 1] ?? null) === null) path += "h.1";
+    open = true;
+  }
+  return path;
+}
+
+function area(values: readonly (number | null)[], { x, y }: Scales): string {
+  let path = "";
+  let start: number | null = null;
+  for (const [position, value] of [...values, null].entries()) {
+    if (value !== null) {
+      path += `${start === null ? `M${x(position).toFixed(1)} ${HEIGHT}L` : "L"}${x(position).toFixed(1)} ${
+        y(value).toFixed(1)
+      }`;
+      start ??= position;
+    } else if (start !== null) {
+      path += `L${x(position - 1).toFixed(1)} ${HEIGHT}Z`;
+      start = null;
+    }
+  }
+  return path;
+}

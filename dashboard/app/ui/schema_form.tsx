@@ -1,0 +1,131 @@
+/** A form made from a JSON Schema: one field for each of an object's, which together make JSON. */
+import { useState } from "react";
+import {
+  choicesOf,
+  exampleOf,
+  isNullable,
+  plainOf,
+  propertiesOf,
+  requiredOf,
+  type Schema,
+  tableOf,
+  typeText,
+} from "../views/data/json_schema.ts";
+import { SelectField, TextField } from "./field.tsx";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export interface SchemaFormProps {
+  readonly schema: Schema;
+  readonly value: Fields;
+  readonly onChange: (value: Fields) => void;
+}
+
+export function SchemaForm({ schema, value, onChange }: SchemaFormProps) {
+  const properties = Object.entries(propertiesOf(schema));
+  const required = new Set(requiredOf(schema));
+  if (properties.length === 0) return <p className="quiet">It takes no arguments.</p>;
+  return (
+    <div className="stack">
+      {properties.map(([name, property]) => (
+        <SchemaField
+          key={name}
+          name={name}
+          schema={property}
+          required={required.has(name)}
+          value={value[name]}
+          onChange={(next) => {
+            const { [name]: _, ...others } = value;
+            onChange(next === undefined ? others : { ...others, [name]: next });
+          }}
+        />
+      ))}
+    </div>
+  );
+}
+
+interface FieldProps {
+  readonly name: string;
+  readonly schema: Schema;
+  readonly required: boolean;
+  readonly value: unknown;
+  /** `undefined`: the field is left out. */
+  readonly onChange: (value: unknown) => void;
+}
+
+function SchemaField(field: FieldProps) {
+  const { name, schema, required, value, onChange } = field;
+  const plain = plainOf(schema);
+  const choices = choicesOf(schema);
+  const hint = `${typeText(schema)}${required ? "" : ", may be left out"}`;
+  if (choices !== null || plain["type"] === "boolean") {
+    const all = [...choices ?? [true, false], ...(isNullable(schema) ? [null] : [])];
+    return (
+      <SelectField
+        label={name}
+        hint={hint}
+        value={value === undefined ? "" : JSON.stringify(value)}
+        onChange={(event) => onChange(event.target.value === "" ? undefined : JSON.parse(event.target.value))}
+      >
+        {(!required || value === undefined) && <option value="">left out</option>}
+        {all.map((choice) => (
+          <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>{String(choice)}</option>
+        ))}
+      </SelectField>
+    );
+  }
+  if (plain["type"] === "string") {
+    return (
+      <TextField
+        label={name}
+        hint={tableOf(schema) === null ? hint : `${hint}: its _id`}
+        value={typeof value === "string" ? value : ""}
+        spellCheck={false}
+        onChange={(event) => {
+          const { value: text } = event.target;
+          onChange(text !== "" || required ? text : undefined);
+        }}
+      />
+    );
+  }
+  if (plain["type"] === "number" || plain["type"] === "integer") {
+    return (
+      <TextField
+        label={name}
+        hint={hint}
+        type="number"
+        step={plain["type"] === "integer" ? 1 : "any"}
+        value={typeof value === "number" ? value : ""}
+        onChange={(event) => onChange(event.target.value === "" ? undefined : Number(event.target.value))}
+      />
+    );
+  }
+  return <JsonField {...field} hint={hint} />;
+}
+
+/** What has no field of its own kind is entered as JSON; what is none is not taken. */
+function JsonField(
+  { name, schema, value, required, hint, onChange }: FieldProps & { readonly hint: string },
+) {
+  const [text, setText] = useState(() => value === undefined ? "" : JSON.stringify(value));
+  const [error, setError] = useState<string | null>(null);
+  return (
+    <TextField
+      label={name}
+      hint={`${hint}, as JSON`}
+      error={error}
+      value={text}
+      placeholder={JSON.stringify(exampleOf(schema))}
+      spellCheck={false}
+      onChange={(event) => {
+        setText(event.target.value);
+        try {
+          onChange(event.target.value === "" && !required ? undefined : JSON.parse(event.target.value));
+          setError(null);
+        } catch {
+          setError("This is not JSON yet");
+        }
+      }}
+    />
+  );
+}

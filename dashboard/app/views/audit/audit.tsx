@@ -1,0 +1,136 @@
+/** What administrators did, the newest first: by whom, from where, with what, and how it ended. */
+import { Fragment } from "react";
+import { useQuery } from "syncline/react";
+import { api } from "../../server/api.ts";
+import { replace, useRoute } from "../../shell/route.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Time } from "../../ui/texts.tsx";
+import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
+import { Card, Empty, View } from "../../ui/view.tsx";
+
+/** What an entry's action begins with, and how that is called. */
+const SUBJECTS = [
+  ["_admin/settings:", "Settings"],
+  ["_admin/users:", "Users"],
+  ["_admin/administrators:", "Administrators"],
+  ["_admin/data:", "Data"],
+  ["_admin/functions:", "Functions"],
+  ["_admin/files:", "Files"],
+  ["_admin/schedule:", "Schedule"],
+  ["POST /api/admin/backups", "Backups"],
+  ["POST /api/admin/restore", "Restores"],
+  ["POST /api/admin/impersonate", "Sign-ins as a user"],
+  ["POST /api/admin/import", "Imports"],
+  ["GET /api/admin/export", "Exports"],
+] as const;
+
+export function Audit() {
+  const { search } = useRoute();
+  const adminId = search.get("admin") ?? "";
+  const action = search.get("action") ?? "";
+  const administrators = useQuery(api.administrators.list) ?? [];
+  const list = useLiveList(api.audit.list, {
+    ...(adminId !== "" && { adminId }),
+    ...(action !== "" && { action }),
+  });
+  const here = (changes: Record<string, string>) =>
+    replace(["audit"], { admin: adminId, action, ...changes });
+  return (
+    <View
+      title="Audit log"
+      text="What administrators changed. It is kept for 400 days, without what documents hold."
+    >
+      <div className="row">
+        <select
+          className="input fit"
+          aria-label="Administrator"
+          value={adminId}
+          onChange={(event) => here({ admin: event.target.value })}
+        >
+          <option value="">All administrators</option>
+          {administrators.map(({ adminId: id, email }) => <option key={id} value={id}>{email}</option>)}
+        </select>
+        <select
+          className="input fit"
+          aria-label="Subject"
+          value={action}
+          onChange={(event) => here({ action: event.target.value })}
+        >
+          <option value="">Everything</option>
+          {SUBJECTS.map(([begin, text]) => <option key={begin} value={begin}>{text}</option>)}
+        </select>
+      </div>
+      <Card flush>
+        {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is noted" />}
+        {list.results.length > 0 && (
+          <table className="table">
+            <thead>
+              <tr>
+                <th>When</th>
+                <th>Who</th>
+                <th>What</th>
+                <th>With</th>
+                <th>Outcome</th>
+              </tr>
+            </thead>
+            <tbody>
+              {list.results.map((row) => (
+                <tr key={row._id}>
+                  <td>
+                    <Time at={row._creationTime} />
+                  </td>
+                  <td title={[row.address, row.userAgent].filter(Boolean).join(", ")}>
+                    {row.email || row.admin}
+                    {row.address !== undefined && <span className="quiet">{` ${row.address}`}</span>}
+                  </td>
+                  <td className="mono">{row.action}</td>
+                  <td className="wide">
+                    {row.changes === undefined ? <Args args={row.args} /> : <Changes changes={row.changes} />}
+                  </td>
+                  <td>
+                    <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+        <ListEnd list={list} />
+      </Card>
+    </View>
+  );
+}
+
+function Args({ args }: { readonly args: Readonly<Record<string, unknown>> }) {
+  const given = Object.entries(args);
+  if (given.length === 0) return <span className="quiet">–</span>;
+  return (
+    <>
+      {given.map(([name, value]) => (
+        <Fragment key={name}>
+          <span className="quiet">{name}</span> {String(value)}
+          {"  "}
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+function Changes({ changes }: {
+  readonly changes: readonly {
+    readonly setting: string;
+    readonly before?: unknown;
+    readonly after?: unknown;
+  }[];
+}) {
+  const text = (value: unknown) => value === null || value === undefined ? "not set" : String(value);
+  return (
+    <>
+      {changes.map(({ setting, before, after }) => (
+        <div key={setting}>
+          <span className="quiet">{setting}</span> {text(before)} → {text(after)}
+        </div>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,108 @@
+/** All tables with their fields and indexes, and lines from each reference to the table that it names. */
+import { useMemo } from "react";
+import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
+import { href } from "../../shell/route.ts";
+import { propertiesOf, requiredOf, tableOf, typeText } from "./json_schema.ts";
+import { type Box, boxesOf, FIELD_PX, HEAD_PX, PAD_PX, WIDTH_PX } from "./schema_layout.ts";
+
+/** More fields of a table are told by their number. */
+const FIELDS_MAX = 24;
+
+export function SchemaMap({ tables }: { readonly tables: readonly TableOverview[] }) {
+  const { boxes, links, width, height } = useMemo(() => laidOut(tables), [tables]);
+  return (
+    <div className="schema-map" tabIndex={0} role="group" aria-label="Tables and their relations">
+      <div className="schema-plane" style={{ width, height }}>
+        <svg width={width} height={height} aria-hidden="true">
+          {links.map(({ from, to, path }) => <path key={`${from} ${to} ${path}`} d={path} />)}
+        </svg>
+        {tables.map((table) => {
+          const box = boxes.get(table.name);
+          return box === undefined ? null : <TableBox key={table.name} table={table} box={box} />;
+        })}
+      </div>
+    </div>
+  );
+}
+
+function TableBox({ table, box }: { readonly table: TableOverview; readonly box: Box }) {
+  const required = new Set(requiredOf(table.schema));
+  const fields = Object.entries(propertiesOf(table.schema));
+  return (
+    <section
+      className="schema-table"
+      aria-label={table.name}
+      style={{ left: box.x, top: box.y, width: WIDTH_PX, height: box.height }}
+    >
+      <h2>
+        <a href={href(["data", table.name])}>{table.name}</a>
+      </h2>
+      <ul>
+        {fields.slice(0, FIELDS_MAX).map(([name, schema]) => {
+          const target = tableOf(schema);
+          return (
+            <li key={name} title={typeText(schema)}>
+              <span>{name}{required.has(name) ? "" : "?"}</span>
+              <span className="quiet">{target === null ? typeText(schema) : `→ ${target}`}</span>
+            </li>
+          );
+        })}
+        {fields.length > FIELDS_MAX && <li className="quiet">{fields.length - FIELDS_MAX} more fields</li>}
+        {indexesOf(table).map(({ name, of }) => (
+          <li key={name} className="index" title={`index ${name}`}>
+            <span className="quiet">{name}</span>
+            <span className="quiet">{of}</span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function indexesOf(
+  { indexes, searchIndexes, vectorIndexes }: TableOverview,
+): { readonly name: string; readonly of: string }[] {
+  return [
+    ...indexes.map(({ name, fields }) => ({ name, of: fields.join(", ") })),
+    ...searchIndexes.map(({ name, searchField }) => ({ name, of: `text of ${searchField}` })),
+    ...vectorIndexes.map(({ name, vectorField }) => ({ name, of: `vectors of ${vectorField}` })),
+  ];
+}
+
+function laidOut(tables: readonly TableOverview[]) {
+  const names = new Set(tables.map(({ name }) => name));
+  const references = tables.flatMap((table) =>
+    Object.entries(propertiesOf(table.schema)).slice(0, FIELDS_MAX).flatMap(([, schema], row) => {
+      const target = tableOf(schema);
+      return target === null || !names.has(target) ? [] : [{ from: table.name, row, to: target }];
+    })
+  );
+  const boxes = boxesOf(
+    tables.map((table) => {
+      const fields = Object.keys(propertiesOf(table.schema)).length;
+      const rows = Math.min(fields, FIELDS_MAX) + (fields > FIELDS_MAX ? 1 : 0) + indexesOf(table).length;
+      return { name: table.name, height: HEAD_PX + rows * FIELD_PX + PAD_PX };
+    }),
+    references,
+  );
+  const links = references.flatMap(({ from, row, to }) => {
+    const [a, b] = [boxes.get(from), boxes.get(to)];
+    if (a === undefined || b === undefined) return [];
+    const y = a.y + HEAD_PX + (row + 0.5) * FIELD_PX;
+    const end = b.y + HEAD_PX / 2;
+    // From the side that faces the other table; a table that names itself has a loop at its right.
+    const right = b.x > a.x || from === to;
+    const x = right ? a.x + WIDTH_PX : a.x;
+    const endX = from === to ? b.x + WIDTH_PX : right ? b.x : b.x + WIDTH_PX;
+    const bend = right ? 40 : -40;
+    const endBend = from === to ? 40 : -bend;
+    return [{ from, to, path: `M${x} ${y}C${x + bend} ${y} ${endX + endBend} ${end} ${endX} ${end}` }];
+  });
+  const all = [...boxes.values()];
+  return {
+    boxes,
+    links,
+    width: Math.max(0, ...all.map(({ x }) => x + WIDTH_PX)) + 48,
+    height: Math.max(0, ...all.map(({ y, height }) => y + height)) + 8,
+  };
+}

@@ -1,0 +1,35 @@
+/** Settings by what they are about, and how they are called. */
+import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
+
+export interface Group {
+  readonly title: string;
+  readonly settings: readonly SettingView[];
+  /** Whether mail can be tried out there. */
+  readonly mail: boolean;
+}
+
+const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
+  { title: "Accounts", names: /^(auth|require|disable|appName|rateLimits)/ },
+  { title: "Mail", names: /^(smtp|mail)/ },
+  { title: "Scheduled backups", names: /^backup/ },
+  { title: "Bucket", names: /^s3/ },
+];
+
+/** What fits no group stands at the end. */
+export function grouped(settings: readonly SettingView[]): readonly Group[] {
+  const groupOf = (name: string) => GROUPS.find(({ names }) => names.test(name))?.title ?? "Others";
+  return [...GROUPS.map(({ title }) => title), "Others"].map((title) => ({
+    title,
+    settings: settings.filter(({ name }) => groupOf(name) === title),
+    mail: title === "Mail",
+  })).filter(({ settings }) => settings.length > 0);
+}
+
+const WORDS: Readonly<Record<string, string>> = { s3: "S3", smtp: "SMTP", url: "URL", id: "ID" };
+
+/** `s3AccessKeyId` as `S3 access key ID`. */
+export function labelOf(name: string): string {
+  const words = name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase().split(" ")
+    .map((word) => WORDS[word] ?? word).join(" ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -1,0 +1,296 @@
+/** The dashboard's data view in a browser: what a person does with documents. */
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+
+const WIDE = 500;
+const MARKUP = "<img src=x onerror=\"document.title='run'\"><b>bold</b>";
+
+const functions = {
+  "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
+import { z } from "zod";
+const wide = Object.fromEntries(Array.from({ length: ${WIDE} }, (_, at) => ["field" + at, z.number().optional()]));
+export default defineSchema({
+  orders: defineTable({
+    customer: id("customers").optional(), title: z.string(), state: z.enum(["open", "paid"]), total: z.number(),
+  }).index("by_state", ["state"]).searchIndex("search_title", { searchField: "title" }),
+  customers: defineTable({ name: z.string(), parent: id("customers").optional() }),
+  wide: defineTable(wide),
+});`,
+  "orders.ts": `import { mutation } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({ args: { title: z.string() }, handler: async (ctx, { title }) =>
+  await ctx.db.insert("orders", { title, state: "open", total: 1 }) });`,
+};
+
+testDashboard("a person looks after documents", { functions }, async (dashboard, t) => {
+  const { page, context, go, told, button, choose, keys, call, asAdmin } = dashboard;
+  const editor = (of = page) => of.getByRole("textbox", { name: "Fields of orders" });
+  const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
+  const grid = page.getByRole("grid");
+  const undo = () => page.getByRole("status").getByRole("button", { name: "Undo" }).last().click();
+  const upload = async (text: string, name = "orders.jsonl") => {
+    await page.getByLabel("File").setInputFiles({ name, mimeType: "text/plain", buffer: Buffer.from(text) });
+    await button("Check the file").click();
+  };
+
+  await t.step(
+    "DA1 a document that does not fit is refused field by field, and is stored when it fits",
+    async () => {
+      await go("data/orders");
+      await button("New document").click();
+      await editor().waitFor();
+      await editor().fill('{ "title": "Lamp", "state": "open" }');
+      await button("Save").click();
+      await told("total:");
+      await editor().fill('{ "title": "Lamp", "state": "open", "total": 20 }');
+      await button("Save").click();
+      await told("The document is stored.");
+    },
+  );
+
+  await t.step("what is no JSON is told and stores nothing", async () => {
+    await editor().fill('{ "title": ');
+    await button("Save").click();
+    await page.getByRole("alert").waitFor();
+  });
+
+  await t.step("a document is changed, and the change taken back", async () => {
+    await editor().fill('{ "title": "Lamp", "state": "paid", "total": 21 }');
+    await button("Save").click();
+    // What is behind a dialog has no role meanwhile.
+    await page.locator(".cell", { hasText: "paid" }).waitFor();
+    await undo();
+    await told("It is as it was.");
+    await page.locator(".cell", { hasText: "paid" }).waitFor({ state: "detached" });
+  });
+
+  await t.step("a document is duplicated", async () => {
+    await button("Duplicate").click();
+    await told("This is the copy.");
+    await button("Close").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await cell("Lamp").nth(1).waitFor();
+  });
+
+  await t.step("a document is deleted, and the deletion taken back", async () => {
+    await cell("Lamp").first().click();
+    await button("Delete").click();
+    await told("The document is deleted.");
+    await cell("Lamp").nth(1).waitFor({ state: "detached" });
+    await undo();
+    await cell("Lamp").nth(1).waitFor();
+  });
+
+  await t.step("several documents are deleted at once and put back", async () => {
+    await page.getByRole("checkbox", { name: "Choose this document" }).first().check();
+    await page.getByRole("checkbox", { name: "Choose this document" }).nth(1).check();
+    await button("Delete 2").click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+    await told("No documents");
+    await undo();
+    await cell("Lamp").nth(1).waitFor();
+  });
+
+  await t.step("what others write appears at once", async () => {
+    await call("orders:add", { title: "Chair" });
+    await cell("Chair").waitFor();
+  });
+
+  await t.step("a filter that an index serves does not scan", async () => {
+    await page.getByLabel("Field to filter by").selectOption("state");
+    await page.getByLabel("Value to compare with").fill("paid");
+    await cell("Chair").waitFor({ state: "detached" });
+    assert.equal(await page.getByText("No index serves this filter").count(), 0);
+  });
+
+  await t.step("a filter that no index serves says that it scans", async () => {
+    await page.getByLabel("Field to filter by").selectOption("total");
+    await page.getByLabel("How to compare").selectOption("lte");
+    await page.getByLabel("Value to compare with").fill("1");
+    await told("No index serves this filter");
+    await cell("Chair").waitFor();
+    await cell("Lamp").first().waitFor({ state: "detached" });
+    await page.getByLabel("Field to filter by").selectOption("");
+  });
+
+  await t.step("a text is searched for", async () => {
+    await page.getByLabel("Search title").fill("chair");
+    await cell("Lamp").first().waitFor({ state: "detached" });
+    await cell("Chair").waitFor();
+    await page.getByLabel("Search title").fill("");
+  });
+
+  await t.step("the order is turned around, and the address shares it", async () => {
+    await button(/^Descending/).click();
+    await page.waitForFunction(() =>
+      document.querySelectorAll(".grid-body .grid-row")[0]?.textContent?.includes("Lamp")
+    );
+    assert.match(page.url(), /order=asc/);
+    await button(/^Ascending/).click();
+  });
+
+  await t.step("by keyboard alone: a document is opened from the grid and left", async () => {
+    await go("data/orders");
+    await grid.focus();
+    await keys("ArrowDown", "ArrowDown", "ArrowUp", "End", "Home", "Enter");
+    await page.getByRole("dialog").waitFor();
+    await keys("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  await t.step("by keyboard alone: documents are chosen in the grid", async () => {
+    await grid.focus();
+    await keys("Home", "Space", "ArrowDown", "Space");
+    await button("Delete 2").waitFor();
+    await keys("Space", "Home", "Space");
+    await button("Delete 2").waitFor({ state: "detached" });
+  });
+
+  await t.step("by keyboard alone: a document is made", async () => {
+    await button("New document").focus();
+    await keys("Enter");
+    await editor().focus();
+    await keys("Control+a");
+    await page.keyboard.insertText('{ "title": "Desk", "state": "open", "total": 3 }');
+    await button("Save").focus();
+    await keys("Enter");
+    await told("The document is stored.");
+    await keys("Escape");
+    await cell("Desk").waitFor();
+  });
+
+  await t.step("SY23 two who edit one document: the second is told, and sees it as it is", async () => {
+    await cell("Chair").click();
+    await editor().waitFor();
+    const other = await context.newPage();
+    await other.goto(page.url());
+    await editor(other).waitFor();
+    await editor(other).fill('{ "title": "Chair", "state": "open", "total": 2 }');
+    await other.getByRole("button", { name: "Save", exact: true }).click();
+    await told("Somebody has changed this document.");
+    await button("Save").click();
+    await page.getByRole("alert").waitFor();
+    await other.close();
+    await button("Show it as it is now").click();
+    await page.waitForFunction(() => document.querySelector(".cm-content")?.textContent?.includes("2"));
+    await button("Close").click();
+  });
+
+  await t.step(
+    "DA6 names with markup are shown as text, in the grid, the sheet and the tooltip",
+    async () => {
+      await call("orders:add", { title: MARKUP });
+      await cell(MARKUP).click();
+      await page.locator(".cm-content", { hasText: "onerror" }).waitFor();
+      assert.equal(await page.locator("main b, main img[src=x], [role=dialog] b").count(), 0);
+      assert.notEqual(await page.title(), "run");
+      await button("Close").click();
+    },
+  );
+
+  await t.step("a reference is followed", async () => {
+    const { ids: [parent] } = await asAdmin("_admin/data:insert", {
+      table: "customers",
+      documents: [{ name: "Grace" }],
+    });
+    await asAdmin("_admin/data:insert", {
+      table: "orders",
+      documents: [{ title: "Shelf", state: "open", total: 4, customer: parent }],
+    });
+    await page.getByRole("link", { name: parent }).click();
+    await page.locator(".cm-content", { hasText: "Grace" }).waitFor();
+    await button("Close").click();
+  });
+
+  await t.step("an import is tried out first, and tells row by row what is wrong", async () => {
+    await go("data/orders");
+    await choose("More about this table", "Import…");
+    await upload('{"title":"One","state":"open","total":1}\n{"title":2,"state":"open","total":1}\nnone\n');
+    await told("2 rows do not fit. Nothing is stored.");
+    const lines = page.getByRole("dialog").locator("tbody tr td:first-child");
+    assert.deepEqual(await lines.allTextContents(), ["2", "3"]);
+  });
+
+  await t.step("what fits is imported after the dry run", async () => {
+    await upload('{"title":"Imported","state":"open","total":1}\n');
+    await told("All 1 rows fit. Nothing is stored yet.");
+    await button("Import 1 rows").click();
+    await told("1 documents are imported.");
+    await cell("Imported").waitFor();
+  });
+
+  await t.step("a column that the table does not have is told before anything is stored", async () => {
+    await choose("More about this table", "Import…");
+    await upload("wrong\na\n", "orders.csv");
+    await told(/no field "wrong"/);
+    await button("Cancel").click();
+  });
+
+  await t.step("a table is exported", async () => {
+    const download = page.waitForEvent("download");
+    await choose("More about this table", "Export as JSON lines");
+    assert.equal((await download).suggestedFilename(), "orders.jsonl");
+  });
+
+  await t.step("the schema of a table is shown with its indexes", async () => {
+    await choose("More about this table", "Schema and indexes");
+    await told("search_title");
+    await keys("Escape");
+  });
+
+  await t.step("all tables are drawn with their relations, and lead to their documents", async () => {
+    await page.getByRole("link", { name: "Schema map" }).click();
+    const orders = page.getByRole("region", { name: "orders" });
+    await orders.getByText("→ customers").waitFor();
+    assert.equal(await page.locator(".schema-plane path").count(), 2, "to another table, and to itself");
+    await page.getByRole("region", { name: "customers" }).getByRole("link").click();
+    await cell("Grace").waitFor();
+  });
+
+  await t.step(`a document of 1 MiB and one of ${WIDE} fields can be looked at`, async () => {
+    await asAdmin("_admin/data:insert", {
+      table: "wide",
+      documents: [Object.fromEntries(Array.from({ length: WIDE }, (_, at) => [`field${at}`, at]))],
+    });
+    const { ids: [large] } = await asAdmin("_admin/data:insert", {
+      table: "orders",
+      documents: [{ title: "x".repeat(1_000_000), state: "open", total: 1 }],
+    });
+    await go("data/wide");
+    await cell("59").waitFor();
+    await go(`data/orders/${large}`);
+    await page.locator(".cm-content", { hasText: "xxxx" }).waitFor();
+    await button("Close").click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await asAdmin("_admin/data:remove", { ids: [large] });
+  });
+
+  await t.step("all that a filter shows is deleted step by step", async () => {
+    await go("data/orders?field=title&op=eq&value=Imported");
+    await cell("Imported").waitFor();
+    await choose("More about this table", "Delete all that is shown…");
+    await button("Delete all").click();
+    await told("No documents");
+  });
+
+  await t.step("a document that somebody deletes meanwhile is told to be gone", async () => {
+    const id = await call("orders:add", { title: "Soon gone" });
+    await go(`data/orders/${id}`);
+    await editor().waitFor();
+    await asAdmin("_admin/data:remove", { ids: [id] });
+    await told("There is no such document any more");
+    await button("Close").click();
+  });
+
+  await t.step(
+    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    async () => {
+      const [first] = await asAdmin("_admin/data:documents", {
+        table: "orders",
+        paginationOpts: { numItems: 1, cursor: null },
+      }, "query").then(({ page }) => page);
+      await checkLooks(dashboard, ["data/orders", "data?show=schema", `data/orders/${first._id}`]);
+    },
+  );
+});

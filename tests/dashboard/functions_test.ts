@@ -1,0 +1,272 @@
+/** The dashboard's functions and logs in a browser: what a person runs, and how they find what ran. */
+import assert from "node:assert/strict";
+import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+
+const functions = {
+  "schema.ts": `import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({
+  orders: defineTable({ title: z.string(), state: z.enum(["open", "paid"]), total: z.number() }).index("by_state", ["state"]),
+});`,
+  "orders.ts": `import { action, internalMutation, mutation, query } from "syncline/server";
+import { z } from "zod";
+const state = z.enum(["open", "paid"]);
+export const list = query({ args: { state }, handler: (ctx, { state }) =>
+  ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", state)).collect() });
+export const add = mutation({
+  args: { title: z.string(), state, total: z.number(), rush: z.boolean().optional(), lines: z.array(z.object({ count: z.number() })).optional() },
+  handler: async (ctx, { title, state, total, rush, lines }) => {
+    ctx.log.info("adding", { title, rush, lines: lines?.length });
+    return await ctx.db.insert("orders", { title, state, total });
+  },
+});
+export const whoami = query({ args: {}, handler: (ctx) => ctx.auth.userId() ?? ctx.auth.adminId() ?? "nobody" });
+export const fail = mutation({ args: {}, handler: (ctx) => {
+  ctx.log.warn("about to fail");
+  throw new Error("The payment provider did not answer");
+} });
+export const checkout = action({ args: { title: z.string() }, handler: async (ctx, { title }) =>
+  await ctx.runMutation("orders:add", { title, state: "open", total: 5 }) });
+export const tidy = internalMutation({ args: {}, handler: () => "tidied" });`,
+};
+
+testDashboard("a person runs functions and finds what ran", { functions }, async (dashboard, t) => {
+  const { page, server, go, told, button, keys, call } = dashboard;
+  const result = page.locator("pre.result").first();
+  const search = page.getByLabel("Text in a log line or an error");
+  const row = (name: string) => page.getByRole("button", { name, exact: true });
+  const add = (title: string) => call("orders:add", { title, state: "open", total: 1 });
+
+  await t.step(
+    "a form made from the argument schema runs a mutation, with result and log lines",
+    async () => {
+      await go("functions/orders%3Aadd");
+      await page.getByLabel("title").fill("<b>Sofa</b>");
+      await page.getByLabel("state").selectOption("open");
+      await page.getByLabel("total").fill("12.5");
+      await page.getByLabel("rush").selectOption("true");
+      await page.getByLabel("lines").fill('[{"count": 2}]');
+      await button("Run").click();
+      await told("success");
+      await told(/\[INFO\] adding title=.*rush=true.*lines=1/);
+    },
+  );
+
+  await t.step("what the form holds is the JSON beside it, and the other way round", async () => {
+    await button("JSON").click();
+    const editor = page.getByRole("textbox", { name: "Arguments" });
+    await editor.waitFor();
+    assert.deepEqual(JSON.parse(await editor.innerText()), {
+      title: "<b>Sofa</b>",
+      state: "open",
+      total: 12.5,
+      rush: true,
+      lines: [{ count: 2 }],
+    });
+    await editor.fill('{ "title": "Rug", "state": "paid", "total": 1 }');
+    await button("Form").click();
+    assert.equal(await page.getByLabel("title").inputValue(), "Rug");
+    assert.equal(await page.getByLabel("rush").inputValue(), "");
+  });
+
+  await t.step("arguments that do not fit are told by the server", async () => {
+    await page.getByLabel("total").fill("");
+    await button("Run").click();
+    await told(/total/);
+    await page.locator(".badge[data-tone=bad]").first().waitFor();
+  });
+
+  await t.step("a query tells what it read, and how long it took", async () => {
+    await go("functions/orders%3Alist");
+    await page.getByLabel("state").selectOption("open");
+    await button("Run").click();
+    await told("What it read");
+    await page.getByRole("cell", { name: "by_state" }).waitFor();
+    await told(/ms, at commit/);
+  });
+
+  await t.step("DA6 a query is watched live, and what it gives is shown as text", async () => {
+    await button("Watch live").click();
+    await told("<b>Sofa</b>");
+    await add("Stool");
+    await told("Stool");
+    assert.equal(await page.locator("b", { hasText: "Sofa" }).count(), 0, "markup was rendered");
+    await button("Stop watching").click();
+    await page.getByText("results so far").waitFor({ state: "detached" });
+  });
+
+  await t.step("SY26 a function is run in a user's name, who is found by address", async () => {
+    const { body } = await server.post("/api/auth/signup", {
+      email: "ben@example.com",
+      password: "a good password",
+    });
+    await go("functions/orders%3Awhoami");
+    await button("Run").click();
+    await result.getByText("nobody").waitFor();
+    await page.getByLabel("Run as").selectOption("user");
+    await page.getByLabel("User", { exact: true }).fill("ben@example.com");
+    await page.locator(`datalist option[value="ben@example.com"]`).waitFor({ state: "attached" });
+    await button("Run").click();
+    await result.getByText(body.userId).waitFor();
+  });
+
+  await t.step("a function is run as the administrator", async () => {
+    await page.getByLabel("Run as").selectOption("me");
+    await button("Run").click();
+    await page.waitForFunction((before) => {
+      const text = document.querySelector("pre.result")?.textContent ?? "";
+      return text !== before && text !== '"nobody"';
+    }, await result.textContent());
+  });
+
+  await t.step("a user who is not there is told", async () => {
+    await page.getByLabel("Run as").selectOption("user");
+    await page.getByLabel("User", { exact: true }).fill("nobody-at-all");
+    await button("Run").click();
+    await told("There is no such account");
+  });
+
+  await t.step("an internal function is run too", async () => {
+    await go("functions/orders%3Atidy");
+    await told("It takes no arguments.");
+    await button("Run").click();
+    await result.getByText("tidied").waitFor();
+  });
+
+  await t.step("a failure is shown with the stack in the author's files", async () => {
+    await go("functions/orders%3Afail");
+    await button("Run").click();
+    await result.getByText(/The payment provider did not answer[^]*orders\.ts/).waitFor();
+  });
+
+  await t.step("a function tells how it did, and its last errors", async () => {
+    await go("overview");
+    await go("functions/orders%3Afail");
+    await told("100.0 %");
+    await told("Last errors");
+  });
+
+  await t.step("all functions are compared, by what a head is pressed for", async () => {
+    await go("functions");
+    const first = page.locator("tbody tr").first();
+    await first.getByRole("link", { name: /^orders:/ }).waitFor();
+    await button("Errors").click();
+    await first.getByRole("link", { name: "orders:fail" }).waitFor();
+    await page.getByLabel("Span of time").selectOption("day");
+    await first.getByRole("link", { name: "orders:fail" }).waitFor();
+  });
+
+  await t.step("by keyboard alone: a function is found by its name and run", async () => {
+    await go("functions");
+    await page.getByLabel("Filter functions").focus();
+    await page.keyboard.type("tid");
+    await page.getByRole("navigation", { name: "Functions" }).getByRole("link").nth(1).waitFor({
+      state: "detached",
+    });
+    await keys("Tab", "Enter");
+    await told("It takes no arguments.");
+    await button("Run").focus();
+    await keys("Enter");
+    await result.getByText("tidied").waitFor();
+  });
+
+  await t.step("a run is found by a text of its log lines", async () => {
+    await go("logs");
+    await search.fill("Sofa");
+    await row("orders:tidy").first().waitFor({ state: "detached" });
+    await row("orders:add").first().click();
+    await page.getByRole("dialog").getByText(/\[INFO\] adding title=/).waitFor();
+    await button("Close").click();
+  });
+
+  await t.step("what comes appears while the log is watched, and not while it is paused", async () => {
+    await search.fill("Desk");
+    await told("No run is found");
+    await add("Desk");
+    await row("orders:add").first().waitFor();
+    await button("Live").click();
+    await button("Paused").click();
+    await button("Live").waitFor();
+  });
+
+  await t.step("filters are chips that are taken away", async () => {
+    await button(/^Remove the filter text:/).click();
+    await page.getByLabel("Outcome", { exact: true }).selectOption("error");
+    await row("orders:add").first().waitFor({ state: "detached" });
+    await row("orders:fail").first().waitFor();
+    await button(/^Remove the filter outcome:/).click();
+    await row("orders:add").first().waitFor();
+  });
+
+  await t.step("an error is opened with its stack and lines", async () => {
+    await go("logs?outcome=error");
+    await row("orders:fail").first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText(/orders\.ts:\d+/).waitFor();
+    await dialog.getByText("[WARN] about to fail").waitFor();
+    await button("Close").click();
+  });
+
+  await t.step("EL5 what an action called is seen in its run, and opened from there", async () => {
+    await call("orders:checkout", { title: "Bench" }, "action");
+    await go("logs?function=orders%3Acheckout");
+    await row("orders:checkout").first().click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("All runs of the request").waitFor();
+    await dialog.getByRole("button", { name: /orders:add/ }).click();
+    await dialog.getByRole("heading", { name: "orders:add" }).waitFor();
+    await dialog.getByText(/adding title=.*Bench/).waitFor();
+    await button("Close").click();
+  });
+
+  await t.step("a span of time is dragged over in the histogram, and becomes the filter", async () => {
+    await go("logs");
+    const bars = page.getByRole("slider", { name: /^Runs over time/ });
+    const box = await bars.boundingBox();
+    assert.ok(box);
+    await page.mouse.move(box.x + box.width * 0.2, box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.4, box.y + 20);
+    await page.mouse.up();
+    await button(/^Remove the filter from:/).waitFor();
+    await told("No run is found");
+    await button(/^Remove the filter from:/).click();
+    await button(/^Remove the filter to:/).click();
+    await row("orders:checkout").first().waitFor();
+  });
+
+  await t.step("by keyboard alone: a span of the histogram becomes the filter", async () => {
+    await page.getByRole("slider", { name: /^Runs over time/ }).focus();
+    await keys("End", "Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter");
+    await button(/^Remove the filter from:/).waitFor();
+    await row("orders:checkout").first().waitFor();
+  });
+
+  await t.step("a link shares the filter", async () => {
+    const other = await dashboard.context.newPage();
+    await other.goto(page.url());
+    await other.getByRole("button", { name: /^Remove the filter from:/ }).waitFor();
+    await other.close();
+    await button("Copy link").click();
+    await told(/The link with this filter is copied|The address of this page holds the filter/);
+  });
+
+  await t.step("the log is looked through by span of time, kind and level", async () => {
+    await go("logs");
+    await page.getByLabel("Time", { exact: true }).selectOption({ label: "last hour" });
+    await button(/^Remove the filter from:/).waitFor();
+    await page.getByLabel("Kind", { exact: true }).selectOption("action");
+    await row("orders:add").first().waitFor({ state: "detached" });
+    await page.getByLabel("Kind", { exact: true }).selectOption("");
+    await page.getByLabel("Level", { exact: true }).selectOption("warn");
+    await row("orders:checkout").first().waitFor({ state: "detached" });
+    await row("orders:fail").first().waitFor();
+  });
+
+  await t.step(
+    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    async () => {
+      await checkLooks(dashboard, ["functions", "functions/orders%3Aadd", "logs", "logs?outcome=error"]);
+    },
+  );
+});

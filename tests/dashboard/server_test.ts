@@ -1,0 +1,253 @@
+/** The dashboard's overview, files, schedule, backups and replication in a browser. */
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { join } from "node:path";
+import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+
+const functions = {
+  "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string(), file: id("_storage").optional() }) });`,
+  "notes.ts": `import { internalMutation, mutation, query } from "syncline/server";
+import { z } from "zod";
+export const list = query({ args: {}, handler: (ctx) => ctx.db.query("notes").collect() });
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug"); } });
+export const later = mutation({ args: {}, handler: async (ctx) =>
+  await ctx.scheduler.runAfter(3_600_000, "notes:tidy", {}) });
+export const tidy = internalMutation({ args: {}, handler: () => null });
+export const upload = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
+  "crons.ts": `import { cronJobs } from "syncline/server";
+const crons = cronJobs();
+crons.interval("tidy", { hours: 5 }, "notes:tidy", {});
+export default crons;`,
+};
+
+const place = await Deno.makeTempDir();
+const replica = join(place, "replica");
+const restarts: number[] = [];
+
+testDashboard("a person looks after a server", {
+  functions,
+  onRestart: () => void restarts.push(1),
+  config: {
+    restartExitCode: 75,
+    replication: {
+      to: { kind: "folder", path: replica },
+      everyMs: 50,
+      snapshotEveryMs: 86_400_000,
+      keepMs: 7 * 86_400_000,
+      maxPendingBytes: 2 ** 28,
+      heartbeatUrl: null,
+    },
+  },
+}, async (dashboard, t) => {
+  const { page, server, go, told, button, choose, keys, call } = dashboard;
+  const dialog = page.getByRole("dialog");
+  const staged = () => page.getByText("A restore is staged").first();
+
+  await t.step("DA5 a function that fails is told first, and leads to its runs", async () => {
+    for (let i = 0; i < 3; i++) await call("notes:fail");
+    await go("users");
+    await go("overview");
+    await told("notes:fail failed 3 of 3 times in the last hour.");
+    await page.getByRole("link", { name: "See the runs" }).click();
+    await button(/^Remove the filter function:/).waitFor();
+    await page.getByRole("button", { name: "notes:fail", exact: true }).first().waitFor();
+  });
+
+  await t.step("ST6 the last hour is drawn, with the figures of the minute that is pointed at", async () => {
+    await call("notes:add", { text: "one" });
+    await go("overview");
+    for (
+      const title of ["Calls", "Errors", "Latency", "Commits", "Sockets", "Subscriptions", "Memory", "Disk"]
+    ) {
+      await page.getByRole("img", { name: new RegExp(`^${title} over the last hour`) }).waitFor();
+    }
+    const calls = page.getByRole("figure", { name: /^Calls/ });
+    // The place of the newest minute.
+    const { width = 0 } = await calls.getByRole("img").boundingBox() ?? {};
+    await calls.getByRole("img").hover({ position: { x: width - 1, y: 10 } });
+    await calls.getByText(/runs [1-9]/).waitFor();
+    await page.getByRole("figure", { name: /^Memory/ }).locator(".chart-at").waitFor({ state: "attached" });
+    await page.mouse.move(0, 0);
+  });
+
+  await t.step("the slowest functions and the largest tables lead to themselves", async () => {
+    await page.getByRole("link", { name: "notes:fail" }).waitFor();
+    await page.getByRole("cell", { name: "notes", exact: true }).getByRole("link").click();
+    await page.getByRole("gridcell", { name: "one" }).waitFor();
+  });
+
+  await t.step("a file is looked at, with the documents that name it", async () => {
+    const url = await call("notes:upload");
+    const sent = await fetch(new URL(url, server.url), {
+      method: "POST",
+      headers: { "Content-Type": "text/plain" },
+      body: "hello",
+    });
+    assert.ok(sent.ok, await sent.text());
+    await go("files");
+    await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
+    await dialog.getByText("SHA-256").waitFor();
+    await dialog.getByRole("button", { name: "Look" }).click();
+    await dialog.getByText("orphan").waitFor();
+    await keys("Escape");
+  });
+
+  await t.step("files are found by their type", async () => {
+    await page.getByLabel("Type", { exact: true }).selectOption("image/");
+    await told("No files");
+    await page.getByLabel("Type", { exact: true }).selectOption("");
+    await page.getByText("5 bytes").waitFor();
+  });
+
+  await t.step("files that nobody names are looked for; those that came just now are spared", async () => {
+    await button("Find orphans").click();
+    await told(/No orphans: \d+ documents were looked through/);
+  });
+
+  await t.step("a file is deleted", async () => {
+    await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
+    await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+    await button("Delete file").click();
+    await told("The file is deleted.");
+    await told("No files");
+  });
+
+  await t.step("a scheduled function is seen, run now, and another canceled", async () => {
+    await call("notes:later");
+    await go("schedule?state=pending");
+    await page.getByRole("cell", { name: "notes:tidy" }).last().waitFor();
+    const jobs = page.locator("section", { hasText: "Scheduled functions" });
+    await jobs.getByRole("button", { name: "Run now" }).first().click();
+    await told("Nothing is scheduled");
+    await call("notes:later");
+    await button("Cancel").click();
+    await told("It is canceled.");
+    await told("Nothing is scheduled");
+  });
+
+  await t.step("a cron is run at once", async () => {
+    const row = page.getByRole("row", { name: /^tidy / });
+    await row.getByRole("button", { name: "Run now" }).click();
+    await told("tidy runs now.");
+    await row.getByText("done").waitFor();
+  });
+
+  await t.step("by keyboard alone: jobs are filtered by their state", async () => {
+    await page.getByLabel("State", { exact: true }).focus();
+    await page.keyboard.type("canceled");
+    await page.waitForFunction(() => location.hash.includes("state=canceled"));
+    await page.getByRole("cell", { name: "canceled" }).waitFor();
+  });
+
+  await t.step("a backup is made", async () => {
+    await go("backups");
+    await told("There is no backup yet");
+    await button("Back up now").click();
+    await page.getByLabel("With the execution log").check();
+    await button("Back up").click();
+    await told("The backup is made.");
+    await page.getByRole("cell", { name: /^backup-.*\.tar\.zst$/ }).waitFor();
+  });
+
+  await t.step("a backup is downloaded", async () => {
+    const download = page.waitForEvent("download");
+    await choose(/^More about .*\.tar\.zst$/, "Download");
+    assert.match((await download).suggestedFilename(), /\.tar\.zst$/);
+  });
+
+  await t.step("DA2 a backup is staged, and the staged restore canceled", async () => {
+    await choose(/^More about .*\.tar\.zst$/, "Restore…");
+    await button("Check and stage").click();
+    await staged().waitFor();
+    await button("Cancel the restore").click();
+    await told("Nothing is staged any more.");
+  });
+
+  await t.step("a file that is no archive is refused with the reason", async () => {
+    await page.locator("input[type=file]").setInputFiles({
+      name: "bad.tar.zst",
+      mimeType: "application/zstd",
+      buffer: Buffer.from("no archive"),
+    });
+    await page.locator(".note[data-tone=bad]").waitFor();
+    await button("Close this message").last().click();
+    assert.equal(await staged().count(), 0);
+  });
+
+  await t.step("the replica is seen to be up to date, and given a snapshot", async () => {
+    await told("up to date");
+    await told(replica);
+    await button("Ship a snapshot now").click();
+    await told("The snapshot is shipped.");
+  });
+
+  await t.step("PT4 a state of the past is chosen with the slider and staged", async () => {
+    await call("notes:add", { text: "two" });
+    await go("overview");
+    await go("backups");
+    const slider = page.getByRole("slider", { name: "Time to restore" });
+    await slider.focus();
+    await keys("Home");
+    await told(/before the newest/);
+    await button("Restore this state…").click();
+    await button("Check and stage").click();
+    await staged().waitFor();
+    await told(replica);
+  });
+
+  await t.step("DA3 where the server comes back, a restart is offered", async () => {
+    await button("Restart now").click();
+    await dialog.getByRole("button", { name: "Restart", exact: true }).click();
+    await told("The server restarts.");
+    assert.equal(restarts.length, 1);
+    await button("Cancel the restore").click();
+    await told("Nothing is staged any more.");
+  });
+
+  await t.step("by keyboard alone: a backup is deleted", async () => {
+    await page.getByRole("button", { name: /^More about .*\.tar\.zst$/ }).focus();
+    await keys("Enter");
+    await page.getByRole("menuitem", { name: "Delete" }).waitFor();
+    await keys("End", "Enter");
+    await dialog.getByRole("button", { name: "Delete backup" }).focus();
+    await keys("Enter");
+    await told("There is no backup yet");
+  });
+
+  await t.step("by keyboard alone: the palette leads to a table", async () => {
+    await keys("Control+k");
+    await page.getByPlaceholder("Go to a table").waitFor();
+    await page.keyboard.type("table notes");
+    await page.getByRole("option", { name: "notes", exact: true, selected: true }).waitFor();
+    await keys("Enter");
+    await page.getByRole("grid").waitFor();
+  });
+
+  await t.step(
+    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    async () => {
+      await checkLooks(dashboard, ["overview", "files", "schedule", "backups"]);
+    },
+  );
+});
+
+testDashboard(
+  "a person looks after a server that nobody would start again",
+  { functions },
+  async (dashboard, t) => {
+    const { go, told, button, choose } = dashboard;
+    await t.step("DA3 no restart is offered, and what to do instead is said", async () => {
+      await go("backups");
+      await told("--replicate-to");
+      await button("Back up now").click();
+      await button("Back up").click();
+      await choose(/^More about .*\.tar\.zst$/, "Restore…");
+      await button("Check and stage").click();
+      await told("nobody would start it again");
+      assert.equal(await button("Restart now").count(), 0);
+    });
+  },
+);

@@ -1,0 +1,161 @@
+/** A whole server and a browser with the dashboard in it, for all paths of a test file. */
+import assert from "node:assert/strict";
+import type { BrowserContext, Locator, Page } from "playwright-core";
+import { type StartOptions, startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { launchChromium } from "../../support/chromium.ts";
+
+export const admin = { email: "ada@example.com", password: "correct horse battery" };
+
+export interface DashboardPage {
+  readonly server: TestServer;
+  readonly context: BrowserContext;
+  readonly page: Page;
+  /** Opens a view by its address behind `#/`. */
+  go(view: string): Promise<void>;
+  /** Waits for a text, or for a part of one. */
+  told(text: string | RegExp): Promise<void>;
+  button(name: string | RegExp): Locator;
+  /** Chooses an item of a menu. */
+  choose(menu: string | RegExp, item: string | RegExp): Promise<void>;
+  /** Presses keys, one after the other. */
+  keys(...keys: string[]): Promise<void>;
+  /** The value of a call in nobody's name. */
+  // deno-lint-ignore no-explicit-any -- results of many shapes
+  call(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
+  /** A call in the administrator's name. */
+  // deno-lint-ignore no-explicit-any -- results of many shapes
+  asAdmin(path: string, args?: object, kind?: "mutation" | "query" | "action"): Promise<any>;
+  /** What axe finds in the page as it is, a line each. */
+  violations(): Promise<string[]>;
+}
+
+/** Registers a test whose steps are paths. The administrator is signed in unless `signedIn` is false. */
+export function testDashboard(
+  name: string,
+  { signedIn = true, ...options }: StartOptions & { readonly signedIn?: boolean },
+  paths: (dashboard: DashboardPage, t: Deno.TestContext) => Promise<void>,
+): void {
+  Deno.test({
+    name,
+    // The browser's driver keeps timers and pipes of its own.
+    sanitizeOps: false,
+    sanitizeResources: false,
+    async fn(t) {
+      await using server = await startTestServer({
+        ...options,
+        config: {
+          executionLog: { keepMs: 86_400_000, bytesMax: 100_000_000 },
+          ...options.config,
+        },
+      });
+      const browser = await launchChromium();
+      try {
+        const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
+        const page = await context.newPage();
+        const faults: string[] = [];
+        page.on("pageerror", (error) => faults.push(error.message));
+        page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+        const dashboard = dashboardPage({ server, context, page });
+        if (signedIn) await setUp(dashboard);
+        await paths(dashboard, t);
+        // The browser tells of refused requests as errors; the page itself must have made none.
+        const own = faults.filter((fault) => !/status of 4\d\d|ERR_|WebSocket connection/.test(fault));
+        assert.deepEqual(own, []);
+      } finally {
+        await browser.close();
+      }
+    },
+  });
+}
+
+async function setUp({ server, page }: DashboardPage): Promise<void> {
+  await page.goto(server.setupLink ?? "");
+  await page.getByLabel("Email address").fill(admin.email);
+  await page.getByLabel("Password").fill(admin.password);
+  await page.getByRole("button", { name: "Create administrator" }).click();
+  await page.locator("#view").waitFor();
+}
+
+function dashboardPage(
+  { server, context, page }: Pick<DashboardPage, "server" | "context" | "page">,
+): DashboardPage {
+  let bearer: Promise<string> | null = null;
+  const token = async () => (await server.post("/api/auth/admin/signin", admin)).body.accessToken as string;
+  const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
+  return {
+    server,
+    context,
+    page,
+    button,
+    async go(view) {
+      await page.goto(`${server.url}/_/#/${view}`);
+      await page.locator("#view").waitFor();
+    },
+    told: (text) => page.getByText(text, { exact: false }).first().waitFor(),
+    async choose(menu, item) {
+      await button(menu).click();
+      await page.getByRole("menuitem", { name: item }).click();
+    },
+    async keys(...keys) {
+      for (const key of keys) await page.keyboard.press(key);
+    },
+    call: async (path, args = {}, kind = "mutation") =>
+      (await server.post(`/api/${kind}`, { path, args })).body.value,
+    async asAdmin(path, args = {}, kind = "mutation") {
+      const answer = await server.post(`/api/${kind}`, { path, args }, {
+        bearer: await (bearer ??= token()),
+      });
+      assert.equal(answer.status, 200, JSON.stringify(answer.body));
+      return answer.body.value;
+    },
+    violations: () => violations(page),
+  };
+}
+
+let axe: Promise<string> | null = null;
+
+async function violations(page: Page): Promise<string[]> {
+  const there = await page.evaluate(() => "axe" in globalThis);
+  if (!there) {
+    await page.evaluate(
+      await (axe ??= Deno.readTextFile(new URL(import.meta.resolve("axe-core/axe.min.js")))),
+    );
+  }
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as never as {
+      axe: {
+        run(): Promise<{ violations: { id: string; nodes: { html: string; failureSummary?: string }[] }[] }>;
+      };
+    };
+    const { violations } = await axe.run();
+    return violations.map(({ id, nodes }) =>
+      `${id}: ${nodes.map(({ html, failureSummary }) => `${html} ${failureSummary}`).join(" | ")}`
+        .slice(0, 600)
+    );
+  });
+}
+
+/** Looks at views in light, in dark and on a phone, with axe. */
+export async function checkLooks(
+  { page, go, violations }: DashboardPage,
+  views: readonly string[],
+): Promise<void> {
+  const looks = [
+    { name: "light", colorScheme: "light", width: 1280 },
+    { name: "dark", colorScheme: "dark", width: 1280 },
+    { name: "phone", colorScheme: "light", width: 390 },
+  ] as const;
+  for (const { name, colorScheme, width } of looks) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 800 });
+    for (const view of views) {
+      await go(view);
+      await page.waitForFunction(() => !document.querySelector("#view")?.textContent?.includes("Loading…"));
+      assert.deepEqual(await violations(), [], `${view}, ${name}`);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.equal(wide, 0, `${view}, ${name}: the page can be scrolled sideways`);
+    }
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
