@@ -42,6 +42,14 @@ export interface Caller {
   readonly blame: string;
 }
 
+/** The scheduled function that a call goes back to. */
+export interface Lineage {
+  /** Id of the one that was scheduled from outside. */
+  readonly root: string;
+  /** How many scheduled functions stand between it and the call, the one that runs included. */
+  readonly generation: number;
+}
+
 export interface FunctionCall {
   /** Number of the request it belongs to, of an action's when the action called it; one of its own when absent. */
   readonly request?: number;
@@ -51,6 +59,8 @@ export interface FunctionCall {
   readonly origin: CallOrigin;
   /** Absent for calls of the service itself, which stand in one line. */
   readonly caller?: Caller;
+  /** Absent when it goes back to no scheduled function. Only what mutations schedule depends on it. */
+  readonly lineage?: Lineage;
 }
 
 export interface MutationCall extends FunctionCall {

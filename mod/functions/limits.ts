@@ -116,6 +116,17 @@ export const schedulerLimits = {
   rowsCleanedMax: 250,
   /** Time running functions get to end when the server stops. */
   closeMs: 5_000,
+  /**
+   * Functions that wait and go back to one that was scheduled, by way of another one that was: more are put off, by this
+   * much after one another, and by as many times more as there are more.
+   */
+  chainWaitingMax: 5_000,
+  chainStepMs: 50,
+  /** Of so many such chains the writer remembers how many wait. */
+  chainsKnownMax: 1_000,
+  /** How often the log tells of one function that is put off, and of how many functions within that time. */
+  chainToldMs: 60_000,
+  chainsToldMax: 100,
   /** Crons of one app. */
   cronsMax: 1_000,
   /** Longest name of a cron. */

@@ -13,8 +13,11 @@ import { type SchedulerPort, system } from "./system.ts";
 /** All that is scheduled stands in one line, beside the callers. */
 const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
 
-/** `again`: nothing has happened and the job still waits; the server could not run it now. */
-export type JobEnd = "done" | "again";
+/**
+ * `again`: nothing has happened and the job still waits; the server could not run it now. `at`: it waits for that time,
+ * because too many of its kin do.
+ */
+export type JobEnd = "done" | "again" | { readonly at: number };
 
 export interface JobRunnerOptions {
   readonly port: SchedulerPort;
@@ -46,11 +49,12 @@ export class JobRunner {
   async #runMutation({ id, name }: PendingJob): Promise<JobEnd> {
     const { calls, log, onMutation } = this.#options;
     try {
-      const { state, stack, ms } = await calls.mutate(system.jobs.runMutation, { id }, {
+      const { state, stack, ms, putOffTo } = await calls.mutate(system.jobs.runMutation, { id }, {
         caller: SCHEDULED,
         work: `scheduled ${name}`,
         seenAs: (outcome) => ({ udfPath: name, outcome: jobOutcome(outcome) }),
       });
+      if (putOffTo !== undefined) return { at: putOffTo };
       if (state !== null) onMutation(name, ms);
       if (state?.kind === "failed") this.#tellFailure(name, state.error, stack);
       return "done";
@@ -78,6 +82,7 @@ export class JobRunner {
       throw error;
     }
     if (begun === null) return "done";
+    if (typeof begun === "number") return { at: begun };
     const origin = isSystemPath(begun.name) ? "system" : "server";
     const outcome = await port.act({
       udfPath: begun.name,
@@ -85,6 +90,7 @@ export class JobRunner {
       identity: anonymous,
       origin,
       caller: SCHEDULED,
+      lineage: begun.lineage,
     });
     if (!outcome.ok && outcome.error.retryable) {
       await this.#note(() => calls.mutate(system.jobs.putBack, { id }));

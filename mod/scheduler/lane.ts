@@ -105,6 +105,7 @@ export class Lane {
       this.#queue.add(job);
     } else {
       this.#backoff.succeeded();
+      if (end !== "done") this.#queue.add({ ...job, scheduledTime: end.at });
     }
     this.#options.onChange();
   }

@@ -9,6 +9,7 @@ import { Backoff } from "./backoff.ts";
 import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
+import { GrowthLog } from "./growth_log.ts";
 import { JobRunner } from "./job_runner.ts";
 import { Lane, type LaneOptions } from "./lane.ts";
 import { SystemCalls } from "../functions/system_calls.ts";
@@ -39,6 +40,7 @@ export class Scheduler implements AsyncDisposable {
   readonly #crons: Crons;
   readonly #serviceCrons: Map<string, Cron>;
   readonly #share = new WriterShare();
+  readonly #growth: GrowthLog;
   /** `closed` ends all; before `open` nothing is run, because actions of the server's last life may seem to be running. */
   #state: "new" | "open" | "closed" = "new";
   /** The timer, and when it rings. */
@@ -58,6 +60,7 @@ export class Scheduler implements AsyncDisposable {
     this.#clock = clock;
     this.#lookMs = lookMs;
     this.#calls = new SystemCalls(port);
+    this.#growth = new GrowthLog(log, () => clock.now());
     this.#serviceCrons = new Map(options.serviceCrons?.map((cron) => [cron.name, cron]));
     const onChange = () => this.#wakeSoon();
     const runner = new JobRunner({
@@ -163,6 +166,7 @@ export class Scheduler implements AsyncDisposable {
       for (const lane of Object.values(this.#lanes)) lane.remove(id);
       return;
     }
+    this.#growth.see(job);
     const { name, scheduledTime, functionKind } = job;
     const pending: PendingJob = { id: job._id, name, scheduledTime, creationTime: job._creationTime };
     const lane = this.#lanes[functionKind];

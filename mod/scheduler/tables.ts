@@ -45,6 +45,9 @@ export const tables = {
     state: stateSchema,
     /** As it was when the job was made; a later edit may have made another kind of it. */
     functionKind: functionKindSchema,
+    /** Of one that a scheduled function scheduled: where it comes from, and whether too many of its kin waited already. */
+    chain: z.strictObject({ root: z.string(), generation: z.number(), putOff: z.literal(true).optional() })
+      .optional(),
   }).index("by_due", ["state.kind", "functionKind", "scheduledTime"]).index("by_end", ["completedTime"]),
 
   /** Crons of the app and of the service. */
@@ -74,7 +77,7 @@ export const { internalQuery, internalMutation } = createFunctions(
   { tables } satisfies Schema<typeof tables>,
 );
 
-/** The builders of what administrators call. */
-export const { adminQuery, adminMutation } = createSystemFunctions(
+/** The builders of what administrators call, and of mutations that see more than the app's do. */
+export const { adminQuery, adminMutation, systemMutation } = createSystemFunctions(
   { tables } satisfies Schema<typeof tables>,
 );

@@ -193,7 +193,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       const { ending } = await inAction(
         now,
         () =>
-          withActionCtx(app, { ...call, ...this.#surroundingsOf(identity, 0) }, async (ctx) => {
+          withActionCtx(app, { ...call, ...this.#surroundingsOf({ identity }, 0) }, async (ctx) => {
             const answer: unknown = await handler(ctx as never, request);
             if (!(answer instanceof Response)) {
               throw new TypeError("The handler of a route must return a Response");
@@ -219,7 +219,7 @@ export class InProcessHost implements FunctionHost, Disposable {
       () => timeout.resolve(failed("internal", timeoutText("action", actionTimeoutMs))),
       actionTimeoutMs,
     );
-    const run = inAction(now, () => runAction(app, message, this.#surroundingsOf(call.identity, depth)));
+    const run = inAction(now, () => runAction(app, message, this.#surroundingsOf(call, depth)));
     const answer = run.then(({ ending, logLines }) => outcomeOf(ending, logLines));
     try {
       return await Promise.race([answer, timeout.promise]);
@@ -229,10 +229,16 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 
   /** What an action has beside its arguments. */
-  #surroundingsOf(identity: Identity, depth: number): ActionSurroundings {
+  #surroundingsOf(
+    { identity, lineage }: Pick<FunctionCall, "identity" | "lineage">,
+    depth: number,
+  ): ActionSurroundings {
     const { env, now } = this.#options;
     const subCall: SubCaller = ({ kind, udfPath, args }) =>
-      this.#serve({ udfPath, args, identity, origin: "server" }, { kind, depth });
+      this.#serve({ udfPath, args, identity, origin: "server", ...(lineage && { lineage }) }, {
+        kind,
+        depth,
+      });
     return { env: Object.freeze({ ...env }), now, subCall };
   }
 

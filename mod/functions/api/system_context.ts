@@ -1,5 +1,6 @@
 /** The `ctx` of functions of the service itself: that of the app's functions, and what looks at the whole. Types only. */
 import type { Doc, TableSize } from "../../engine/types.ts";
+import type { Lineage } from "../host_port.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
@@ -90,6 +91,17 @@ export interface Importer {
   store(table: string, document: Readonly<Record<string, unknown>>, mode: "insert" | "upsert"): void;
 }
 
+/** Knows to which scheduled function the call goes back. */
+export interface LineageKeeper {
+  /** `null` for calls that go back to none. */
+  readonly current: Lineage | null;
+  /** How many functions the call has scheduled. */
+  readonly scheduled: number;
+  /** What is called from here on goes back to this one. */
+  begin(lineage: Lineage): void;
+  noteScheduled(): void;
+}
+
 /** `ctx` of a query of the service. */
 export interface SystemQueryCtx<Model extends DataModel> extends QueryCtx<Model> {
   readonly inspector: Inspector;
@@ -99,4 +111,5 @@ export interface SystemQueryCtx<Model extends DataModel> extends QueryCtx<Model>
 export interface SystemMutationCtx<Model extends DataModel> extends MutationCtx<Model> {
   readonly inspector: Inspector;
   readonly importer: Importer;
+  readonly lineage: LineageKeeper;
 }

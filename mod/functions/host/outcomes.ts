@@ -41,20 +41,30 @@ export function toWire(outcome: Outcome): { readonly wire: WireOutcome; readonly
 
 /** A call's JSON text, made once: it is measured, kept in queues and put into frames as it is. */
 export function callText(call: FunctionCall & Pick<MutationCall, "replay" | "failedWith">): string {
-  const { udfPath, args, identity, origin, replay, failedWith } = call;
+  const { udfPath, args, identity, origin, replay, failedWith, lineage } = call;
   // What is undefined is left out.
-  return JSON.stringify({ udfPath, args, identity, origin, replay, failedWith } satisfies WireCallText);
+  return JSON.stringify(
+    { udfPath, args, identity, origin, replay, failedWith, lineage } satisfies WireCallText,
+  );
 }
 
 /** The text of a mutation that has failed, from the text it had: only its failure is to be recorded. */
 export function failedCallText(text: string, failedWith: CallError): string {
   const { identity, origin, replay } = JSON.parse(text) as WireMutation;
   return JSON.stringify(
-    { udfPath: "", args: {}, identity, origin, replay, failedWith } satisfies WireCallText,
+    {
+      udfPath: "",
+      args: {},
+      identity,
+      origin,
+      replay,
+      failedWith,
+      lineage: undefined,
+    } satisfies WireCallText,
   );
 }
 
-type WireCallText = { [Field in keyof Required<WireMutation>]: WireMutation[Field] };
+type WireCallText = { [Field in keyof Required<WireMutation>]: WireMutation[Field] | undefined };
 
 /** The outcome of a call that a full queue refused. */
 export function overloaded(what: string): Outcome {

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { callError } from "../../functions/isolate/mod.ts";
+import type { Lineage } from "../../functions/host_port.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
 import {
   functionKindSchema,
@@ -9,7 +10,9 @@ import {
   internalQuery,
   type JobState,
   type SchedulerMutationCtx,
+  systemMutation,
 } from "../tables.ts";
+import { heldUntil, leftWaiting, lineageOf, putOff } from "./schedule.ts";
 
 const jobId = id("_scheduled_functions");
 
@@ -50,6 +53,8 @@ export interface RunResult {
   readonly state: JobState | null;
   /** Where it failed, in the author's files. */
   readonly stack?: string;
+  /** When it is to run instead, because too many of its kin wait. */
+  readonly putOffTo?: number;
   /** Time it took, by a clock that does not stand still. */
   readonly ms: number;
 }
@@ -61,22 +66,31 @@ const monotonic = performance.now.bind(performance);
  * Runs a job that is a mutation. Its writes and its end are one commit; those of a mutation that throws are undone, and
  * that it failed is what remains.
  */
-export const runMutation = internalMutation({
+export const runMutation = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<RunResult> => {
     const job = await ctx.db.get(id);
     if (job?.state.kind !== "pending") return { state: null, ms: 0 };
+    const putOffTo = heldUntil(job);
+    if (putOffTo !== null) {
+      await putOff(ctx, job, putOffTo);
+      return { state: null, putOffTo, ms: 0 };
+    }
     let state: JobState = { kind: "success" };
     let stack: string | undefined;
     const startedAt = monotonic();
+    ctx.lineage.begin(lineageOf(job));
+    let undone = 0;
     try {
       await ctx.runMutation(job.name, job.args);
     } catch (error) {
+      undone = ctx.lineage.scheduled;
       const thrown = callError(error);
       ctx.log.error(`The scheduled function "${job.name}" failed`, { error: thrown.message });
       state = failure(thrown.message);
       stack = thrown.stack;
     }
+    leftWaiting(job, undone);
     await end(ctx, id, state);
     return { state, ...(stack !== undefined && { stack }), ms: monotonic() - startedAt };
   },
@@ -86,16 +100,23 @@ export const runMutation = internalMutation({
 export interface BegunAction {
   readonly name: string;
   readonly args: Record<string, unknown>;
+  readonly lineage: Lineage;
 }
 
-/** Marks an action as running before it is started; `null` when it does not wait any more. */
+/** Marks an action as running before it is started; `null` when it does not wait any more, a time when it is put off. */
 export const begin = internalMutation({
   args: { id: jobId },
-  handler: async (ctx, { id }): Promise<BegunAction | null> => {
+  handler: async (ctx, { id }): Promise<BegunAction | number | null> => {
     const job = await ctx.db.get(id);
     if (job?.state.kind !== "pending") return null;
+    const putOffTo = heldUntil(job);
+    if (putOffTo !== null) {
+      await putOff(ctx, job, putOffTo);
+      return putOffTo;
+    }
     await ctx.db.patch(id, { state: { kind: "inProgress" } });
-    return { name: job.name, args: job.args };
+    leftWaiting(job);
+    return { name: job.name, args: job.args, lineage: lineageOf(job) };
   },
 });
 

@@ -1,13 +1,51 @@
 /** What `ctx.scheduler` calls, in the caller's transaction or, from actions, in one of its own. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
+import type { Lineage } from "../../functions/host_port.ts";
 import { isSystemPath } from "../../functions/system_functions.ts";
 import { functionLimits } from "../../limits.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
-import { functionKindSchema, internalMutation } from "../tables.ts";
+import {
+  functionKindSchema,
+  internalMutation,
+  type SchedulerDoc,
+  type SchedulerMutationCtx,
+  systemMutation,
+} from "../tables.ts";
+import { Growth } from "./growth.ts";
+
+const growth = new Growth();
+
+/** To be told when a job does not wait any more, and how many that it scheduled were undone with it. */
+export function leftWaiting({ chain }: SchedulerDoc<"_scheduled_functions">, undone = 0): void {
+  if (chain === undefined || chain.generation < 2) {
+    if (undone > 0 && chain !== undefined) growth.left(chain.root, undone, false);
+    return;
+  }
+  growth.left(chain.root, 1 + undone, chain.putOff ?? false);
+}
+
+/** When a job that is due has to wait, because too many of its chain do, to when; `null` when it may run. */
+export function heldUntil({ chain }: SchedulerDoc<"_scheduled_functions">): number | null {
+  return chain === undefined || chain.putOff === true ? null : growth.putOff(chain.root, Date.now());
+}
+
+/** Puts a job off. */
+export async function putOff(
+  ctx: SchedulerMutationCtx,
+  { _id, chain }: SchedulerDoc<"_scheduled_functions">,
+  scheduledTime: number,
+): Promise<void> {
+  if (chain !== undefined) await ctx.db.patch(_id, { scheduledTime, chain: { ...chain, putOff: true } });
+}
+
+/** What is called by a job goes back to the same one as the job, or to the job. */
+export function lineageOf({ _id, chain }: SchedulerDoc<"_scheduled_functions">): Lineage {
+  return { root: chain?.root ?? _id, generation: chain?.generation ?? 0 };
+}
 
 /** Writes down a job. Functions of the service cannot be scheduled by whoever reaches this one. */
-export const schedule = internalMutation({
+export const schedule = systemMutation({
   args: {
     name: z.string().max(functionLimits.udfPathCharsMax),
     args: z.record(z.string(), z.unknown()),
@@ -19,7 +57,24 @@ export const schedule = internalMutation({
     if (job.scheduledTime - Date.now() > schedulerLimits.aheadMsMax + 60_000) {
       throw new RangeError("A function cannot be scheduled more than five years ahead");
     }
-    return await ctx.db.insert("_scheduled_functions", { ...job, state: { kind: "pending" } });
+    const { current } = ctx.lineage;
+    if (current === null) {
+      return await ctx.db.insert("_scheduled_functions", { ...job, state: { kind: "pending" } });
+    }
+    const generation = current.generation + 1;
+    let { scheduledTime } = job;
+    if (generation > 1) {
+      scheduledTime = growth.scheduled(current.root, scheduledTime, Date.now());
+      ctx.lineage.noteScheduled();
+    }
+    const putOff = scheduledTime > job.scheduledTime;
+    const chain = { root: current.root, generation, ...(putOff && { putOff }) };
+    return await ctx.db.insert("_scheduled_functions", {
+      ...job,
+      scheduledTime,
+      state: { kind: "pending" },
+      chain,
+    });
   },
 });
 
@@ -31,6 +86,7 @@ export const cancel = internalMutation({
     if (jobId === null) throw new TypeError(`cancel() needs the id of a scheduled function, not "${id}"`);
     const job = await ctx.db.get(jobId);
     if (job === null || (job.state.kind !== "pending" && job.state.kind !== "inProgress")) return;
+    if (job.state.kind === "pending") leftWaiting(job);
     await ctx.db.patch(jobId, { state: { kind: "canceled" }, completedTime: Date.now() });
   },
 });

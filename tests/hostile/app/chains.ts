@@ -29,3 +29,29 @@ export const open = query({
   handler: async (ctx) =>
     (await ctx.db.query("counters").withIndex("by_user", (q) => q.eq("user", "jobs")).first())?.n ?? 0,
 });
+
+/** Schedules ten of itself. */
+export const grow = internalMutation({
+  args: {},
+  handler: async (ctx) => {
+    for (let i = 0; i < 10; i++) await ctx.scheduler.runAfter(0, "chains:grow", {});
+    return null;
+  },
+});
+
+export const seed = mutation({
+  args: {},
+  handler: async (ctx) => {
+    await ctx.scheduler.runAfter(0, "chains:grow", {});
+    return null;
+  },
+});
+
+/** How many scheduled functions wait. */
+export const waiting = query({
+  args: {},
+  handler: async (ctx) =>
+    (await ctx.db.query("_scheduled_functions").withIndex("by_due", (q) => q.eq("state.kind", "pending"))
+      .collect())
+      .length,
+});

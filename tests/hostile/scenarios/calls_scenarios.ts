@@ -1,11 +1,14 @@
 /** Calls that take long, many or growing, and who waits behind them. */
 import assert from "node:assert/strict";
+import { schedulerLimits } from "../../../mod/functions/limits.ts";
 import { RawHttp } from "../../bench/support/raw_http.ts";
 import { callOf } from "../support/calls.ts";
 import type { Scenario } from "../support/scenario.ts";
 
 /** An ordinary wait on a loaded machine: far below the seconds that these attacks took from everybody. */
 const SHORT_MS = 1_000;
+
+const { chainWaitingMax, chainStepMs } = schedulerLimits;
 
 const MUTATION_TIMEOUT_MS = 5_000;
 const WRITERS = 64;
@@ -173,6 +176,35 @@ export const callScenarios: readonly Scenario[] = [
       const { httpStatus: bombStatus, ms: bombMs } = await bomb;
       assert.equal(bombStatus, 500);
       return `it ended after ${(bombMs / 1000).toFixed(1)} s, another action took ${ms.toFixed(0)} ms`;
+    },
+  },
+  {
+    rule: "FA10",
+    name: "a scheduled function that schedules ten of itself",
+    alone: true,
+    mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
+    attack: async ({ server, logged }) => {
+      await server.call("mutation", "chains:seed", {});
+      assert.match(await logged(/schedules ever more functions/), /chains:grow/);
+      const startedAt = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      const waiting = Number(await server.call("query", "chains:waiting", {}));
+      const seconds = (performance.now() - startedAt) / 1_000;
+      // Up to the bound, and what those schedule that crawl.
+      const most = chainWaitingMax + 10 * (2 + (seconds * 1_000) / chainStepMs);
+      assert(waiting <= most, `${waiting} wait`);
+      return `${waiting} wait after ${seconds.toFixed(0)} s of putting off`;
+    },
+  },
+  {
+    rule: "FA11",
+    name: "a write in forEach(async ...) that fails",
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    attack: async ({ server: { port }, logged }) => {
+      const { httpStatus, ms } = await callOf("mutation", { port, path: "careless:leave" });
+      assert.equal(httpStatus, 500);
+      await logged(/ctx\.db\.insert\(.*counters.*failed and was not awaited/);
+      return `fails after ${ms.toFixed(0)} ms, the log names ctx.db.insert`;
     },
   },
 ];

@@ -68,6 +68,30 @@ export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule
         for (const text of texts) await ctx.scheduler.runAt(at, "app:note", { text });
       },
     }),
+    repeat: mutation({
+      args: { times: z.number(), path: z.string(), args: z.record(z.string(), z.unknown()) },
+      handler: async (ctx, { times, path, args }) => {
+        for (let n = 0; n < times; n++) await ctx.scheduler.runAfter(0, path, args);
+      },
+    }),
+    repeatThen: mutation({
+      args: {
+        times: z.number(),
+        path: z.string(),
+        args: z.record(z.string(), z.unknown()),
+        then: z.object({ path: z.string(), args: z.record(z.string(), z.unknown()) }),
+      },
+      handler: async (ctx, { times, path, args, then }) => {
+        for (let n = 0; n < times; n++) await ctx.scheduler.runAfter(0, path, args);
+        await ctx.scheduler.runAfter(1, then.path, then.args);
+      },
+    }),
+    count: mutation({
+      args: { left: z.number() },
+      handler: async (ctx, { left }) => {
+        if (left > 0) await ctx.scheduler.runAfter(0, "app:count", { left: left - 1 });
+      },
+    }),
     scheduleAndThrow: mutation({
       args: { text: z.string() },
       handler: async (ctx, { text }) => {

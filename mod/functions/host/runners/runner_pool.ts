@@ -298,7 +298,7 @@ export class RunnerPool {
   /** What an action calls runs as the action's caller, with the reach of the app's own code. */
   #serve({ kind, udfPath, args }: SubCall, { call, depth, tree }: PendingAction): Promise<Outcome> {
     if (tree.ended) return Promise.resolve(treeEnded());
-    const { identity, caller, request } = call;
+    const { identity, caller, request, lineage } = call;
     const sub: FunctionCall = {
       udfPath,
       args,
@@ -306,6 +306,7 @@ export class RunnerPool {
       origin: "server",
       ...(caller && { caller }),
       ...(request !== undefined && { request }),
+      ...(lineage && { lineage }),
     };
     if (kind !== "action" || isCtxPath(udfPath)) return this.#options.serve(kind, sub);
     const { descendantsAtOnceMax, descendantsMax } = fairnessLimits;

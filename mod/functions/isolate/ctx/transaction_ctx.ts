@@ -12,6 +12,7 @@ import { mendLanguage } from "../process/intrinsics.ts";
 import { invoke } from "../runs/invoke.ts";
 import { checkTaken, failedAt } from "../runs/lost_failures.ts";
 import { jsonText } from "../runs/json_text.ts";
+import { LineageApi } from "./lineage_api.ts";
 import { LogApi } from "./log_api.ts";
 import { explainMissing } from "./missing_in_ctx.ts";
 import { SchedulerApi } from "./scheduler_api.ts";
@@ -70,11 +71,13 @@ export class SystemQueryContext extends QueryContext {
 export class SystemMutationContext extends MutationContext {
   readonly importer: ImportApi;
   readonly inspector: InspectApi;
+  readonly lineage: LineageApi;
 
   constructor(app: App, frame: Frame) {
     super(app, frame);
     this.inspector = new InspectApi(app, frame);
     this.importer = new ImportApi(frame, app.tables);
+    this.lineage = new LineageApi(frame.call);
   }
 }
 

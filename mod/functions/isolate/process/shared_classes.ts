@@ -14,6 +14,7 @@ import { DatabaseApi } from "../ctx/database_api.ts";
 import { FilterExpression } from "../ctx/filter_expression.ts";
 import { ImportApi } from "../ctx/import_api.ts";
 import { IndexRangeBuilder, SearchFilterBuilder } from "../ctx/index_range.ts";
+import { LineageApi } from "../ctx/lineage_api.ts";
 import { LogApi } from "../ctx/log_api.ts";
 import { SchedulerApi } from "../ctx/scheduler_api.ts";
 import { StorageActionsApi, StorageReaderApi, StorageWriterApi } from "../ctx/storage_api.ts";
@@ -29,7 +30,7 @@ const { ownKeys } = Reflect;
 
 const classes: readonly object[] = [
   ...[QueryContext, MutationContext, SystemMutationContext, ActionContext],
-  ...[AuthApi, DatabaseApi, ImportApi, LogApi, SchedulerApi, TableQueryApi],
+  ...[AuthApi, DatabaseApi, ImportApi, LineageApi, LogApi, SchedulerApi, TableQueryApi],
   ...[StorageReaderApi, StorageWriterApi, StorageActionsApi],
   ...[FilterExpression, IndexRangeBuilder, SearchFilterBuilder, VectorFilter],
   ...[CronJobs, DefinedSchema, HttpAction, HttpRouter, TableBuilder],

@@ -2,6 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
+import type { Lineage } from "../../host_port.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
 import type { Asker, Losing } from "./lost_failures.ts";
@@ -23,6 +24,9 @@ export class Call implements Losing {
   nondeterministic = false;
   /** Made when first asked for (determinism.ts). */
   random: (() => number) | null = null;
+  /** The scheduled function it goes back to, and how many it has scheduled itself. */
+  lineage: Lineage | null;
+  scheduled = 0;
   lost: Map<object, unknown> | null = null;
 
   constructor(
@@ -32,6 +36,7 @@ export class Call implements Losing {
       readonly at: number;
       readonly seed: (() => string) | null;
       readonly reads: ReadTransaction | undefined;
+      readonly lineage?: Lineage | undefined;
     },
   ) {
     this.udfPath = options.udfPath;
@@ -39,6 +44,7 @@ export class Call implements Losing {
     this.at = options.at;
     this.seed = options.seed;
     this.reads = options.reads;
+    this.lineage = options.lineage ?? null;
   }
 }
 

@@ -45,8 +45,8 @@ export async function runMutation(
     return { ending, logLines: [], ts: database.ts, replayed: false, entry: null, use: unused };
   }
   const writes = database.beginMutation({ at });
-  const { udfPath, identity } = mutation;
-  const call = new Call({ udfPath, identity, at, seed: null, reads: writes });
+  const { udfPath, identity, lineage } = mutation;
+  const call = new Call({ udfPath, identity, at, seed: null, reads: writes, lineage });
   const ending = await attempt(app, call, { mutation, writes });
   let entry: CommitEntry | null = null;
   if (ending.ok) entry = database.releaseMutation();
