@@ -55,6 +55,10 @@ export const engineLimits = {
   /** Journal rows that are removed in one transaction once they are safe elsewhere, and the characters in them. */
   journalRowsRemoved: 4_096,
   journalCharsRemoved: 8 * MiB,
+  /** Creation times that come from elsewhere lie between 1970 and here, up to where steps of them are exact in binary. */
+  creationTimeMax: 2 ** 43,
+  /** Those of single documents lie at most this far ahead of the clock. */
+  creationTimeAheadMs: 86_400_000,
   /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
   journalCharsRead: 4 * MiB,
 } as const;

@@ -1,5 +1,10 @@
 /** The engine's door: databases, ids, keys, read sets and errors. */
-export { checkDatabase, type CheckedDatabase, checkSqliteFile } from "./whole/check_database.ts";
+export {
+  checkDatabase,
+  checkDatabaseSchema,
+  type CheckedDatabase,
+  checkSqliteFile,
+} from "./whole/check_database.ts";
 export { headerFault } from "./whole/database_header.ts";
 export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";

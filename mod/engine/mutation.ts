@@ -7,6 +7,7 @@ import type { DocumentWriter, StoredDocument } from "./documents/document_writer
 import { EngineError, UnfitFieldsError } from "./errors.ts";
 import { newId } from "./documents/ids.ts";
 import { type IndexEntries, indexEntries, sameIndexed } from "./indexes/index_set.ts";
+import { engineLimits } from "./limits.ts";
 import { endedError, scanOf, searchOf, vectorSearchOf } from "./reads.ts";
 import type { Scan, StoredRow } from "./indexes/scan.ts";
 import type { SearchOwner } from "./search/search.ts";
@@ -148,7 +149,9 @@ export class MutationTransaction implements WriteTransaction, SearchOwner {
   ): void {
     this.#checkWritable();
     const table = this.#tables.named(tableName);
-    const { id, creationTime, fields } = importedDocument(document);
+    const { id, creationTime, fields } = importedDocument(document, {
+      until: this.#at + engineLimits.creationTimeAheadMs,
+    });
     const owner = this.#tables.ofId(id);
     if (owner !== table) {
       throw new EngineError(

@@ -21,12 +21,6 @@ export const CREATE_RECORDS_SQL = [0, 1, 2].map((slot) =>
     slot INTEGER NOT NULL, since REAL NOT NULL, previousSince REAL NOT NULL);
   INSERT INTO syncline_record_turn VALUES (1, 0, 0, 0);`;
 
-/** SQLite tables that every database has for records. */
-export const recordTables: readonly string[] = [
-  ...[0, 1, 2].map((slot) => `syncline_records_${slot}`),
-  "syncline_record_turn",
-];
-
 const SLOTS = 3;
 const { recordMs, sessionsRememberedMax, runsRemovedPerGroup, runsRemovedPerRun } = replayLimits;
 const READ_TURN_SQL = "SELECT slot, since, previousSince FROM syncline_record_turn";
@@ -43,13 +37,6 @@ const slotSql = Array.from({ length: SLOTS }, (_, slot) => {
       (SELECT session, principal, newest FROM ${name} LIMIT ?+0)`,
   };
 });
-
-/** Throws what SQLite does when these tables have other columns. */
-export function checkRecordColumns(connection: Connection): void {
-  for (const { find } of slotSql) connection.statement(find).get("", "", 0);
-  for (const { save } of slotSql) connection.statement(save);
-  connection.statement(READ_TURN_SQL).get();
-}
 
 /** Which table receives records, since when, and since when the one before it did (ms since the epoch). */
 interface Turn {

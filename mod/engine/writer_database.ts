@@ -1,5 +1,5 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
-import { CREATE_CATALOG_SQL, loadTables, storedTables, Tables } from "./catalog.ts";
+import { loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
@@ -18,17 +18,13 @@ import {
 import { chainedSum, type JournalRow, readRow } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
-import { CREATE_RECORDS_SQL, Records } from "./records.ts";
+import { CREATE_DATABASE_SQL } from "./new_database.ts";
+import { Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
 import type { ApplyOptions, SchemaOptions, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
-
-const CREATE_STATE_SQL = `
-  CREATE TABLE syncline_state (one INTEGER PRIMARY KEY CHECK (one = 1),
-    ts INTEGER NOT NULL, lastCreationTime REAL NOT NULL, lastGroup TEXT);
-  INSERT INTO syncline_state (one, ts, lastCreationTime) VALUES (1, 0, 0);`;
 
 const { now: systemNow } = Date;
 
@@ -82,7 +78,7 @@ function createIfEmpty(connection: Connection): void {
   connection.execute("BEGIN IMMEDIATE");
   if (connection.statement("PRAGMA user_version").get()?.[0] === 0) {
     connection.execute(
-      `${CREATE_CATALOG_SQL} ${CREATE_RECORDS_SQL} ${CREATE_STATE_SQL}
+      `${CREATE_DATABASE_SQL}
        PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT_VERSION}`,
     );
   }

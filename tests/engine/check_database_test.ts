@@ -1,7 +1,12 @@
 /** The complete check of a database: a sound one passes, and each kind of damage is found and named. */
 import assert from "node:assert/strict";
 import { DatabaseSync, type DatabaseSyncOptions } from "node:sqlite";
-import { checkDatabase, openWriterDatabase, UnusableDatabaseError } from "../../mod/engine/mod.ts";
+import {
+  checkDatabase,
+  checkDatabaseSchema,
+  openWriterDatabase,
+  UnusableDatabaseError,
+} from "../../mod/engine/mod.ts";
 import { anyTable, TemporaryDatabase, TestDatabase } from "./support.ts";
 
 const DOCUMENTS = 300;
@@ -120,6 +125,7 @@ Deno.test("[RS2] pages that are cut off or overwritten are found", () => {
 });
 
 const damages: readonly {
+  readonly rule?: "FA13" | "FA14";
   readonly name: string;
   readonly sql: (number: (index: string) => number) => string;
   readonly reason: RegExp;
@@ -224,29 +230,116 @@ const damages: readonly {
   {
     name: "a trigger, which would run with the next write",
     sql: () => "CREATE TRIGGER t AFTER INSERT ON d2 BEGIN DELETE FROM d2; END",
-    reason: /it has a trigger "t"/,
+    reason: /it has the trigger "t"/,
   },
   {
     name: "other columns of documents",
     sql: () => "ALTER TABLE d2 RENAME COLUMN doc TO other",
-    reason: /no such column: doc/,
+    reason: /its table d2 is not as the server makes it/,
   },
   {
     name: "other columns of replay records",
     sql: () => "ALTER TABLE syncline_records_2 RENAME COLUMN answers TO other",
-    reason: /answers/,
+    reason: /its table syncline_records_2 is not as the server makes it/,
   },
   {
     name: "other columns of a vector index",
     sql: (number) => `ALTER TABLE w${number("by_vector")} RENAME COLUMN seq TO other`,
-    reason: /no such column: seq/,
+    reason: /its table w\d+ is not as the server makes it/,
+  },
+  {
+    rule: "FA13",
+    name: "an index with an expression, which takes long for each row",
+    sql: () => "CREATE INDEX slow ON d2 (length(hex(zeroblob(length(doc)))))",
+    reason: /it has the index "slow", which the server never makes/,
+  },
+  {
+    rule: "FA13",
+    name: "a plain index",
+    sql: () => "CREATE INDEX more ON d2 (doc)",
+    reason: /it has the index "more"/,
+  },
+  {
+    rule: "FA13",
+    name: "a view in the place of a table, which is read",
+    sql: () =>
+      `DROP TABLE syncline_tables; CREATE VIEW syncline_tables AS
+       WITH RECURSIVE n (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n)
+       SELECT number, 'x' AS name, NULL AS fingerprint FROM n`,
+    reason: /it has the view "syncline_tables"/,
+  },
+  {
+    rule: "FA13",
+    name: "a view",
+    sql: () => "CREATE VIEW v AS SELECT * FROM d2",
+    reason: /it has the view "v"/,
+  },
+  {
+    rule: "FA13",
+    name: "a column that is computed",
+    sql: () => "ALTER TABLE d2 ADD COLUMN more TEXT GENERATED ALWAYS AS (hex(doc)) VIRTUAL",
+    reason: /its table d2 is not as the server makes it/,
+  },
+  {
+    rule: "FA13",
+    name: "a foreign column",
+    sql: () => "ALTER TABLE syncline_state ADD COLUMN more TEXT",
+    reason: /its table syncline_state is not as the server makes it/,
+  },
+  {
+    rule: "FA13",
+    name: "a foreign table",
+    sql: () => "CREATE TABLE theirs (x)",
+    reason: /it has the table "theirs"/,
+  },
+  {
+    rule: "FA13",
+    name: "a foreign virtual table",
+    sql: () => "CREATE VIRTUAL TABLE theirs USING fts5 (x)",
+    reason: /it has the table "theirs/,
+  },
+  {
+    rule: "FA13",
+    name: "a search index of another making",
+    sql: (number) =>
+      `DROP TABLE s${number("by_body")}; CREATE VIRTUAL TABLE s${
+        number("by_body")
+      } USING fts5 (text, filters)`,
+    reason: /its table s\d+ is not as the server makes it/,
+  },
+  {
+    rule: "FA14",
+    name: "a creation time that is none",
+    sql: () => `UPDATE d2 SET doc = json_set(doc, '$._creationTime', 1e300) WHERE rid = 42`,
+    reason: /has 1e\+300 for its creation time/,
+  },
+  {
+    rule: "FA14",
+    name: "a newest creation time that is none",
+    sql: () => "UPDATE syncline_state SET lastCreationTime = 1e300",
+    reason: /newest commit is missing or makes no sense/,
   },
 ];
 
-for (const { name, sql, reason } of damages) {
-  Deno.test(`[RS2] found by the check: ${name}`, () => {
+for (const { rule = "RS2", name, sql, reason } of damages) {
+  Deno.test(`[${rule}] found by the check: ${name}`, () => {
     using db = filled();
     tamper(db.path, sql((index) => indexNumber(db.path, index)));
     assert.match(reasonFor(db.path), reason);
   });
 }
+
+Deno.test("[FA13] the schema of a database with a journal and with every kind of index is as it is made", () => {
+  using folder = new TemporaryDatabase();
+  {
+    using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingCharsMax: 1_000 } });
+    db.applySchema(new Map(Object.entries(tables)));
+    // Indexes that were dropped and made again, and a table that is out of use.
+    db.applySchema(new Map(Object.entries({ empty: anyTable(), more: anyTable() })));
+    db.applySchema(new Map(Object.entries(tables)));
+  }
+  checkDatabaseSchema(folder.path);
+  assert.equal(checkDatabase(folder.path).tables, 3);
+  tamper(folder.path, "CREATE TRIGGER t AFTER UPDATE ON syncline_state BEGIN DELETE FROM d1; END");
+  assert.throws(() => checkDatabaseSchema(folder.path), /it has the trigger "t"/);
+});

@@ -213,7 +213,7 @@ Deno.test("documents are imported with their ids and creation times, into tables
   const schema = schemaOf({ first: anyTable(), second: anyTable(), others: checked });
   db.applySchema(schema, { tableNumbers: new Map([["others", 2]]) });
   db.openGroup();
-  const tx = db.beginMutation({ at: 5 });
+  const tx = db.beginMutation({ at: origin.now });
   for (const doc of docs) tx.importDocument("others", doc, { mode: "insert" });
   const [doc] = docs;
   assert.ok(doc !== undefined);
@@ -243,4 +243,26 @@ Deno.test("documents are imported with their ids and creation times, into tables
     () => db.applySchema(schema, { tableNumbers: new Map([["others", 3]]) }),
     /begin with an empty database/,
   );
+});
+
+Deno.test("[FA14] creation times from elsewhere lie between 1970 and a day from now", () => {
+  using folder = new TemporaryDatabase();
+  using db = openWriterDatabase(folder.path);
+  db.applySchema(schemaOf({ items: anyTable() }));
+  db.openGroup();
+  const now = 1_700_000_000_000;
+  const tx = db.beginMutation({ at: now });
+  const _id = tx.insert("items", {});
+  const day = 86_400_000;
+  for (const _creationTime of [0, 0.5, now, now + day]) {
+    tx.importDocument("items", { _id, _creationTime }, { mode: "upsert" });
+    assert.equal(tx.get(_id)?._creationTime, _creationTime);
+  }
+  for (const _creationTime of [1e300, -1, now + day + 1, 2 ** 43]) {
+    assert.throws(
+      () => tx.importDocument("items", { _id, _creationTime }, { mode: "upsert" }),
+      wrong("not_storable", /_creationTime .* must lie between 1970 and a day from now/),
+    );
+  }
+  db.rollbackGroup();
 });

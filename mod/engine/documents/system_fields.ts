@@ -1,5 +1,6 @@
 /** The fields of a document that are not the app's to choose, `_id` and `_creationTime`: how writes treat them. */
 import { EngineError } from "../errors.ts";
+import { engineLimits } from "../limits.ts";
 import type { StoredFields } from "./stored_fields.ts";
 import type { Doc } from "../types.ts";
 
@@ -43,8 +44,16 @@ export interface ImportedDocument {
   readonly fields: Record<string, unknown>;
 }
 
-/** The parts of a document to be imported. Throws an `EngineError` when id or creation time are missing or wrong. */
-export function importedDocument(document: unknown): ImportedDocument {
+/** Whether a creation time from elsewhere is one: finite, and where all creation times lie. */
+export function isCreationTime(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= engineLimits.creationTimeMax;
+}
+
+/** The parts of a document to be imported, whose creation time lies before `until`. Throws an `EngineError` when id or creation time are missing or wrong. */
+export function importedDocument(
+  document: unknown,
+  { until = engineLimits.creationTimeMax }: { readonly until?: number } = {},
+): ImportedDocument {
   checkFields(document);
   const { _id, _creationTime, ...fields } = document;
   if (typeof _id !== "string") {
@@ -54,6 +63,13 @@ export function importedDocument(document: unknown): ImportedDocument {
     throw new EngineError(
       "not_storable",
       `Cannot import document "${_id}": its _creationTime must be a number, in milliseconds since the epoch`,
+    );
+  }
+  if (!(_creationTime >= 0 && _creationTime <= Math.min(until, engineLimits.creationTimeMax))) {
+    throw new EngineError(
+      "not_storable",
+      `Cannot import document "${_id}": its _creationTime ${_creationTime} must lie between 1970 and ` +
+        (until < engineLimits.creationTimeMax ? "a day from now" : "2248"),
     );
   }
   return { id: _id, creationTime: _creationTime, fields };

@@ -12,7 +12,7 @@ import type { CatalogState } from "./catalog_state.ts";
 import { chainedSum, firstSum, rowBody } from "./row.ts";
 
 /** Tables of the journal; databases that never had one do not have them. */
-const CREATE_JOURNAL_SQL = `
+export const CREATE_JOURNAL_SQL = `
   CREATE TABLE IF NOT EXISTS syncline_journal (
     seq INTEGER PRIMARY KEY, tsBefore INTEGER NOT NULL, ts INTEGER NOT NULL, at REAL NOT NULL,
     chars INTEGER NOT NULL, sum TEXT NOT NULL, body TEXT NOT NULL);

@@ -4,14 +4,23 @@
  */
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
-import { Connection } from "../connection.ts";
+import { Connection, prepareArrays } from "../connection.ts";
 import { walkDocuments } from "../documents/document_walk.ts";
 import { UnusableDatabaseError } from "../errors.ts";
 import { tableNumberOf } from "../documents/ids.ts";
-import { type CatalogIndex, indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
-import { checkRecordColumns, recordTables } from "../records.ts";
+import {
+  type CatalogIndex,
+  createIndexSql,
+  indexEntries,
+  type IndexSet,
+  indexSet,
+} from "../indexes/index_set.ts";
+import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
+import { CREATE_DATABASE_SQL } from "../new_database.ts";
+import { type Prepares, schemaFault } from "./sqlite_schema.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
-import { documentsTable } from "../table.ts";
+import { isCreationTime } from "../documents/system_fields.ts";
+import { createDocumentsSql, documentsTable } from "../table.ts";
 
 /** What a sound database holds. */
 export interface CheckedDatabase {
@@ -36,12 +45,28 @@ export function checkDatabase(path: string): CheckedDatabase {
   }
 }
 
-/** SQLite's own check of a file that is not the service's database, whatever its tables are. Throws as above. */
-export function checkSqliteFile(path: string): void {
+/**
+ * SQLite's own check of a file that is not the service's database, and that its schema has nothing but what `schemaSql`
+ * makes, which is given the names of its tables. Throws as above.
+ */
+export function checkSqliteFile(path: string, schemaSql: (tables: readonly string[]) => string): void {
   try {
     using db = new DatabaseSync(path, { readOnly: true });
+    const database = { statement: (sql: string) => prepareArrays(db, sql) };
+    const schema = schemaFault(database, { sql: schemaSql(tableNames(database)), lacking: true });
+    if (schema !== null) throw damage(schema);
     const fault = Object.values(db.prepare("PRAGMA integrity_check(1)").get() ?? {})[0];
     if (fault !== "ok") throw damage(String(fault));
+  } catch (error) {
+    throw unusable(path, error);
+  }
+}
+
+/** Checks the schema of a database file, before anything opens it for writing. Throws as above. */
+export function checkDatabaseSchema(path: string): void {
+  try {
+    using connection = Connection.openReader(path);
+    checkedCatalog(connection);
   } catch (error) {
     throw unusable(path, error);
   }
@@ -54,31 +79,42 @@ function unusable(path: string, error: unknown): UnusableDatabaseError {
 }
 
 function check(connection: Connection): CheckedDatabase {
-  checkFile(connection);
-  const present = sqliteTables(connection);
-  for (const name of ["syncline_tables", "syncline_indexes", "syncline_state", ...recordTables]) {
-    if (!present.has(name)) throw damage(`its table ${name} is missing`);
-  }
-  checkRecordColumns(connection);
+  const catalog = checkedCatalog(connection);
+  // It covers search indexes, too.
+  const fault = connection.statement("PRAGMA integrity_check(1)").get()?.[0];
+  if (fault !== "ok") throw damage(String(fault));
   const ts = checkState(connection);
-  const catalog = [...readCatalog(connection).values()];
-  checkCatalog(connection, catalog, present);
   let documents = 0;
   for (const table of catalog) documents += checkDocuments(connection, table);
   return { ts, tables: catalog.length, documents };
 }
 
-/** SQLite's own check, which covers search indexes too, and that there is nothing in it that would run by itself. */
-function checkFile(connection: Connection): void {
-  const fault = connection.statement("PRAGMA integrity_check(1)").get()?.[0];
-  if (fault !== "ok") throw damage(String(fault));
-  const trigger = connection.statement("SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1").get();
-  if (trigger !== undefined) throw damage(`it has a trigger "${trigger[0]}", which the server never makes`);
+/**
+ * The catalog of a database whose SQLite schema is exactly what the server makes for it. What the catalog is read from is
+ * looked at first.
+ */
+function checkedCatalog(connection: Connection): readonly CatalogTable[] {
+  const own = schemaFault(connection, { sql: CREATE_DATABASE_SQL, others: true });
+  if (own !== null) throw damage(own);
+  const present = new Set(tableNames(connection));
+  const catalog = [...readCatalog(connection).values()];
+  checkCatalog(connection, catalog, present);
+  const whole = schemaFault(connection, {
+    sql: [
+      CREATE_DATABASE_SQL,
+      ...(hasJournal(connection) ? [CREATE_JOURNAL_SQL] : []),
+      ...catalog.flatMap((
+        { number, indexes },
+      ) => [createDocumentsSql(number), ...indexes.map(createIndexSql)]),
+    ].join(";\n"),
+  });
+  if (whole !== null) throw damage(whole);
+  return catalog;
 }
 
-function sqliteTables(connection: Connection): ReadonlySet<string> {
-  const rows = connection.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-  return new Set(rows.map(([name]) => String(name)));
+function tableNames(database: Prepares): readonly string[] {
+  return database.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
+    .map(([name]) => String(name));
 }
 
 /** Gives the newest ts. */
@@ -86,7 +122,7 @@ function checkState(connection: Connection): number {
   const [ts, lastCreationTime] =
     connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get() ??
       [];
-  if (!Number.isInteger(ts) || Number(ts) < 0 || typeof lastCreationTime !== "number") {
+  if (!Number.isInteger(ts) || Number(ts) < 0 || !isCreationTime(lastCreationTime)) {
     throw damage("the row with its newest commit is missing or makes no sense");
   }
   const turn = connection.statement("SELECT slot FROM syncline_record_turn").get();
@@ -112,10 +148,6 @@ function checkCatalog(
     for (const index of indexes) {
       for (const sqlite of sqliteTablesOf(index)) {
         if (!present.has(sqlite)) throw damage(`index "${index.name}" of table "${name}" is missing`);
-      }
-      // No other check reads this one: where its columns are others, preparing the statement fails.
-      if (index.kind === "vector") {
-        connection.statement(`SELECT seq, rid FROM w${index.number} LIMIT 0`).get();
       }
     }
   }
@@ -228,6 +260,9 @@ function parsed(
   const { _id, _creationTime } = (doc ?? {}) as Partial<StoredFields>;
   if (_id !== id || typeof _creationTime !== "number" || tableNumberOf(id) !== number) {
     throw damage(`document "${id}" of table "${table}" has another id or no creation time`);
+  }
+  if (!isCreationTime(_creationTime)) {
+    throw damage(`document "${id}" of table "${table}" has ${_creationTime} for its creation time`);
   }
   return doc as StoredFields;
 }

@@ -1,4 +1,5 @@
 /** What the tests of restores share: data folders with files in every place, archives of others, and what is where. */
+import { logSchemaSql } from "../../../mod/ops/log/store/log_schema.ts";
 import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -135,9 +136,9 @@ export async function logBytes(): Promise<Uint8Array> {
   const path = join(made.path, "logs.db");
   {
     using log = new DatabaseSync(path);
-    log.exec("CREATE TABLE lines (text TEXT); CREATE INDEX by_text ON lines (text)");
-    const insert = log.prepare("INSERT INTO lines VALUES (?)");
-    for (let line = 0; line < 300; line++) insert.run(`line ${line} of the new log`);
+    log.exec(logSchemaSql(["runs_1"]));
+    const insert = log.prepare("INSERT INTO runs_1 VALUES (?, 1, ?, 0, 0, NULL, 1, ?)");
+    for (let line = 0; line < 300; line++) insert.run(line, line, `line ${line} of the new log`);
   }
   return await Deno.readFile(path);
 }

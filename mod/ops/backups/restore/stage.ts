@@ -1,7 +1,13 @@
 /** Staging: an archive is unpacked beside the data and checked completely; nothing in use is touched. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { checkDatabase, checkSqliteFile, forgetHistory, UnusableDatabaseError } from "../../../engine/mod.ts";
+import {
+  checkDatabase,
+  checkDatabaseSchema,
+  checkSqliteFile,
+  forgetHistory,
+  UnusableDatabaseError,
+} from "../../../engine/mod.ts";
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
@@ -13,6 +19,7 @@ import {
   stagedFolder,
   takeStaging,
 } from "./places.ts";
+import { logSchemaSql } from "../../log/store/log_schema.ts";
 import { RestoreError } from "./restore_error.ts";
 import { checkSwappable } from "./swap.ts";
 
@@ -118,12 +125,14 @@ async function unpack(
   try {
     const manifest = await extractArchive(archive, path);
     const database = join(path, nameOfPart.database);
+    // Before anything writes to it, which triggers would follow.
+    checked("database", () => checkDatabaseSchema(database));
     const advanced = await advance?.(database);
     const { ts, tables, documents } = checked("database", () => checkDatabase(database));
     // What is committed from here on is another history than the one the archive was taken from.
     forgetHistory(database);
     if (manifest.parts.includes("log")) {
-      checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log)));
+      checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log), logSchemaSql));
     }
     const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
     await checkSwappable(dataDir, { folder, parts });

@@ -26,6 +26,16 @@ export class UnusableLogError extends Error {
   override readonly name = "UnusableLogError";
 }
 
+/** SQL that makes the tables that every log has. */
+export const CREATE_LOG_SQL = `
+  CREATE TABLE IF NOT EXISTS functions (id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS segments (no INTEGER PRIMARY KEY, facts TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS minutes (
+    minute INTEGER NOT NULL, fn INTEGER NOT NULL, outcome INTEGER NOT NULL, level INTEGER NOT NULL,
+    runs INTEGER NOT NULL, PRIMARY KEY (fn, minute, outcome, level)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS figures (
+    span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
+
 export class LogDatabase implements Disposable {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
@@ -89,13 +99,7 @@ export class LogDatabase implements Disposable {
                    PRAGMA journal_size_limit = 67108864`);
     this.transaction(() => {
       this.#db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${FORMAT_VERSION};
-        CREATE TABLE IF NOT EXISTS functions (id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind INTEGER NOT NULL);
-        CREATE TABLE IF NOT EXISTS segments (no INTEGER PRIMARY KEY, facts TEXT NOT NULL);
-        CREATE TABLE IF NOT EXISTS minutes (
-          minute INTEGER NOT NULL, fn INTEGER NOT NULL, outcome INTEGER NOT NULL, level INTEGER NOT NULL,
-          runs INTEGER NOT NULL, PRIMARY KEY (fn, minute, outcome, level)) WITHOUT ROWID;
-        CREATE TABLE IF NOT EXISTS figures (
-          span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`);
+        ${CREATE_LOG_SQL}`);
     });
   }
 

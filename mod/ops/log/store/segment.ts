@@ -22,6 +22,22 @@ export interface SegmentFacts {
   readonly levels: number[];
 }
 
+/** SQL that makes the tables of a part. */
+export function createSegmentSql(no: number): string {
+  const [runs, texts] = [`runs_${no}`, `texts_${no}`];
+  return `
+    CREATE TABLE ${runs} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, fn INTEGER NOT NULL,
+      outcome INTEGER NOT NULL, level INTEGER NOT NULL, caller INTEGER, request INTEGER NOT NULL,
+      body TEXT NOT NULL);
+    CREATE INDEX ${runs}_fn ON ${runs} (fn);
+    CREATE INDEX ${runs}_request ON ${runs} (request);
+    CREATE INDEX ${runs}_caller ON ${runs} (caller) WHERE caller IS NOT NULL;
+    CREATE INDEX ${runs}_outcome ON ${runs} (outcome) WHERE outcome > 0;
+    CREATE INDEX ${runs}_level ON ${runs} (level) WHERE level > 2;
+    CREATE VIRTUAL TABLE ${texts} USING fts5 (
+      text, content = '', detail = none, columnsize = 0, tokenize = 'trigram')`;
+}
+
 export class Segment {
   readonly no: number;
   readonly facts: SegmentFacts;
@@ -42,18 +58,7 @@ export class Segment {
   /** Makes the tables of a new part. In a transaction. */
   static create(database: LogDatabase, no: number, openedAt: number): Segment {
     const segment = new Segment(no, emptyFacts(openedAt));
-    const { runs, texts } = segment;
-    database.execute(`
-      CREATE TABLE ${runs} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, fn INTEGER NOT NULL,
-        outcome INTEGER NOT NULL, level INTEGER NOT NULL, caller INTEGER, request INTEGER NOT NULL,
-        body TEXT NOT NULL);
-      CREATE INDEX ${runs}_fn ON ${runs} (fn);
-      CREATE INDEX ${runs}_request ON ${runs} (request);
-      CREATE INDEX ${runs}_caller ON ${runs} (caller) WHERE caller IS NOT NULL;
-      CREATE INDEX ${runs}_outcome ON ${runs} (outcome) WHERE outcome > 0;
-      CREATE INDEX ${runs}_level ON ${runs} (level) WHERE level > 2;
-      CREATE VIRTUAL TABLE ${texts} USING fts5 (
-        text, content = '', detail = none, columnsize = 0, tokenize = 'trigram')`);
+    database.execute(createSegmentSql(no));
     segment.save(database);
     return segment;
   }
