@@ -27,6 +27,7 @@ export class Call implements Losing {
   /** The scheduled function it goes back to, and how many it has scheduled itself. */
   lineage: Lineage | null;
   scheduled = 0;
+  /** Rejections that nobody has taken (lost_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
   constructor(
