@@ -18,7 +18,7 @@ import {
 import { chainedSum, type JournalRow, readRow } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
-import { CREATE_DATABASE_SQL } from "./new_database.ts";
+import { CREATE_DATABASE_SQL } from "./whole/new_database.ts";
 import { Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
 import type { ApplyOptions, SchemaOptions, WriterDatabase } from "./transaction.ts";

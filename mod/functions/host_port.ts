@@ -2,6 +2,7 @@
  * What the rest of the server asks of the isolates. `mod/functions/host` implements it with child processes; the sync
  * tests and the simulation implement it in memory.
  */
+import type { Lineage } from "./api/system_context.ts";
 import type { CommitEntry, ReadSet } from "../engine/types.ts";
 import type { Visibility } from "../protocol/api_reference.ts";
 import type { AuthScope, Identity } from "./identity.ts";
@@ -40,14 +41,6 @@ export interface Caller {
   readonly turn: string;
   /** Who is refused when calls run out of time again and again: the principal, or a guest's address. */
   readonly blame: string;
-}
-
-/** The scheduled function that a call goes back to. */
-export interface Lineage {
-  /** Id of the one that was scheduled from outside. */
-  readonly root: string;
-  /** How many scheduled functions stand between it and the call, the one that runs included. */
-  readonly generation: number;
 }
 
 export interface FunctionCall {

@@ -16,7 +16,7 @@ import {
   indexSet,
 } from "../indexes/index_set.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
-import { CREATE_DATABASE_SQL } from "../new_database.ts";
+import { CREATE_DATABASE_SQL } from "./new_database.ts";
 import { type Prepares, schemaFault } from "./sqlite_schema.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
 import { isCreationTime } from "../documents/system_fields.ts";

@@ -18,6 +18,7 @@ export type {
   FieldIssue,
   FunctionFacts,
   JsonSchema,
+  Lineage,
   SystemMutationCtx,
   SystemQueryCtx,
   TableFacts,

@@ -1,6 +1,5 @@
 /** The `ctx` of functions of the service itself: that of the app's functions, and what looks at the whole. Types only. */
 import type { Doc, TableSize } from "../../engine/types.ts";
-import type { Lineage } from "../host_port.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
@@ -89,6 +88,14 @@ export interface Inspector {
 export interface Importer {
   /** Stores one document with the id and creation time it brings. Throws when it is there already, or does not fit. */
   store(table: string, document: Readonly<Record<string, unknown>>, mode: "insert" | "upsert"): void;
+}
+
+/** The scheduled function that a call goes back to. */
+export interface Lineage {
+  /** Id of the one that was scheduled from outside. */
+  readonly root: string;
+  /** How many scheduled functions stand between it and the call, the one that runs included. */
+  readonly generation: number;
 }
 
 /** Knows to which scheduled function the call goes back. */

@@ -2,7 +2,8 @@
 import type { ReadSet } from "../../engine/types.ts";
 import type { CronDefinition } from "../api/cron_jobs.ts";
 import type { Bytes } from "./segment_frames.ts";
-import type { CallOrigin, FunctionInfo, Lineage, ReplayKey } from "../host_port.ts";
+import type { Lineage } from "../api/system_context.ts";
+import type { CallOrigin, FunctionInfo, ReplayKey } from "../host_port.ts";
 import type { WireHeaders } from "./http_headers.ts";
 import type { AuthScope, Identity } from "../identity.ts";
 import type { CallError } from "../outcome.ts";

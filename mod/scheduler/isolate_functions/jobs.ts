@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { type Id, id } from "../../functions/api/service.ts";
 import { callError } from "../../functions/isolate/mod.ts";
-import type { Lineage } from "../../functions/host_port.ts";
+import type { Lineage } from "../../functions/api/service.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
 import {
   functionKindSchema,

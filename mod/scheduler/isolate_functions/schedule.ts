@@ -1,7 +1,7 @@
 /** What `ctx.scheduler` calls, in the caller's transaction or, from actions, in one of its own. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
-import type { Lineage } from "../../functions/host_port.ts";
+import type { Lineage } from "../../functions/api/service.ts";
 import { isSystemPath } from "../../functions/system_functions.ts";
 import { functionLimits } from "../../limits.ts";
 import { schedulerLimits } from "../../functions/limits.ts";

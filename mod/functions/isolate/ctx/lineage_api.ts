@@ -2,7 +2,7 @@
  * To which scheduled function a call goes back. It stands in the `ctx` of the service's mutations as `lineage`; functions of
  * the app have none, and cannot change it.
  */
-import type { Lineage } from "../../host_port.ts";
+import type { Lineage } from "../../api/system_context.ts";
 import type { Call } from "../runs/call.ts";
 
 export class LineageApi {

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ReadTransaction, WriteTransaction } from "../../../engine/mod.ts";
 import { functionLimits } from "../../../limits.ts";
-import type { Lineage } from "../../host_port.ts";
+import type { Lineage } from "../../api/system_context.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
 import type { Asker, Losing } from "./lost_failures.ts";
