@@ -13,7 +13,7 @@ import {
 } from "../../engine/mod.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
 import { isolateLimits } from "../limits.ts";
-import { type Frame, FrameSender, readFrames } from "../wire/segment_frames.ts";
+import { FrameSender, readFrames, type WireFrame } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
 import type {
   Boot,
@@ -47,7 +47,7 @@ import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
 import { catchUncaught, printBounded } from "./process/uncaught.ts";
 import { refuseUnmapped } from "./process/unmapped_modules.ts";
 
-type Frames = AsyncGenerator<Frame<ToIsolate>, void>;
+type Frames = AsyncGenerator<WireFrame<ToIsolate>, void>;
 
 const exit: (code: number) => never = Deno.exit;
 const { error: printError } = console;

@@ -9,7 +9,7 @@
 import { isolateLimits } from "../limits.ts";
 
 /** A message and its segments. In the message a segment is named by its position. */
-export interface Frame<Message> {
+export interface WireFrame<Message> {
   readonly message: Message;
   readonly segments: readonly string[];
   /** What a frame of bytes carries; its message is {@linkcode Bytes}. */
@@ -42,7 +42,7 @@ export function frameTextOfJson(message: string): string {
 }
 
 /** The frame of a text made by {@linkcode frameText}. */
-export function parseFrameText<Message>(text: string): Frame<Message> {
+export function parseFrameText<Message>(text: string): WireFrame<Message> {
   const end = text.indexOf("\n");
   const head = parse(text.slice(0, end)) as { m: Message; s: number[] };
   const segments: string[] = [];
@@ -88,7 +88,7 @@ export function encodeBytes(call: number, bytes: Uint8Array): Uint8Array<ArrayBu
 }
 
 /** The frame of bytes with this body. Throws `RangeError` when it is too short to be one. */
-function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): Frame<Message> {
+function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): WireFrame<Message> {
   const call = new DataView(body.buffer, body.byteOffset, body.byteLength).getFloat64(0);
   const message: Bytes = { type: "Bytes", call };
   // Which messages a reader expects is for it to say; one that expects no bytes refuses them.
@@ -96,7 +96,7 @@ function parseBytes<Message>(body: Uint8Array<ArrayBuffer>): Frame<Message> {
 }
 
 /** Reads frames until the other side closes. Throws `RangeError` on a frame over the limit. */
-export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<Frame<Message>, void> {
+export async function* readFrames<Message>(conn: Deno.Conn): AsyncGenerator<WireFrame<Message>, void> {
   let buffer = new Uint8Array(65_536);
   let start = 0;
   let end = 0;

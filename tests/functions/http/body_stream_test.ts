@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { BodyReceiver, BodySender } from "../../../mod/functions/wire/body_stream.ts";
 import {
   encodeBytes,
-  type Frame,
   FrameSender,
   readFrames,
+  type WireFrame,
 } from "../../../mod/functions/wire/segment_frames.ts";
 import { routeLimits } from "../../../mod/functions/limits.ts";
 
@@ -156,7 +156,7 @@ Deno.test("frames of bytes and frames of text keep their order over a socket, in
   // Byte by byte: headers may come apart, too.
   for (const byte of encodeBytes(1, new Uint8Array([5]))) await to.write(new Uint8Array([byte]));
   to.close();
-  const frames: Frame<{ type: string; call?: number }>[] = [];
+  const frames: WireFrame<{ type: string; call?: number }>[] = [];
   for await (const frame of readFrames<{ type: string; call?: number }>(from)) frames.push(frame);
   from.close();
   assert.deepEqual(frames.map(({ message }) => message), [

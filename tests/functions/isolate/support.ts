@@ -1,5 +1,5 @@
 /** Starts real isolates for tests: a small parent that speaks frames, and functions folders outside the repository. */
-import { type Frame, FrameSender, readFrames } from "../../../mod/functions/wire/segment_frames.ts";
+import { FrameSender, readFrames, type WireFrame } from "../../../mod/functions/wire/segment_frames.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { mapEntries, placedTable, usesPackages } from "../../../mod/functions/packages/app_code.ts";
@@ -152,7 +152,7 @@ export class TestIsolate implements AsyncDisposable {
   booted: BootAnswer | null = null;
   readonly #conn: Deno.Conn;
   readonly #sender: FrameSender;
-  readonly #frames: AsyncGenerator<Frame<FromIsolate>, void>;
+  readonly #frames: AsyncGenerator<WireFrame<FromIsolate>, void>;
   readonly #stderr: Promise<string>;
   #batches = 0;
 
@@ -181,7 +181,7 @@ export class TestIsolate implements AsyncDisposable {
   }
 
   /** The next frame; throws with what the isolate printed when it has ended. */
-  async next(): Promise<Frame<FromIsolate>> {
+  async next(): Promise<WireFrame<FromIsolate>> {
     const { value, done } = await this.#frames.next();
     if (done || value === undefined) throw new Error(`The isolate has ended: ${await this.#stderr}`);
     return value;

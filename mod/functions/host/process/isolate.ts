@@ -1,11 +1,11 @@
-/** What the host sees of one isolate, and how it gets one. `process.ts` implements it with child processes. */
-import type { Frame } from "../../wire/segment_frames.ts";
+/** What the host sees of one isolate, and how it gets one. `isolate_process.ts` implements it with child processes. */
+import type { WireFrame } from "../../wire/segment_frames.ts";
 import type { Progress } from "../../wire/progress_file.ts";
 import type { Version } from "../../versions/version_store.ts";
 import type { BootAnswer, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 
 /** A frame of an isolate after its boot. */
-export type IsolateFrame = Frame<Exclude<FromIsolate, BootAnswer>>;
+export type IsolateFrame = WireFrame<Exclude<FromIsolate, BootAnswer>>;
 
 /** An isolate's word that it serves. */
 export type Ready = Extract<BootAnswer, { type: "Ready" }>;

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
-import { type Frame, FrameSender, readFrames } from "../../wire/segment_frames.ts";
+import { FrameSender, readFrames, type WireFrame } from "../../wire/segment_frames.ts";
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
 import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 import type { IsolatePaths } from "./start_flags.ts";
@@ -456,7 +456,7 @@ class IsolateProcess implements Isolate {
             break;
           default:
             if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
-            this.#onFrame({ message, segments, ...(bytes && { bytes }) } satisfies Frame<typeof message>);
+            this.#onFrame({ message, segments, ...(bytes && { bytes }) } satisfies WireFrame<typeof message>);
         }
       }
     } catch (error) {

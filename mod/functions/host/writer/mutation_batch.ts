@@ -16,7 +16,7 @@ export interface Answered {
   readonly answer: MutationAnswer;
 }
 
-export class Batch {
+export class MutationBatch {
   readonly id: string;
   readonly calls: readonly PendingMutation[];
   #begun: { readonly at: number; readonly watch: CallWatch } | null = null;

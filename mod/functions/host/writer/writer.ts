@@ -22,7 +22,7 @@ import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import { failed, type Outcome } from "../../outcome.ts";
 import type { Committing, Group, JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
-import { type Answered, Batch } from "./mutation_batch.ts";
+import { type Answered, MutationBatch } from "./mutation_batch.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter, Ready, StartResult } from "../process/isolate.ts";
 import { Costs } from "../costs.ts";
@@ -63,9 +63,9 @@ export class Writer implements MutationWriter {
   /** The writer that serves; `null` before the start and from a death to the successor. */
   #isolate: Isolate | null = null;
   /** From when the writer may begin with it to its last answer; outlives the writer it was sent to. */
-  #out: Batch | null = null;
+  #out: MutationBatch | null = null;
   /** Sent while the last group of `#out` is being committed, to be the next `#out`. */
-  #ahead: Batch | null = null;
+  #ahead: MutationBatch | null = null;
   /** How the writer of `#out` was lost, until its successor tells the fate of the batch. */
   #loss: Death | null = null;
   /** `asked`: looks for work at the end of this turn. `held`: a batch is out, its fate is open, or the writer is being replaced. */
@@ -308,18 +308,18 @@ export class Writer implements MutationWriter {
   }
 
   /** Sends a batch of what waits, `callsMax` calls at most, if there is a writer and anything waits. */
-  #send(callsMax: number = isolateLimits.batchCallsMax): Batch | null {
+  #send(callsMax: number = isolateLimits.batchCallsMax): MutationBatch | null {
     const isolate = this.#isolate;
     if (isolate === null) return null;
     const fitting = Math.floor(isolateLimits.batchSliceMs / this.#callMs);
     const calls = this.#queue.take(Math.max(1, Math.min(isolateLimits.batchCallsMax, callsMax, fitting)));
     if (calls.length === 0) return null;
-    const batch = new Batch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
+    const batch = new MutationBatch(`${this.#options.batchPrefix}-${++this.#batches}`, calls);
     isolate.sendText(frameTextOfJson(batch.text));
     return batch;
   }
 
-  #begin(batch: Batch): void {
+  #begin(batch: MutationBatch): void {
     batch.begin(this.#options.clock.now());
     this.#out = batch;
     if (batch.calls.length === 1) this.#options.awake?.wait();
@@ -345,7 +345,7 @@ export class Writer implements MutationWriter {
     }
   }
 
-  #batchDone(batch: Batch): void {
+  #batchDone(batch: MutationBatch): void {
     const ms = (this.#options.clock.now() - batch.begun.at) / Math.max(1, batch.answered);
     const [first] = batch.calls;
     // A slow call that went alone says nothing about the others.
@@ -464,7 +464,7 @@ export class Writer implements MutationWriter {
   }
 
   /** Applies the last group of the database, if nobody has told of it. Gives back the batch that was under way. */
-  #afterLastGroup(out: Batch, { lastGroup, ts }: Ready): Batch {
+  #afterLastGroup(out: MutationBatch, { lastGroup, ts }: Ready): MutationBatch {
     if (lastGroup === null) return out;
     const ahead = this.#ahead;
     let current = out;

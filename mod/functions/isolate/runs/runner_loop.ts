@@ -1,5 +1,5 @@
 /** A runner's work: actions side by side, and the calls they make through main. */
-import type { Frame, FrameSender } from "../../wire/segment_frames.ts";
+import type { FrameSender, WireFrame } from "../../wire/segment_frames.ts";
 import type { ActionCtx } from "../../api/context.ts";
 import type { Outcome } from "../../outcome.ts";
 import type {
@@ -52,7 +52,7 @@ export class RunnerLoop {
   }
 
   /** Takes a frame from main; actions go on beside. A failed send rejects `lost`. */
-  take({ message, segments, bytes }: Frame<ToRunner>, lost: (error: unknown) => void): void {
+  take({ message, segments, bytes }: WireFrame<ToRunner>, lost: (error: unknown) => void): void {
     switch (message.type) {
       case "RunRequest":
         this.#answerRequest(message).catch(lost);
