@@ -1,4 +1,4 @@
-/** A part of the service as the server sees it, and the list of all parts, over which the server folds. */
+/** A part of the service as the server sees it, and what holds all parts; `backend.ts` lists them. */
 import { type Context, Hono } from "hono";
 import type { SecretKeys } from "../auth/mod.ts";
 import type { CommitEntry } from "../engine/types.ts";
