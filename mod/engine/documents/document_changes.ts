@@ -5,7 +5,7 @@
  */
 import type { DocumentWriter, StoredDocument } from "./document_writer.ts";
 import { EngineError } from "../errors.ts";
-import { keyChanges } from "../indexes/index_set.ts";
+import { addKeyChanges } from "../indexes/index_set.ts";
 import type { Scan, StoredRow } from "../indexes/scan.ts";
 import type { Table } from "../table.ts";
 import type { DocumentChange, KeyChange } from "../types.ts";
@@ -119,9 +119,11 @@ function changeOf(
   const { before, after } = states;
   const table = (after ?? before)?.table;
   if (table === undefined || before?.text === after?.text) return null;
-  const keys: KeyChange[] = [
-    [table.space, before === null ? null : id, after === null ? null : id],
-    ...keyChanges(table.indexes, { before: before?.entries ?? null, after: after?.entries ?? null }),
-  ];
+  const keys: KeyChange[] = [[table.space, before === null ? null : id, after === null ? null : id]];
+  addKeyChanges(keys, {
+    indexes: table.indexes,
+    before: before?.entries ?? null,
+    after: after?.entries ?? null,
+  });
   return { table: table.name, tableNumber: table.number, id, doc: after?.text ?? null, keys };
 }

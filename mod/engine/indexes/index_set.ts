@@ -133,29 +133,36 @@ export function sameIndexed(
   return true;
 }
 
+/** A document's entries in two states; `null` stands for the state in which there is no document. */
+export interface EntryStates {
+  readonly before: IndexEntries | null;
+  readonly after: IndexEntries | null;
+}
+
 /**
- * The key changes of a document between two states, one for each field index, and one for each search or vector index
- * that holds something else now. `null` stands for the state in which there is no document.
+ * Adds the key changes of a document to a list: one for each field index, and one for each search or vector index that
+ * holds something else now. The list grows one by one: made with spreads or `map`, V8 would throw this code away again and
+ * again, because the prototype of arrays is frozen.
  */
-export function keyChanges(
-  { fields, searches, vectors }: IndexSet,
-  states: { readonly before: IndexEntries | null; readonly after: IndexEntries | null },
-): KeyChange[] {
-  const { before, after } = states;
-  const changes = fields.map(({ space }, position): KeyChange => [
-    space,
-    before?.keys[position] ?? null,
-    after?.keys[position] ?? null,
-  ]);
-  searches.forEach(({ space }, position) => {
-    const [from, to] = [before?.searches[position] ?? null, after?.searches[position] ?? null];
-    if (!sameSearchEntry(from, to)) changes.push(wholeIndex(space, { from, to }));
-  });
-  vectors.forEach(({ space }, position) => {
-    const [from, to] = [before?.vectors[position] ?? null, after?.vectors[position] ?? null];
-    if (!sameVectorEntry(from, to)) changes.push(wholeIndex(space, { from, to }));
-  });
-  return changes;
+export function addKeyChanges(
+  changes: KeyChange[],
+  { indexes, before, after }: EntryStates & { readonly indexes: IndexSet },
+): void {
+  const { fields, searches, vectors } = indexes;
+  for (let at = 0; at < fields.length; at++) {
+    const space = fields[at]?.space ?? "";
+    changes.push([space, before?.keys[at] ?? null, after?.keys[at] ?? null]);
+  }
+  for (let at = 0; at < searches.length; at++) {
+    const from = before?.searches[at] ?? null;
+    const to = after?.searches[at] ?? null;
+    if (!sameSearchEntry(from, to)) changes.push(wholeIndex(searches[at]?.space ?? "", { from, to }));
+  }
+  for (let at = 0; at < vectors.length; at++) {
+    const from = before?.vectors[at] ?? null;
+    const to = after?.vectors[at] ?? null;
+    if (!sameVectorEntry(from, to)) changes.push(wholeIndex(vectors[at]?.space ?? "", { from, to }));
+  }
 }
 
 /** Search and vector indexes are read as a whole: they have one key, the empty one. */
