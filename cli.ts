@@ -1,9 +1,12 @@
 /** The command line: a table of commands, no logic. */
 import { adminCommands } from "./mod/cli/admin_commands.ts";
 import { backupCommand } from "./mod/cli/backup_command.ts";
+import { deployCommands } from "./mod/cli/deploy/deploy_command.ts";
+import { deployKeyCommands, envCommands } from "./mod/cli/deploy/deploy_key_commands.ts";
 import { exportCommand } from "./mod/cli/export_command.ts";
 import { logsCommand } from "./mod/cli/logs_command.ts";
 import { importCommand } from "./mod/cli/import_command.ts";
+import { migrateCommand } from "./mod/cli/deploy/migrate_command.ts";
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
 import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";
 import { restoreCommand } from "./mod/cli/restore_command.ts";
@@ -22,6 +25,10 @@ const commands = [
   ...adminCommands,
   ...userCommands,
   runCommand,
+  ...deployCommands,
+  ...deployKeyCommands,
+  ...envCommands,
+  migrateCommand,
 ];
 
 exitOnBug();

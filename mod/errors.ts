@@ -21,6 +21,8 @@ export const serviceErrors = {
   read_only: [409, "This server follows another one and takes no writes: send them to that one"],
   replication_off: [409, "The server does not replicate: it was started without --replicate-to"],
   invalid_backup: [400, "The file is no backup that can be restored"],
+  invalid_bundle: [400, "The bundle cannot be used"],
+  broken_functions: [400, "The functions cannot be loaded"],
   invalid_token: [401, "The access token is not valid"],
   invalid_credentials: [401, "The email address or the password is wrong"],
   invalid_refresh_token: [401, "The refresh token is not valid"],
@@ -43,6 +45,10 @@ export const serviceErrors = {
   provider_unavailable: [503, "The provider cannot be reached, try again later"],
   not_found: [404, "Not found"],
   method_not_allowed: [405, "Method not allowed"],
+  unknown_version: [404, "There is no such version"],
+  functions_pinned: [409, "The server serves the folder it was started with"],
+  deploy_in_progress: [409, "Another deploy is under way"],
+  schema_mismatch: [409, "Documents do not fit the schema"],
   upload_in_progress: [409, "Another upload with this URL is running"],
   wrong_upload_offset: [409, "The upload is not where the request goes on"],
   upload_expired: [410, "The upload was not finished in time"],
@@ -73,11 +79,18 @@ export type ServiceErrorCode = keyof typeof serviceErrors;
 export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
   readonly status: number;
+  /** What there is to tell beside the message; JSON. */
+  readonly data: unknown;
 
-  constructor(code: ServiceErrorCode, message?: string, options?: ErrorOptions) {
+  constructor(
+    code: ServiceErrorCode,
+    message?: string,
+    { data = null, ...options }: ErrorOptions & { readonly data?: unknown } = {},
+  ) {
     super(message ?? serviceErrors[code][1], options);
     this.name = "ServiceError";
     this.code = code;
+    this.data = data;
     this.status = serviceErrors[code][0];
   }
 }

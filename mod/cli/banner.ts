@@ -21,7 +21,7 @@ export function banner({ config, url, cwd, setupLink }: BannerFacts): string {
       `${url}/${everywhere ? "  (and every address of this machine)" : ""}`,
     ],
     ["dashboard", `${url}/_/`],
-    ["functions", shown(config.functionsDir, cwd) + (config.example ? "  (the bundled example)" : "")],
+    ["functions", functionsText(config, cwd)],
     ["data", shown(config.dataDir, cwd)],
   ];
   if (config.dev) rows.push(["dev", "functions are reloaded when they are edited"]);
@@ -31,6 +31,11 @@ export function banner({ config, url, cwd, setupLink }: BannerFacts): string {
     : "";
   const table = rows.map(([name, value]) => `  ${name.padEnd(10)} ${value}\n`).join("");
   return `\nSyncline ${VERSION}\n\n${table}\n${hint}Press Ctrl+C to stop.\n\n`;
+}
+
+function functionsText({ deployed, functionsDir, example }: ServeConfig, cwd: string): string {
+  if (deployed !== null) return `deployed version ${deployed}`;
+  return shown(functionsDir, cwd) + (example ? "  (the bundled example)" : "");
 }
 
 /** A path as short as it stays clear. */

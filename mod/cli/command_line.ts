@@ -13,9 +13,9 @@ import { VERSION } from "../config/version.ts";
 
 /**
  * How the program ends: 0 when it did what it was asked to, 1 when that failed, 2 when it was asked for something it does
- * not understand. A second signal while it drains ends it with 128 plus the signal's number.
+ * not understand, 3 when documents do not fit what was to be deployed. A second signal while it drains ends it with 128 plus the signal's number.
  */
-export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
+export const exitCodes = { ok: 0, failed: 1, usage: 2, unfit: 3 } as const;
 
 /** One command of the program. `run` gives the exit code. */
 export interface CommandSpec {
@@ -104,6 +104,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   admin: "Look after administrators, while the server runs or not",
   replica: "Look after replicas, wherever they are",
   users: "Look after users of a running server",
+  "deploy-key": "Look after the keys that may deploy to a running server",
+  env: "Look after the variables of ctx.env that a running server keeps",
 };
 
 /** The command under which those of a group stand. */

@@ -5,6 +5,7 @@ import { parseEnv } from "node:util";
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
+import { readDeployed } from "../functions/versions/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
 import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
@@ -17,6 +18,10 @@ export interface ServeConfig {
   readonly dataDir: string;
   /** Absolute. */
   readonly functionsDir: string;
+  /** Whether that folder is served whatever is deployed. */
+  readonly pinned: boolean;
+  /** Hash of the version that was deployed to the data folder and is served in place of the folder; `null` when there is none. */
+  readonly deployed: string | null;
   /** Absolute; `null` without a static frontend. */
   readonly staticDir: string | null;
   /** Whether the bundled example is served because there is no app. */
@@ -192,13 +197,20 @@ export async function resolveConfig(
   options: ServeOptions,
   given: GivenTexts = new Map(),
 ): Promise<ServeConfig> {
-  const { functionsDir, example } = await resolveFunctions(options.functions);
+  const pinned = options.functions !== null || options.dev;
+  const dataDir = resolve(options.data);
+  const deployed = pinned ? null : await deployedVersion(dataDir);
+  const { functionsDir, example } = deployed === null
+    ? await resolveFunctions(options.functions)
+    : { functionsDir: resolve("functions"), example: false };
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
   return {
     host: options.host,
     port: options.port,
-    dataDir: resolve(options.data),
+    dataDir,
     functionsDir,
+    pinned,
+    deployed,
     staticDir: staticDir === null ? null : resolve(staticDir),
     example,
     dev: options.dev,
@@ -380,7 +392,16 @@ export function s3Config(
   };
 }
 
-async function readEnvFile(path: string): Promise<Record<string, string>> {
+/** What was deployed to a data folder. Throws a `StartError` when that cannot be told. */
+async function deployedVersion(dataDir: string): Promise<string | null> {
+  try {
+    return (await readDeployed(dataDir))?.current ?? null;
+  } catch (error) {
+    throw new StartError(reasonOf(error), { cause: error });
+  }
+}
+
+export async function readEnvFile(path: string): Promise<Record<string, string>> {
   try {
     const values = parseEnv(await Deno.readTextFile(path));
     return Object.fromEntries(

@@ -48,7 +48,16 @@ export type CommandName =
   | "users verify"
   | "users set-password"
   | "users revoke-sessions"
-  | "users delete";
+  | "users delete"
+  | "deploy"
+  | "rollback"
+  | "deploy-key create"
+  | "deploy-key list"
+  | "deploy-key revoke"
+  | "env list"
+  | "env set"
+  | "env unset"
+  | "migrate";
 
 /** Commands that look after a data folder. */
 const everywhere = [
@@ -69,6 +78,13 @@ const everywhere = [
   "users set-password",
   "users revoke-sessions",
   "users delete",
+  "deploy-key create",
+  "deploy-key list",
+  "deploy-key revoke",
+  "env list",
+  "env set",
+  "env unset",
+  "migrate",
 ] as const;
 
 export interface OptionSpec<Value = unknown, Default = unknown> {
@@ -121,6 +137,17 @@ function parseThumbSizes(text: string): readonly string[] {
     }
     return `${parsed.width}x${parsed.height}`;
   });
+}
+
+/** Variables, each as NAME=value. A comma before the next name ends a value. */
+function parseVariables(text: string): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    text.split(/,(?=[A-Za-z_][A-Za-z0-9_]*=)/).map((part) => {
+      const [, name, value = ""] = part.match(/^([A-Za-z_][A-Za-z0-9_]*)=([^]*)$/) ?? [];
+      if (name === undefined) throw new OptionValueError("expected NAME=value");
+      return [name, value];
+    }),
+  );
 }
 
 /** Names of tables; which there are is for the database to say. */
@@ -377,7 +404,7 @@ export const options = {
     default: null,
     defaultText: "./functions, or the bundled chat example",
     description: "Folder of the app's queries, mutations and actions",
-    commands: ["serve", "import"],
+    commands: ["serve", "import", "deploy"],
   }),
   static: option({
     flag: "--static",
@@ -387,7 +414,7 @@ export const options = {
     default: null,
     defaultText: "none; the example brings its own",
     description: "Folder of the app's static frontend",
-    commands: ["serve"],
+    commands: ["serve", "deploy"],
   }),
   dev: option({
     flag: "--dev",
@@ -448,7 +475,7 @@ export const options = {
     default: null,
     defaultText: "none",
     description: "File of NAME=value lines that actions see as ctx.env",
-    commands: ["serve"],
+    commands: ["serve", "deploy"],
   }),
   publicUrl: option({
     flag: "--public-url",
@@ -897,8 +924,8 @@ export const options = {
     parse: parseSwitch,
     default: false,
     defaultText: "off",
-    description: "Tell what would be fetched from the replica, and how long it would take",
-    commands: ["restore"],
+    description: "Tell what would be done, and change nothing",
+    commands: ["restore", "deploy", "rollback", "migrate"],
   }),
   json: option({
     flag: "--json",
@@ -909,6 +936,57 @@ export const options = {
     defaultText: "off",
     description: "Print JSON",
     commands: ["restore"],
+  }),
+  url: option({
+    flag: "--url",
+    placeholder: "url",
+    env: "SYNCLINE_URL",
+    parse: parsePublicUrl,
+    default: null,
+    defaultText: "none: it has to be given",
+    description: "Address of the server, such as https://app.example.com",
+    commands: ["deploy", "rollback"],
+  }),
+  deployKey: option({
+    flag: "--deploy-key",
+    placeholder: "key",
+    env: "SYNCLINE_DEPLOY_KEY",
+    parse: parseBearerToken,
+    default: null,
+    defaultText: "none: it has to be given, best by the variable",
+    description: "Deploy key, which deploy-key create prints",
+    commands: ["deploy", "rollback"],
+  }),
+  env: option({
+    flag: "--env",
+    placeholder: "NAME=value",
+    env: "SYNCLINE_ENV",
+    parse: parseVariables,
+    default: {},
+    defaultText: "none",
+    description: "Variable of ctx.env that the server is to keep; repeatable",
+    commands: ["deploy"],
+    repeatable: true,
+  }),
+  table: option({
+    flag: "--table",
+    placeholder: "name",
+    env: "SYNCLINE_TABLE",
+    parse: parseText,
+    default: null,
+    defaultText: "none: it has to be given",
+    description: "Table whose documents are migrated",
+    commands: ["migrate"],
+  }),
+  anew: option({
+    flag: "--anew",
+    placeholder: null,
+    env: "SYNCLINE_ANEW",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off: a migration that was left is gone on with",
+    description: "Begin with the first document again",
+    commands: ["migrate"],
   }),
   restartExitCode: option({
     flag: "--restart-exit-code",
@@ -1154,6 +1232,11 @@ export type ServeOptions = Omit<
   | "generation"
   | "dryRun"
   | "json"
+  | "url"
+  | "deployKey"
+  | "env"
+  | "table"
+  | "anew"
 >;
 
 /** The text of each option that was given, and by what. */

@@ -30,10 +30,13 @@ export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";
 export { openWriterDatabase, type WriterOptions } from "./writer_database.ts";
 export type {
+  MisfitBounds,
   ReaderDatabase,
   ReadTransaction,
   Savepoint,
+  SchemaFit,
   SchemaOptions,
+  TableMisfits,
   Usage,
   WriterDatabase,
   WriteTransaction,

@@ -2,7 +2,8 @@
 import { loadTables, Tables } from "./catalog.ts";
 import { Connection } from "./connection.ts";
 import { QueryTransaction, type Snapshot } from "./reads.ts";
-import type { ReaderDatabase, ReadTransaction } from "./transaction.ts";
+import { schemaFit } from "./whole/schema_fit.ts";
+import type { MisfitBounds, ReaderDatabase, ReadTransaction, SchemaFit } from "./transaction.ts";
 import type { SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 
@@ -55,6 +56,11 @@ class SqliteReaderDatabase implements ReaderDatabase {
       snapshot: this.#snapshot,
       vectors: this.#vectors,
     });
+  }
+
+  fit(schema: SchemaDefinition, bounds: MisfitBounds): SchemaFit {
+    if (this.#snapshot === null) throw new RangeError("No snapshot is open");
+    return schemaFit(this.#connection, schema, bounds);
   }
 
   [Symbol.dispose](): void {

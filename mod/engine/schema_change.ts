@@ -132,7 +132,7 @@ function changeIndexes(
   return { created, dropped };
 }
 
-function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "number">): boolean {
+export function isSame(a: Omit<CatalogIndex, "number">, b: Omit<CatalogIndex, "number">): boolean {
   return a.name === b.name && a.kind === b.kind && a.definition === b.definition;
 }
 
@@ -198,7 +198,7 @@ function enter(
 }
 
 /** Throws for what no database could fit. */
-function checkSchema(schema: SchemaDefinition): void {
+export function checkSchema(schema: SchemaDefinition): void {
   if (schema.size > documentLimits.tablesMax) {
     throw new EngineError(
       "bad_schema",

@@ -86,6 +86,31 @@ export interface ReaderDatabase extends Disposable {
   closeSnapshot(): void;
   /** The view of one query run inside the open snapshot. */
   beginQuery(): ReadTransaction;
+  /** What a schema would change, and which documents of the open snapshot do not fit it. Looks at all of them. */
+  fit(schema: SchemaDefinition, bounds: MisfitBounds): SchemaFit;
+}
+
+/** How much is told of documents that do not fit. */
+export interface MisfitBounds {
+  /** Documents of each table. */
+  readonly documentsTold: number;
+  /** Longest reason. */
+  readonly charsMax: number;
+}
+
+/** Documents of a table that do not fit a schema. */
+export interface TableMisfits {
+  readonly table: string;
+  /** How many there are. */
+  readonly documents: number;
+  readonly first: readonly { readonly id: string; readonly reason: string }[];
+}
+
+/** What a schema would change; indexes are named `table.index`. */
+export interface SchemaFit extends Omit<SchemaReport, "unreachableTables"> {
+  /** Tables with documents that the schema does not have. */
+  readonly unreachable: readonly { readonly table: string; readonly documents: number }[];
+  readonly misfits: readonly TableMisfits[];
 }
 
 export interface ApplyOptions {

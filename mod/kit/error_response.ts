@@ -2,7 +2,7 @@
 import { MethodNotAllowedError, RateLimitedError, ServiceError, UserError } from "../errors.ts";
 import type { Log } from "./log.ts";
 
-/** `{status: "error", errorMessage, errorData: {code, data: null}}` with the error's status and further headers; never cached. */
+/** `{status: "error", errorMessage, errorData: {code, data}}` with the error's status and further headers; never cached. */
 export function errorResponse(
   error: ServiceError,
   further: Readonly<Record<string, string>> = {},
@@ -14,7 +14,7 @@ export function errorResponse(
     headers.set("Retry-After", "1");
   }
   if (error instanceof MethodNotAllowedError) headers.set("Allow", error.allow);
-  const errorData = { code: error.code, data: null };
+  const errorData = { code: error.code, data: error.data };
   return Response.json({ status: "error", errorMessage: error.message, errorData }, {
     status: error.status,
     headers,

@@ -330,3 +330,43 @@ export const statsLimits = {
   /** A server that follows another is not ready while it is further behind. */
   followerLateMs: 60_000,
 } as const;
+
+/** Deploying functions to a running server, and migrations of tables. */
+export const deployLimits = {
+  /** Bytes of a bundle as it is sent. */
+  bundleBytesMax: 256 * MiB,
+  /** Bytes of its files. */
+  filesBytesMax: 512 * MiB,
+  /** Its files: functions, packages and front end together. */
+  filesMax: 25_000,
+  /** Longest path of a file in it. */
+  pathCharsMax: 400,
+  /** Its description, which comes first. */
+  manifestBytesMax: 32 * MiB,
+  /** An upload that brings nothing for this long has broken off. */
+  stallMs: 30_000,
+  /** Documents named for each table that does not fit; all are counted. */
+  misfitsTold: 10,
+  /** Longest reason told of one of them. */
+  misfitCharsMax: 300,
+  /** How long the documents may be looked at before a deploy is given up; nobody waits meanwhile. */
+  checkMs: 15 * 60_000,
+  /** Deploy keys that are not revoked. */
+  keysMax: 100,
+  /** Longest name of a deploy key. */
+  keyNameCharsMax: 100,
+  /** When a key was used last is noted no more often than this. */
+  keyUseNotedMs: 60_000,
+  /** Variables of `ctx.env` that the server keeps. */
+  variablesMax: 200,
+  /** Longest value of one. */
+  variableCharsMax: 16 * KiB,
+  /** Documents in one step of a migration. */
+  migrationStepRowsMax: 256,
+  /** Steps are made so long that they take about this: nobody else writes meanwhile. */
+  migrationStepMsAimed: 50,
+  /** Documents that a dry run tries. */
+  migrationSampleMax: 20,
+  /** Migrations that are remembered. */
+  migrationsKept: 100,
+} as const;

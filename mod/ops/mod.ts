@@ -1,4 +1,4 @@
 /** What the server wires up of operations; backups, tables and metrics have doors of their own. */
 export { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
-export { adminRoutes } from "./routes.ts";
+export { adminRoutes, type AdminRoutesOptions } from "./routes.ts";
 export { emptyFolder } from "./spooled_body.ts";

@@ -1,13 +1,14 @@
 /** All there is below `/api/admin` (AD). */
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
-import { type AdminEnv, adminGuard, type VerifyToken } from "./admin/admin_guard.ts";
+import { type AdminEnv, adminGuard, type OtherKeys, type VerifyToken } from "./admin/admin_guard.ts";
 import { type AuditRequests, auditRequests } from "./admin/audit_requests.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
+import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
 import { type ReplicationPort, replicationRoutes } from "./replication/mod.ts";
 
 export interface AdminRoutesOptions {
@@ -22,6 +23,8 @@ export interface AdminRoutesOptions {
   readonly audit?: AuditRequests;
   /** Exports and imports of tables. */
   readonly tables: readonly Hono[];
+  /** Deploys of functions, and the keys that may make them; there are none without. */
+  readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<OtherKeys, "verify"> };
   /** `null` on a server that does not replicate. */
   readonly replication: ReplicationPort | null;
   /** What a server that follows another has to tell of that. */
@@ -36,7 +39,9 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   const { verify, impersonate, backups, restores, incomingDir, tables, replication, restart, log } = options;
   const app = new Hono<AdminEnv>();
   // Before all others, unknown paths included: strangers do not learn what there is.
-  app.use("*", adminGuard(verify));
+  const { deploy } = options;
+  const keys = deploy && { opens: (path: string) => deployPath.test(path), verify: deploy.keys.verify };
+  app.use("*", adminGuard(verify, keys));
   if (options.audit !== undefined) app.use("*", auditRequests(options.audit));
   app.route("/", impersonationRoutes({ impersonate, log }));
   const state = async () => ({
@@ -47,6 +52,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   app.route("/", backupRoutes({ backups, state, log }));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
+  if (deploy !== undefined) app.route("/", deployRoutes(deploy));
   app.route("/", restartRoutes({ restart, log }));
   app.route("/", replicationRoutes({ port: replication, follower: options.follower, log }));
   return app;

@@ -8,6 +8,7 @@ import {
   type PassedCalls,
   type RunObserver,
 } from "../functions/host/mod.ts";
+import { readDeployed } from "../functions/versions/mod.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import type { Outcome } from "../functions/outcome.ts";
@@ -24,6 +25,7 @@ import { type Feature, type FeatureContext, Features, type FunctionPort } from "
 import { type AccountsFeature, startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
+import { startDeploy } from "./features/deploy.ts";
 import { bringFollowed, startFollowing } from "./features/following.ts";
 import { startHealth } from "./features/health.ts";
 import { openLog, startLog } from "./features/log.ts";
@@ -102,6 +104,8 @@ export interface BackendSurroundings {
    * itself begins with `begin` then.
    */
   readonly letGo?: () => Promise<void>;
+  /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
+  readonly serveFrontend?: (folder: string | null) => Promise<void>;
 }
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
@@ -143,10 +147,13 @@ async function startIsolates(
     readonly letGo?: () => Promise<void>;
   },
 ): Promise<IsolateHost> {
+  const { pinned, dataDir, functionsDir } = config;
+  // Another version may have been deployed since the configuration was made.
+  const deployed = pinned ? null : await readDeployed(dataDir);
   try {
     return await IsolateHost.start({
-      dataDir: config.dataDir,
-      code: { functionsDir: config.functionsDir },
+      dataDir,
+      code: deployed === null ? { functionsDir } : { version: deployed.current },
       env: config.env,
       actionNet: config.actionNet,
       timeouts: config.timeouts,
@@ -161,7 +168,8 @@ async function startIsolates(
   } catch (error) {
     if (error instanceof StartError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    throw new AppError(`The app in "${config.functionsDir}" cannot be served: ${reason}`, { cause: error });
+    const what = deployed === null ? `app in "${functionsDir}"` : "deployed app";
+    throw new AppError(`The ${what} cannot be served: ${reason}`, { cause: error });
   }
 }
 
@@ -204,7 +212,10 @@ async function connect(
     },
   }));
   const following = startFollowing(context);
-  const admin = features.add(await startAdmin(context, { accounts, audit: steering.audit, following }));
+  const deploy = features.add(startDeploy(context, surroundings.serveFrontend));
+  const admin = features.add(
+    await startAdmin(context, { accounts, audit: steering.audit, following, deploy: deploy.routesOptions }),
+  );
   features.add(admin.replication);
   features.add(following);
   const backups: BackupsFeature = features.add(

@@ -60,6 +60,7 @@ interface Served {
 interface Held {
   readonly lock: DataLock;
   readonly dashboard: StaticFiles;
+  /** The front end that an option names. */
   readonly frontend: StaticFiles | null;
 }
 
@@ -78,6 +79,8 @@ export class Server implements AsyncDisposable {
   #state: State = { name: "starting" };
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
+  /** Changes with what is deployed. */
+  #frontend: StaticFiles | null;
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
   /** Where others ask it to give way, and how it does. */
@@ -91,6 +94,7 @@ export class Server implements AsyncDisposable {
   private constructor(parts: ServerParts, held: Held) {
     this.#parts = parts;
     this.#held = held;
+    this.#frontend = held.frontend;
     const { native = null, log, config: { host, port } } = parts;
     this.#connections = new Connections({ native, log });
     this.#address = { hostname: host, port: port ?? 0 };
@@ -248,7 +252,11 @@ export class Server implements AsyncDisposable {
     const connections = this.#connections;
     const { socketsMax } = connections;
     const renew = () => void (this.#renewing ??= this.#renew().finally(() => this.#renewing = null));
-    const surroundings = { log, url: this.url, restart, socketsMax, renew };
+    const serveFrontend = async (folder: string | null) => {
+      if (config.staticDir !== null && !config.example) return;
+      this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
+    };
+    const surroundings = { log, url: this.url, restart, socketsMax, renew, serveFrontend };
     const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
@@ -261,7 +269,7 @@ export class Server implements AsyncDisposable {
       appRoutes: backend.appRoutes,
       clientModules: new ClientModules(),
       dashboard: this.#held.dashboard,
-      frontend: this.#held.frontend,
+      frontend: () => this.#frontend,
       ...(backend.metrics && { metrics: backend.metrics.respond }),
       log,
     });

@@ -35,6 +35,11 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM, ...NETWORK],
   },
   {
+    set: "deploy",
+    name: "the set that deploys reads files and reaches a server, and writes and starts nothing",
+    allows: ["read a file", ...NETWORK, ...OWN_VARIABLES],
+  },
+  {
     set: "export",
     name: "the set that exports reads and writes files, starts nothing and reaches nobody",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],

@@ -21,6 +21,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
   }
   const backend = new FakeBackend();
   const logged: string[] = [];
+  const frontend = options.frontend ? await StaticFiles.open(folder, { clientRoutes: true }) : null;
   const app = createRouter({
     routes: backend.routes,
     acceptSocket: () => {
@@ -32,7 +33,7 @@ async function router(options = { frontend: true }): Promise<Routed> {
     dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard/public", import.meta.url)), {
       clientRoutes: false,
     }),
-    frontend: options.frontend ? await StaticFiles.open(folder, { clientRoutes: true }) : null,
+    frontend: () => frontend,
     log: (level, message) => logged.push(`${level} ${message}`),
   });
   return { app, logged, [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }) };

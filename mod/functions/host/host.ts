@@ -18,7 +18,14 @@ import {
 } from "../host_port.ts";
 import { type ActionDoor, type MainAction, MainActions } from "../main_actions.ts";
 import { failed, type Outcome, unknownFunctionText } from "../outcome.ts";
-import type { JournalConfirmed, JournalRestart, Reached, WireCron } from "../wire/messages.ts";
+import type {
+  AppCheck,
+  CheckBounds,
+  JournalConfirmed,
+  JournalRestart,
+  Reached,
+  WireCron,
+} from "../wire/messages.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
@@ -110,6 +117,16 @@ export interface HostCode {
   /** Where {@linkcode version} comes from, to be loaded anew; `null` when it is not to be. */
   readonly source: VersionSource | null;
   readonly passing?: boolean;
+}
+
+export interface LoadOptions {
+  /** Never rejects. */
+  readonly swapped?: () => Promise<void>;
+}
+
+/** A version that cannot be loaded; the message says why. */
+export class BrokenVersionError extends Error {
+  override readonly name = "BrokenVersionError";
 }
 
 export class IsolateHost implements FunctionHost, AsyncDisposable {
@@ -510,10 +527,31 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /**
    * Loads a version of the code: a new writer makes the database fit its schema, between two commits readers and runners
    * follow, and actions under way end with the code they began with. When it is broken, or does not fit the data, what was
-   * served before goes on. Calls follow one another.
+   * served before goes on. Calls follow one another. `swapped` runs when the new writer has made the database fit, before
+   * its first commit.
    */
-  load(version: Version): Promise<ReplaceResult> {
-    return this.#oneByOne(() => this.#load(version));
+  load(version: Version, { swapped }: LoadOptions = {}): Promise<ReplaceResult> {
+    return this.#oneByOne(() => this.#load(version, swapped));
+  }
+
+  /**
+   * Loads a version in an isolate of its own, which looks at all documents in a snapshot and ends. Nothing is written and
+   * nobody waits. Rejects with why the version cannot be loaded.
+   */
+  async check(version: Version, bounds: CheckBounds): Promise<AppCheck> {
+    const started = await this.#parts.starter.check?.(version, bounds);
+    if (started === undefined) throw new Error("These isolates cannot look at another version");
+    if (!started.ok) throw new BrokenVersionError(started.message);
+    const { ready: { check } } = started.isolate;
+    await started.isolate.close();
+    if (check === undefined) throw new Error("An isolate has not looked at what it was asked to");
+    return check;
+  }
+
+  /** What actions see as `ctx.env` from now on; those under way end with what they began with. */
+  useEnv(env: Readonly<Record<string, string>>): void {
+    this.#parts.starter.useEnv?.(env);
+    this.#runners.replace();
   }
 
   /**
@@ -545,13 +583,17 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /** `null`: whatever the starter has. */
-  async #load(version: Version | null): Promise<ReplaceResult> {
+  async #load(
+    version: Version | null,
+    swapped: LoadOptions["swapped"] = () => Promise.resolve(),
+  ): Promise<ReplaceResult> {
     const { starter, log } = this.#parts;
     const result = await this.#writer.replace(
       async (ready) => {
         // A lost isolate comes back with the new code from now on.
         if (version !== null) starter.use?.(version);
         this.#declared(ready);
+        await swapped();
         await this.#readers.replace();
         this.#runners.replace();
       },

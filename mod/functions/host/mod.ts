@@ -8,9 +8,9 @@ export {
   type RunKind,
   type RunObserver,
 } from "./run_observer.ts";
-export { IsolateHost, type Lent, type PassedCalls } from "./host.ts";
+export { BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { RouteTable } from "./runners/route_table.ts";
-export type { IsolateRole } from "../wire/messages.ts";
+export type { AppCheck, IsolateRole } from "../wire/messages.ts";

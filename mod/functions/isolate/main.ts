@@ -33,6 +33,7 @@ import { watchIdle } from "./process/idle.ts";
 import { closeGlobals } from "./process/globals.ts";
 import { Leftovers } from "./process/leftovers.ts";
 import { closeIntrinsics } from "./process/intrinsics.ts";
+import { functionPrints } from "./app/function_prints.ts";
 import { fileUrl, loadApp, type LoadedApp } from "./app/loader.ts";
 import { lockDown } from "./process/lockdown.ts";
 import { consoleText } from "./ctx/log_lines.ts";
@@ -138,7 +139,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false }: Boot,
+  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false, check }: Boot,
   { database, systemModules, sender }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -158,7 +159,8 @@ async function load(
       closeGlobals();
     }
     // It has left before the database is worked with, which lets nothing else run.
-    if (role === "writer") await sender.send({ type: "Loaded" } satisfies FromIsolate);
+    const looksAtAll = role === "writer" || check !== undefined;
+    if (looksAtAll) await sender.send({ type: "Loaded" } satisfies FromIsolate);
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
@@ -169,6 +171,12 @@ async function load(
       database.writer.applySchema(app.schema, { tableNumbers: new Map(Object.entries(tableNumbers)) });
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
+    } else if (database.role === "reader" && check !== undefined) {
+      ts = database.reader.openSnapshot();
+      const schema = database.reader.fit(app.schema, check);
+      database.reader.closeSnapshot();
+      const found = { schema, functions: functionPrints(app) };
+      return { app, ready: { type: "Ready", functions: [], ts, lastGroup, check: found } };
     } else if (database.role === "reader") {
       database.reader.useSchema(app.schema, { missing: follows ? "leave" : "refuse" });
       ts = database.reader.openSnapshot();

@@ -20,6 +20,8 @@ export interface VersionContent {
   /** Links by path: the path they lead to. */
   readonly links: Readonly<Record<string, string>>;
   readonly code: AppCode;
+  /** The folder of the front end, when it came with the functions. */
+  readonly static?: string;
 }
 
 /** The file `version.json` of a version. */
@@ -32,7 +34,7 @@ export interface Manifest extends VersionContent {
 }
 
 /** The name of a version: equal for equal content, wherever it comes from. */
-export function hashOf({ functions, files, links, code }: VersionContent): string {
+export function hashOf({ functions, files, links, code, static: frontend }: VersionContent): string {
   const { refusals: _, ...table } = code.table;
   const content = {
     format: FORMAT,
@@ -40,6 +42,7 @@ export function hashOf({ functions, files, links, code }: VersionContent): strin
     files: sorted(files),
     links: sorted(links),
     code: [sorted(code.files), sorted(code.scopes), { ...table, files: sorted(table.files) }],
+    ...(frontend !== undefined && { static: frontend }),
   };
   return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, HASH_CHARS);
 }
@@ -59,6 +62,7 @@ export function parseManifest(text: string, hash: string): Manifest {
       ...Object.keys(manifest.files),
       ...Object.entries(manifest.links).flat(),
       manifest.functions,
+      ...manifest.static === undefined ? [] : [manifest.static],
     ]
   ) {
     if (!isBelow(path)) throw new Error(`the path "${path}" leads out of it`);

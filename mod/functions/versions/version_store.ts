@@ -9,9 +9,10 @@ import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
-import { ChangedError, type Collected, Collector } from "./collect.ts";
-import { FileSums } from "./file_sums.ts";
-import { hashOf, isHash, type Manifest, type VersionContent } from "./manifest.ts";
+import { ChangedError, type Collected } from "./collect.ts";
+import { ContentReader } from "./content.ts";
+import { readDeployed } from "./deployed.ts";
+import { hashOf, isHash, type Manifest } from "./manifest.ts";
 import {
   checkFiles,
   codeFolder,
@@ -34,6 +35,8 @@ export interface Version {
   /** Folder of the zod that the code imports unless it has installed one. */
   readonly zodFolder: string;
   readonly code: AppCode;
+  /** Folder of the front end that came with the functions; `null` when none did. */
+  readonly staticDir: string | null;
 }
 
 /** Where the code of a version comes from. */
@@ -71,8 +74,7 @@ const ZOD = "zod";
 export class VersionStore {
   readonly #dataDir: string;
   readonly #dir: string;
-  readonly #collector = new Collector();
-  readonly #sums = new FileSums();
+  readonly #contents = new ContentReader();
   /** Versions whose files were looked at by this process. */
   readonly #checked = new Map<string, Manifest>();
   /** The version made last: most files of the next one are the same. */
@@ -110,6 +112,31 @@ export class VersionStore {
         await delay(versionLimits.retryMs);
       }
     }
+  }
+
+  /**
+   * Takes a version that was made elsewhere: its files lie below a folder, as the manifest says. Throws a {@linkcode VersionError}
+   * when one of them is another, and when there is no room.
+   */
+  async adopt(manifest: Manifest, folder: string): Promise<Version> {
+    try {
+      const turns = new Turns();
+      if (await this.#soundOrRemoved(manifest.hash, turns) === null) {
+        await this.#write(manifest, { collected: { folder }, durable: true, turns });
+      }
+      return this.#version(manifest);
+    } catch (error) {
+      if (error instanceof ChangedError) throw new VersionError("A file is not what the manifest says");
+      throw asVersionError(error);
+    }
+  }
+
+  /** The manifest of a version that is there. Throws like {@linkcode VersionStore.get}. */
+  async manifest(hash: string): Promise<Manifest> {
+    await this.get(hash);
+    const manifest = this.#checked.get(hash);
+    if (manifest === undefined) throw new VersionError(`There is no version ${hash} in the data folder`);
+    return manifest;
   }
 
   /** The version of this hash. Throws a {@linkcode VersionError} when there is none, or when it is damaged. */
@@ -158,12 +185,14 @@ export class VersionStore {
   async served({ hash }: Pick<Version, "hash">): Promise<void> {
     const now = new Date();
     await Deno.utime(join(this.#dir, hash), now, now);
-    const versions = await this.list();
+    const [versions, deployed] = [await this.list(), await readDeployed(this.#dataDir).catch(() => null)];
+    // A server without a functions folder starts with it, however many others were served since.
+    const kept = new Set([hash, deployed?.current]);
     const unused = versions.filter(({ servedAt, madeAt }) =>
       servedAt === null && madeAt < Date.now() - versionLimits.unusedMs
     );
     for (const old of new Set([...unused, ...versions.slice(versionLimits.kept)])) {
-      if (old.hash !== hash) await this.remove(old.hash);
+      if (!kept.has(old.hash)) await this.remove(old.hash);
     }
   }
 
@@ -177,15 +206,9 @@ export class VersionStore {
   async #make(source: VersionSource): Promise<Version> {
     const turns = new Turns();
     const functionsDir = await Deno.realPath(source.functionsDir);
-    const collected = await this.#collector.collect({ functionsDir, dataDir: this.#dataDir }, turns);
-    const content = await this.#content(functionsDir, { collected, turns });
-    if (!collected.unchanged()) throw new ChangedError();
+    const { content, collected } = await this.#contents.read({ functionsDir, dataDir: this.#dataDir }, turns);
     const hash = hashOf(content);
-    const known = await this.#sound(hash, turns).catch(async (error) => {
-      // It can be made again, unless it runs.
-      if (error instanceof DamagedVersionError && await removeVersion(this.#dir, hash)) return null;
-      throw error;
-    });
+    const known = await this.#soundOrRemoved(hash, turns);
     const authorFolder = source.authorFolder ?? collected.folder;
     if (known === null) {
       const manifest = { ...content, hash, madeAt: Date.now(), madeFrom: authorFolder };
@@ -197,32 +220,18 @@ export class VersionStore {
     return this.#version(manifest, { authorFolder });
   }
 
-  async #content(
-    functionsDir: string,
-    { collected: { folder, files, links, code }, turns }: {
-      readonly collected: Collected;
-      readonly turns: Turns;
-    },
-  ): Promise<VersionContent> {
-    const below = (path: string) => path.slice(folder === "/" ? 1 : folder.length + 1);
-    const sums: [string, { readonly bytes: number; readonly sum: string }][] = [];
-    for (const path of files) {
-      sums.push([below(path), this.#sums.of(path)]);
-      await turns.next();
-    }
-    this.#sums.settle();
-    return {
-      functions: below(functionsDir),
-      files: Object.fromEntries(sums),
-      links: Object.fromEntries([...links].map(([path, target]) => [below(path), below(target)])),
-      code,
-    };
+  /** Like {@linkcode VersionStore.get}; `null` for a damaged one that can be made again, because it does not run. */
+  async #soundOrRemoved(hash: string, turns: Turns): Promise<Manifest | null> {
+    return await this.#sound(hash, turns).catch(async (error) => {
+      if (error instanceof DamagedVersionError && await removeVersion(this.#dir, hash)) return null;
+      throw error;
+    });
   }
 
   async #write(
     manifest: Manifest,
     { collected, durable, turns }: {
-      readonly collected: Collected;
+      readonly collected: Pick<Collected, "folder">;
       readonly durable: boolean;
       readonly turns: Turns;
     },
@@ -255,10 +264,11 @@ export class VersionStore {
   }
 
   #version(manifest: Manifest, { authorFolder = manifest.madeFrom } = {}): Version {
-    const { hash, functions, code } = manifest;
+    const { hash, functions, code, static: frontend } = manifest;
     const folder = codeFolder(this.#dir, hash);
     const zodFolder = join(this.#dir, ZOD);
-    return { hash, folder, functionsDir: join(folder, functions), authorFolder, zodFolder, code };
+    const staticDir = frontend === undefined ? null : join(folder, frontend);
+    return { hash, folder, functionsDir: join(folder, functions), authorFolder, zodFolder, code, staticDir };
   }
 }
 

@@ -1,4 +1,5 @@
 /** The messages between main and its isolates (frames.ts carries them). `value` fields name a segment by position. */
+import type { MisfitBounds, SchemaFit } from "../../engine/mod.ts";
 import type { ReadSet } from "../../engine/types.ts";
 import type { CronDefinition } from "../api/cron_jobs.ts";
 import type { Bytes } from "./segment_frames.ts";
@@ -38,6 +39,20 @@ export interface Boot {
   readonly journal?: { readonly pendingCharsMax: number };
   /** The commits are made elsewhere: the writer applies rows and runs nothing, and the schema is what the rows say. */
   readonly follows?: boolean;
+  /** For a reader that is to look whether the app fits the data, and to serve nobody. */
+  readonly check?: CheckBounds;
+}
+
+export interface CheckBounds extends MisfitBounds {
+  /** For how long documents may be looked at. */
+  readonly msMax: number;
+}
+
+/** What a version of an app is, beside the data as they are. */
+export interface AppCheck {
+  readonly schema: SchemaFit;
+  /** The app's functions by path; equal texts are equal functions. */
+  readonly functions: Readonly<Record<string, string>>;
 }
 
 /**
@@ -82,6 +97,8 @@ export type BootAnswer =
     readonly routes?: readonly WireRoute[];
     /** Where the history stands that a writer follows. */
     readonly reached?: Reached;
+    /** By a reader that was asked to look. */
+    readonly check?: AppCheck;
   }
   | { readonly type: "Broken"; readonly message: string };
 

@@ -27,15 +27,19 @@ export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandl
       if (outcome !== "not_found") {
         await log.note({
           admin: c.get("adminId"),
-          session: c.get("sessionId"),
+          session: c.get("sessionId") || null,
           action: `${method} ${c.req.path}`,
-          args: { ...c.req.query(), ...c.get("noted") },
+          args: { ...c.req.query(), ...c.get("noted"), ...by(c.get("deployKey")) },
           outcome,
           address: clientOf(c),
         });
       }
     }
   };
+}
+
+function by(deployKey: string | undefined): { readonly by?: string } {
+  return deployKey === undefined ? {} : { by: `deploy key ${deployKey}` };
 }
 
 function outcomeOf(status: number): string {

@@ -12,6 +12,7 @@ import {
 } from "../admin/isolate_functions/settings.ts";
 import * as work from "../admin/isolate_functions/work.ts";
 import { tables } from "../admin/tables.ts";
+import { deployModules } from "../deploy/isolate_functions/mod.ts";
 import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
 import { check, empty, write } from "./import.ts";
 
@@ -67,4 +68,5 @@ export const opsModules: readonly SystemModule[] = [
   { path: "_admin/work", tables: {}, functions: workFunctions },
   { path: "_admin/settings", tables: {}, functions: { list: listSettings } },
   { path: "_admin/audit", tables: {}, functions: { list: listAudit } },
+  ...deployModules,
 ];

@@ -9,7 +9,7 @@ import { importRoutes } from "../../ops/tables/import/mod.ts";
 import { Maintenance } from "../../ops/maintenance/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import type { AuditLog } from "../../ops/admin/mod.ts";
-import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
+import { adminRoutes, type AdminRoutesOptions, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
@@ -29,10 +29,11 @@ export interface AdminFeature extends Feature {
 /** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
   context: FeatureContext,
-  { accounts: { authenticator, sessions }, audit, following }: {
+  { accounts: { authenticator, sessions }, audit, following, deploy }: {
     readonly accounts: AccountsFeature;
     readonly audit: AuditLog;
     readonly following: FollowingFeature;
+    readonly deploy: NonNullable<AdminRoutesOptions["deploy"]>;
   },
 ): Promise<AdminFeature> {
   const { config: { dataDir }, port, clientOf, restart, log } = context;
@@ -55,6 +56,7 @@ export async function startAdmin(
     },
     incomingDir,
     audit: { log: audit, clientOf },
+    deploy,
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, tempDir: incomingDir, log }),

@@ -27,8 +27,8 @@ export interface RouterParts {
   readonly appRoutes: AppRoutes;
   readonly clientModules: ClientModules;
   readonly dashboard: StaticFiles;
-  /** The app's frontend; `null` when it has none. */
-  readonly frontend: StaticFiles | null;
+  /** The app's frontend as it is now; `null` when it has none. */
+  readonly frontend: () => StaticFiles | null;
   /** Answers `/metrics`; absent when there are none. */
   readonly metrics?: (request: Request) => Promise<Response>;
   readonly log: Log;
@@ -122,9 +122,13 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   // Before the middleware: what headers an app's responses have is for the app to say.
   app.all("*", async (c, next) => await parts.appRoutes(c.req.raw) ?? await next());
   app.use("*", secureHeaders(frontendHeaders));
-  const { frontend } = parts;
-  if (frontend === null) app.get("/", (c) => c.redirect("/_/"));
-  else app.all("*", (c) => frontend.respond(c.req.raw, new URL(c.req.url).pathname));
+  app.all("*", async (c) => {
+    const frontend = parts.frontend();
+    const { method } = c.req;
+    if (frontend !== null) return await frontend.respond(c.req.raw, new URL(c.req.url).pathname);
+    const isFirstPage = c.req.path === "/" && (method === "GET" || method === "HEAD");
+    return isFirstPage ? c.redirect("/_/") : c.notFound();
+  });
   return app;
 }
 

@@ -56,7 +56,10 @@ export async function startTestServer(
   const base = testConfig({ dataDir, functionsDir, ...config });
   const start = () =>
     Server.start({
-      config: { ...base, accounts: { ...base.accounts, ...accounts } },
+      config: {
+        ...base,
+        accounts: { ...base.accounts, ...accounts },
+      },
       log(level, message) {
         logged.push(`${level} ${message}`);
         logging.dispatchEvent(new Event("line"));

@@ -62,6 +62,8 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     host: "127.0.0.1",
     port: 0,
     functionsDir: "/functions",
+    pinned: true,
+    deployed: null,
     staticDir: null,
     example: false,
     memoryBytes: 1024 ** 3,

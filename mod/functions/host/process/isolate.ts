@@ -2,7 +2,7 @@
 import type { WireFrame } from "../../wire/segment_frames.ts";
 import type { Progress } from "../../wire/progress_file.ts";
 import type { Version } from "../../versions/version_store.ts";
-import type { BootAnswer, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
+import type { BootAnswer, CheckBounds, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 
 /** A frame of an isolate after its boot. */
 export type IsolateFrame = WireFrame<Exclude<FromIsolate, BootAnswer>>;
@@ -60,4 +60,8 @@ export interface IsolateStarter {
   use?(version: Version): void;
   /** Starts an isolate that does nothing yet: the next `start` of this role gets it. Never rejects. */
   warm?(role: IsolateRole): Promise<void>;
+  /** From now on runners see these variables. */
+  useEnv?(env: Readonly<Record<string, string>>): void;
+  /** Starts a reader of this version that looks whether it fits the data, and serves nobody. Never rejects. */
+  check?(version: Version, bounds: CheckBounds): Promise<StartResult>;
 }

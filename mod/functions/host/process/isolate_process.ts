@@ -4,7 +4,7 @@ import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import { FrameSender, readFrames, type WireFrame } from "../../wire/segment_frames.ts";
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
-import type { Boot, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
+import type { Boot, CheckBounds, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
 import type { IsolatePaths } from "./start_flags.ts";
 import { mapEntries, placedTable, usesPackages } from "../../packages/app_code.ts";
 import { authorTexts } from "../../wire/code_place.ts";
@@ -66,6 +66,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #warm = new Map<IsolateRole, WarmIsolate>();
   /** Set by `use`. */
   #version: Version;
+  /** Set by `useEnv`. */
+  #env: Readonly<Record<string, string>>;
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
   #disposed = false;
@@ -77,6 +79,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#runDir = runDir;
     globalThis.addEventListener("unload", this.#killAll);
     this.#version = options.version;
+    this.#env = options.env;
     const { memory: read = machineMemory, clock } = options;
     this.#memoryWatch = read === null
       ? null
@@ -110,15 +113,27 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return await warm.started;
   }
 
+  useEnv(env: Readonly<Record<string, string>>): void {
+    this.#env = env;
+  }
+
+  check(version: Version, bounds: CheckBounds): Promise<StartResult> {
+    return this.#start("reader", { version, check: bounds });
+  }
+
   async #start(
     role: IsolateRole,
-    { version, gate = null }: { readonly version: Version; readonly gate?: BootGate | null },
+    { version, gate = null, check }: {
+      readonly version: Version;
+      readonly gate?: BootGate | null;
+      readonly check?: CheckBounds;
+    },
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
-    const { dataDir, actionNet, env, settings, log, clock, entry = plainEntry } = this.#options;
+    const { dataDir, actionNet, settings, log, clock, entry = plainEntry } = this.#options;
     const { tableNumbers, journal, follows = false, versions } = this.#options;
     const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
@@ -159,12 +174,13 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         functionsDir,
         place: { folder, authorFolder },
         progressPath,
-        env: role === "runner" ? { ...env } : {},
+        env: role === "runner" ? { ...this.#env } : {},
         settings,
         ...(usesPackages(code) && { packages: placedTable(code, folder) }),
         ...(tableNumbers && { tableNumbers }),
         ...(journal && { journal }),
         ...(follows && { follows }),
+        ...(check && { check }),
       };
       const process = new IsolateProcess({
         child,
@@ -323,7 +339,14 @@ class IsolateProcess implements Isolate {
       slow = this.#clock.after(isolateLimits.startMs, tooSlow);
     };
     let fitted = (_ok: boolean) => {};
-    if (boot.role === "writer") {
+    const { check } = boot;
+    if (check !== undefined) {
+      this.#onLoaded = () => {
+        slow.cancel();
+        const late = this.#clock.after(check.msMax, () => onAnswer(looksTooLong(check)));
+        fitted = () => late.cancel();
+      };
+    } else if (boot.role === "writer") {
       this.#onLoaded = () => {
         slow.cancel();
         fitted = this.#watchFitting();
@@ -541,4 +564,11 @@ function close(resource: { close(): void } | null | undefined): void {
   } catch {
     // Closed already, by its other end's death.
   }
+}
+
+function looksTooLong({ msMax }: CheckBounds): StartResult {
+  const message =
+    `Looking at all documents took longer than ${msMax / 1000} s: there are too many of them, ` +
+    "or a refinement in the schema does not end";
+  return { ok: false, broken: true, message };
 }

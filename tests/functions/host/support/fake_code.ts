@@ -11,6 +11,7 @@ export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" 
       authorFolder: folder,
       zodFolder: folder,
       code: plainCode,
+      staticDir: null,
     },
     versions: { hold: () => Promise.resolve({ [Symbol.dispose]: () => {} }) },
   };

@@ -1,0 +1,115 @@
+/** The commands `deploy` and `rollback`: what a server serves is changed from elsewhere, with a deploy key. */
+import { resolve } from "node:path";
+import { readEnvFile, resolveFunctions } from "../../config/config.ts";
+import type { OptionValues } from "../../config/options.ts";
+import { StartError } from "../../config/start_error.ts";
+import { VersionError } from "../../functions/versions/mod.ts";
+import { stderrLog } from "../../kit/log.ts";
+import { type Bundle, BundleError, type DeployResult, readBundle } from "../../ops/deploy/mod.ts";
+import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { DeployTarget, UnfitError } from "./deploy_target.ts";
+import { changesText } from "./deploy_text.ts";
+
+export const deployCommands: readonly CommandSpec[] = [
+  {
+    name: "deploy",
+    description: "Serve these functions on a running server, with the front end named by --static",
+    run: (options) => told(() => deploy(options)),
+  },
+  {
+    name: "rollback",
+    description: "Have a running server serve a version that it served before",
+    argument: {
+      name: "hash",
+      description: "The version; the one before the present one when left out",
+      optional: true,
+    },
+    run: (options, hash) => told(() => rollBack(options, hash === "" ? null : hash)),
+  },
+];
+
+type DeployOptions = Pick<
+  OptionValues,
+  "url" | "deployKey" | "functions" | "static" | "dryRun" | "env" | "envFile"
+>;
+
+async function deploy(options: DeployOptions): Promise<string> {
+  const { dryRun, env, envFile } = options;
+  const target = new DeployTarget(options);
+  const [bundle, { versions }] = await Promise.all([bundleOf(options), target.versions()]);
+  const variables = { ...envFile === null ? {} : await readEnvFile(envFile), ...env };
+  const { hash } = bundle.manifest;
+  if (versions.some((version) => version.hash === hash && version.current)) {
+    return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;
+  }
+  // What the server has already is not sent again.
+  const kept = versions.some((version) => version.hash === hash);
+  const serve = (dryRun: boolean) =>
+    kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun });
+  if (dryRun) return `${changesText((await serve(true)).changes)}\nNothing was changed: this was a dry run.`;
+  // New functions find their variables.
+  const set = await setVariables(target, { variables, dryRun });
+  const result = await serve(false);
+  return `${set}${changesText(result.changes)}\n${servedText(result)}`;
+}
+
+async function rollBack(options: Pick<OptionValues, "url" | "deployKey" | "dryRun">, hash: string | null) {
+  const { dryRun } = options;
+  const result = await new DeployTarget(options).rollBack(hash, { dryRun });
+  const changes = changesText(result.changes);
+  return dryRun
+    ? `${changes}\nNothing was changed: this was a dry run.`
+    : `${changes}\n${servedText(result)}`;
+}
+
+function servedText({ hash, previous, swapped }: DeployResult): string {
+  if (!swapped) return `Nothing has changed: ${hash} is served.`;
+  return `Serving ${hash}${previous === null ? "" : ` in place of ${previous}`}.`;
+}
+
+async function bundleOf(options: DeployOptions): Promise<Bundle> {
+  const { functionsDir, example } = await resolveFunctions(options.functions);
+  if (example) throw new StartError('There is no folder "functions" here: name it with --functions');
+  const staticDir = options.static === null ? null : resolve(options.static);
+  try {
+    return await readBundle({ functionsDir, staticDir, dataDir: resolve("data") });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new StartError(`The app cannot be deployed: ${reason}`, { cause: error });
+  }
+}
+
+async function setVariables(
+  target: DeployTarget,
+  { variables, dryRun }: { readonly variables: Readonly<Record<string, string>>; readonly dryRun: boolean },
+): Promise<string> {
+  const names = Object.keys(variables);
+  if (names.length === 0 || dryRun) return "";
+  const { overridden } = await target.setVariables(variables);
+  const lines = [`Set ${names.join(", ")} in ctx.env.`];
+  if (overridden.length > 0) {
+    lines.push(
+      `The server's own --env-file says something else of ${overridden.join(", ")}, which counts more.`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+/** Prints what a command says, and turns refusals into an exit code. */
+async function told(command: () => Promise<string>): Promise<number> {
+  const log = stderrLog({ debug: false });
+  const print = async (text: string) => {
+    const bytes = new TextEncoder().encode(`${text}\n`);
+    for (let sent = 0; sent < bytes.length;) sent += await Deno.stdout.write(bytes.subarray(sent));
+  };
+  try {
+    await print(await command());
+    return exitCodes.ok;
+  } catch (error) {
+    const isTold = [StartError, BundleError, VersionError].some((kind) => error instanceof kind);
+    if (!isTold || !(error instanceof Error)) throw error;
+    if (error instanceof UnfitError && error.changes !== null) await print(changesText(error.changes));
+    log("error", error.message);
+    return error instanceof UnfitError ? exitCodes.unfit : exitCodes.failed;
+  }
+}

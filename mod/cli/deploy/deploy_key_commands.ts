@@ -1,0 +1,113 @@
+/** The commands `deploy-key ...` and `env ...`, on the machine of a running server. */
+import { StartError } from "../../config/start_error.ts";
+import type { CommandSpec } from "../command_line.ts";
+import { type CallServer, withRunningServer } from "../running_server.ts";
+
+interface Key {
+  readonly keyId: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly lastUsedAt: number | null;
+  readonly revokedAt: number | null;
+}
+
+const NAME = { name: "name", description: "Name of the key" };
+
+export const deployKeyCommands: readonly CommandSpec[] = [
+  {
+    name: "deploy-key create",
+    description: "Make a key that may deploy and nothing else; it is printed once",
+    argument: NAME,
+    run: ({ data }, name) =>
+      withRunningServer(data, async (call) => {
+        const { key } = await call("_admin/deployKeys:create", { name }) as { readonly key: string };
+        return key;
+      }),
+  },
+  {
+    name: "deploy-key list",
+    description: "List the deploy keys, the newest first",
+    run: ({ data }) => withRunningServer(data, list),
+  },
+  {
+    name: "deploy-key revoke",
+    description: "Make a deploy key worth nothing from now on",
+    argument: NAME,
+    run: ({ data }, name) =>
+      withRunningServer(data, async (call) => {
+        const found = (await keys(call)).find((key) => key.name === name && key.revokedAt === null);
+        if (found === undefined) throw new StartError(`There is no deploy key ${name}.`);
+        await call("_admin/deployKeys:revoke", { keyId: found.keyId });
+        return `The deploy key ${name} is worth nothing any more.`;
+      }),
+  },
+];
+
+export const envCommands: readonly CommandSpec[] = [
+  {
+    name: "env list",
+    description: "Print the variables of ctx.env that the server keeps",
+    run: ({ data }) =>
+      withRunningServer(data, async (call) => {
+        const variables = await call("_admin/env:list", {}) as readonly {
+          readonly name: string;
+          readonly value: string | null;
+          readonly overridden: boolean;
+        }[];
+        if (variables.length === 0) return "The server keeps no variables.";
+        return variables.map(({ name, value, overridden }) =>
+          value === null
+            ? `# ${name} was sealed under another key: set it again`
+            : `${name}=${value}${overridden ? "  # --env-file says another value" : ""}`
+        ).join("\n");
+      }),
+  },
+  {
+    name: "env set",
+    description: "Keep a variable of ctx.env; actions that begin later see it",
+    argument: { name: "NAME=value", description: "The variable" },
+    run: ({ data }, text) =>
+      withRunningServer(data, async (call) => {
+        const [, name, value = ""] = text.match(/^([^=]+)=([^]*)$/) ?? [];
+        if (name === undefined) throw new StartError("Give the variable as NAME=value");
+        return await setVariable(call, { name, value });
+      }),
+  },
+  {
+    name: "env unset",
+    description: "Forget a variable of ctx.env",
+    argument: { name: "NAME", description: "The variable" },
+    run: ({ data }, name) => withRunningServer(data, (call) => setVariable(call, { name, value: null })),
+  },
+];
+
+async function setVariable(
+  call: CallServer,
+  { name, value }: { readonly name: string; readonly value: string | null },
+): Promise<string> {
+  const { overridden } = await call("_admin/env:set", { changes: { [name]: value } }) as {
+    readonly overridden: readonly string[];
+  };
+  const done = value === null ? `Forgot ${name}.` : `Set ${name}.`;
+  return overridden.length === 0
+    ? done
+    : `${done} The server's --env-file says another value, which counts more.`;
+}
+
+async function keys(call: CallServer): Promise<readonly Key[]> {
+  return await call("_admin/deployKeys:list", {}) as readonly Key[];
+}
+
+async function list(call: CallServer): Promise<string> {
+  const found = await keys(call);
+  if (found.length === 0) return "There is no deploy key.";
+  const at = (time: number) => new Date(time).toISOString();
+  return found.map(({ name, createdAt, lastUsedAt, revokedAt }) =>
+    [
+      name,
+      `created ${at(createdAt)}`,
+      lastUsedAt === null ? "never used" : `last used ${at(lastUsedAt)}`,
+      ...revokedAt === null ? [] : [`revoked ${at(revokedAt)}`],
+    ].join("  ")
+  ).join("\n");
+}

@@ -1,0 +1,42 @@
+/** What a deploy changes, in lines for a terminal and for the log of a CI. */
+import type { DeployChanges } from "../../ops/deploy/mod.ts";
+
+/** Names that are listed of each kind; of more the number is told. */
+const NAMES_SHOWN = 30;
+
+export function changesText({ functions, files, schema }: DeployChanges): string {
+  const lines = [
+    ...listed("+ function", functions.added),
+    ...listed("- function", functions.removed),
+    ...listed("~ function", functions.changed),
+    ...listed("+ table", schema.createdTables),
+    ...listed("+ index", schema.createdIndexes),
+    ...listed("- index", schema.droppedIndexes),
+    ...schema.unreachable.map(({ table, documents }) =>
+      `! table ${table} is not in the schema: ${
+        counted(documents, "document")
+      } of it will be kept, out of reach of the ` +
+      "functions, until a schema has the table again; delete them first to be rid of them"
+    ),
+    ...schema.misfits.flatMap(({ table, documents, first }) => [
+      `! ${counted(documents, "document")} of ${table} ${documents === 1 ? "does" : "do"} not fit:`,
+      ...first.map(({ id, reason }) => `    ${id}  ${reason}`),
+      ...documents > first.length ? [`    and ${documents - first.length} more`] : [],
+    ]),
+  ];
+  const { added, removed, changed } = files;
+  const inAll = `${counted(added, "file")} added, ${removed} removed, ${changed} changed`;
+  return [...lines, added + removed + changed === 0 ? "No file has changed." : inAll].join("\n");
+}
+
+function listed(what: string, names: readonly string[]): string[] {
+  const more = names.length - NAMES_SHOWN;
+  return [
+    ...names.slice(0, NAMES_SHOWN).map((name) => `${what} ${name}`),
+    ...more > 0 ? [`${what}: ${more} more`] : [],
+  ];
+}
+
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,104 @@
+/** The command `migrate`: runs an internal mutation for every document of a table, step by step, while the app serves. */
+import { StartError } from "../../config/start_error.ts";
+import { StopSignals } from "../../server/signals.ts";
+import type { CommandSpec } from "../command_line.ts";
+import { counted } from "./deploy_text.ts";
+import { type CallServer, withRunningServer } from "../running_server.ts";
+
+export const migrateCommand: CommandSpec = {
+  name: "migrate",
+  description: "Run an internal mutation for every document of a table of a running server",
+  argument: {
+    name: "path",
+    description: "Path of an internal mutation that takes { id }, such as notes:addKind",
+  },
+  run: ({ data, table, dryRun, anew }, path) =>
+    withRunningServer(data, async (call) => {
+      if (table === null) throw new StartError("Name the table with --table");
+      return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, anew });
+    }),
+};
+
+/** Time between two lines about how far it is. */
+const TOLD_EVERY_MS = 2_000;
+
+interface Place {
+  readonly path: string;
+  readonly table: string;
+}
+
+async function tryOut(call: CallServer, { path, table }: Place): Promise<string> {
+  const { documents, changed } = await call("_admin/migrations:tryOut", { path, table }) as {
+    readonly documents: number;
+    readonly changed: number;
+  };
+  return `Tried ${counted(documents, "document")} of ${table}: ${changed} would change. Nothing was changed.`;
+}
+
+async function migrate(
+  call: CallServer,
+  { path, table, anew }: Place & { readonly anew: boolean },
+): Promise<string> {
+  using signals = new StopSignals();
+  let stopped = false;
+  void signals.first.then(() => stopped = true);
+  const all = await documentsOf(call, table);
+  const begun = await call("_admin/migrations:begin", { path, table, anew }) as {
+    readonly migrationId: string;
+    readonly documents: number;
+    readonly resumed: boolean;
+  };
+  const progress = new Progress({ all, before: begun.documents });
+  if (begun.resumed) progress.say(`Going on behind ${counted(begun.documents, "document")} that were done.`);
+  let rows: number | undefined;
+  for (;;) {
+    const { documents, done, rows: next } = await call("_admin/migrations:step", {
+      migrationId: begun.migrationId,
+      ...(rows !== undefined && { rows }),
+    }) as { readonly documents: number; readonly done: boolean; readonly rows: number };
+    if (done) return `Migrated ${counted(documents, "document")} of ${table}.`;
+    if (stopped) {
+      throw new StartError(
+        `Stopped behind ${counted(documents, "document")}: the same command goes on from there`,
+      );
+    }
+    progress.show(documents);
+    rows = next;
+  }
+}
+
+async function documentsOf(call: CallServer, table: string): Promise<number | null> {
+  const { tables } = await call("_admin/data:sizes", {}) as {
+    readonly tables: readonly { readonly table: string; readonly documents: number }[];
+  };
+  return tables.find((known) => known.table === table)?.documents ?? null;
+}
+
+/** Tells on standard error how far it is, now and then. */
+class Progress {
+  readonly #all: number | null;
+  readonly #before: number;
+  readonly #begun = performance.now();
+  #told = performance.now();
+
+  constructor({ all, before }: { readonly all: number | null; readonly before: number }) {
+    this.#all = all;
+    this.#before = before;
+  }
+
+  show(documents: number): void {
+    const now = performance.now();
+    if (now - this.#told < TOLD_EVERY_MS) return;
+    this.#told = now;
+    const rate = (documents - this.#before) / ((now - this.#begun) / 1_000);
+    const of = this.#all === null ? "" : ` of ${this.#all}`;
+    const left = this.#all === null
+      ? ""
+      : `, about ${Math.ceil(Math.max(0, this.#all - documents) / rate)} s left`;
+    this.say(`${documents}${of} documents, ${Math.round(rate)} a second${left}`);
+  }
+
+  say(line: string): void {
+    Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
+  }
+}

@@ -1,0 +1,26 @@
+/** What tells one state of an app's functions from the next: for people who are shown what a deploy changes. */
+import { createHash } from "node:crypto";
+import type { App } from "./app.ts";
+import { jsonSchemaOf } from "./json_schema.ts";
+
+const PRINT_CHARS = 12;
+
+/** A short text for each function of the app, by path: of what it is, takes and gives, and of its own source. */
+export function functionPrints({ functions }: Pick<App, "functions">): Record<string, string> {
+  const prints: Record<string, string> = {};
+  for (const { udfPath, spec, system } of functions.values()) {
+    if (system) continue;
+    const { kind, visibility, args, returns, handler } = spec;
+    const schemas = [args, returns].map((schema) => schema === null ? null : jsonSchemaOf(schema));
+    prints[udfPath] = createHash("sha256")
+      .update(JSON.stringify([kind, visibility, schemas, sourceOf(handler)])).digest("base64url")
+      .slice(0, PRINT_CHARS);
+  }
+  return prints;
+}
+
+const { toString } = Function.prototype;
+
+function sourceOf(handler: unknown): string {
+  return String(Reflect.apply(toString, handler, []));
+}

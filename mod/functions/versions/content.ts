@@ -1,0 +1,36 @@
+/** Reads what a version of some code would consist of, with the sums of all files; nothing is written. */
+import type { Turns } from "../../kit/turns.ts";
+import type { AppPlace } from "../packages/package_roots.ts";
+import { ChangedError, type Collected, Collector } from "./collect.ts";
+import { FileSums } from "./file_sums.ts";
+import type { VersionContent, VersionFile } from "./manifest.ts";
+
+/** Remembers what files say while they are as they were. */
+export class ContentReader {
+  readonly #collector = new Collector();
+  readonly #sums = new FileSums();
+
+  /** Throws a {@linkcode ChangedError} when something changed meanwhile, and the reason when something must not be part of it. */
+  async read(
+    place: AppPlace,
+    turns: Turns,
+  ): Promise<{ readonly content: VersionContent; readonly collected: Collected }> {
+    const collected = await this.#collector.collect(place, turns);
+    const { folder, files, links, code } = collected;
+    const below = (path: string) => path.slice(folder === "/" ? 1 : folder.length + 1);
+    const sums: [string, VersionFile][] = [];
+    for (const path of files) {
+      sums.push([below(path), this.#sums.of(path)]);
+      await turns.next();
+    }
+    this.#sums.settle();
+    if (!collected.unchanged()) throw new ChangedError();
+    const content = {
+      functions: below(place.functionsDir),
+      files: Object.fromEntries(sums),
+      links: Object.fromEntries([...links].map(([path, target]) => [below(path), below(target)])),
+      code,
+    };
+    return { content, collected };
+  }
+}

@@ -1,0 +1,101 @@
+/** The description a bundle begins with: the manifest of a version, and nothing that leads out of it. */
+import { z } from "zod";
+import { checkForeignCode, hashOf, isBelow, isHash, type Manifest } from "../../../functions/versions/mod.ts";
+import { deployLimits } from "../../limits.ts";
+import { BundleError } from "./bundle_error.ts";
+
+/** Name of the entry. */
+export const MANIFEST_NAME = "version.json";
+/** Files lie below this. */
+export const CODE_PREFIX = "code/";
+
+const target = z.union([
+  z.strictObject({ file: z.string() }),
+  z.strictObject({ module: z.string() }),
+  z.strictObject({ refused: z.string() }),
+]);
+const texts = z.record(z.string(), z.string());
+const targets = z.record(z.string(), target);
+const path = z.string().min(1).max(deployLimits.pathCharsMax)
+  // deno-lint-ignore no-control-regex -- names that no file should have
+  .refine((text) => isBelow(text) && !/[\u0000-\u001f\u007f\\]/.test(text), "leads out of the bundle");
+
+const manifestSchema = z.strictObject({
+  hash: z.string().refine(isHash, "is no hash"),
+  madeFrom: z.string().max(4_096),
+  functions: path,
+  static: path.optional(),
+  files: z.record(
+    path,
+    z.strictObject({ bytes: z.int().min(0), sum: z.string().regex(/^[0-9a-f]{64}$/) }),
+  ),
+  links: z.record(path, path),
+  code: z.strictObject({
+    files: texts,
+    scopes: z.record(z.string(), texts),
+    table: z.strictObject({
+      files: z.record(z.string(), z.strictObject({ requires: targets, imports: targets })),
+      required: z.array(z.string()),
+      deferred: z.array(z.string()),
+      refusals: texts,
+    }),
+  }),
+});
+
+/** What a bundle is told by: a manifest before the server has taken it. */
+export type BundleManifest = Omit<Manifest, "madeAt">;
+
+/** Throws a {@linkcode BundleError} that names what is wrong. */
+export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
+  const manifest = shaped(bytes);
+  const { files, links, hash, code } = manifest;
+  const names = [...Object.keys(files), ...Object.keys(links)];
+  if (names.length > deployLimits.filesMax) {
+    throw new BundleError(`The bundle has ${names.length} files and the limit is ${deployLimits.filesMax}`);
+  }
+  const bytesOfFiles = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
+  if (bytesOfFiles > deployLimits.filesBytesMax) {
+    throw new BundleError(
+      `The bundle has ${bytesOfFiles} bytes and the limit is ${deployLimits.filesBytesMax}`,
+    );
+  }
+  checkLinks(manifest);
+  try {
+    checkForeignCode(code);
+  } catch (error) {
+    throw new BundleError(error instanceof Error ? error.message : String(error));
+  }
+  if (hashOf(manifest) !== hash) throw new BundleError("The bundle is not what its hash says");
+  return manifest;
+}
+
+function shaped(bytes: Uint8Array): BundleManifest {
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    throw new BundleError(`The bundle's ${MANIFEST_NAME} is no JSON`);
+  }
+  const parsed = manifestSchema.safeParse(json);
+  if (parsed.success) return parsed.data as BundleManifest;
+  const [issue] = parsed.error.issues;
+  const at = issue?.path.map(String).join(".").slice(0, 300) ?? "";
+  throw new BundleError(`The bundle's ${MANIFEST_NAME} is not valid: ${at}: ${issue?.message ?? "invalid"}`);
+}
+
+/** A link leads to a file or a folder of the functions, and stands in the way of no other name. */
+function checkLinks({ files, links, functions }: BundleManifest): void {
+  for (const [path, to] of Object.entries(links)) {
+    const inside = [path, to].every((name) => name.startsWith(`${functions}/`) || name === functions);
+    if (!inside) throw new BundleError(`The bundle's "${path}" is a link that leads out of the functions`);
+  }
+  for (const name of Object.keys(files)) {
+    for (let at = name.indexOf("/"); at > 0; at = name.indexOf("/", at + 1)) {
+      const folder = name.slice(0, at);
+      if (folder in links || folder in files) {
+        throw new BundleError(`The bundle's "${name}" lies below "${folder}", which is no folder`);
+      }
+    }
+    if (name in links) throw new BundleError(`The bundle's "${name}" is a file and a link`);
+  }
+}

@@ -1,0 +1,110 @@
+/** Makes a bundle of what an app's functions, their packages and a front end consist of, where their author has them. */
+import { Buffer } from "node:buffer";
+import { join } from "node:path";
+import { createTarPacker, type TarPackController } from "modern-tar";
+import { Turns } from "../../../kit/turns.ts";
+import {
+  ContentReader,
+  FileSums,
+  hashOf,
+  type VersionContent,
+  type VersionFile,
+} from "../../../functions/versions/mod.ts";
+import { deployLimits } from "../../limits.ts";
+import { BundleError } from "./bundle_error.ts";
+import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
+
+/** Where the front end lies in a version: no folder of an app has this name in it. */
+const STATIC_FOLDER = ".static";
+
+/** A bundle that can be packed: nothing of it is in memory. */
+export interface Bundle {
+  readonly manifest: BundleManifest;
+  /** Bytes of its files. */
+  readonly bytes: number;
+  /** Gzip of a tar. Fails when a file is no longer what the manifest says. */
+  readonly packed: () => ReadableStream<Uint8Array>;
+}
+
+export interface BundleSource {
+  readonly functionsDir: string;
+  /** A built front end. */
+  readonly staticDir: string | null;
+  /** Never part of it. Absolute. */
+  readonly dataDir: string;
+}
+
+/** Throws with the reason when something cannot be read, must not be part of it, or is too large. */
+export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
+  const turns = new Turns();
+  const functionsDir = await Deno.realPath(given);
+  const { content, collected } = await new ContentReader().read({ functionsDir, dataDir }, turns);
+  const places = new Map(Object.keys(content.files).map((path) => [path, join(collected.folder, path)]));
+  const whole = staticDir === null ? content : await withStatic(content, { staticDir, places, turns });
+  const hash = hashOf(whole);
+  const manifest = { ...whole, hash, madeFrom: collected.folder };
+  const bytes = Object.values(whole.files).reduce((sum, file) => sum + file.bytes, 0);
+  return { manifest, bytes, packed: () => pack(manifest, places) };
+}
+
+async function withStatic(
+  content: VersionContent,
+  { staticDir, places, turns }: {
+    readonly staticDir: string;
+    readonly places: Map<string, string>;
+    readonly turns: Turns;
+  },
+): Promise<VersionContent> {
+  const files: Record<string, VersionFile> = { ...content.files };
+  const sums = new FileSums();
+  for (const name of staticFiles(staticDir)) {
+    const path = `${STATIC_FOLDER}/${name}`;
+    files[path] = sums.of(join(staticDir, name));
+    places.set(path, join(staticDir, name));
+    await turns.next();
+  }
+  return { ...content, files, static: STATIC_FOLDER };
+}
+
+/** Paths below the folder. Hidden files are never served but for those below `.well-known`; links are left out. */
+function staticFiles(staticDir: string): string[] {
+  const found: string[] = [];
+  const walk = (folder: string) => {
+    for (const entry of Deno.readDirSync(join(staticDir, folder))) {
+      const name = folder === "" ? entry.name : `${folder}/${entry.name}`;
+      if (entry.name.startsWith(".") && name !== ".well-known") continue;
+      if (entry.isDirectory) walk(name);
+      else if (entry.isFile) found.push(name);
+      if (found.length > deployLimits.filesMax) {
+        throw new BundleError(`${staticDir} has more than ${deployLimits.filesMax} files`);
+      }
+    }
+  };
+  walk("");
+  return found.sort();
+}
+
+function pack(manifest: BundleManifest, places: ReadonlyMap<string, string>): ReadableStream<Uint8Array> {
+  const { readable, controller } = createTarPacker();
+  putAll(controller, manifest, places).catch((error: unknown) => controller.error(error));
+  return (readable as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new CompressionStream("gzip"));
+}
+
+async function putAll(
+  controller: TarPackController,
+  manifest: BundleManifest,
+  places: ReadonlyMap<string, string>,
+): Promise<void> {
+  const put = async (name: string, bytes: Uint8Array) => {
+    const body = controller.add({ name, size: bytes.length, mode: 0o600, mtime: new Date(0) }).getWriter();
+    if (bytes.length > 0) await body.write(bytes);
+    await body.close();
+  };
+  await put(MANIFEST_NAME, Buffer.from(JSON.stringify(manifest)));
+  for (const [path, { bytes }] of Object.entries(manifest.files)) {
+    const content = await Deno.readFile(places.get(path) ?? "");
+    if (content.length !== bytes) throw new BundleError(`${path} changed while it was sent`);
+    await put(`${CODE_PREFIX}${path}`, content);
+  }
+  controller.finalize();
+}

@@ -1,0 +1,96 @@
+/** Unpacks a bundle into a folder, file by file as its manifest says; whatever does not belong there is refused. */
+import { createHash } from "node:crypto";
+import { dirname, join } from "node:path";
+import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
+import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
+import { ServiceError } from "../../../errors.ts";
+import { deployLimits } from "../../limits.ts";
+import { BundleError } from "./bundle_error.ts";
+import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";
+
+/** What the format adds to a file: headers before it, padding behind it. */
+const ENTRY_BYTES = 8 * 512;
+/** And to the whole. */
+const SLACK_BYTES = 1024 * 1024;
+
+/**
+ * Unpacks into a folder that is there and empty. Throws a {@linkcode BundleError} for what is damaged, cut off, too large, or
+ * names a place outside; what was written until then is the caller's to remove.
+ */
+export async function unpackBundle(
+  source: ReadableStream<Uint8Array<ArrayBuffer>>,
+  folder: string,
+): Promise<BundleManifest> {
+  let bytesMax = deployLimits.manifestBytesMax + SLACK_BYTES;
+  let bytes = 0;
+  const bounded = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      bytes += chunk.length;
+      if (bytes > bytesMax) controller.error(new BundleError("The bundle holds more than it says"));
+      else controller.enqueue(chunk);
+    },
+  });
+  const entries = source.pipeThrough(new DecompressionStream("gzip")).pipeThrough(bounded)
+    .pipeThrough(createTarDecoder({ strict: true })).getReader();
+  try {
+    const manifest = parseBundleManifest(await firstEntry(entries));
+    const { files } = manifest;
+    const total = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
+    bytesMax += total + (Object.keys(files).length + 2) * ENTRY_BYTES;
+    const missing = new Set(Object.keys(files));
+    for (;;) {
+      const { done, value } = await entries.read();
+      if (done) break;
+      const path = value.header.name.slice(CODE_PREFIX.length);
+      if (!value.header.name.startsWith(CODE_PREFIX) || !missing.delete(path)) throw surplus(value);
+      await extract(value, { path: join(folder, path), expected: files[path]?.sum ?? "" });
+    }
+    const [first] = missing;
+    if (first !== undefined) throw new BundleError(`The bundle is cut off: "${first}" is not in it`);
+    return manifest;
+  } catch (error) {
+    if (error instanceof BundleError || error instanceof ServiceError) throw error;
+    if (isDiskFull(error)) throw new ServiceError("disk_full", undefined, { cause: error });
+    throw new BundleError(`The bundle is damaged: ${error instanceof Error ? error.message : error}`, {
+      cause: error,
+    });
+  } finally {
+    await entries.cancel().catch(() => {});
+  }
+}
+
+async function firstEntry(entries: ReadableStreamDefaultReader<ParsedTarEntry>): Promise<Uint8Array> {
+  const { done, value } = await entries.read();
+  if (done) throw new BundleError("The bundle is empty");
+  const { header: { name, size, type }, body } = value;
+  if (name !== MANIFEST_NAME || type !== "file") {
+    throw new BundleError(`The bundle does not begin with ${MANIFEST_NAME}`);
+  }
+  if (size > deployLimits.manifestBytesMax) {
+    throw new BundleError(`The bundle's ${MANIFEST_NAME} is too large`);
+  }
+  return new Uint8Array(await new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>).arrayBuffer());
+}
+
+async function extract(
+  { header, body }: ParsedTarEntry,
+  { path, expected }: { readonly path: string; readonly expected: string },
+): Promise<void> {
+  if (header.type !== "file") throw surplus({ header });
+  await Deno.mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  using file = await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+  const sum = createHash("sha256");
+  for await (const chunk of body) {
+    sum.update(chunk);
+    await writeAll(file, chunk);
+  }
+  if (sum.digest("hex") !== expected) {
+    throw new BundleError(`The bundle's ${JSON.stringify(header.name)} is not what its manifest says`);
+  }
+}
+
+function surplus({ header: { name, type } }: Pick<ParsedTarEntry, "header">): BundleError {
+  return new BundleError(
+    `The bundle holds ${JSON.stringify(name.slice(0, 400))} (${type}), which its manifest does not name`,
+  );
+}

@@ -1,0 +1,69 @@
+/** What a deploy changes, beside what is served: for people who decide about it, and for whom it was refused. */
+import type { SchemaFit } from "../../engine/mod.ts";
+import type { AppCheck } from "../../functions/host/mod.ts";
+import type { Manifest } from "../../functions/versions/mod.ts";
+
+export interface Difference {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly changed: readonly string[];
+}
+
+export interface DeployChanges {
+  readonly functions: Difference;
+  /** Files of functions, packages and front end, counted. */
+  readonly files: { readonly added: number; readonly removed: number; readonly changed: number };
+  /** Tables, indexes, and documents that do not fit or are out of reach. */
+  readonly schema: SchemaFit;
+  /** Whether all documents fit. */
+  readonly fits: boolean;
+}
+
+/** What there is of a version. */
+export interface Facts {
+  readonly functions: Readonly<Record<string, string>>;
+  readonly manifest: Manifest | null;
+}
+
+export function deployChanges(
+  before: Facts,
+  after: { readonly check: AppCheck; readonly manifest: Manifest },
+): DeployChanges {
+  const { check: { functions, schema }, manifest } = after;
+  const files = difference(sums(before.manifest), sums(manifest));
+  return {
+    functions: difference(before.functions, functions),
+    files: { added: files.added.length, removed: files.removed.length, changed: files.changed.length },
+    // Those of the service are there whatever the app says.
+    schema: { ...schema, unreachable: schema.unreachable.filter(({ table }) => !table.startsWith("_")) },
+    fits: schema.misfits.length === 0,
+  };
+}
+
+function sums(manifest: Manifest | null): Record<string, string> {
+  return Object.fromEntries(Object.entries(manifest?.files ?? {}).map(([path, { sum }]) => [path, sum]));
+}
+
+function difference(
+  before: Readonly<Record<string, string>>,
+  after: Readonly<Record<string, string>>,
+): Difference {
+  const [old, fresh] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
+  return {
+    added: [...fresh.keys()].filter((name) => !old.has(name)).sort(),
+    removed: [...old.keys()].filter((name) => !fresh.has(name)).sort(),
+    changed: [...fresh.keys()].filter((name) => old.has(name) && old.get(name) !== fresh.get(name)).sort(),
+  };
+}
+
+/** What does not fit, in one sentence and what to do. */
+export function misfitText({ schema: { misfits } }: DeployChanges): string {
+  const tables = misfits.map(({ table, documents, first: [example] }) =>
+    `${documents} document${documents === 1 ? "" : "s"} of "${table}"` +
+    (example === undefined ? "" : ` (such as ${example.id}: ${example.reason})`)
+  );
+  return `The schema does not fit ${
+    tables.join(", ")
+  }. Nothing has changed: let the schema take both forms, deploy, ` +
+    "change the documents with syncline migrate, then deploy the strict schema";
+}

@@ -1,0 +1,230 @@
+/** Deploys and rolls back: one at a time, checked beside what runs, swapped between two commits. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { ServiceError } from "../../errors.ts";
+import { type AppCheck, BrokenVersionError, type IsolateHost } from "../../functions/host/mod.ts";
+import {
+  type Deployed,
+  type Deployment,
+  readDeployed,
+  type Version,
+  VersionError,
+  writeDeployed,
+} from "../../functions/versions/mod.ts";
+import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
+import { deployLimits } from "../limits.ts";
+import { spoolBody } from "../spooled_body.ts";
+import { BundleError } from "./bundle/bundle_error.ts";
+import { unpackBundle } from "./bundle/unpack.ts";
+import { type DeployChanges, deployChanges, misfitText } from "./changes.ts";
+
+export interface DeploymentsOptions {
+  readonly dataDir: string;
+  /** Folder of what is being received. */
+  readonly incomingDir: string;
+  readonly host: Pick<IsolateHost, "check" | "load" | "version" | "versions">;
+  /** Whether the server serves a folder that it was started with. */
+  readonly pinned: boolean;
+  /** Told when another version is served. */
+  readonly onServed: (version: Version) => Promise<void>;
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/** A deployed version as it is listed. */
+export interface DeployedVersion {
+  readonly hash: string;
+  readonly deployedAt: number;
+  readonly by: string;
+  /** Of its files. */
+  readonly bytes: number;
+  readonly functions: number;
+  readonly current: boolean;
+}
+
+export interface DeployResult {
+  readonly hash: string;
+  /** What was served before. */
+  readonly previous: string | null;
+  /** Whether it was loaded: not for a dry run, and not when it is served already. */
+  readonly swapped: boolean;
+  readonly changes: DeployChanges;
+}
+
+interface DeployOptions {
+  /** Who does it, for people. */
+  readonly by: string;
+  readonly dryRun: boolean;
+}
+
+const PINNED =
+  "The server serves the folder it was started with (--functions or --dev): start it without them to deploy to it";
+
+export class Deployments {
+  readonly #options: DeploymentsOptions;
+  #busy = false;
+
+  constructor(options: DeploymentsOptions) {
+    this.#options = options;
+  }
+
+  /** The versions that were deployed, the newest first. */
+  async list(): Promise<{ readonly pinned: boolean; readonly versions: readonly DeployedVersion[] }> {
+    const { dataDir, host, pinned } = this.#options;
+    const [deployed, kept] = [await readDeployed(dataDir), await host.versions.list()];
+    const serves = host.version?.hash;
+    const versions = (deployed?.deployments ?? []).flatMap(({ hash, at, by, functions }) => {
+      const found = kept.find((version) => version.hash === hash);
+      if (found === undefined) return [];
+      const count = Object.keys(functions).length;
+      const current = hash === serves;
+      return [{ hash, deployedAt: at, by, bytes: found.bytes, functions: count, current }];
+    });
+    return { pinned, versions };
+  }
+
+  /** Takes a bundle, and serves it unless it is a dry run. Whatever goes wrong leaves nothing behind. */
+  deploy(request: Request, options: DeployOptions): Promise<DeployResult> {
+    return this.#alone(async () => {
+      const { host } = this.#options;
+      const known = new Set((await host.versions.list()).map(({ hash }) => hash));
+      const version = await this.#received(request);
+      let served = false;
+      try {
+        const result = await this.#serve(version, options);
+        served = result.swapped;
+        return result;
+      } finally {
+        if (!served && !known.has(version.hash)) await host.versions.remove(version.hash);
+      }
+    });
+  }
+
+  /** Serves a version that was deployed before; without a hash the one before the present one. */
+  rollBack(hash: string | null, options: DeployOptions): Promise<DeployResult> {
+    return this.#alone(async () => {
+      const { dataDir, host } = this.#options;
+      const { versions } = await this.list();
+      const deployed = await readDeployed(dataDir);
+      const wanted = hash ?? versions.find((version) => version.hash !== deployed?.current)?.hash;
+      if (wanted === undefined || !versions.some((version) => version.hash === wanted)) {
+        throw new ServiceError("unknown_version");
+      }
+      return await this.#serve(await host.versions.get(wanted), options);
+    });
+  }
+
+  async #alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#options.pinned) throw new ServiceError("functions_pinned", PINNED);
+    if (this.#busy) throw new ServiceError("deploy_in_progress");
+    this.#busy = true;
+    try {
+      return await work();
+    } catch (error) {
+      throw asServiceError(error);
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /** Receives a bundle and makes a version of it, through files that are gone afterwards. */
+  async #received(request: Request): Promise<Version> {
+    const { incomingDir, host, now } = this.#options;
+    const path = join(incomingDir, `deploy-${randomBytes(8).toString("hex")}`);
+    await using spooled = await spoolBody(request, {
+      path: `${path}.tar.gz`,
+      bytesMax: deployLimits.bundleBytesMax,
+      stallMs: deployLimits.stallMs,
+    });
+    await Deno.mkdir(path, { mode: 0o700 });
+    await using _folder = { [Symbol.asyncDispose]: () => removeIfThere(path) };
+    const file = await Deno.open(spooled.path);
+    const manifest = await unpackBundle(file.readable, path);
+    return await host.versions.adopt({ ...manifest, madeAt: now() }, path);
+  }
+
+  async #serve(version: Version, { by, dryRun }: DeployOptions): Promise<DeployResult> {
+    const { dataDir, host, log } = this.#options;
+    const before = host.version;
+    const deployed = await readDeployed(dataDir);
+    const check = await this.#check(version);
+    const manifest = await host.versions.manifest(version.hash);
+    const changes = deployChanges(await this.#facts(before, deployed), { check, manifest });
+    if (!changes.fits) throw new ServiceError("schema_mismatch", misfitText(changes), { data: changes });
+    const result = { hash: version.hash, previous: before?.hash ?? null, changes };
+    const isServed = before?.hash === version.hash && deployed?.current === version.hash;
+    if (dryRun || isServed) return { ...result, swapped: false };
+    const deployment = { hash: version.hash, at: this.#options.now(), by, functions: check.functions };
+    await this.#load(version, { before, deployed, deployment });
+    log("info", "Functions were deployed", { hash: version.hash, by });
+    return { ...result, swapped: true };
+  }
+
+  async #load(
+    version: Version,
+    { before, deployed, deployment }: {
+      readonly before: Version | null;
+      readonly deployed: Deployed | null;
+      readonly deployment: Deployment;
+    },
+  ): Promise<void> {
+    const { dataDir, host, onServed } = this.#options;
+    let failure: { readonly error: unknown } | null = null;
+    const loaded = await host.load(version, {
+      // From the first commit of the new code on a start serves it too.
+      swapped: () =>
+        this.#note({ deployed, deployment }).catch((error) => {
+          failure = { error };
+        }),
+    });
+    if (!loaded.ok) throw new ServiceError("schema_mismatch", loaded.message);
+    if (failure !== null) {
+      if (before !== null) await host.load(before);
+      if (deployed !== null) await writeDeployed(dataDir, deployed).catch(() => {});
+      throw (failure as { readonly error: unknown }).error;
+    }
+    await onServed(version);
+  }
+
+  async #note(
+    { deployed, deployment }: { readonly deployed: Deployed | null; readonly deployment: Deployment },
+  ): Promise<void> {
+    const { dataDir, host } = this.#options;
+    const kept = new Set((await host.versions.list()).map(({ hash }) => hash));
+    const others = (deployed?.deployments ?? []).filter(({ hash }) =>
+      hash !== deployment.hash && kept.has(hash)
+    );
+    await writeDeployed(dataDir, { current: deployment.hash, deployments: [deployment, ...others] });
+  }
+
+  #check(version: Version): Promise<AppCheck> {
+    const { misfitsTold: documentsTold, misfitCharsMax: charsMax, checkMs: msMax } = deployLimits;
+    return this.#options.host.check(version, { documentsTold, charsMax, msMax });
+  }
+
+  /** What is known of what is served; of code that was not deployed, what an isolate finds in it. */
+  async #facts(version: Version | null, deployed: Deployed | null) {
+    if (version === null) return { functions: {}, manifest: null };
+    const known = deployed?.deployments.find(({ hash }) => hash === version.hash);
+    const functions = known?.functions ?? (await this.#check(version)).functions;
+    return { functions, manifest: await this.#options.host.versions.manifest(version.hash) };
+  }
+}
+
+/** What a deployer is told. */
+function asServiceError(error: unknown): unknown {
+  if (error instanceof BundleError) {
+    return new ServiceError("invalid_bundle", error.message, { cause: error });
+  }
+  if (error instanceof BrokenVersionError) {
+    return new ServiceError("broken_functions", error.message, { cause: error });
+  }
+  if (isDiskFull(error) || (error instanceof VersionError && isDiskFull(error.cause))) {
+    return new ServiceError("disk_full", undefined, { cause: error });
+  }
+  if (error instanceof VersionError) {
+    return new ServiceError("invalid_bundle", error.message, { cause: error });
+  }
+  return error;
+}

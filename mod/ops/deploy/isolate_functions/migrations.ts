@@ -1,0 +1,125 @@
+/**
+ * Migrations in the isolates: an internal mutation of the app is run for the documents of a table, some in each
+ * transaction, and how far it came is noted in the same one. So each document is done once, whatever ends the server.
+ */
+import { z } from "zod";
+import { UserError } from "../../../errors.ts";
+import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
+import { deployLimits } from "../../limits.ts";
+import { type DeployMutationCtx, systemMutation } from "../tables.ts";
+
+/** Characters of documents that one step reads; the mutation reads them again. */
+const STEP_CHARS = 512 * 1024;
+
+export interface Begun {
+  readonly migrationId: Id<"_migrations">;
+  /** Documents that were done before; 0 for one that begins. */
+  readonly documents: number;
+  /** Whether it goes on where it was left. */
+  readonly resumed: boolean;
+}
+
+/** Begins a migration, or goes on with the one of this function and table that has not ended. `anew`: from the first document. */
+export const begin = systemMutation({
+  args: { path: z.string(), table: z.string(), anew: z.boolean() },
+  handler: async (ctx, { path, table, anew }): Promise<Begun> => {
+    checkRunnable(ctx, { path, table });
+    const known = await ctx.db.query("_migrations")
+      .withIndex("by_path", (q) => q.eq("path", path).eq("table", table)).collect();
+    const left = known.find(({ state }) => state === "running");
+    if (left !== undefined && !anew) {
+      return { migrationId: left._id, documents: left.documents, resumed: left.cursor !== undefined };
+    }
+    if (left !== undefined) await ctx.db.delete(left._id);
+    const all = await ctx.db.query("_migrations").order("desc").collect();
+    for (const { _id } of all.slice(deployLimits.migrationsKept)) await ctx.db.delete(_id);
+    const row = { path, table, until: Date.now(), documents: 0, state: "running" as const };
+    return { migrationId: await ctx.db.insert("_migrations", row), documents: 0, resumed: false };
+  },
+});
+
+export interface Step {
+  /** Documents done so far. */
+  readonly documents: number;
+  readonly done: boolean;
+}
+
+/** Runs the mutation for some of the documents behind those that are done. */
+export const step = systemMutation({
+  args: { migrationId: id("_migrations"), rows: z.int().min(1) },
+  handler: async (ctx, { migrationId, rows }): Promise<Step> => {
+    const migration = await ctx.db.get(migrationId);
+    if (migration === null) {
+      throw new UserError("migration_not_found", "The migration was begun anew elsewhere");
+    }
+    const { path, table, until, cursor, documents, state } = migration;
+    if (state === "done") return { documents, done: true };
+    checkRunnable(ctx, { path, table });
+    const walk = ctx.inspector.walk(table, { after: cursor ?? null, rowsMax: rows, charsMax: STEP_CHARS });
+    const meant = walk.documents.filter(({ _creationTime }) => _creationTime <= until);
+    await runFor(ctx, { path, ids: meant.map(({ _id }) => _id) });
+    const done = walk.next === null || meant.length < walk.documents.length;
+    const after = documents + meant.length;
+    await ctx.db.patch(migrationId, {
+      documents: after,
+      ...(walk.next !== null && { cursor: walk.next }),
+      ...(done && { state: "done" as const, endedAt: Date.now() }),
+    });
+    return { documents: after, done };
+  },
+});
+
+/** What a dry run found, as the error that takes its writes back. */
+export const TRIED = "migration_tried";
+
+/** Runs the mutation for the first documents and takes back what it wrote: always throws `migration_tried` when all went well. */
+export const tryOut = systemMutation({
+  args: { path: z.string(), table: z.string(), rows: z.int().min(1) },
+  handler: async (ctx, { path, table, rows }): Promise<null> => {
+    checkRunnable(ctx, { path, table });
+    const { documents } = ctx.inspector.walk(table, { after: null, rowsMax: rows, charsMax: STEP_CHARS });
+    let changed = 0;
+    const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
+    for (const before of documents) {
+      await runFor(ctx, { path, ids: [before._id] });
+      if (JSON.stringify(await app.db.get(before._id as never)) !== JSON.stringify(before)) changed++;
+    }
+    throw new UserError(TRIED, "Tried out", { documents: documents.length, changed });
+  },
+});
+
+function checkRunnable(
+  ctx: DeployMutationCtx,
+  { path, table }: { readonly path: string; readonly table: string },
+): void {
+  const { inspector } = ctx;
+  const found = inspector.functions().find((known) => known.path === path);
+  if (
+    found === undefined || found.ofService || found.kind !== "mutation" || found.visibility !== "internal"
+  ) {
+    throw new UserError(
+      "unknown_function",
+      `There is no internal mutation "${path}": declare it with internalMutation({ args: { id: id("${table}") }, handler })`,
+    );
+  }
+  if (!inspector.tables().some(({ name, ofService }) => name === table && !ofService)) {
+    throw new UserError("unknown_table", `The app has no table "${table}"`);
+  }
+}
+
+async function runFor(
+  ctx: DeployMutationCtx,
+  { path, ids }: { readonly path: string; readonly ids: readonly string[] },
+): Promise<void> {
+  const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
+  for (const id of ids) {
+    // An earlier call may have deleted it.
+    if (await app.db.get(id as never) === null) continue;
+    try {
+      await app.runMutation(path as never, { id } as never);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new UserError("migration_failed", `${path} failed for document ${id}: ${reason}`, { id });
+    }
+  }
+}

@@ -1,0 +1,23 @@
+/** The system functions of deploying, by the paths under which they are called. */
+import type { SystemModule } from "../../../functions/system_module.ts";
+import { tables } from "../tables.ts";
+import { add, find, list, revoke, used } from "./keys.ts";
+import { begin, step, tryOut } from "./migrations.ts";
+import { change, rows } from "./variables.ts";
+
+/** Called by the server only, at `_system/deploy:<name>`. */
+export const deploySystemFunctions = {
+  addKey: add,
+  beginMigration: begin,
+  changeVariables: change,
+  findKey: find,
+  migrationStep: step,
+  noteKeyUse: used,
+  tryMigration: tryOut,
+  variableRows: rows,
+};
+
+export const deployModules: readonly SystemModule[] = [
+  { path: "_system/deploy", tables, functions: deploySystemFunctions },
+  { path: "_admin/deployKeys", tables: {}, functions: { list, revoke } },
+];

@@ -1,0 +1,9 @@
+/** Deploying functions to a running server, its keys, variables of `ctx.env`, migrations: what the server and the commands use. */
+export { type Bundle, readBundle } from "./bundle/pack.ts";
+export { BundleError } from "./bundle/bundle_error.ts";
+export type { DeployChanges } from "./changes.ts";
+export { DeployKeys } from "./deploy_keys.ts";
+export { type DeployedVersion, Deployments, type DeployResult } from "./deployments.ts";
+export { migrationActions } from "./migrations.ts";
+export { deployRoutes } from "./routes.ts";
+export { Variables } from "./variables.ts";

@@ -1,0 +1,58 @@
+/** `/api/admin/functions`: deploys, the versions that are kept, rollbacks, variables of `ctx.env`. */
+import { Hono } from "hono";
+import { z } from "zod";
+import { ServiceError } from "../../errors.ts";
+import { readJsonBody } from "../../kit/json_body.ts";
+import type { AdminEnv } from "../admin/admin_guard.ts";
+import { deployLimits } from "../limits.ts";
+import type { Deployments } from "./deployments.ts";
+import { variableChanges, type Variables } from "./variables.ts";
+
+export interface DeployRoutesOptions {
+  readonly deployments: Pick<Deployments, "list" | "deploy" | "rollBack">;
+  readonly variables: Pick<Variables, "list" | "set">;
+}
+
+/** Where deploy keys open: below `/api/admin`. */
+export const deployPath = /^\/api\/admin\/functions(?:\/versions|\/rollback|\/env)?$/;
+
+const rollbackBody = z.strictObject({
+  hash: z.string().nullable().default(null),
+  dryRun: z.boolean().default(false),
+});
+
+export function deployRoutes({ deployments, variables }: DeployRoutesOptions): Hono<AdminEnv> {
+  const app = new Hono<AdminEnv>();
+  app.put("/functions", async (c) => {
+    const dryRun = switchOf(c.req.query("dryRun"));
+    const result = await deployments.deploy(c.req.raw, { by: c.get("calledBy"), dryRun });
+    c.set("noted", { hash: result.hash, previous: result.previous });
+    return c.json(result);
+  });
+  app.get("/functions/versions", async (c) => c.json(await deployments.list()));
+  app.post("/functions/rollback", async (c) => {
+    const { hash, dryRun } = await readJsonBody(c.req.raw, rollbackBody, { bytesMax: 1024 });
+    const result = await deployments.rollBack(hash, { by: c.get("calledBy"), dryRun });
+    c.set("noted", { hash: result.hash, previous: result.previous, dryRun });
+    return c.json(result);
+  });
+  app.patch("/functions/env", async (c) => {
+    const changes = await readJsonBody(c.req.raw, variableChanges, {
+      bytesMax: 4 * deployLimits.variablesMax * deployLimits.variableCharsMax,
+    });
+    c.set("noted", { variables: Object.keys(changes).join(", ") });
+    return c.json(await variables.set(changes));
+  });
+  app.get("/functions/env", (c) => {
+    // A key may set what an app needs; what others have set is for administrators.
+    if (c.get("deployKey") !== undefined) throw new ServiceError("invalid_token");
+    return c.json({ variables: variables.list() });
+  });
+  return app;
+}
+
+function switchOf(text: string | undefined): boolean {
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw new ServiceError("bad_request", "dryRun is true or false");
+}

@@ -1,0 +1,5 @@
+/** References to the system functions of deploying. */
+import { createApi } from "../../protocol/api_reference.ts";
+import type { deploySystemFunctions } from "./isolate_functions/mod.ts";
+
+export const system = createApi<{ "_system/deploy": typeof deploySystemFunctions }>().internal._system.deploy;

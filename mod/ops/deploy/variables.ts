@@ -1,0 +1,126 @@
+/**
+ * Variables of `ctx.env` that the server keeps, sealed like secrets of settings. The rows are the truth, the commit stream
+ * says when they change; actions that begin later see the change. What `--env-file` says counts more.
+ */
+import { z } from "zod";
+import type { CommitEntry } from "../../engine/mod.ts";
+import { UserError } from "../../errors.ts";
+import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
+import type { SystemCalls } from "../../functions/system_calls.ts";
+import type { Log } from "../../kit/log.ts";
+import { keyName, seal, unseal } from "../admin/sealed_text.ts";
+import { deployLimits } from "../limits.ts";
+import { system } from "./system.ts";
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]{0,99}$/;
+
+/** Variables by name; `null` forgets one. */
+export const variableChanges = z.record(
+  z.string().regex(NAME, "is no name of a variable"),
+  z.string().max(deployLimits.variableCharsMax).nullable(),
+);
+
+export type VariableChanges = z.output<typeof variableChanges>;
+
+/** A variable as administrators see it. */
+export interface VariableInfo {
+  readonly name: string;
+  /** `null` when it was sealed under another key: it has to be entered again. */
+  readonly value: string | null;
+  /** Whether `--env-file` says another value, which counts more. */
+  readonly overridden: boolean;
+}
+
+export interface VariablesOptions {
+  readonly calls: SystemCalls;
+  /** Seals values. */
+  readonly key: Uint8Array;
+  /** What `--env-file` says. */
+  readonly given: Readonly<Record<string, string>>;
+  /** From now on actions see these. */
+  readonly use: (env: Readonly<Record<string, string>>) => void;
+  readonly log: Log;
+}
+
+export class Variables {
+  readonly #options: VariablesOptions;
+  #stored: ReadonlyMap<string, string | null> = new Map();
+  /** Reads follow one another. */
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(options: VariablesOptions) {
+    this.#options = options;
+  }
+
+  /** Reads what is stored and puts it to use. */
+  load(): Promise<void> {
+    return this.#reading = this.#reading.catch(() => {}).then(() => this.#read());
+  }
+
+  /** Takes note of commits. */
+  applyCommits(entries: readonly CommitEntry[]): void {
+    if (!entries.some(({ changes }) => changes.some(({ table }) => table === "_env"))) return;
+    this.load().catch((error) =>
+      this.#options.log("error", "The variables of ctx.env could not be read", { error })
+    );
+  }
+
+  list(): VariableInfo[] {
+    const { given } = this.#options;
+    return [...this.#stored].map(([name, value]) => ({ name, value, overridden: Object.hasOwn(given, name) }))
+      .toSorted((a, b) => a.name < b.name ? -1 : 1);
+  }
+
+  /** Changes several, all or none; resolves when they count. The answer names those that `--env-file` overrides. */
+  async set(changes: VariableChanges): Promise<{ readonly overridden: string[] }> {
+    const { calls, key, given } = this.#options;
+    const rows = Object.entries(changes).map(([name, value]) => ({
+      name,
+      value: value === null
+        ? null
+        : { sealed: seal(value, { key, name: sealName(name) }), key: keyName(key) },
+    }));
+    if (rows.length > deployLimits.variablesMax) {
+      throw new UserError("too_many_variables", `At most ${deployLimits.variablesMax} variables are kept`);
+    }
+    await calls.mutate(system.changeVariables, { changes: rows });
+    await this.load();
+    return { overridden: Object.keys(changes).filter((name) => Object.hasOwn(given, name)) };
+  }
+
+  get actions(): ReadonlyMap<string, MainAction> {
+    return new Map([
+      ["_admin/env:list", unnotedAdminAction(z.strictObject({}), () => Promise.resolve(this.list()))],
+      [
+        "_admin/env:set",
+        adminMainAction(z.strictObject({ changes: variableChanges }), ({ changes }) => this.set(changes)),
+      ],
+    ]);
+  }
+
+  async #read(): Promise<void> {
+    const { calls, key, given, use, log } = this.#options;
+    const before = this.#stored;
+    const rows = await calls.query(system.variableRows, {});
+    const stored = new Map<string, string | null>();
+    for (const { name, sealed } of rows) {
+      const value = unseal(sealed, { key, name: sealName(name) });
+      if (value === null) {
+        log("warn", "A variable of ctx.env was sealed under another auth_secret.key: enter it again", {
+          name,
+        });
+      }
+      stored.set(name, value);
+    }
+    this.#stored = stored;
+    const same = stored.size === before.size &&
+      [...stored].every(([name, value]) => before.get(name) === value && before.has(name));
+    if (same) return;
+    const known = [...stored].filter((entry): entry is [string, string] => entry[1] !== null);
+    use({ ...Object.fromEntries(known), ...given });
+  }
+}
+
+function sealName(name: string): string {
+  return `ctx.env ${name}`;
+}

@@ -1,0 +1,52 @@
+/** Deploying as this server is configured. */
+import { join } from "node:path";
+import { SystemCalls } from "../../functions/system_calls.ts";
+import { DeployKeys, Deployments, migrationActions, Variables } from "../../ops/deploy/mod.ts";
+import type { AdminRoutesOptions } from "../../ops/mod.ts";
+import { INCOMING_DIR } from "../../config/config.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+
+export interface DeployFeature extends Feature {
+  /** For the endpoints, which stand with the others behind their door. */
+  readonly routesOptions: NonNullable<AdminRoutesOptions["deploy"]>;
+}
+
+/** `serveFrontend`: for a front end that comes with a version. */
+export function startDeploy(
+  { config, keys, host, port, log }: FeatureContext,
+  serveFrontend: (folder: string | null) => Promise<void> = () => Promise.resolve(),
+): DeployFeature {
+  const { dataDir, env, pinned } = config;
+  const calls = new SystemCalls(port);
+  const deployKeys = new DeployKeys({ calls, key: keys.tokenHashes, now: Date.now, log });
+  const variables = new Variables({
+    calls,
+    key: keys.settings,
+    given: env,
+    use: (values) => host.useEnv(values),
+    log,
+  });
+  const deployments = new Deployments({
+    dataDir,
+    incomingDir: join(dataDir, INCOMING_DIR),
+    host,
+    pinned,
+    onServed: ({ staticDir }) => serveFrontend(staticDir),
+    now: Date.now,
+    log,
+  });
+  return {
+    routesOptions: { deployments, variables, keys: { verify: (token) => deployKeys.verify(token) } },
+    actions: new Map([
+      ...deployKeys.actions,
+      ...variables.actions,
+      ...migrationActions({ calls, now: () => performance.now() }),
+    ]),
+    applyCommits: (entries) => variables.applyCommits(entries),
+    async start() {
+      const staticDir = host.version?.staticDir ?? null;
+      if (staticDir !== null) await serveFrontend(staticDir);
+      await variables.load();
+    },
+  };
+}

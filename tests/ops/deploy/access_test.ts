@@ -1,0 +1,158 @@
+/** Who may deploy: the endpoints by guest, user, administrators of every kind and deploy keys; the keys; the audit log. */
+import assert from "node:assert/strict";
+import { bundleOf, firstApp, password, secondApp, startDeployWorld } from "./support.ts";
+
+Deno.test("deploying is for administrators and deploy keys", async (t) => {
+  await using world = await startDeployWorld();
+  const { server, admin, admin_, call } = world;
+  const signUp = async () =>
+    (await server.post("/api/auth/signup", { email: "ada@example.com", password })).body;
+  const user = await signUp();
+  const { body: impersonated } = await admin_("POST", "/impersonate", { userId: user.userId });
+  await call("action", "_admin/administrators:create", { email: "old@example.com", password }, admin);
+  const { body: ended } = await server.post("/api/auth/admin/signin", { email: "old@example.com", password });
+  await server.post("/api/auth/signout", { refreshToken: ended.refreshToken });
+  const create = (name: string) => call("action", "_admin/deployKeys:create", { name }, admin);
+  const key = await create("ci");
+  const revoked = await create("old");
+  await call("mutation", "_admin/deployKeys:revoke", { keyId: revoked.keyId }, admin);
+  const bundle = (await bundleOf(firstApp)).bytes;
+
+  const callers: Record<string, string | null> = {
+    "a guest": null,
+    "a user": user.accessToken,
+    "an ended administrator": ended.accessToken,
+    "an impersonated user": impersonated.accessToken,
+    "a revoked key": revoked.key,
+    "a key that is none": `${key.key.slice(0, -4)}AAAA`,
+    "a deploy key": key.key,
+    "an administrator": admin,
+  };
+  const requests: Record<string, readonly [string, string, (BodyInit | object)?]> = {
+    "deploy": ["PUT", "/functions?dryRun=true", bundle],
+    "versions": ["GET", "/functions/versions"],
+    "roll back": ["POST", "/functions/rollback", { hash: "0".repeat(32) }],
+    "set variables": ["PATCH", "/functions/env", { NAME: null }],
+    "read variables": ["GET", "/functions/env"],
+    "list backups": ["GET", "/backups"],
+    "another path below": ["GET", "/functions/other"],
+    "unknown": ["GET", "/nothing"],
+  };
+  const expected: Record<string, Record<string, number>> = {
+    "a deploy key": {
+      "deploy": 200,
+      "versions": 200,
+      "roll back": 404,
+      "set variables": 200,
+      "read variables": 401,
+      "list backups": 401,
+      "another path below": 401,
+      "unknown": 401,
+    },
+    "an administrator": {
+      "deploy": 200,
+      "versions": 200,
+      "roll back": 404,
+      "set variables": 200,
+      "read variables": 200,
+      "list backups": 200,
+      "another path below": 404,
+      "unknown": 404,
+    },
+  };
+  for (const [who, token] of Object.entries(callers)) {
+    for (const [what, [method, path, body]] of Object.entries(requests)) {
+      await t.step(`DK2 ${who}: ${what}`, async () => {
+        const answer = await admin_(method, path, body, token);
+        assert.equal(answer.status, expected[who]?.[what] ?? 401, answer.body.errorMessage);
+        if (answer.status === 401) assert.equal(answer.code, "invalid_token");
+      });
+    }
+  }
+
+  await t.step("DK2 a deploy key calls no function as an administrator and opens no socket", async () => {
+    for (const kind of ["query", "action"] as const) {
+      const path = kind === "query" ? "_admin/deployKeys:list" : "_admin/deployKeys:create";
+      const { status, body } = await server.post(`/api/${kind}`, { path, args: {} }, { bearer: key.key });
+      assert.deepEqual([status, body.errorData.code], [401, "invalid_token"]);
+    }
+    await using socket = await server.socket(key.key);
+    assert.equal((await socket.message(({ type }) => type === "AuthError")).type, "AuthError");
+  });
+
+  await t.step(
+    "DK1 DK4 keys are listed with who made them and when they were used, never again themselves",
+    async () => {
+      const found = async () => {
+        const keys = await call("query", "_admin/deployKeys:list", {}, admin);
+        return keys.find(({ name }: { name: string }) => name === "ci");
+      };
+      while ((await found()).lastUsedAt === null) await new Promise((done) => setTimeout(done, 5));
+      const { createdBy, createdAt, revokedAt } = await found();
+      assert.ok(createdBy !== "" && createdAt > 0 && revokedAt === null);
+      assert.ok(!JSON.stringify(await call("query", "_admin/deployKeys:list", {}, admin)).includes(key.key));
+      for await (const { name, isFile } of Deno.readDir(server.dataDir)) {
+        if (!isFile) continue;
+        const text = new TextDecoder("latin1").decode(await Deno.readFile(`${server.dataDir}/${name}`));
+        assert.ok(!text.includes(key.key.slice(-43)), `${name} holds the key`);
+      }
+    },
+  );
+
+  await t.step("DK4 names of keys are their own, and plain", async () => {
+    const refused = async (name: string) => {
+      const { body } = await server.post(
+        "/api/action",
+        { path: "_admin/deployKeys:create", args: { name } },
+        {
+          bearer: admin,
+        },
+      );
+      return body.errorData.code;
+    };
+    assert.equal(await refused("ci"), "name_in_use");
+    for (const name of ["", "\u0007", "a\nb", "x".repeat(101)]) {
+      assert.equal(await refused(name), "invalid_name");
+    }
+    await call("mutation", "_admin/deployKeys:revoke", { keyId: (await create("again")).keyId }, admin);
+    assert.notEqual((await create("again")).key, key.key);
+  });
+
+  await t.step("DK3 a revoked key is worth nothing from that moment on", async () => {
+    const { keyId, key: short } = await create("short");
+    assert.equal((await admin_("GET", "/functions/versions", undefined, short)).status, 200);
+    await call("mutation", "_admin/deployKeys:revoke", { keyId }, admin);
+    assert.equal((await admin_("GET", "/functions/versions", undefined, short)).status, 401);
+  });
+
+  await t.step(
+    "DP12 what is deployed stands in the audit log, with the key or the administrator",
+    async () => {
+      const deployed = await world.deploy(secondApp, { bearer: key.key });
+      assert.equal(deployed.status, 200, deployed.body.errorMessage);
+      await world.deploy({ "functions/bad.ts": "}" });
+      const { page } = await call(
+        "query",
+        "_admin/audit:list",
+        { paginationOpts: { cursor: null, numItems: 100 } },
+        admin,
+      );
+      const [failed, byKey] = page;
+      assert.deepEqual([failed.action, failed.outcome, failed.email], [
+        "PUT /api/admin/functions",
+        "broken_functions",
+        "root@example.com",
+      ]);
+      assert.deepEqual([byKey.action, byKey.outcome, byKey.args.by, byKey.args.hash], [
+        "PUT /api/admin/functions",
+        "ok",
+        "deploy key ci",
+        deployed.body.hash,
+      ]);
+      const made = page.find(({ action }: { action: string }) => action === "_admin/deployKeys:create");
+      assert.ok(made !== undefined && !JSON.stringify(page).includes(key.key));
+      const { versions } = (await admin_("GET", "/functions/versions")).body;
+      assert.equal(versions[0].by, "deploy key ci");
+    },
+  );
+});

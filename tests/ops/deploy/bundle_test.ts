@@ -1,0 +1,178 @@
+/** What a bundle may be: everything else is refused, and nothing of it is left where it was unpacked. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { createTarPacker, type TarEntry } from "modern-tar";
+import { hashOf } from "../../../mod/functions/versions/mod.ts";
+import type { BundleManifest } from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
+import { BundleError } from "../../../mod/ops/deploy/bundle/bundle_error.ts";
+import { unpackBundle } from "../../../mod/ops/deploy/bundle/unpack.ts";
+import { deployLimits } from "../../../mod/ops/limits.ts";
+import { bundleOf, firstApp } from "./support.ts";
+
+type Header = TarEntry["header"];
+
+const text = "export {};\n";
+const file = {
+  bytes: text.length,
+  sum: createHash("sha256").update(text).digest("hex"),
+};
+
+/** A manifest with its own hash. */
+function manifestOf(changes: Partial<BundleManifest> = {}): BundleManifest {
+  const content = {
+    functions: "functions",
+    files: { "functions/a.ts": file },
+    links: {},
+    code: { files: {}, scopes: {}, table: { files: {}, required: [], deferred: [], refusals: {} } },
+    madeFrom: "/home/ada/app",
+    ...changes,
+  };
+  return { hash: hashOf(content), ...content };
+}
+
+interface Entry extends Partial<Header> {
+  readonly name: string;
+  readonly text?: string;
+}
+
+async function packed(entries: readonly Entry[]): Promise<Uint8Array<ArrayBuffer>> {
+  const { readable, controller } = createTarPacker();
+  const done = (async () => {
+    for (const { text = "", ...header } of entries) {
+      const bytes = new TextEncoder().encode(text);
+      const body = controller.add({ size: bytes.length, ...header }).getWriter();
+      if (bytes.length > 0) await body.write(bytes);
+      await body.close();
+    }
+    controller.finalize();
+  })();
+  const gzip = (readable as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(
+    new CompressionStream("gzip"),
+  );
+  const bytes = new Uint8Array(await new Response(gzip).arrayBuffer());
+  await done;
+  return bytes;
+}
+
+async function refusal(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await unpackBundle(new Blob([bytes]).stream(), folder);
+    return "";
+  } catch (error) {
+    assert.ok(error instanceof BundleError, String(error));
+    return error.message;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const manifestEntry = (manifest: unknown): Entry => ({
+  name: "version.json",
+  text: JSON.stringify(manifest),
+});
+const codeEntry = { name: "code/functions/a.ts", text };
+
+Deno.test("DP6 a bundle is unpacked as its manifest says", async () => {
+  const folder = await Deno.makeTempDir();
+  const bytes = await packed([manifestEntry(manifestOf()), codeEntry]);
+  const manifest = await unpackBundle(new Blob([bytes]).stream(), folder);
+  assert.deepEqual(manifest, manifestOf());
+  assert.equal(await Deno.readTextFile(`${folder}/functions/a.ts`), text);
+  await Deno.remove(folder, { recursive: true });
+});
+
+Deno.test("DP6 names and addresses that lead out of the bundle are refused", async (t) => {
+  const paths = [
+    "/etc/passwd",
+    "../a.ts",
+    "functions/../../a.ts",
+    "functions//a.ts",
+    "functions/./a.ts",
+    "functions/a\u0000.ts",
+    "functions\\a.ts",
+    `functions/${"a".repeat(deployLimits.pathCharsMax)}`,
+  ];
+  const { code } = manifestOf();
+  const table = (changes: object) => ({ code: { ...code, table: { ...code.table, ...changes } } });
+  const cases: Record<string, Partial<BundleManifest>> = {
+    ...Object.fromEntries(paths.map((path) => [`file ${path.slice(0, 40)}`, { files: { [path]: file } }])),
+    "functions folder": { functions: ".." },
+    "front end": { static: "/" },
+    "link out": { links: { "functions/key.ts": "../auth_secret.key" } },
+    "link beside the functions": { links: { "functions/key.ts": "other/key.ts" } },
+    "link in the way of a file": {
+      links: { "functions/b": "functions/c" },
+      files: { "functions/b/a.ts": file },
+    },
+    "file in the way of a folder": { files: { "functions/a": file, "functions/a/b.ts": file } },
+    "import of a file outside": { code: { ...code, files: { "./functions/a.ts": "file:///etc/passwd" } } },
+    "import of the runtime": { code: { ...code, scopes: { "./functions": { net: "node:net" } } } },
+    "scope outside": { code: { ...code, scopes: { "./..": { a: "./functions/a.ts" } } } },
+    "import above": { code: { ...code, scopes: { "./functions": { a: "./../../key" } } } },
+    "CommonJS outside": table({ files: { "../key": { requires: {}, imports: {} } } }),
+    "require outside": table({
+      files: { "functions/a.ts": { requires: { k: { file: "../key" } }, imports: {} } },
+    }),
+    "required address": table({ required: ["file:///etc/passwd"] }),
+    "deferred path": table({ deferred: ["/etc/passwd"] }),
+  };
+  for (const [name, changes] of Object.entries(cases)) {
+    await t.step(name, async () => {
+      const message = await refusal(await packed([manifestEntry(manifestOf(changes)), codeEntry]));
+      assert.match(
+        message,
+        /leads out of|no address within|which is no folder|too big|Too big|is not valid/,
+        message,
+      );
+    });
+  }
+});
+
+Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", async (t) => {
+  const whole = (await bundleOf(firstApp)).bytes;
+  const manifest = manifestOf();
+  const tar = (...entries: Entry[]) => packed(entries);
+  const cases: Record<string, readonly [Promise<Uint8Array<ArrayBuffer>> | Uint8Array<ArrayBuffer>, RegExp]> =
+    {
+      "nothing": [new Uint8Array(), /damaged|empty/],
+      "no archive": [new TextEncoder().encode("hello there, this is no archive"), /damaged/],
+      "cut off": [whole.slice(0, whole.length - 30), /damaged|cut off/],
+      "cut off early": [whole.slice(0, 100), /damaged|empty/],
+      "a flipped byte": [whole.map((byte, at) => at === whole.length >> 1 ? byte ^ 1 : byte), /damaged|not/],
+      "no manifest": [tar(codeEntry), /begin with version\.json/],
+      "a manifest that is no JSON": [tar({ name: "version.json", text: "{" }), /no JSON/],
+      "a manifest of another shape": [tar(manifestEntry({ hash: "x" })), /is not valid/],
+      "a wrong hash": [
+        tar(manifestEntry({ ...manifest, hash: "0".repeat(32) }), codeEntry),
+        /what its hash says/,
+      ],
+      "a file missing": [tar(manifestEntry(manifest)), /cut off: "functions\/a\.ts"/],
+      "a file more": [
+        tar(manifestEntry(manifest), codeEntry, { name: "code/functions/b.ts" }),
+        /does not name/,
+      ],
+      "a file twice": [tar(manifestEntry(manifest), codeEntry, codeEntry), /does not name/],
+      "a file elsewhere": [tar(manifestEntry(manifest), { name: "../a.ts", text }), /does not name/],
+      "another content": [
+        tar(manifestEntry(manifest), { ...codeEntry, text: "import {};\n" }),
+        /not what its manifest says/,
+      ],
+      "a link as a file": [
+        tar(manifestEntry(manifest), {
+          name: codeEntry.name,
+          type: "symlink",
+          linkname: "/etc/passwd",
+          size: 0,
+        }),
+        /does not name/,
+      ],
+      "much more than it says": [
+        tar(manifestEntry(manifestOf({ files: { "functions/a.ts": { ...file, bytes: 2 ** 30 } } }))),
+        /the limit is/,
+      ],
+    };
+  for (const [name, [bytes, expected]] of Object.entries(cases)) {
+    await t.step(name, async () => assert.match(await refusal(await bytes), expected));
+  }
+});

@@ -1,0 +1,128 @@
+/** Migrations: an internal mutation for each document of a table, once, however often it is stopped. */
+import assert from "node:assert/strict";
+import { startDeployWorld } from "./support.ts";
+
+const functions = {
+  "schema.ts": `
+    import { defineSchema, defineTable } from "syncline/server";
+    import { z } from "zod";
+    export default defineSchema({
+      notes: defineTable({ body: z.string(), kind: z.string().optional(), runs: z.number() }),
+      log: defineTable({ kind: z.string() }),
+    });`,
+  "notes.ts": `
+    import { id, internalMutation, mutation, query } from "syncline/server";
+    import { z } from "zod";
+    export const list = query({ handler: async (ctx) => await ctx.db.query("notes").collect() });
+    export const add = mutation({ args: { count: z.number() }, handler: async (ctx, { count }) => {
+      for (let at = 0; at < count; at++) await ctx.db.insert("notes", { body: "note " + at, runs: 0 });
+    } });
+    export const addKind = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+      const note = await ctx.db.get(id);
+      await ctx.db.patch(id, { kind: "note", runs: note.runs + 1 });
+    } });
+    export const split = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+      const { _id, _creationTime, ...fields } = await ctx.db.get(id);
+      await ctx.db.insert("notes", fields);
+      await ctx.db.delete(id);
+    } });
+    export const picky = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+      await ctx.db.patch(id, { kind: "picky" });
+      if ((await ctx.db.get(id)).body === "note 30") throw new Error("not this one");
+    } });
+    export const open = mutation({ args: { id: id("notes") }, handler: () => null });
+    export const watch = internalMutation({ handler: () => null });`,
+};
+
+interface Note {
+  readonly _id: string;
+  readonly body: string;
+  readonly kind?: string;
+  readonly runs: number;
+}
+
+Deno.test("a table is migrated while the app serves", async (t) => {
+  await using world = await startDeployWorld({ functions });
+  const { server, admin, call } = world;
+  const act = (name: string, args: object) => call("action", `_admin/migrations:${name}`, args, admin);
+  const refused = async (name: string, args: object) => {
+    const { body } = await server.post("/api/action", { path: `_admin/migrations:${name}`, args }, {
+      bearer: admin,
+    });
+    return [body.errorData?.code, body.errorMessage] as const;
+  };
+  const notes = (): Promise<Note[]> => call("query", "notes:list");
+  const place = { path: "notes:addKind", table: "notes" };
+  await call("mutation", "notes:add", { count: 100 });
+
+  await t.step("MG2 a dry run tries some documents and takes back what it wrote", async () => {
+    assert.deepEqual(await act("tryOut", place), { documents: 20, changed: 20 });
+    assert.ok((await notes()).every(({ kind, runs }) => kind === undefined && runs === 0));
+    assert.deepEqual((await refused("tryOut", { ...place, path: "notes:none" }))[0], "unknown_function");
+  });
+
+  await t.step(
+    "MG1 MG3 each document is done once, in steps between which others write, also across a restart",
+    async () => {
+      const begun = await act("begin", place);
+      assert.deepEqual([begun.documents, begun.resumed], [0, false]);
+      const first = await act("step", { migrationId: begun.migrationId, rows: 30 });
+      assert.deepEqual([first.documents, first.done], [30, false]);
+      // They come later and are written by whatever code is there then.
+      await call("mutation", "notes:add", { count: 5 });
+      await server.restart();
+      const again = await act("begin", place);
+      assert.deepEqual([again.migrationId, again.documents, again.resumed], [begun.migrationId, 30, true]);
+      let rows = 30;
+      for (;;) {
+        const step = await act("step", { migrationId: begun.migrationId, rows });
+        assert.ok(step.rows >= 1 && step.rows <= 256);
+        rows = 30;
+        if (!step.done) continue;
+        assert.equal(step.documents, 100);
+        break;
+      }
+      const all = await notes();
+      assert.deepEqual(all.slice(0, 100).map(({ runs }) => runs), Array(100).fill(1));
+      assert.deepEqual(all.slice(100).map(({ runs }) => runs), Array(5).fill(0));
+    },
+  );
+
+  await t.step("MG1 what the mutation makes and deletes in its own table is not met again", async () => {
+    const { migrationId } = await act("begin", { path: "notes:split", table: "notes" });
+    let documents = 0;
+    for (let done = false; !done;) ({ documents, done } = await act("step", { migrationId, rows: 50 }));
+    assert.equal(documents, 105);
+    assert.equal((await notes()).length, 105);
+  });
+
+  await t.step(
+    "MG4 a document for which it fails is named, its step is undone, and the migration goes on from there",
+    async () => {
+      const { migrationId } = await act("begin", { path: "notes:picky", table: "notes" });
+      assert.equal((await act("step", { migrationId, rows: 20 })).documents, 20);
+      const unfit = (await notes()).find(({ body }) => body === "note 30");
+      const [code, message] = await refused("step", { migrationId, rows: 20 });
+      assert.equal(code, "migration_failed");
+      assert.match(message, new RegExp(`notes:picky failed for document ${unfit?._id}: not this one`));
+      assert.equal((await notes()).filter(({ kind }) => kind === "picky").length, 20);
+      assert.equal((await act("begin", { path: "notes:picky", table: "notes" })).documents, 20);
+      const anew = await act("begin", { path: "notes:picky", table: "notes", anew: true });
+      assert.deepEqual([anew.documents, anew.resumed], [0, false]);
+      assert.equal((await refused("step", { migrationId }))[0], "migration_not_found");
+    },
+  );
+
+  await t.step("MG4 what is no internal mutation of the app, or no table of it, is refused", async () => {
+    for (const path of ["notes:open", "notes:list", "notes:none", "_system/deploy:addKey"]) {
+      const [code, message] = await refused("begin", { path, table: "notes" });
+      assert.equal(code, "unknown_function", path);
+      assert.match(message, /internalMutation/);
+    }
+    for (const table of ["none", "_users"]) {
+      assert.equal((await refused("begin", { path: "notes:addKind", table }))[0], "unknown_table");
+    }
+    const { body } = await server.post("/api/action", { path: "_admin/migrations:begin", args: place });
+    assert.match(body.errorMessage, /There is no function/);
+  });
+});

@@ -1,0 +1,157 @@
+/** The commands that deploy: from a folder of functions to a running server, and back. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { firstApp, secondApp, startDeployWorld } from "../ops/deploy/support.ts";
+
+Deno.test("an app is deployed, looked after and migrated from the command line", async (t) => {
+  await using world = await startDeployWorld();
+  const { server, call } = world;
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await using _folder = { [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }) };
+  const write = async (files: Readonly<Record<string, string>>) => {
+    await Deno.remove(join(folder, "functions"), { recursive: true }).catch(() => {});
+    for (const [name, text] of Object.entries(files)) {
+      const path = join(folder, name);
+      await Deno.mkdir(join(path, ".."), { recursive: true });
+      await Deno.writeTextFile(path, text);
+    }
+  };
+  const cli = new URL("../../cli.ts", import.meta.url);
+  const config = new URL("../../deno.json", import.meta.url).pathname;
+  const run = async (set: "deploy" | "serve", args: readonly string[], env: Record<string, string> = {}) => {
+    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["run", "--quiet", "--no-prompt", `--config=${config}`, `-P=${set}`, cli.href, ...args],
+      cwd: folder,
+      env: { NO_COLOR: "1", ...env },
+    }).output();
+    const decoder = new TextDecoder();
+    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  };
+  const onServer = (...args: string[]) => run("serve", [...args, "--data", server.dataDir]);
+  let key = "";
+  const deploy = (...args: string[]) =>
+    run("deploy", args, { SYNCLINE_URL: server.url, ...(key !== "" && { SYNCLINE_DEPLOY_KEY: key }) });
+
+  await t.step("CD4 keys are made, listed and revoked on the server's machine", async () => {
+    const made = await onServer("deploy-key", "create", "ci");
+    assert.equal(made.code, 0, made.err);
+    key = made.out.trim();
+    assert.match(key, /^syncline_deploy_[\w-]{43}$/);
+    const twice = await onServer("deploy-key", "create", "ci");
+    assert.deepEqual([twice.code, twice.out], [1, ""]);
+    assert.match(twice.err, /revoke it first/);
+    assert.match((await onServer("deploy-key", "list")).out, /^ci {2}created .* never used\n$/);
+  });
+
+  await t.step("CD1 a dry run shows what would change, a deploy changes it", async () => {
+    await write(secondApp);
+    const dry = await deploy("deploy", "--dry-run", "--env", "MODE=dry");
+    assert.equal(dry.code, 0, dry.err);
+    for (const line of ["+ function notes:fresh", "- function notes:gone", "~ function notes:version"]) {
+      assert.ok(dry.out.includes(`${line}\n`), dry.out);
+    }
+    assert.match(dry.out, /\+ index notes\.by_text\n- index notes\.by_body\n/);
+    assert.match(dry.out, /this was a dry run/);
+    assert.equal(await call("query", "notes:version"), "one");
+    await Deno.writeTextFile(join(folder, ".env.production"), "TOKEN=from a file\n");
+    const done = await deploy("deploy", "--env", "MODE=a, b", "--env-file", ".env.production");
+    assert.equal(done.code, 0, done.err);
+    assert.match(
+      done.out,
+      /Set TOKEN, MODE in ctx\.env\.\n[^]*Serving [0-9a-f]{32} in place of [0-9a-f]{32}\.\n$/,
+    );
+    assert.equal(await call("query", "notes:version"), "two");
+    assert.deepEqual(await call("action", "notes:env"), { MODE: "a, b", TOKEN: "from a file" });
+  });
+
+  await t.step("CD2 an unchanged app is not sent again, nor one that the server still has", async () => {
+    assert.match((await deploy("deploy")).out, /^Nothing has changed: [0-9a-f]{32} is served\.\n$/);
+    await write(firstApp);
+    await deploy("deploy");
+    assert.equal(await call("query", "notes:version"), "one");
+    await write(secondApp);
+    const again = await deploy("deploy");
+    assert.equal(again.code, 0, again.err);
+    assert.equal(await call("query", "notes:version"), "two");
+    const { page } = await call(
+      "query",
+      "_admin/audit:list",
+      { paginationOpts: { cursor: null, numItems: 1 } },
+      world.admin,
+    );
+    assert.equal(page[0].action, "POST /api/admin/functions/rollback");
+  });
+
+  await t.step("CD1 rollback serves the version before", async () => {
+    const back = await deploy("rollback");
+    assert.equal(back.code, 0, back.err);
+    assert.match(back.out, /\+ function notes:gone\n/);
+    assert.equal(await call("query", "notes:version"), "one");
+    const none = await deploy("rollback", "0".repeat(32));
+    assert.deepEqual([none.code, none.out], [1, ""]);
+    assert.match(none.err, /There is no such version/);
+  });
+
+  await t.step("CD3 exit codes and one line tell what went wrong", async () => {
+    await call("mutation", "notes:add", { body: "much too long" });
+    await write({
+      ...firstApp,
+      "functions/schema.ts": (firstApp["functions/schema.ts"] ?? "").replace(
+        "notes: defineTable({ body: z.string() })",
+        "notes: defineTable({ body: z.string().max(3) })",
+      ),
+    });
+    const unfit = await deploy("deploy", "--dry-run");
+    assert.equal(unfit.code, 3, unfit.err);
+    assert.match(unfit.out, /! 1 document of notes does not fit:\n {4}\w+ {2}.*body/);
+    assert.match(unfit.err, /syncline migrate/);
+    await write({ "functions/bad.ts": "export const = 1;" });
+    const broken = await deploy("deploy");
+    assert.equal(broken.code, 1);
+    assert.match(broken.err, /bad\.ts/);
+    assert.equal((await deploy("deploy", "--url", "not a url")).code, 2);
+    const away = await deploy("deploy", "--url", "http://127.0.0.1:1");
+    assert.equal(away.code, 1);
+    assert.match(away.err, /127\.0\.0\.1:1 cannot be reached/);
+    await onServer("deploy-key", "revoke", "ci");
+    const revoked = await deploy("deploy");
+    assert.equal(revoked.code, 1);
+    assert.match(revoked.err, /does not know the deploy key/);
+    key = "";
+    assert.match((await deploy("deploy")).err, /SYNCLINE_DEPLOY_KEY/);
+    for (const { err } of [away, revoked]) assert.equal(err.trim().split("\n").length, 1, err);
+  });
+
+  await t.step(
+    "CD5 a table is migrated with the number of its documents, and a dry run changes nothing",
+    async () => {
+      key = (await onServer("deploy-key", "create", "second")).out.trim();
+      await write({
+        ...firstApp,
+        "functions/change.ts": `
+        import { id, internalMutation } from "syncline/server";
+        export const shorten = internalMutation({ args: { id: id("notes") }, handler: async (ctx, { id }) => {
+          await ctx.db.patch(id, { body: "abc" });
+        } });`,
+      });
+      assert.equal((await deploy("deploy")).code, 0);
+      const dry = await onServer("migrate", "change:shorten", "--table", "notes", "--dry-run");
+      assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing was changed.\n", dry.err);
+      const done = await onServer("migrate", "change:shorten", "--table", "notes");
+      assert.equal(done.out, "Migrated 1 document of notes.\n", done.err);
+      assert.deepEqual((await call("query", "notes:list")).map(({ body }: { body: string }) => body), [
+        "abc",
+      ]);
+      const none = await onServer("migrate", "change:none", "--table", "notes");
+      assert.equal(none.code, 1);
+      assert.match(none.err, /There is no internal mutation "change:none"/);
+    },
+  );
+
+  await t.step("EV1 variables are listed, set and forgotten on the server's machine", async () => {
+    assert.equal((await onServer("env", "set", "A=x=y")).out, "Set A.\n");
+    assert.equal((await onServer("env", "list")).out, "A=x=y\nMODE=a, b\nTOKEN=from a file\n");
+    assert.equal((await onServer("env", "unset", "A")).out, "Forgot A.\n");
+    assert.equal((await call("action", "notes:env")).A, undefined);
+  });
+});
