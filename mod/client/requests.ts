@@ -10,15 +10,12 @@
  *                                  └──socket lost──▶ rejected
  * ```
  *
- * While no socket can be had, calls go over HTTP, where nobody recognises a call that comes twice: one that may have
- * run is never sent again.
+ * While no socket can be had, calls go over HTTP, where the server recognises a mutation as well.
  *
  * ```text
- *   mutation:  waiting ──▶ over HTTP ──success──▶ answered ──▶ resolved
- *     ▲          │            │ │ └──failure, no answer──▶ rejected
- *     │          │            └─┘ token refused: it did not run
- *     │          └──sent on an earlier socket──▶ rejected
- *     └── one at a time, in order
+ *   mutation:  waiting ──one at a time, in order──▶ over HTTP ──success──▶ answered ──▶ resolved
+ *                 ▲                                  │ └──failure──▶ rejected
+ *                 └──no answer, or token refused─────┘
  * ```
  */
 import type { ActionResponse, MutationResponse } from "../protocol/server_messages.ts";
@@ -38,7 +35,7 @@ export interface Call {
 }
 
 interface PendingCall extends Call {
-  /** When it was first put on a socket, in milliseconds; set by takeSendable. */
+  /** When it was first sent, in milliseconds. */
   sentAt: number | null;
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
@@ -128,7 +125,7 @@ export class Requests {
   }
 
   /** Moves calls to HTTP as far as there is room: the first mutation when none is under way, and actions. */
-  takeForHttp(): Call[] {
+  takeForHttp(now: number): Call[] {
     const actionsOut = [...this.#overHttp.values(), ...this.#sent.values()]
       .filter(({ kind }) => kind === "action").length;
     // No more than there are, so that nobody looks through all mutations for one.
@@ -138,6 +135,7 @@ export class Requests {
     for (const [requestId, call] of this.#waiting) {
       if (actionRoom <= 0 && mutationRoom <= 0) break;
       if (call.kind === "action" ? actionRoom-- <= 0 : mutationRoom-- <= 0) continue;
+      call.sentAt ??= now;
       this.#waiting.delete(requestId);
       this.#overHttp.set(requestId, call);
       calls.push(call);
@@ -145,7 +143,7 @@ export class Requests {
     return calls;
   }
 
-  /** Takes a call back that HTTP has not carried out: it waits again, before all that were made after it. */
+  /** Takes a call back that has no answer over HTTP: it waits again, before all that were made after it. */
   returnFromHttp(requestId: number): void {
     const call = this.#overHttp.get(requestId);
     if (call === undefined) return;
@@ -168,7 +166,7 @@ export class Requests {
     return answer instanceof Error;
   }
 
-  /** Rejects the mutations that an earlier socket carried away without an answer before `sentBefore`. Returns their ids. */
+  /** Rejects the mutations that were sent before `sentBefore` and wait again. Returns their ids. */
   giveUpSent(sentBefore: number): number[] {
     const lost = [...this.#waiting.values()].filter(({ sentAt }) => sentAt !== null && sentAt < sentBefore);
     for (const call of lost) {

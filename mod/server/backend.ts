@@ -270,7 +270,7 @@ async function connect(
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
     completeRoutes: guarded().route("/", features.routes({ complete: true })),
     respondAtOnce: (request, info) => calls.respondAtOnce(request, info) ?? features.respondAtOnce(request),
-    appRoutes: appRoutes({ host, authenticator, dev }),
+    appRoutes: appRoutes({ host, authenticator, dev, addressOf }),
     acceptSocket(request, { upgraded, info }) {
       // Once it is upgraded, the request does not tell any more.
       const address = addressOf(request, info);

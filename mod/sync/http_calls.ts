@@ -2,7 +2,7 @@
 import { Hono } from "hono";
 import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
-import type { Caller, FunctionCall, FunctionHost } from "../functions/host_port.ts";
+import type { Caller, FunctionCall, FunctionHost, ReplayKey } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import { errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
@@ -41,6 +41,23 @@ export interface HttpCalls {
 
 const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
 
+/**
+ * Names the request a mutation belongs to, as a socket does: `<sessionId> <requestId>`. One that comes again, here or on a
+ * socket of the session, is answered as it was and does not run.
+ */
+const requestHeader = "syncline-request";
+
+const unnamedText = "The header Syncline-Request must hold a session id and a request id";
+
+const sessionIdSchema = z.guid();
+
+function replayKey(text: string): ReplayKey | null {
+  const [, sessionId, id] = /^(\S+) (-?\d{1,16})$/.exec(text) ?? [];
+  const requestId = Number(id);
+  const parsed = sessionIdSchema.safeParse(sessionId);
+  return parsed.success && Number.isSafeInteger(requestId) ? { sessionId: parsed.data, requestId } : null;
+}
+
 const BEARER = /^Bearer +([^\s]+) *$/i;
 
 /** The three calls, by their exact paths. */
@@ -50,12 +67,14 @@ export function httpCalls(
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
   const respond = async (
     { request, info }: Asked,
-    run: (call: FunctionCall) => Promise<Answer>,
+    run: (call: FunctionCall, headers: Headers) => Promise<Answer>,
   ): Promise<Response> => {
     // Asked before anything else, as the connection may be gone later.
     const guest = guestOf(addressOf(request, info));
     const call = await readCall(request, { authenticator, guest });
-    const { outcome, rest = "" } = "refused" in call ? { outcome: call.refused } : await run(call);
+    const { outcome, rest = "" } = "refused" in call
+      ? { outcome: call.refused }
+      : await run(call, request.headers);
     // Nothing has happened, and no function is to blame: so it is no error of the call.
     if (!outcome.ok && outcome.error.retryable) throw new ServiceError("overloaded");
     const [status, body] = answerText(outcome, { dev, rest });
@@ -64,8 +83,11 @@ export function httpCalls(
   const calls: ReadonlyMap<string, (asked: Asked) => Promise<Response>> = new Map([
     ["/api/query", (asked) => respond(asked, async (call) => ({ outcome: await hub.query(call) }))],
     ["/api/mutation", (asked) =>
-      respond(asked, async (call) => {
-        const { outcome, ts } = await host.mutate(call);
+      respond(asked, async (call, headers) => {
+        const named = headers.get(requestHeader);
+        const replay = named === null ? null : replayKey(named);
+        if (named !== null && replay === null) return { outcome: failed("args", unnamedText) };
+        const { outcome, ts } = await host.mutate(replay === null ? call : { ...call, replay });
         return { outcome, rest: `,"ts":${ts}` };
       })],
     ["/api/action", (asked) => respond(asked, async (call) => ({ outcome: await host.act(call) }))],

@@ -12,3 +12,4 @@ export { httpCalls, type HttpCallsOptions } from "./http_calls.ts";
 export { Hub, type HubOptions } from "./hub.ts";
 export { refuseCall } from "./refuse_call.ts";
 export type { SocketConnection, SocketHandle } from "./sockets/socket.ts";
+export { callerOf, guestOf } from "./caller.ts";

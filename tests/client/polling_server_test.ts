@@ -1,6 +1,6 @@
 /** Polling against a real server behind a proxy that refuses WebSockets. */
 import assert from "node:assert/strict";
-import { SynclineClient } from "../../mod/client/mod.ts";
+import { SynclineClient, SynclineHttpClient } from "../../mod/client/mod.ts";
 import { until } from "../support/waiting.ts";
 import { memoryStorage, withServer } from "./support/real_server.ts";
 import { SocketBlocker } from "./support/socket_blocker.ts";
@@ -43,9 +43,40 @@ Deno.test("behind a proxy without WebSockets an app works, and goes live when th
       for (const [i, numbers] of shown.entries()) {
         assert(numbers.length >= (shown[i - 1]?.length ?? 0), "the view never went back");
       }
+      await recognised(server);
     } finally {
       blocked.close();
       free.close();
     }
   });
 });
+
+/** HC12: a mutation of a socket whose answer did not come is answered over HTTP, and does not run again. */
+async function recognised(server: string): Promise<void> {
+  const sessionId = crypto.randomUUID();
+  const call = { udfPath: "entries:append", args: { author: "b", n: 0 } };
+  const socket = new WebSocket(`${server.replace("http", "ws")}/api/sync`);
+  const answered = Promise.withResolvers<{ readonly result: unknown; readonly ts: number }>();
+  const closed = new Promise((resolve) => socket.onclose = resolve);
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    if (message.type === "MutationResponse") answered.resolve(message);
+  };
+  socket.onopen = () => {
+    const connect = { type: "Connect", sessionId, connectionCount: 0, lastCloseReason: null };
+    socket.send(JSON.stringify({ ...connect, clientVersion: "test" }));
+    socket.send(JSON.stringify({ type: "Mutation", requestId: 7, ...call }));
+  };
+  const { result, ts } = await answered.promise;
+  socket.close();
+  await closed;
+  const response = await fetch(`${server}/api/mutation`, {
+    method: "POST",
+    headers: { "Syncline-Request": `${sessionId} 7` },
+    body: JSON.stringify({ path: call.udfPath, args: call.args }),
+  });
+  const again = await response.json();
+  assert.deepEqual([again.value, again.ts], [result, ts]);
+  const numbers = await new SynclineHttpClient(server).query("entries:numbers", { author: "b" });
+  assert.deepEqual(numbers, [0]);
+}

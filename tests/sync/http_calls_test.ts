@@ -329,6 +329,30 @@ Deno.test("HC2 HTTP mutations are not de-duplicated", async () => {
   assert.equal(setup.world.host.mutationRuns, 2);
 });
 
+Deno.test("HC12 a mutation that names its request is recognised, and runs once", async () => {
+  const setup = appOf(false);
+  const session = crypto.randomUUID();
+  const call = async (name: string) => {
+    const headers = { "Syncline-Request": name };
+    const body = JSON.stringify({ path: "add", args: { key: "a" } });
+    const response = await ask(setup, "/api/mutation", { method: "POST", headers, body });
+    return { ...await response.json(), status: response.status };
+  };
+  const first = await call(`${session} 0`);
+  assert.deepEqual(await call(`${session} 0`), first);
+  assert.equal(setup.world.host.mutationRuns, 1);
+  const second = await call(`${session} 1`);
+  assert.equal(second.ts, first.ts + 1);
+  await call(`${crypto.randomUUID()} 0`);
+  assert.equal(setup.world.host.mutationRuns, 3);
+  const wrong = ["", session, "0", `${session} x`, `${session} 1.5`, `x 1`, `${session} 99999999999999999`];
+  for (const name of wrong) {
+    const { status, errorMessage } = await call(name);
+    assert.deepEqual([status, /Syncline-Request/.test(errorMessage)], [400, true], name);
+  }
+  assert.equal(setup.world.host.mutationRuns, 3);
+});
+
 Deno.test("HC6 a query sees what the same caller's mutation before it wrote", async () => {
   const setup = appOf(false);
   const post = async (path: string, body: unknown) =>

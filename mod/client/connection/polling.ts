@@ -19,6 +19,7 @@ export interface PollingParts extends HttpServer {
   readonly requests: Requests;
   readonly tokens: TokenKeeper;
   readonly clock: Clock;
+  readonly sessionId: string;
   readonly random: () => number;
 }
 
@@ -33,7 +34,7 @@ export interface PollingOwner {
   writesOverdue(): void;
   /** Begins the next attempt to open a socket now, if it is being waited for. */
   trySocket(): void;
-  /** Polling began or ended; the optimistic updates of mutations that were given up have to go. */
+  /** Polling began or ended, or gave mutations up, whose optimistic updates have to go. */
   pollingChanged(givenUp: readonly number[]): void;
   /** A round's results; the writes of mutations up to `visibleTs` are in them. */
   polled(results: PolledResults, visibleTs: number): void;
@@ -50,6 +51,8 @@ export class Polling {
   readonly #transport: HttpTransport;
   readonly #fallback: Fallback;
   #closed = false;
+  /** Whether a mutation got no answer: what waits is sent with the next round, not at once. */
+  #pausing = false;
   /** Requests of the round under way; replaced by each round, `null` between them. */
   #round: RequestGroup | null = null;
   /** The round to begin when the one under way is over. */
@@ -114,8 +117,9 @@ export class Polling {
 
   /** Sends calls that wait, as far as there is room. */
   sendCalls(): void {
-    if (!this.active || !this.#parts.tokens.decided) return;
-    for (const call of this.#parts.requests.takeForHttp()) void this.#send(call);
+    const { clock, requests, tokens } = this.#parts;
+    if (!this.active || this.#pausing || !tokens.decided) return;
+    for (const call of requests.takeForHttp(clock.now())) void this.#send(call);
   }
 
   /** Gives the writes of mutations over HTTP some time to become visible. */
@@ -134,8 +138,14 @@ export class Polling {
   #begin(): void {
     this.#overdue.clear();
     this.#transport.begin();
-    const givenUp = this.#parts.requests.giveUpSent(Infinity);
-    this.#owner.pollingChanged(givenUp);
+    this.#resume();
+  }
+
+  /** Begins a round and sends what waits, but for what is too old to be recognised. */
+  #resume(): void {
+    const { clock, requests } = this.#parts;
+    this.#pausing = false;
+    this.#owner.pollingChanged(requests.giveUpSent(clock.now() - clientLimits.resendMs));
     this.refresh();
     this.sendCalls();
   }
@@ -224,25 +234,34 @@ export class Polling {
 
   #schedule(tookMs: number): void {
     const intervalMs = Math.max(tookMs, pageIsHidden() ? clientLimits.pollHiddenMs : clientLimits.pollMs);
-    this.#next.set(intervalMs * (1 + 0.5 * this.#parts.random()), () => this.refresh());
+    this.#next.set(
+      intervalMs * (1 + 0.5 * this.#parts.random()),
+      () => this.#pausing ? this.#resume() : this.refresh(),
+    );
   }
 
   async #send(call: Call): Promise<void> {
-    const { requests } = this.#parts;
+    const { requests, sessionId } = this.#parts;
     const { kind, requestId, udfPath, args } = call;
-    const timeoutMs = kind === "action" ? clientLimits.httpActionMs : clientLimits.httpCallMs;
-    const outcome = await this.#transport.call({ kind, udfPath, args }, { timeoutMs, group: this.#calls });
+    const mutates = kind === "mutation";
+    const outcome = await this.#transport.call(
+      { kind, udfPath, args, ...mutates && { request: `${sessionId} ${requestId}` } },
+      { timeoutMs: mutates ? clientLimits.httpCallMs : clientLimits.httpActionMs, group: this.#calls },
+    );
     if (this.#closed) return;
-    if (outcome.type === "refused") requests.returnFromHttp(requestId);
+    const lost = outcome.type === "lost";
+    if (outcome.type === "refused" || (lost && mutates)) requests.returnFromHttp(requestId);
+    this.#pausing ||= lost && mutates;
     const answer = outcome.type === "value"
       ? outcome
       : outcome.type === "failed"
       ? outcome.error
       : new ConnectionLostError(kind);
-    const dropUpdate = outcome.type !== "refused" && requests.answeredOverHttp(requestId, answer);
+    // Nothing, for a call that was returned.
+    const dropUpdate = requests.answeredOverHttp(requestId, answer);
     this.#owner.callEnded(call, { dropUpdate, logLines: "logLines" in answer ? answer.logLines : [] });
     // What was written is to be seen soon, and whether HTTP still works.
-    if (outcome.type === "value" || outcome.type === "lost") this.refresh();
+    if (outcome.type === "value" || lost) this.refresh();
     if (outcome.type === "value" && !this.active) this.awaitWrites();
   }
 }

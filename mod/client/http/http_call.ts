@@ -15,6 +15,8 @@ export interface HttpCall {
   readonly args: object;
   /** Access token; anonymous without one. */
   readonly token: string | null;
+  /** Session and request id, by which the server recognises a mutation that comes again. */
+  readonly request?: string;
 }
 
 /** What a call over HTTP gives. */
@@ -33,11 +35,15 @@ export async function callOverHttp(
   { server, fetch }: HttpServer,
   { call, signal }: { readonly call: HttpCall; readonly signal?: AbortSignal },
 ): Promise<{ readonly status: number; readonly answer: HttpAnswer | null }> {
-  const { kind, udfPath, args, token } = call;
+  const { kind, udfPath, args, token, request } = call;
   const response = await fetch(httpAddress(server, `api/${kind}`), {
     method: "POST",
     cache: "no-store",
-    headers: { "Content-Type": "application/json", ...token && { Authorization: `Bearer ${token}` } },
+    headers: {
+      "Content-Type": "application/json",
+      ...token && { Authorization: `Bearer ${token}` },
+      ...request && { "Syncline-Request": request },
+    },
     body: JSON.stringify({ path: udfPath, args }),
     ...signal && { signal },
   });

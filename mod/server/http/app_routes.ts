@@ -1,9 +1,10 @@
 /** The app's own HTTP routes, as the router offers them requests that are not for the service. */
 import { ServiceError } from "../../errors.ts";
 import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
+import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
 import { type CallError, publicError } from "../../functions/outcome.ts";
-import type { Authenticator } from "../../sync/mod.ts";
+import { type Authenticator, callerOf, guestOf } from "../../sync/mod.ts";
 
 /** What answers requests. */
 export interface RouteHost {
@@ -16,22 +17,29 @@ export interface AppRoutesOptions {
   readonly authenticator: Authenticator;
   /** Shows real error texts. */
   readonly dev: boolean;
+  /** The address of the client of a request, behind the proxies that are trusted. */
+  readonly addressOf: (request: Request, info: Deno.ServeHandlerInfo) => string;
 }
 
 /** Answers a request by a route of the app; `null` when it has none for it. */
-export type AppRoutes = (request: Request) => Promise<Response> | null;
+export type AppRoutes = (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
 
 const JWT = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+) *$/i;
 
-export function appRoutes({ host, authenticator, dev }: AppRoutesOptions): AppRoutes {
-  return (request) => {
+export function appRoutes({ host, authenticator, dev, addressOf }: AppRoutesOptions): AppRoutes {
+  return (request, info) => {
     const route = host.findRoute(request.method, new URL(request.url).pathname);
-    return route === null ? null : answer(request, route);
+    if (route === null) return null;
+    // Asked before anything else, as the connection may be gone later.
+    return answer(request, { route, guest: guestOf(addressOf(request, info)) });
   };
 
-  async function answer(request: Request, route: string): Promise<Response> {
-    const identity = await callerOf(request.headers.get("authorization"), authenticator);
-    const answered = await host.respond({ request, route, identity });
+  async function answer(
+    request: Request,
+    { route, guest }: { readonly route: string; readonly guest: Caller },
+  ): Promise<Response> {
+    const identity = await identityOf(request.headers.get("authorization"), authenticator);
+    const answered = await host.respond({ request, route, identity, caller: callerOf(identity, guest) });
     return answered.ok ? answered.response : errorOf(answered.error, dev);
   }
 }
@@ -40,7 +48,7 @@ export function appRoutes({ host, authenticator, dev }: AppRoutesOptions): AppRo
  * Whose request it is. A token of this server that is not valid is refused. What is no token of this server is for the app
  * to judge: other services call its routes, with credentials of their own.
  */
-async function callerOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
+async function identityOf(header: string | null, authenticator: Authenticator): Promise<Identity> {
   const token = JWT.exec(header ?? "")?.[1];
   if (token === undefined) return anonymous;
   const verification = await authenticator.verify(token);

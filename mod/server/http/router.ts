@@ -120,7 +120,10 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   app.all("/metrics", (c) => metrics === undefined ? c.notFound() : metrics(c.req.raw));
 
   // Before the middleware: what headers an app's responses have is for the app to say.
-  app.all("*", async (c, next) => await parts.appRoutes(c.req.raw) ?? await next());
+  app.all(
+    "*",
+    async (c, next) => await parts.appRoutes(c.req.raw, c.env as Deno.ServeHandlerInfo) ?? await next(),
+  );
   app.use("*", secureHeaders(frontendHeaders));
   app.all("*", async (c) => {
     const frontend = parts.frontend();

@@ -20,6 +20,8 @@ export class HttpCalls {
   /** Whether the server can be reached. */
   up = true;
   /** Answers by kind, or by path. */
+  /** Names of the mutations, as the server would recognise them. */
+  readonly names: (string | null)[] = [];
   readonly answers = new Map<string, Answer>([["health", () => Response.json({ status: "ok" })]]);
   #taken = 0;
 
@@ -30,6 +32,7 @@ export class HttpCalls {
     const token = request.headers.get("Authorization")?.replace("Bearer ", "") ?? null;
     const call = { kind, path, args, token };
     this.requests.push(call);
+    if (kind === "mutation") this.names.push(request.headers.get("Syncline-Request"));
     this.openMost = Math.max(this.openMost, ++this.open);
     try {
       if (!this.up) throw new TypeError("cannot be reached");

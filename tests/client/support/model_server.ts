@@ -89,9 +89,9 @@ export class ModelServer {
     if (line.version.ts < this.ts) this.#transition(line, {});
   }
 
-  /** Runs a mutation that comes over HTTP, where nobody recognises one that comes twice. */
-  mutateOverHttp(args: Record<string, unknown>): MutationResponse {
-    return this.#run(0, args);
+  /** Runs a mutation that comes over HTTP under a name, by which it is recognised. */
+  mutateOverHttp(name: string, args: Record<string, unknown>): MutationResponse {
+    return this.#once(name, args);
   }
 
   #modify(line: Line, { newVersion, modifications }: ModifyQuerySet): void {
@@ -111,14 +111,17 @@ export class ModelServer {
   }
 
   #mutate(line: Line, { requestId, args }: Mutation): void {
-    const key = `${line.sessionId} ${requestId}`;
+    line.toClient.push(this.#once(`${line.sessionId} ${requestId}`, args));
+  }
+
+  #once(key: string, args: Record<string, unknown>): MutationResponse {
     let response = this.#recorded.get(key);
     if (response === undefined) {
-      response = this.#run(requestId, args);
+      response = this.#run(Number(key.split(" ")[1]), args);
       this.#recorded.set(key, response);
       this.runs.set(key, (this.runs.get(key) ?? 0) + 1);
     }
-    line.toClient.push(response);
+    return response;
   }
 
   #run(requestId: number, args: Record<string, unknown>): MutationResponse {

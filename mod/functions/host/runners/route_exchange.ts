@@ -8,6 +8,7 @@
  */
 import { BodyReceiver, BodySender } from "../../wire/body_stream.ts";
 import { type WireHeaders, wireHeaders } from "../../wire/http_headers.ts";
+import type { Caller } from "../../host_port.ts";
 import type { Identity } from "../../identity.ts";
 import type { CallError, Outcome } from "../../outcome.ts";
 import type { ResponseHead, ResponseMessage } from "../../wire/messages.ts";
@@ -23,6 +24,8 @@ export interface RouteRequest {
   /** Key of the route. */
   readonly route: string;
   readonly identity: Identity;
+  /** Whose turn it takes. */
+  readonly caller?: Caller;
 }
 
 /** Where a request is being answered. */
