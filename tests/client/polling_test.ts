@@ -159,7 +159,7 @@ Deno.test("mutations go over HTTP one after another and resolve when a later rou
 
 Deno.test("CL9 a mutation without an answer is sent again, an action is rejected; one that fails says why", async () => {
   using test = makePollingTest();
-  const { client, http, clock } = test;
+  const { client, http } = test;
   http.answers.set("query", () => success(0));
   http.answers.set("lost", () => Promise.reject(new TypeError("broken off")));
   http.answers.set("hangs", () => new Promise(() => {}));
