@@ -316,6 +316,12 @@ export class TestIsolate implements AsyncDisposable {
     }
   }
 
+  /** Waits until the process has ended by itself. */
+  async ended(): Promise<{ readonly code: number; readonly stderr: string }> {
+    const { code } = await this.child.status;
+    return { code, stderr: await this.#stderr };
+  }
+
   /** Closes the socket and waits until the process has ended. */
   async close(): Promise<{ readonly code: number; readonly stderr: string }> {
     try {

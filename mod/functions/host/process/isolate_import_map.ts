@@ -39,6 +39,7 @@ export function isolateImportMap(
       "zod": pathToFileURL(join(zodFolder, "index.js")).href,
       ...closed(own),
       ...closed(npmCache()),
+      ...closedPackages(ours),
       // The runtime asks the map for it, too.
       [entry.href]: entry.href,
     },
@@ -53,6 +54,42 @@ export function isolateImportMap(
 function npmCache(): string {
   const known = import.meta.resolve("zod");
   return /^.*\/npm\/(?=[^/]+\/zod\/)/.exec(known)?.[0] ?? new URL("../..", known).href;
+}
+
+/** What can be imported of these packages beside themselves. The map has no prefixes for such addresses. */
+export const packagePaths: Readonly<Record<string, readonly string[]>> = {
+  "zod": [
+    "compile",
+    "locales",
+    "mini",
+    "package.json",
+    "v3",
+    "v4",
+    "v4-mini",
+    "v4/core",
+    "v4/locales",
+    "v4/mini",
+  ],
+  "croner": ["package.json"],
+  "hash-wasm": ["dist/index.esm.js", "dist/index.umd.js"],
+};
+
+/**
+ * Entries that close the packages our own modules use: by their `npm:` address app code would get the very instances that
+ * the service works with. Any other version, or package, is in no lock file of ours, and fails.
+ */
+function closedPackages(ours: Readonly<Record<string, string>>): Record<string, null> {
+  const entries: Record<string, null> = {};
+  for (const address of Object.values(ours)) {
+    if (!address.startsWith("npm:")) continue;
+    const name = /^npm:(.*)@/.exec(address)?.[1] ?? "";
+    for (const path of ["", "/", ...(packagePaths[name] ?? []).map((path) => `/${path}`)]) {
+      for (const slashes of ["", "/", "//", "///"]) {
+        entries[`npm:${slashes}${address.slice("npm:".length)}${path}`] = null;
+      }
+    }
+  }
+  return entries;
 }
 
 /**

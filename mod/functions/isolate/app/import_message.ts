@@ -41,8 +41,19 @@ export function importMessage(message: string): string {
     }) and import it by its name`;
 }
 
+/** After such a failure the runtime refuses everything that it has not loaded yet. */
+const SPOILING = /^The lockfile is out of date/;
+
+let spoiled = false;
+
+/** Whether an import in a call has left the isolate unable to load anything new. */
+export function importsSpoiled(): boolean {
+  return spoiled;
+}
+
 /** Like {@linkcode importMessage}, for an import() in a call: there the runtime may name the package of an earlier one. */
 export function lateImportMessage(message: string): string {
+  spoiled ||= SPOILING.test(message);
   return LATE_REGISTRY.test(message)
     ? `cannot import an "npm:" or "jsr:" address, nor anything new after that: ${OWN_WAYS}`
     : importMessage(message);

@@ -2,6 +2,7 @@
  * Work that goes on after its call was answered: hashes left to the runtime's threads, timers that never rest. It takes the
  * processor from everybody and belongs to nobody, so the isolate ends, and a fresh one takes its place.
  */
+import { importsSpoiled } from "../app/import_message.ts";
 
 /** An isolate without calls is looked at so long after its last answer, and again while it works on. */
 const LOOK_MS = 250;
@@ -49,6 +50,10 @@ export class Leftovers {
       this.#ended = false;
       this.#left = 0;
       return this.#lookLater();
+    }
+    if (importsSpoiled()) {
+      printError("error: an import of a call left the isolate unable to load anything new");
+      exit(1);
     }
     this.#left += since;
     if (this.#left > LEFT_MS_MAX) {
