@@ -263,7 +263,7 @@ async function connect(
   const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
   return {
     begin: () => features.start(),
-    lend: () => host.lend(),
+    lend: () => lendDatabase(host, features),
     passedCalls: port,
     ...(metrics && { metrics }),
     setupLink,
@@ -285,6 +285,18 @@ async function connect(
       return hub.shutdown();
     },
     reload: () => host.reload(),
+  };
+}
+
+async function lendDatabase(host: IsolateHost, features: Features): Promise<Lent | null> {
+  const lent = await host.lend();
+  if (lent === null) return null;
+  return {
+    ...lent,
+    giveBack() {
+      lent.giveBack();
+      features.goOn();
+    },
   };
 }
 

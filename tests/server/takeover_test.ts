@@ -167,7 +167,8 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     "wrong/notes.ts": functions(3),
   });
   // Nobody is there: an ordinary start.
-  await using first = serve(folder, "--port", "0", "--takeover", "--functions", folder.at("one"));
+  const replicated = ["--replicate-to", folder.at("replica"), "--functions"];
+  await using first = serve(folder, "--port", "0", "--takeover", ...replicated, folder.at("one"));
   const url = await urlOf(first);
   const port = Number(new URL(url).port);
   await call(url, { kind: "mutation", path: "notes:add", args: { by: "first", n: 1 } });
@@ -197,6 +198,31 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
   });
 
   await t.step(
+    "[TO4] one that fails at its last step leaves everything as it was, the replica included",
+    async () => {
+      const claims = async () => (await Array.fromAsync(Deno.readDir(folder.at("replica", "owners")))).length;
+      await until(async () => await claims() === 1);
+      using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      const caller = httpCaller(port, { by: "last step", keepAlive: true });
+      const failed = serve(
+        folder,
+        ...["--takeover", "--port", String(taken.addr.port), ...replicated, folder.at("two")],
+      );
+      assert.equal((await failed.exited).code, 1);
+      await failed[Symbol.asyncDispose]();
+      assert.match(failed.lastOutput, /ERROR Port \d+ of 127\.0\.0\.1 is in use/);
+      const before = caller.acknowledged.length;
+      await until(() => caller.acknowledged.length > before);
+      await caller.stop();
+      assert.deepEqual(caller.failures, []);
+      await checkWrites(url, caller);
+      assert.equal(await call(url, { kind: "query", path: "notes:version" }), 1);
+      // Of the first, of the one that failed, and of the first again.
+      await until(async () => await claims() === 3);
+    },
+  );
+
+  await t.step(
     "[TO4] calls wait during the switch, and are answered when the other server dies in it",
     async () => {
       const { connection, answers } = await ask(folder, ASK, { type: "letGo" });
@@ -223,18 +249,6 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 2 });
     assert.match(JSON.stringify(answers), /cannot be taken over by this one/);
     later.close();
-  });
-
-  await t.step("[TO1] an ordinary start is refused as ever", async () => {
-    const second = serve(folder, "--functions", folder.at("two"));
-    assert.equal((await second.exited).code, 1);
-    await second[Symbol.asyncDispose]();
-    assert.match(second.lastOutput, /Another server \(process \d+\) is using the data folder/);
-    await using elsewhere = new TempFolder();
-    const samePort = serve(elsewhere, "--port", String(port), "--functions", folder.at("one"));
-    assert.equal((await samePort.exited).code, 1);
-    await samePort[Symbol.asyncDispose]();
-    assert.match(samePort.lastOutput, /Port \d+ of 127\.0\.0\.1 is in use/);
   });
 
   await using second = new AsyncDisposableStack();
@@ -293,6 +307,14 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
       ended = successor.exited;
     },
   );
+
+  await t.step("[TO1] where one took over, an ordinary start finds the port in use as ever", async () => {
+    await using elsewhere = new TempFolder();
+    const samePort = serve(elsewhere, "--port", String(port), "--functions", folder.at("one"));
+    assert.equal((await samePort.exited).code, 1);
+    await samePort[Symbol.asyncDispose]();
+    assert.match(samePort.lastOutput, /Port \d+ of 127\.0\.0\.1 is in use/);
+  });
 
   await t.step("[TO1] the one that took over can be taken over", async () => {
     await until(() => Deno.stat(folder.at("data", "takeover.sock")).then(() => true, () => false));

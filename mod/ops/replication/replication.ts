@@ -153,6 +153,11 @@ export class Replication implements AsyncDisposable {
     return { generation: after.generation, snapshot: told(after.lastSnapshot) };
   }
 
+  /** Claims the target again, which a server that was about to take over may have claimed: its process starts anew. */
+  reclaim(): void {
+    void this.#process?.close(replicationLimits.closeMs);
+  }
+
   /** Ships what is left, for a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;

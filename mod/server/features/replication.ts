@@ -50,6 +50,7 @@ export async function startReplication(
           signal: stopping.signal,
         }),
     },
+    goOn: () => replication.reclaim(),
     stop: () => stopping.abort(),
     // When nothing commits any more.
     [Symbol.asyncDispose]: () => replication[Symbol.asyncDispose](),
