@@ -17,7 +17,7 @@ export function banner({ config, url, cwd, setupLink }: BannerFacts): string {
   const everywhere = config.host === "0.0.0.0" || config.host === "::";
   const rows: [string, string][] = [
     [
-      config.staticDir === null ? "server" : "app",
+      config.staticDir === null && config.devFrontendUrl === null ? "server" : "app",
       `${url}/${everywhere ? "  (and every address of this machine)" : ""}`,
     ],
     ["dashboard", `${url}/_/`],

@@ -35,7 +35,8 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
     const gaveWay = server.gaveWay.then(() => "gave way" as const);
     const stop = Promise.race([signals.first, restart.promise, gaveWay]);
-    await serveUntil(stop, { server, log, watched: config.dev ? config.functionsDir : null });
+    const { dev, functionsDir, typeCheck } = config;
+    await serveUntil(stop, { server, log, watched: dev ? functionsDir : null, typeCheck });
     return await stop === "restart" ? config.restartExitCode ?? exitCodes.ok : exitCodes.ok;
   } catch (error) {
     if (!(error instanceof StartError)) throw error;
@@ -90,16 +91,20 @@ interface Running {
   readonly log: Log;
   /** Folder whose edits are loaded; `null` outside `--dev`. */
   readonly watched: string | null;
+  readonly typeCheck: boolean;
 }
 
-async function serveUntil(stop: Promise<string>, { server, log, watched }: Running): Promise<void> {
+async function serveUntil(
+  stop: Promise<string>,
+  { server, log, watched, typeCheck }: Running,
+): Promise<void> {
   const ended = new AbortController();
   const devMode = watched === null ? null : runDevMode({
     functionsDir: watched,
     log,
     signal: ended.signal,
     reload: () => server.reload(),
-    checkTypes,
+    checkTypes: typeCheck ? checkTypes : () => Promise.resolve(null),
   }).catch((error) => log("error", "Edits are no longer noticed", { error }));
   const gaveWay = await stop === "gave way";
   log(

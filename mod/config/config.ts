@@ -29,6 +29,10 @@ export interface ServeConfig {
   readonly dev: boolean;
   /** Whether a server that has the data folder is asked to give way. */
   readonly takeover: boolean;
+  /** Address of a server of the frontend, without a slash at its end; `null` without one. */
+  readonly devFrontendUrl: string | null;
+  /** Whether `dev` checks types. */
+  readonly typeCheck: boolean;
   /** Hosts that actions may reach; `null` for any. */
   readonly actionNet: readonly string[] | null;
   /** How long queries and mutations may run. */
@@ -215,6 +219,8 @@ export async function resolveConfig(
     example,
     dev: options.dev,
     takeover: options.takeover,
+    devFrontendUrl: devFrontendUrl(options),
+    typeCheck: !options.skipTypeCheck,
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
     env: options.envFile === null ? {} : await readEnvFile(options.envFile),
@@ -232,6 +238,15 @@ export async function resolveConfig(
     metrics: metricsConfig(options),
     executionLog: executionLogConfig(options),
   };
+}
+
+function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {
+  if (devFrontend === null) return null;
+  if (!dev) {
+    throw new StartError("A frontend is asked for while it is edited: give --dev with --dev-frontend");
+  }
+  if (staticDir !== null) throw new StartError("There is one frontend: give --static or --dev-frontend");
+  return devFrontend;
 }
 
 /** A token alone switches nothing on, and an operator who gave one believes that something is guarded by it. */

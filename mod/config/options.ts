@@ -436,6 +436,27 @@ export const options = {
     description: "Take over from the server that runs on the data folder, without refusing a request",
     commands: ["serve"],
   }),
+  devFrontend: option({
+    flag: "--dev-frontend",
+    placeholder: "url",
+    env: "SYNCLINE_DEV_FRONTEND",
+    parse: parseServiceUrl,
+    default: null,
+    defaultText: "none",
+    description:
+      "With --dev: a server of the frontend, such as Vite, that is asked what the app does not answer",
+    commands: ["serve"],
+  }),
+  skipTypeCheck: option({
+    flag: "--skip-type-check",
+    placeholder: null,
+    env: "SYNCLINE_SKIP_TYPE_CHECK",
+    parse: parseSwitch,
+    default: false,
+    defaultText: "off",
+    description: "With --dev: leave checking types to somebody else",
+    commands: ["serve"],
+  }),
   queryTimeout: option({
     flag: "--query-timeout",
     placeholder: "duration",

@@ -38,6 +38,7 @@ import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
 import { apiHeaders } from "./http/router.ts";
+import { RunLines } from "./dev/run_lines.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
 const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
@@ -121,7 +122,10 @@ export async function startBackend(
   // Given up last: it is told how the last runs ended.
   const executionLog = opened.use(openLog(config, surroundings.log));
   const runStats = openStats();
-  const observers = [metrics?.runs ?? null, executionLog, runStats].filter((observer) => observer !== null);
+  const lines = config.dev ? new RunLines(surroundings.log) : null;
+  const observers = [metrics?.runs ?? null, executionLog, runStats, lines].filter((observer) =>
+    observer !== null
+  );
   const { log, letGo } = surroundings;
   const host = opened.use(
     await startIsolates(config, { secret, observers, log, ...(letGo && { letGo }) }),

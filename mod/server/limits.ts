@@ -59,3 +59,11 @@ export const takeoverLimits = {
   /** For so long a port that cannot be shared is tried again, until the other one has given it up. */
   portWaitMs: 10_000,
 } as const;
+
+/** What `--dev` adds. */
+export const devLimits = {
+  /** Log lines of functions that the terminal shows in a second. */
+  linesPerSecondMax: 500,
+  /** Requests whose shown lines are remembered, for an action's lines hold those of what it called. */
+  requestsMax: 256,
+} as const;

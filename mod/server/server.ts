@@ -14,6 +14,8 @@ import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse } from "../kit/error_response.ts";
+import { devFrontend } from "./dev/dev_frontend.ts";
+import type { Frontend } from "./http/frontend.ts";
 import { listen, type Listener, localUrl } from "./http/listen.ts";
 import { withPlainPath } from "./http/plain_path.ts";
 import { OriginGuard } from "./http/origin_guard.ts";
@@ -61,7 +63,7 @@ interface Held {
   readonly lock: DataLock;
   readonly dashboard: StaticFiles;
   /** The front end that an option names. */
-  readonly frontend: StaticFiles | null;
+  readonly frontend: Frontend | null;
 }
 
 export class Server implements AsyncDisposable {
@@ -80,7 +82,7 @@ export class Server implements AsyncDisposable {
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
   /** Changes with what is deployed. */
-  #frontend: StaticFiles | null;
+  #frontend: Frontend | null;
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
   /** Where others ask it to give way, and how it does. */
@@ -410,9 +412,7 @@ export class Server implements AsyncDisposable {
 
 async function openStatics(config: ServeConfig): Promise<Pick<Held, "dashboard" | "frontend">> {
   const dashboard = await StaticFiles.open(DASHBOARD_DIR, { clientRoutes: false });
-  const frontend = config.staticDir === null
-    ? null
-    : await StaticFiles.open(config.staticDir, { clientRoutes: true });
+  const frontend = await openFrontend(config);
   return { dashboard, frontend };
 }
 
@@ -431,4 +431,9 @@ async function acquire({ dataDir, takeover }: ServeConfig): Promise<DataLock> {
       { cause: error },
     );
   }
+}
+
+async function openFrontend({ staticDir, devFrontendUrl }: ServeConfig): Promise<Frontend | null> {
+  if (devFrontendUrl !== null) return devFrontend(devFrontendUrl);
+  return staticDir === null ? null : await StaticFiles.open(staticDir, { clientRoutes: true });
 }

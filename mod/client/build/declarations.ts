@@ -12,10 +12,13 @@ const require = createRequire(import.meta.url);
 const typesOf = (name: string) => dirname(require.resolve(`${name}/package.json`));
 
 /** Writes the types into a folder. Throws when the sources do not type-check. */
-export async function writeDeclarations(dir: string): Promise<void> {
+export async function writeDeclarations(
+  dir: string,
+  entries: Readonly<Record<string, string>> = ENTRIES,
+): Promise<void> {
   const bundle = await rollup({
     input: Object.fromEntries(
-      Object.entries(ENTRIES).map(([name, path]) => [name, fileURLToPath(new URL(path, import.meta.url))]),
+      Object.entries(entries).map(([name, path]) => [name, fileURLToPath(new URL(path, import.meta.url))]),
     ),
     external: [...EXTERNAL],
     plugins: [dts({

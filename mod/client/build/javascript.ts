@@ -7,10 +7,13 @@ import { ENTRIES, EXTERNAL } from "./package_files.ts";
 /** What every supported browser and Node 20 understand. */
 const TARGET = "es2022";
 
-/** Writes the modules into a folder. */
-export async function writeModules(dir: string): Promise<void> {
+/** Writes the modules into a folder; an entry names its module relative to this one. */
+export async function writeModules(
+  dir: string,
+  entries: Readonly<Record<string, string>> = ENTRIES,
+): Promise<void> {
   await esbuild.build({
-    entryPoints: Object.entries(ENTRIES).map(([out, path]) => ({
+    entryPoints: Object.entries(entries).map(([out, path]) => ({
       in: fileURLToPath(new URL(path, import.meta.url)),
       out,
     })),
@@ -20,7 +23,7 @@ export async function writeModules(dir: string): Promise<void> {
     splitting: true,
     format: "esm",
     target: TARGET,
-    external: [...EXTERNAL],
+    external: [...EXTERNAL, "node:*"],
     logLevel: "warning",
   });
 }

@@ -9,7 +9,7 @@ export const ENTRIES = {
 } as const;
 
 /** Packages the app brings along; the oldest versions that will do. */
-const PEERS: Record<string, string> = { react: ">=19", zod: "^4" };
+export const PEERS: Readonly<Record<string, string>> = { react: ">=19", zod: "^4" };
 
 /** What is left to the app's own builder. */
 export const EXTERNAL: readonly string[] = Object.keys(PEERS);

@@ -11,6 +11,7 @@ import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
 import { dashboardFile } from "./dashboard_page.ts";
 import { errorResponse, failureResponse } from "../../kit/error_response.ts";
+import type { Frontend } from "./frontend.ts";
 import type { StaticFiles } from "./static_files.ts";
 import { VERSION } from "../../config/version.ts";
 
@@ -28,7 +29,7 @@ export interface RouterParts {
   readonly clientModules: ClientModules;
   readonly dashboard: StaticFiles;
   /** The app's frontend as it is now; `null` when it has none. */
-  readonly frontend: () => StaticFiles | null;
+  readonly frontend: () => Frontend | null;
   /** Answers `/metrics`; absent when there are none. */
   readonly metrics?: (request: Request) => Promise<Response>;
   readonly log: Log;

@@ -69,6 +69,8 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     memoryBytes: 1024 ** 3,
     dev: false,
     takeover: false,
+    devFrontendUrl: null,
+    typeCheck: true,
     actionNet: null,
     timeouts: { queryMs: 30_000, mutationMs: 5_000 },
     env: {},

@@ -1,0 +1,37 @@
+/** A program for Node: one file, behind a first one that even an old Node can read. */
+import * as esbuild from "esbuild";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { nodeVersionMin } from "./manifests.ts";
+
+/** Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, made of a module of `mod/npm/node`. */
+export async function writeProgram(
+  folder: string,
+  { name, entry }: { readonly name: string; readonly entry: string },
+): Promise<void> {
+  await esbuild.build({
+    entryPoints: [fileURLToPath(new URL(`../node/${entry}`, import.meta.url))],
+    outfile: join(folder, "bin/main.mjs"),
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    target: "node20",
+    // The app's own.
+    external: ["vite"],
+    logLevel: "warning",
+  });
+  await Deno.writeTextFile(join(folder, `bin/${name}.mjs`), firstFile(), { mode: 0o755 });
+}
+
+function firstFile(): string {
+  const [major, minor] = nodeVersionMin.split(".");
+  return `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major > ${major} || (major === ${major} && minor >= ${minor})) {
+  await import("./main.mjs");
+} else {
+  console.error("Syncline needs Node ${nodeVersionMin} or newer, and this is " + process.version + ": get one from https://nodejs.org");
+  process.exitCode = 1;
+}
+`;
+}

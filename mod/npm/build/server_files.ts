@@ -1,0 +1,45 @@
+/** The server in the package: its sources, and the packages it needs in the form of the runtime's own cache. */
+import { join } from "node:path";
+import { neededPackages } from "../../build/needed_packages.ts";
+import { ENTRIES } from "../../build/payload.ts";
+import { productionConfig } from "../../build/production_config.ts";
+import { registryFolder } from "../../build/self_extractor.ts";
+import { copyTree, projectDir } from "./copy_tree.ts";
+import { nativeIds } from "./native_packages.ts";
+
+/** What of the project the server needs. */
+const PARTS = ["mod", "dashboard/public", "examples/chat/functions", "examples/chat/public"];
+/** What builds is not needed where there is nothing to build. */
+const NOT_SERVED = /^(?:build|npm|client\/build)\/$|\.md$/;
+/** What the runtime loads of a package. Files cost npm more time than bytes: the rest stays away. */
+const LOADED = /\/$|\.(?:[cm]?js|json|wasm)$|(?:^|\/)LICEN[CS]E/i;
+/** Folders with the same code in a form that is not loaded. */
+const NOT_LOADED = /(?:^|\/)(?:dist-es|dist-types|docs|tests?|benchmarks?)\/$|^dist\/(?:cjs|types)\/$/;
+
+/** Writes `app/` and `cache/` into the package. */
+export async function writeServer(folder: string): Promise<void> {
+  const app = join(folder, "app");
+  for (const part of PARTS) {
+    await copyTree(join(projectDir, part), join(app, part), (path) => !NOT_SERVED.test(path));
+  }
+  for (const file of ["main.ts", "cli.ts"]) await Deno.copyFile(join(projectDir, file), join(app, file));
+  const lockFile = join(projectDir, "deno.lock");
+  const native = await nativeIds();
+  const packages = (await neededPackages(ENTRIES.map((entry) => join(projectDir, entry)), lockFile))
+    .filter(({ id }) => !native.includes(id));
+  const [project, lock] = await Promise.all([
+    Deno.readTextFile(join(projectDir, "deno.json")),
+    Deno.readTextFile(lockFile),
+  ]);
+  const ids = new Set([...packages.map(({ id }) => id), ...native]);
+  const config = productionConfig({ project, lock, ids });
+  await Deno.writeTextFile(join(app, "deno.json"), config.project);
+  await Deno.writeTextFile(join(app, "deno.lock"), config.lock);
+  for (const { folder: source, place } of packages) {
+    await copyTree(source, join(folder, "cache/npm", registryFolder, place), isLoaded);
+  }
+}
+
+function isLoaded(path: string): boolean {
+  return LOADED.test(path) && !NOT_LOADED.test(path);
+}

@@ -1,0 +1,29 @@
+/** The package `syncline`: what apps import, the command, and the server with the packages it needs. */
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { writeDeclarations } from "../../client/build/declarations.ts";
+import { writeModules } from "../../client/build/javascript.ts";
+import { ENTRIES } from "../../client/build/package_files.ts";
+import { synclineManifest } from "./manifests.ts";
+import { writeProgram } from "./node_program.ts";
+import { copyTree, projectDir } from "./copy_tree.ts";
+import { writeServer } from "./server_files.ts";
+
+/** What apps import, and the module behind it, relative to the entries of the client's package. */
+const entries = { ...ENTRIES, test: "../../testing/node/mod.ts" };
+
+/** Writes it into a folder that is not there yet. */
+export async function writeSynclinePackage(folder: string): Promise<void> {
+  await Deno.mkdir(folder, { recursive: true });
+  await writeModules(folder, entries);
+  await writeDeclarations(folder, entries);
+  await writeProgram(folder, { name: "syncline", entry: "syncline.ts" });
+  await writeServer(folder);
+  // `syncline init` puts them into a project that is there already.
+  await copyTree(join(projectDir, "templates"), join(folder, "templates"));
+  await Deno.writeTextFile(join(folder, "package.json"), await synclineManifest(Object.keys(entries)));
+  await Deno.copyFile(fileURLToPath(new URL("readme.md", import.meta.url)), join(folder, "README.md"));
+  for (const file of ["LICENSE", "CHANGELOG.md"]) {
+    await Deno.copyFile(join(projectDir, file), join(folder, file));
+  }
+}

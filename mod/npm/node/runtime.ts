@@ -1,0 +1,151 @@
+/** The server's runtime as npm has installed it, made ready at the first start without a network. */
+import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
+import {
+  accessSync,
+  constants,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { PlainError } from "./plain_error.ts";
+
+/** The folder in the cache that the packages lie in; it is nowhere, and nothing is fetched from it. */
+const REGISTRY = "packages.invalid";
+
+/** Folder of the package: this is bundled into a file of a folder in it. */
+export const home: string = fileURLToPath(new URL("..", import.meta.url));
+
+export interface Runtime {
+  /** The program. */
+  readonly deno: string;
+  /** What it finds its packages in. */
+  readonly cache: string;
+}
+
+const own = createRequire(import.meta.url);
+
+/** Finds the runtime and puts the native packages where it looks for them. Throws a `PlainError` when npm has left it out. */
+export function openRuntime(): Runtime {
+  const { platform, arch } = process;
+  const machine = `${platform}-${arch}`;
+  const runtime = `@deno/${machine}${platform === "linux" ? "-glibc" : ""}`;
+  const deno = join(folderOf(runtime, { file: "package.json" }), platform === "win32" ? "deno.exe" : "deno");
+  const image = folderOf(`@img/sharp-${machine}`, { file: "package" });
+  const native = [image];
+  if (platform !== "win32") {
+    const from = createRequire(join(image, "package.json"));
+    native.push(folderOf(`@img/sharp-libvips-${machine}`, { file: "package", from }));
+  }
+  const cache = writableCache();
+  for (const folder of native) place(folder, cache);
+  return { deno, cache };
+}
+
+function folderOf(
+  name: string,
+  { file, from = own }: { readonly file: string; readonly from?: NodeJS.Require },
+): string {
+  try {
+    return dirname(from.resolve(`${name}/${file}`));
+  } catch (error) {
+    throw new PlainError(
+      `The package ${name} is missing: install again without --omit=optional. (There are packages for Linux with glibc, ` +
+        "macOS and Windows, on x64 and arm64.)",
+      { cause: error },
+    );
+  }
+}
+
+/** The package's own, or a copy of it in the user's folder where the package may not be written to. */
+function writableCache(): string {
+  const cache = join(home, "cache");
+  try {
+    accessSync(cache, constants.W_OK);
+    return cache;
+  } catch {
+    const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { version: string };
+    const root = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
+    const copied = join(root, "syncline", `npm-${version}`);
+    copyWhole(cache, copied);
+    return copied;
+  }
+}
+
+/** A native package, in the cache. */
+function place(folder: string, cache: string): void {
+  const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    readonly name: string;
+    readonly version: string;
+  };
+  copyWhole(folder, join(cache, "npm", REGISTRY, name, version));
+}
+
+/** Copies a folder unless it is there: whole or not at all, whoever is killed and however many begin at once. */
+function copyWhole(from: string, to: string): void {
+  if (existsSync(to)) return;
+  const draft = `${to}.${process.pid}`;
+  mkdirSync(dirname(draft), { recursive: true });
+  cpSync(from, draft, { recursive: true, dereference: true });
+  try {
+    renameSync(draft, to);
+  } catch (error) {
+    rmSync(draft, { recursive: true });
+    if (!existsSync(to)) throw error;
+  }
+}
+
+export interface Start {
+  /** The named set of permissions. */
+  readonly set: string;
+  /** Module below `app/`. */
+  readonly entry?: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly stdio: StdioOptions;
+}
+
+/** Starts a program of the server. */
+export function startDeno(
+  { deno, cache }: Runtime,
+  { set, entry = "cli.ts", args, cwd, stdio }: Start,
+): ChildProcess {
+  const app = join(home, "app");
+  const flags = ["--quiet", "--no-prompt", "--no-remote", "--cached-only", "--frozen"];
+  return spawn(
+    deno,
+    ["run", ...flags, "--config", join(app, "deno.json"), `-P=${set}`, join(app, entry), ...args],
+    {
+      cwd,
+      stdio,
+      env: {
+        ...process.env,
+        DENO_DIR: cache,
+        DENO_NO_UPDATE_CHECK: "1",
+        DENO_TOKIO_EVENT_INTERVAL: "1",
+        NPM_CONFIG_REGISTRY: `https://${REGISTRY}/`,
+      },
+    },
+  );
+}
+
+/** Passes signals on, and resolves to the exit code when the program has ended. */
+export function ended(child: ChildProcess): Promise<number> {
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const pass = (signal: NodeJS.Signals) => void child.kill(signal);
+  for (const signal of signals) process.on(signal, pass);
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("exit", (code, signal) => {
+      for (const each of signals) process.off(each, pass);
+      resolve(code ?? (signal === "SIGINT" ? 130 : signal === "SIGTERM" ? 143 : 1));
+    });
+  });
+}

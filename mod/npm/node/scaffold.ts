@@ -1,0 +1,81 @@
+/** Puts a template into a folder: whole or not at all. */
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { hasCode, PlainError } from "./plain_error.ts";
+
+/** Folder of the package: this is bundled into a file of a folder in it. */
+const home = fileURLToPath(new URL("..", import.meta.url));
+
+export const templates = ["react", "plain", "server"] as const;
+export type Template = (typeof templates)[number];
+
+/** The templates in this package. */
+export function templateFolder(template: Template): string {
+  return join(home, "templates", template);
+}
+
+/** Version of both packages. */
+export function ownVersion(): string {
+  return (JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { readonly version: string })
+    .version;
+}
+
+/** Makes an app in a folder that is empty or not there. Throws a `PlainError` and leaves everything as it was otherwise. */
+export function scaffold(folder: string, template: Template): void {
+  const found = contents(folder);
+  if (found !== null && found.length > 0) {
+    throw new PlainError(
+      `${folder} is not empty: choose another name, or run \`npx syncline init\` in it to add Syncline to a project`,
+    );
+  }
+  const parent = dirname(folder);
+  mkdirSync(parent, { recursive: true });
+  const draft = mkdtempSync(join(parent, ".syncline-"));
+  try {
+    cpSync(templateFolder(template), draft, { recursive: true });
+    // npm takes a .gitignore of a package for its own.
+    renameSync(join(draft, "_gitignore"), join(draft, ".gitignore"));
+    const manifest = join(draft, "package.json");
+    writeFileSync(manifest, appManifest(readFileSync(manifest, "utf8"), { name: basename(folder) }));
+    moveInto(draft, folder, { there: found !== null });
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+/** The folder itself stays when it is there: somebody stands in it. */
+function moveInto(draft: string, folder: string, { there }: { readonly there: boolean }): void {
+  if (!there) return renameSync(draft, folder);
+  for (const name of readdirSync(draft)) renameSync(join(draft, name), join(folder, name));
+}
+
+/** What is in a folder but for what version control keeps there; `null` when there is no folder. */
+function contents(folder: string): string[] | null {
+  try {
+    return readdirSync(folder).filter((name) => ![".git", ".DS_Store"].includes(name));
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return null;
+    if (hasCode(error, "ENOTDIR")) {
+      throw new PlainError(`${folder} is a file: choose another name`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** The template's `package.json` as the app's. */
+function appManifest(text: string, { name }: { readonly name: string }): string {
+  const plain = name.toLowerCase().replaceAll(/[^a-z0-9._-]+/g, "-").replace(/^[._-]+/, "");
+  const manifest = JSON.parse(text) as { dependencies: Record<string, string> };
+  manifest.dependencies["syncline"] = `^${ownVersion()}`;
+  return `${JSON.stringify({ ...manifest, name: plain || "app" }, null, 2)}\n`;
+}

@@ -1,0 +1,57 @@
+/** The command `syncline` of the npm package: what develops an app runs in Node, all else in the server's own runtime. */
+import process from "node:process";
+import { demo } from "./demo.ts";
+import { dev } from "./dev.ts";
+import { init } from "./init.ts";
+import { runProgram } from "./plain_error.ts";
+import { findProject } from "./project.ts";
+import { ended, openRuntime, startDeno } from "./runtime.ts";
+
+const HELP = `Usage: syncline <command> [options]
+
+To make an app:
+  npm create syncline@latest my-app   a new app in a folder of its own
+  syncline init                       functions for the project that is here already
+  syncline dev [options]              serve the app while it is edited; takes the options of serve
+  syncline demo                       the chat example, on data that is forgotten at the end
+
+To run it; commands look for the project from here upward, and paths count from its folder:
+`;
+
+/** The set of permissions of each command that needs another than the server. */
+const SETS: Readonly<Record<string, string>> = {
+  import: "import",
+  backup: "backup",
+  logs: "export",
+  export: "export",
+  restore: "restoreRemote",
+  replica: "restoreRemote",
+};
+
+async function run(name: string, args: readonly string[]): Promise<number> {
+  switch (name) {
+    case "dev":
+      return await dev(args);
+    case "init":
+      return await init(args);
+    case "demo":
+      return await demo(args);
+    case "":
+    case "help":
+    case "-h":
+    case "--help":
+      process.stdout.write(HELP);
+      return await command("--help", []);
+    default:
+      return await command(name, args);
+  }
+}
+
+async function command(name: string, args: readonly string[]): Promise<number> {
+  const cwd = findProject(process.cwd()) ?? process.cwd();
+  const set = SETS[name] ?? "serve";
+  return await ended(startDeno(openRuntime(), { set, args: [name, ...args], cwd, stdio: "inherit" }));
+}
+
+const [name = "", ...args] = process.argv.slice(2);
+await runProgram(() => run(name, args));
