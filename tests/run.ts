@@ -12,6 +12,8 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
+  // It installs packages, starts servers and a browser, and says how long that takes.
+  "tests/npm/from_nothing_test.ts",
   // They look for children of this process, and kill some: those of other files, too.
   "tests/functions/host/run_observer_test.ts",
   "tests/ops/maintenance_test.ts",

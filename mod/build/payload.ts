@@ -12,7 +12,11 @@ export const projectDir: string = fileURLToPath(new URL("../../", import.meta.ur
 /** What of the project the server needs. */
 const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "examples/chat"];
 /** Modules that processes of the server begin with; the isolates' packages are among those of the first. */
-export const ENTRIES: readonly string[] = ["cli.ts", "mod/storage/thumbnails/process.ts", "mod/ops/maintenance/process.ts"];
+export const ENTRIES: readonly string[] = [
+  "cli.ts",
+  "mod/storage/thumbnails/process.ts",
+  "mod/ops/maintenance/process.ts",
+];
 
 /** Writes the compressed archive; `work`, an empty folder, holds what goes into it meanwhile. */
 export async function writeArchive(

@@ -1,31 +1,11 @@
 /** The app under test: from a folder as the server loads it, or of modules the test has imported. */
-import type { Schema } from "../functions/api/service.ts";
 import { authModules } from "../auth/isolate_functions/mod.ts";
 import { type AppModule, assembleApp, fileUrl, loadApp, type LoadedApp } from "../functions/isolate/mod.ts";
 import { schedulerModules } from "../scheduler/isolate_functions/mod.ts";
 import { storageFeature, storageModules } from "../storage/isolate_functions/mod.ts";
 import type { StorageSettings } from "../storage/mod.ts";
+import type { TestServerOptions } from "./test_types.ts";
 import { testFunctions } from "./test_system.ts";
-
-/** Modules by path, as `import * as messages from "./functions/messages.ts"` gives them; `index` is the root. */
-export type TestModules<S extends Schema = Schema> = Readonly<Record<string, object>> & {
-  readonly schema?: { readonly default: S };
-};
-
-export interface TestServerOptions<S extends Schema = Schema> {
-  /** Folder of the app's functions: an absolute path or a `file:` URL. */
-  readonly functionsDir?: string | URL;
-  /** The app's modules instead of a folder; they type `run` by the schema among them. */
-  readonly modules?: TestModules<S>;
-  /** Where the clock starts, milliseconds since the epoch or a date; the first moment of 2030 unless told. */
-  readonly now?: number | Date;
-  /** What actions see as `ctx.env`; nothing of the process's own environment is there. */
-  readonly env?: Readonly<Record<string, string>>;
-  /** Time queries and mutations have, in milliseconds of the machine's clock; as in the server unless told. */
-  readonly callTimeoutMs?: number;
-  /** Whether callers are shown real error messages, as with `--dev`; they are unless told. */
-  readonly dev?: boolean;
-}
 
 /** Tables and functions of the service that apps can name. */
 const systemModules = [...authModules, ...schedulerModules, ...storageModules];

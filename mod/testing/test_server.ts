@@ -2,45 +2,34 @@
 import { Scheduler } from "../scheduler/mod.ts";
 import { setImmediate } from "node:timers";
 import { SynclineClient } from "../client/mod.ts";
-import type {
-  AnyDataModel,
-  DataModel,
-  DataModelOf,
-  Id,
-  MutationCtx,
-  Schema,
-} from "../functions/api/service.ts";
+import type { AnyDataModel, DataModel, Id, MutationCtx, Schema } from "../functions/api/service.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallArgs, FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
-import { Hub } from "../sync/mod.ts";
+import { type Channel, Hub, refuseCall, type SocketHandle } from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
 import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
-import { loadTestApp, type TestServerOptions } from "./load_test_app.ts";
-import { TestStorage, type UploadOptions } from "./test_storage.ts";
+import { loadTestApp } from "./load_test_app.ts";
+import { TestStorage } from "./test_storage.ts";
+import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
 import { keepWork, testPaths } from "./test_system.ts";
 import { TestTokens } from "./test_tokens.ts";
 
 /** Where the clock of a test server starts unless told: the first moment of 2030, UTC. */
 const START = Date.UTC(2030, 0, 1);
 
-export interface TestUser {
-  /** The same address is the same user. */
-  readonly email?: string;
-  readonly name?: string;
-  readonly emailVerified?: boolean;
+/** What a test in another process needs of a server. */
+export interface RemoteDoor extends Pick<CallerPort, "run"> {
+  /** Opens the hub's end of a socket; `null` when it takes none. */
+  connect(channel: Channel): SocketHandle | null;
 }
 
-/** A caller whose id is known. */
-export type SignedInUser = TestCaller & { readonly userId: Id<"_users"> };
-
-/** The tables `run` knows: those of the schema among the modules, or any. */
-export type ModelOf<S extends Schema> = Schema extends S ? AnyDataModel : DataModelOf<S>;
+export const remoteDoor: unique symbol = Symbol("remoteDoor");
 
 /**
  * An app under test. Calls of the server itself are anonymous ones; {@linkcode asUser} gives callers who are signed in.
@@ -84,7 +73,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     this.#host.serveQueries((call) => this.#hub.query(call));
     this.#port = {
       dev: this.#dev,
-      run: (kind, call) => this.#run(kind, call),
+      run: async (kind, call) => refuseCall(call) ?? await this.#run(kind, call),
       connect: (token) => this.#connect(token),
     };
     this.#nobody = new TestCaller(this.#port, { identity: anonymous, token: null });
@@ -246,6 +235,11 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** For a test in another process. */
+  get [remoteDoor](): RemoteDoor {
+    return { run: this.#port.run, connect: (channel) => this.#hub.connect(channel) };
   }
 
   get #openedStorage(): TestStorage {

@@ -8,14 +8,7 @@ import { errorResponse } from "../kit/error_response.ts";
 import { storageLimits } from "../storage/limits.ts";
 import { createStorage, LocalBlobs, type StorageService } from "../storage/mod.ts";
 import { testStorageSettings } from "./load_test_app.ts";
-
-/** What is said of a file that a test uploads. */
-export interface UploadOptions {
-  /** The original file name; that of a `File` unless told. */
-  readonly name?: string;
-  /** Its type unless the blob has one. */
-  readonly contentType?: string;
-}
+import type { UploadOptions } from "./test_types.ts";
 
 export interface TestStorageOptions {
   /** Folder of the test server. */

@@ -18,7 +18,7 @@ export { anyApi, createApi } from "../../protocol/api_reference.ts";
 export { action, internalAction, internalMutation, internalQuery, mutation, query } from "./registration.ts";
 export type { DataModelOf, Doc, Schema } from "./schema.ts";
 export { type CronJobs, cronJobs } from "./cron_jobs.ts";
-export type { Scheduler } from "./scheduler.ts";
+export type { SchedulableName, Scheduler } from "./scheduler.ts";
 export type { HttpAction, HttpHandler, HttpMethod, HttpRouter } from "./http_router.ts";
 export { httpAction, httpRouter } from "./http_router.ts";
 export type { FileMetadata, StorageActions, StorageReader, StorageWriter } from "./storage.ts";

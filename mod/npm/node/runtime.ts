@@ -131,6 +131,8 @@ export function startDeno(
         DENO_NO_UPDATE_CHECK: "1",
         DENO_TOKIO_EVENT_INTERVAL: "1",
         NPM_CONFIG_REGISTRY: `https://${REGISTRY}/`,
+        // What is on this machine is not asked of a proxy, such as the app's own frontend.
+        NO_PROXY: [process.env["NO_PROXY"] ?? process.env["no_proxy"], "127.0.0.1"].filter(Boolean).join(","),
       },
     },
   );

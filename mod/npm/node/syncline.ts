@@ -34,6 +34,8 @@ async function run(name: string, args: readonly string[]): Promise<number> {
       return await dev(args);
     case "init":
       return await init(args);
+    case "test-servers":
+      return await testServers();
     case "demo":
       return await demo(args);
     case "":
@@ -51,6 +53,14 @@ async function command(name: string, args: readonly string[]): Promise<number> {
   const cwd = findProject(process.cwd()) ?? process.cwd();
   const set = SETS[name] ?? "serve";
   return await ended(startDeno(openRuntime(), { set, args: [name, ...args], cwd, stdio: "inherit" }));
+}
+
+/** What `syncline/test` speaks with. */
+async function testServers(): Promise<number> {
+  const entry = "mod/testing/remote/process.ts";
+  return await ended(
+    startDeno(openRuntime(), { set: "appTests", entry, args: [], cwd: process.cwd(), stdio: "inherit" }),
+  );
 }
 
 const [name = "", ...args] = process.argv.slice(2);

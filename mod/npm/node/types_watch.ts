@@ -7,7 +7,7 @@ import process from "node:process";
 import { createInterface } from "node:readline";
 
 /** What it says about itself. */
-const OWN_NEWS = /^\s*$|\d - (?:Starting compilation|File change detected)/;
+const OWN_NEWS = /^\s*$| - (?:Starting compilation|File change detected)/;
 
 /** Starts it; `null` for an app without `tsconfig.json` or without TypeScript. Disposing of it ends it. */
 export function watchTypes(root: string): Disposable | null {

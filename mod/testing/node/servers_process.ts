@@ -1,0 +1,152 @@
+/** The process that test servers live in, for a test that runs in Node: started with the first, and gone with the test. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { createInterface } from "node:readline";
+import { FunctionError } from "../../client/mod.ts";
+import { MARK, type OperationName, type Operations, type Told, type WireError } from "../remote/messages.ts";
+
+interface Pending {
+  readonly server: number | null;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+/** The end of a socket in this process. */
+export interface SocketEnd {
+  received(text: string): void;
+  closed(code: number, reason: string): void;
+}
+
+export class ServersProcess {
+  readonly #child: ChildProcess;
+  readonly #pending = new Map<number, Pending>();
+  readonly #sockets = new Map<number, SocketEnd>();
+  readonly #works = new Map<number, () => void>();
+  /** The clock of each server, as told last. */
+  readonly #clocks = new Map<number, number>();
+  #lastId = 0;
+  #held = true;
+  #ended: Error | null = null;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+    if (child.stdout !== null) {
+      createInterface({ input: child.stdout }).on("line", (line) => this.#line(line));
+    }
+    child.on("error", (error) => this.#end(error));
+    child.on(
+      "exit",
+      (code) => this.#end(new Error(`The process of the test servers has ended with code ${code}`)),
+    );
+    this.#hold();
+  }
+
+  static start(): ServersProcess {
+    const home = dirname(createRequire(import.meta.url).resolve("syncline/package.json"));
+    const program = join(home, "bin/syncline.mjs");
+    const child = spawn(process.execPath, [program, "test-servers"], { stdio: ["pipe", "pipe", "inherit"] });
+    return new ServersProcess(child);
+  }
+
+  /** A number for a server, a socket or work. */
+  number(): number {
+    return ++this.#lastId;
+  }
+
+  /** The server's clock. */
+  now(server: number): number {
+    return this.#clocks.get(server) ?? 0;
+  }
+
+  async ask<Name extends OperationName>(
+    name: Name,
+    args: Operations[Name]["args"],
+  ): Promise<Operations[Name]["result"]> {
+    if (this.#ended !== null) throw this.#ended;
+    const id = this.number();
+    return await new Promise<unknown>((resolve, reject) => {
+      this.#pending.set(id, { server: "server" in args ? args.server : null, resolve, reject });
+      this.#hold();
+      this.#child.stdin?.write(`${JSON.stringify({ id, name, args })}\n`);
+    }) as Operations[Name]["result"];
+  }
+
+  /** For what is over when it is sent. */
+  send<Name extends OperationName>(name: Name, args: Operations[Name]["args"]): void {
+    void this.ask(name, args).catch(() => {});
+  }
+
+  addSocket(number: number, end: SocketEnd): void {
+    this.#sockets.set(number, end);
+  }
+
+  removeSocket(number: number): void {
+    this.#sockets.delete(number);
+  }
+
+  /** `begun` is called when the transaction of the work has begun. */
+  addWork(number: number, begun: () => void): void {
+    this.#works.set(number, begun);
+  }
+
+  #line(line: string): void {
+    if (!line.startsWith(MARK)) {
+      process.stdout.write(`${line}\n`);
+      return;
+    }
+    const told = JSON.parse(line.slice(MARK.length)) as Told;
+    if ("work" in told) {
+      this.#works.get(told.work)?.();
+      this.#works.delete(told.work);
+    } else if ("socket" in told) {
+      const end = this.#sockets.get(told.socket);
+      if ("text" in told) end?.received(told.text);
+      else end?.closed(told.closed.code, told.closed.reason);
+    } else {
+      this.#answered(told);
+    }
+  }
+
+  #answered(told: Extract<Told, { readonly answer: number }>): void {
+    const pending = this.#pending.get(told.answer);
+    this.#pending.delete(told.answer);
+    this.#hold();
+    if (pending === undefined) return;
+    if (pending.server !== null && told.now !== undefined) this.#clocks.set(pending.server, told.now);
+    if ("error" in told) pending.reject(errorOf(told.error));
+    else pending.resolve(told.value);
+  }
+
+  /** Node waits for the process while an answer is missing, and not for its own sake. */
+  #hold(): void {
+    const held = this.#pending.size > 0;
+    if (held === this.#held) return;
+    this.#held = held;
+    for (const part of [this.#child, this.#child.stdin, this.#child.stdout] as (Refable | null)[]) {
+      if (held) part?.ref();
+      else part?.unref();
+    }
+  }
+
+  #end(error: Error): void {
+    this.#ended = error;
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+}
+
+interface Refable {
+  ref(): unknown;
+  unref(): unknown;
+}
+
+/** The error as it was thrown there. */
+function errorOf({ name, message, stack, call }: WireError): Error {
+  const error = call === undefined
+    ? Object.assign(name === "RangeError" ? new RangeError(message) : new Error(message), { name })
+    : new FunctionError(message, { ...call, logLines: [] });
+  if (stack !== undefined) error.stack = stack;
+  return error;
+}

@@ -1,0 +1,185 @@
+/**
+ * The process of test servers for tests that run in Node: they are created and called over its standard input and output,
+ * and end with it.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { FunctionError } from "../../client/mod.ts";
+import { callerFacts, type TestCaller } from "../test_caller.ts";
+import { createTestServer, remoteDoor, type TestServer } from "../test_server.ts";
+import type { SocketHandle } from "../../sync/mod.ts";
+import { follow, pack, unpack } from "./chains.ts";
+import {
+  type Ask,
+  MARK,
+  type OperationName,
+  type Operations,
+  type Told,
+  type WireError,
+} from "./messages.ts";
+import { toRequest, toWire } from "./wire_http.ts";
+
+/** Work of a test that is under way: its transaction, and what ends it. */
+interface Work {
+  readonly ctx: unknown;
+  /** Runs code where functions of the transaction run. */
+  readonly inside: <T>(code: () => T) => T;
+  readonly end: PromiseWithResolvers<unknown>;
+}
+
+const servers = new Map<number, TestServer>();
+const works = new Map<number, Work>();
+const sockets = new Map<number, SocketHandle>();
+
+const encoder = new TextEncoder();
+
+function tell(told: Told): void {
+  const bytes = encoder.encode(`${MARK}${JSON.stringify(told)}\n`);
+  for (let sent = 0; sent < bytes.length;) sent += Deno.stdout.writeSync(bytes.subarray(sent));
+}
+
+function serverOf(number: number): TestServer {
+  const server = servers.get(number);
+  if (server === undefined) throw new TypeError("The test server is closed");
+  return server;
+}
+
+function workOf(number: number): Work {
+  const work = works.get(number);
+  if (work === undefined) throw new TypeError("ctx is used after the work it was for has ended");
+  return work;
+}
+
+type Answers = {
+  readonly [Name in OperationName]: (
+    args: Operations[Name]["args"],
+  ) => Promise<Operations[Name]["result"]> | Operations[Name]["result"];
+};
+
+const facts = (caller: TestCaller) => caller[callerFacts];
+
+const answers: Answers = {
+  async open({ server, functionsDir, ...options }) {
+    servers.set(server, await createTestServer({ functionsDir, ...options }));
+    return null;
+  },
+  async close({ server }) {
+    const closed = servers.get(server);
+    servers.delete(server);
+    await closed?.close();
+    return null;
+  },
+  run: ({ server, kind, call }) => serverOf(server)[remoteDoor].run(kind, call),
+  asUser: async ({ server, user }) => facts(await serverOf(server).asUser(user)),
+  asAdmin: async ({ server, email }) => facts(await serverOf(server).asAdmin(email)),
+  endSession({ server, sessionId }) {
+    serverOf(server).endSession({ sessionId } as TestCaller);
+    return null;
+  },
+  async advance({ server, ms }) {
+    await serverOf(server).advance(ms);
+    return null;
+  },
+  async settled({ server }) {
+    await serverOf(server).settled();
+    return null;
+  },
+  async fetch({ server, request }) {
+    const response = await serverOf(server).fetch(toRequest(request));
+    return response === null ? null : await toWire(response);
+  },
+  async upload({ server, url, body, type, name }) {
+    const blob = new Blob([Uint8Array.fromBase64(body)], { type });
+    return await serverOf(server).upload(url, blob, name === undefined ? {} : { name });
+  },
+  work: ({ server, work }) =>
+    serverOf(server).run((ctx) => {
+      const end = Promise.withResolvers<unknown>();
+      works.set(work, { ctx, inside: AsyncLocalStorage.snapshot() as Work["inside"], end });
+      tell({ work });
+      return end.promise;
+    }),
+  async step({ work, chain, list }) {
+    const { ctx, inside } = workOf(work);
+    return pack(
+      await inside(() => {
+        const value = follow(ctx, chain);
+        return list ? Array.fromAsync(value as AsyncIterable<unknown>) : value;
+      }),
+    );
+  },
+  workEnds({ work, value, error }) {
+    const { end } = workOf(work);
+    works.delete(work);
+    if (error === undefined) end.resolve(value === undefined ? null : unpack(value));
+    else end.reject(Object.assign(new Error(error.message), { name: error.name }));
+    return null;
+  },
+  socketOpen({ server, socket }) {
+    const closed = (code: number, reason: string) => {
+      sockets.delete(socket);
+      tell({ socket, closed: { code, reason } });
+    };
+    const handle = serverOf(server)[remoteDoor].connect({
+      bufferedAmount: 0,
+      takenBytes: null,
+      cut: () => closed(1006, ""),
+      send: (text) => tell({ socket, text }),
+      close: closed,
+    });
+    if (handle === null) closed(1013, "");
+    else sockets.set(socket, handle);
+    return null;
+  },
+  socketSend({ socket, text }) {
+    sockets.get(socket)?.receive(text);
+    return null;
+  },
+  socketClose({ socket }) {
+    sockets.get(socket)?.closed();
+    sockets.delete(socket);
+    return null;
+  },
+};
+
+function wireError(error: unknown): WireError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const { name, message, stack } = error;
+  const call = error instanceof FunctionError
+    ? {
+      udfPath: error.udfPath,
+      errorData: error.code === null ? null : { code: error.code, data: error.data },
+    }
+    : undefined;
+  return { name, message, ...(stack !== undefined && { stack }), ...(call && { call }) };
+}
+
+async function answer({ id, name, args }: Ask): Promise<void> {
+  const now = () => "server" in args ? servers.get(args.server)?.now() : undefined;
+  try {
+    const value: unknown = await (answers[name] as (args: unknown) => unknown)(args);
+    tell({ answer: id, ...withNow(now()), value: value ?? null });
+  } catch (error) {
+    tell({ answer: id, ...withNow(now()), error: wireError(error) });
+  }
+}
+
+function withNow(now: number | undefined): { readonly now?: number } {
+  return now === undefined ? {} : { now };
+}
+
+/** Begins each request in the order they came. Ends with the test's process. */
+async function serve(): Promise<void> {
+  let text = "";
+  for await (const part of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    text += part;
+    const lines = text.split("\n");
+    text = lines.pop() ?? "";
+    for (const line of lines) void answer(JSON.parse(line) as Ask);
+  }
+  await Promise.all([...servers.values()].map((server) => server.close().catch(() => {})));
+}
+
+if (import.meta.main) {
+  await serve();
+  Deno.exit(0);
+}

@@ -1,0 +1,287 @@
+/**
+ * From nothing to an app, with Node alone: the packages are published to a registry of the test's own, installed from it in
+ * a folder outside this repository, and used as a newcomer uses them.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import project from "../../deno.json" with { type: "json" };
+import { projectDir } from "../bench/support/child.ts";
+import { launchChromium } from "../support/chromium.ts";
+import { until } from "../support/waiting.ts";
+import { LanguageServer } from "./support/language_server.ts";
+import { NodeMachine, type Running } from "./support/node_machine.ts";
+import { Registry } from "./support/registry.ts";
+
+/** Downloads of a developer. */
+const BYTES_MAX = 100_000_000;
+/** An address that answers nobody: whatever asks the network through it fails. */
+const NO_NETWORK = {
+  HTTP_PROXY: "http://127.0.0.1:9",
+  HTTPS_PROXY: "http://127.0.0.1:9",
+  npm_config_registry: "http://127.0.0.1:9/",
+  npm_config_fetch_retries: "0",
+};
+
+type Client = import("../../mod/client/mod.ts").SynclineClient;
+
+Deno.test("from nothing to an app with Node alone", async (t) => {
+  const opened = await Registry.start();
+  if (typeof opened === "string") {
+    // deno-lint-ignore no-console
+    console.log(`npm cannot install here, so the packages are not tried:\n${opened}`);
+    return;
+  }
+  await using registry = opened;
+  await using machine = await NodeMachine.create(registry.npmrc);
+  const figures: string[] = [];
+
+  await t.step("NP1 both packages are built and published under one version", async () => {
+    await deno("task", "--quiet", "build:npm");
+    for (const name of ["syncline", "create-syncline"]) {
+      const folder = join(projectDir, "dist/npm", name);
+      const { version, scripts, bundledDependencies } = JSON.parse(
+        await Deno.readTextFile(join(folder, "package.json")),
+      );
+      assert.deepEqual([version, scripts, bundledDependencies], [project.version, undefined, undefined]);
+      await machine.done(`npm publish --silent ${folder}`);
+    }
+    assert.match(
+      await Deno.readTextFile(join(projectDir, "CHANGELOG.md")),
+      new RegExp(`^## ${project.version}$`, "m"),
+    );
+  });
+
+  await t.step("NP2 `npm create` makes an app and installs it, without a warning", async () => {
+    const { text, ms } = await machine.done("npm create --yes syncline@latest my-app");
+    const megabytes = await machine.downloaded() / 1e6;
+    figures.push(`create and install, cold: ${seconds(ms)}, ${megabytes.toFixed(0)} MB downloaded`);
+    assert.doesNotMatch(text, /warn|deprecated|error/i);
+    assert.match(text, /cd my-app\n\s+npm run dev/);
+    assert.ok(megabytes * 1e6 < BYTES_MAX);
+    assert.equal((await machine.run("command -v deno")).code, 127);
+  });
+
+  await t.step(
+    "NP3 `npm run dev` serves page, functions and dashboard at one address, without a network",
+    async () => {
+      const begun = performance.now();
+      await using dev = machine.start("npm run dev -- --port 0", { at: "my-app", env: NO_NETWORK });
+      const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
+      figures.push(`npm run dev, the first time: ${seconds(performance.now() - begun)}`);
+      await dev.line(/setup +http.*svc_setup_token=/);
+      await dev.line(new RegExp(`dashboard +${url}/_/`));
+      assert.match(await textOf(url), /\/@vite\/client/);
+      assert.match(await textOf(`${url}/src/main.tsx`), /SynclineProvider/);
+      assert.match(await textOf(`${url}/_/`), /<!doctype html>/i);
+      await twoClients(machine, url);
+      await twoTabs(url);
+      await edits(machine, dev, url);
+      assert.equal(await dev.interrupt(), 0, dev.output.join("\n"));
+      assert.ok(dev.output.some((line) => line.includes("Stopping")));
+    },
+  );
+
+  await t.step("NP4 the server ends also when the command is killed alone", async () => {
+    await using dev = machine.start("exec node_modules/.bin/syncline dev --port 0", { at: "my-app" });
+    const [, url = ""] = await dev.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
+    await dev.killAlone("/.bin/syncline dev");
+    await assert.rejects(fetch(`${url}/api/health`));
+  });
+
+  await t.step("NP5 types hold without generation: tsc, completion, the way to a definition", async () => {
+    await machine.done("node_modules/.bin/tsc", { at: "my-app" });
+    await using editor = new LanguageServer(machine.at("my-app"));
+    const file = machine.at("my-app/src/tasks.tsx");
+    const text = (await Deno.readTextFile(file)).replace(
+      "useQuery(api.tasks.list)",
+      "useQuery(api.tasks.list)?.[0]?.text",
+    );
+    await editor.open(file, text);
+    const names = await editor.completions(file, { text, behind: "useQuery(api.tasks." });
+    assert.deepEqual(names.toSorted(), ["add", "list", "setDone"]);
+    const fields = await editor.completions(file, { text, behind: "list)?.[0]?." });
+    assert.deepEqual(["_id", "by", "done", "text"].filter((name) => !fields.includes(name)), []);
+    const [definition = ""] = await editor.definitions(file, { text, name: "api.tasks.list" });
+    assert.match(definition, /my-app\/functions\/tasks\.ts$/);
+  });
+
+  await t.step("NP6 the app's tests run in Vitest and in Node's own runner", async () => {
+    assert.match((await machine.done("npm test", { at: "my-app", env: NO_NETWORK })).text, /1 passed/);
+    const { ms } = await machine.done("npm create --yes syncline@latest warm-app");
+    figures.push(`create and install, warm: ${seconds(ms)}`);
+    await Deno.rename(machine.at("warm-app/node_modules"), machine.at("node_modules"));
+    await machine.done("npm create --yes syncline@latest small -- --template plain --no-install");
+    const { text } = await machine.done("npm test", { at: "small" });
+    assert.match(text, /# pass 1\b|pass 1\b/);
+  });
+
+  await t.step("NP7 commands find the project upward, and pass on what they are told", async () => {
+    const { text } = await machine.done("../../my-app/node_modules/.bin/syncline admin list", {
+      at: "my-app/src",
+    });
+    assert.match(text, /There is no administrator/);
+    assert.match(
+      (await machine.done("npx syncline --help", { at: "my-app" })).text,
+      /syncline dev.*\n[^]*backup/,
+    );
+  });
+
+  await t.step("NP8 what cannot be done is one line, and nothing is left", async () => {
+    const before = await names(machine.at());
+    const refused = async (command: string, { line, at = "", env = {} }: Refusal) => {
+      const { code, text } = await machine.run(command, { at, env });
+      assert.equal(code, 1, text);
+      assert.match(text.trim(), line);
+    };
+    await refused("npm exec --silent -- create-syncline my-app", {
+      line: /^syncline: \S+my-app is not empty: choose another name[^\n]*$/,
+    });
+    const old = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'18.20.0'})";
+    await refused(`node --import "${old}" my-app/node_modules/syncline/bin/syncline.mjs dev`, {
+      line: /^Syncline needs Node 20\.19 or newer[^\n]*$/,
+    });
+    using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    await refused(`node_modules/.bin/syncline dev --port ${taken.addr.port}`, {
+      at: "my-app",
+      line: /Port \d+ of 127\.0\.0\.1 is in use[^\n]*$/,
+    });
+    await refused("node ../my-app/node_modules/syncline/bin/syncline.mjs init", {
+      at: "small",
+      line: /^syncline: \S+ has a folder "functions" already[^\n]*$/,
+    });
+    assert.deepEqual(await names(machine.at()), before);
+  });
+
+  await t.step("NP9 `syncline init` adds functions to a project that is there already", async () => {
+    await Deno.mkdir(machine.at("old"));
+    await Deno.writeTextFile(
+      machine.at("old/package.json"),
+      '{\n    "name": "old",\n    "scripts": { "dev": "next dev" }\n}\n',
+    );
+    const { text } = await machine.done(
+      "node ../my-app/node_modules/syncline/bin/syncline.mjs init --no-install",
+      { at: "old" },
+    );
+    assert.match(text, /npm run dev:syncline/);
+    const manifest = await Deno.readTextFile(machine.at("old/package.json"));
+    assert.match(manifest, /^ {4}"name": "old"/m);
+    assert.deepEqual(JSON.parse(manifest).scripts, { dev: "next dev", "dev:syncline": "syncline dev" });
+    assert.deepEqual(await names(machine.at("old")), [
+      ".gitignore",
+      "AGENTS.md",
+      "functions",
+      "package.json",
+    ]);
+    await using dev = machine.start("../my-app/node_modules/.bin/syncline dev --port 0", {
+      at: "old/functions/..",
+    });
+    const [, url = ""] = await dev.line(/server +(http:\/\/127\.0\.0\.1:\d+)\//);
+    assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
+    assert.equal(await dev.interrupt(), 0);
+  });
+
+  // deno-lint-ignore no-console
+  console.log(figures.join("\n"));
+});
+
+interface Refusal {
+  readonly line: RegExp;
+  readonly at?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Two clients of the installed package: what one adds, the other sees. */
+async function twoClients(machine: NodeMachine, url: string): Promise<void> {
+  const path = pathToFileURL(machine.at("my-app/node_modules/syncline/client.js")).href;
+  const { SynclineClient } = await import(path) as { SynclineClient: new (url: string) => Client };
+  const [ada, ben] = [new SynclineClient(url), new SynclineClient(url)];
+  try {
+    const seen: unknown[] = [];
+    const end = ben.subscribe("tasks:list", {}, (tasks) => seen.push(tasks));
+    await until(() => seen.length === 1);
+    await ada.auth.signUp({ email: "ada@example.com", password: "secret words" });
+    await ada.mutation("tasks:add", { text: "Buy milk" });
+    await until(() => seen.length === 2);
+    assert.equal((seen[1] as { text: string }[])[0]?.text, "Buy milk");
+    end();
+  } finally {
+    ada.close();
+    ben.close();
+  }
+}
+
+/** The template's page in two browser tabs. */
+async function twoTabs(url: string): Promise<void> {
+  const browser = await launchChromium();
+  try {
+    const pages = await Promise.all(["eve", "fay"].map(async (name) => {
+      const page = await (await browser.newContext()).newPage();
+      await page.goto(url);
+      await page.getByPlaceholder("Email").fill(`${name}@example.com`);
+      await page.getByPlaceholder("Password").fill("secret words");
+      await page.getByRole("button", { name: "Sign up" }).click();
+      await page.getByText("Buy milk").waitFor();
+      return page;
+    }));
+    const [here, there] = pages;
+    await here?.getByPlaceholder("What is to be done?").fill("Call Fay");
+    await here?.getByRole("button", { name: "Add" }).click();
+    await there?.getByText("Call Fay").waitFor();
+    await there?.getByLabel("Call Fay").check();
+    await here?.locator("input:checked").waitFor();
+  } finally {
+    await browser.close();
+  }
+}
+
+/** An edit is served, its lines appear with the function's name, and a type error with file and line. */
+async function edits(machine: NodeMachine, dev: Running, url: string): Promise<void> {
+  const file = machine.at("my-app/functions/tasks.ts");
+  const before = await Deno.readTextFile(file);
+  await Deno.writeTextFile(
+    file,
+    `${before}\nexport const hello = mutation({
+  handler: (ctx) => {
+    const wrong: string = 1;
+    ctx.log.info("Hello", { wrong });
+    return wrong;
+  },
+});\n`,
+  );
+  await dev.line(/functions\/tasks\.ts\(\d+,\d+\): error TS\d+/);
+  await until(async () => (await call(url)).logLines?.length === 1);
+  await dev.line(/^\d{4}-\d\d-\d\dT[\d:.]+Z INFO +tasks:hello: Hello wrong=1/);
+  await Deno.writeTextFile(file, before);
+  await dev.line(/The types are right again/);
+}
+
+async function call(url: string): Promise<{ readonly logLines?: readonly string[] }> {
+  const response = await fetch(`${url}/api/mutation`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ path: "tasks:hello", args: {} }),
+  });
+  return await response.json();
+}
+
+async function textOf(url: string): Promise<string> {
+  return await (await fetch(url)).text();
+}
+
+async function names(folder: string): Promise<string[]> {
+  return (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name).toSorted();
+}
+
+async function deno(...args: string[]): Promise<void> {
+  const { success, stderr } = await new Deno.Command(Deno.execPath(), {
+    args,
+    cwd: projectDir,
+    stdin: "null",
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}

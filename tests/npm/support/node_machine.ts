@@ -1,0 +1,165 @@
+/** A machine with Node and npm alone, and a home that is empty but for the address of a registry. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { lines } from "../../bench/support/lines.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { found } from "../../support/waiting.ts";
+
+/** What npm and the programs use of the system; no Deno among them. */
+const PROGRAMS = ["node", "npm", "npx", "sh", "env", "git", "cat", "uname", "ldd"];
+
+export interface Ended {
+  readonly code: number;
+  /** Standard output and standard error. */
+  readonly text: string;
+  readonly ms: number;
+}
+
+export class NodeMachine implements AsyncDisposable {
+  readonly #folder: TempFolder;
+  readonly #env: Record<string, string>;
+
+  private constructor(folder: TempFolder, env: Record<string, string>) {
+    this.#folder = folder;
+    this.#env = env;
+  }
+
+  static async create(npmrc: string): Promise<NodeMachine> {
+    const folder = await TempFolder.with({ "home/.npmrc": npmrc, "work/empty": "" });
+    await Deno.remove(folder.at("work/empty"));
+    await Deno.mkdir(folder.at("bin"));
+    for (const name of PROGRAMS) {
+      const path = await which(name);
+      if (path !== null) await Deno.symlink(path, folder.at("bin", name));
+    }
+    return new NodeMachine(folder, { HOME: folder.at("home"), PATH: folder.at("bin"), NO_COLOR: "1" });
+  }
+
+  /** A path below the folder that the user works in. */
+  at(...names: string[]): string {
+    return this.#folder.at("work", ...names);
+  }
+
+  /** Bytes that npm has downloaded. */
+  async downloaded(): Promise<number> {
+    return await sizeOf(this.#folder.at("home/.npm/_cacache/content-v2"));
+  }
+
+  /** Runs a command line in a folder below the user's. */
+  async run(command: string, { at = "", env = {} }: Place = {}): Promise<Ended> {
+    const begun = performance.now();
+    const { code, stdout, stderr } = await this.#command(command, { at, env }).output();
+    const decoder = new TextDecoder();
+    return {
+      code,
+      text: decoder.decode(stdout) + decoder.decode(stderr),
+      ms: Math.round(performance.now() - begun),
+    };
+  }
+
+  /** The same for one that has to succeed. */
+  async done(command: string, place: Place = {}): Promise<Ended> {
+    const ended = await this.run(command, place);
+    assert.equal(ended.code, 0, `${command}:\n${ended.text}`);
+    return ended;
+  }
+
+  /** Starts one that goes on, in a process group of its own, as a terminal does. */
+  start(command: string, place: Place = {}): Running {
+    return new Running(this.#command(command, place).spawn());
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]();
+  }
+
+  #command(command: string, { at = "", env = {} }: Place): Deno.Command {
+    return new Deno.Command("setsid", {
+      args: ["sh", "-c", command],
+      cwd: this.at(at),
+      clearEnv: true,
+      env: { ...this.#env, ...env },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    });
+  }
+}
+
+interface Place {
+  /** Folder below the user's. */
+  readonly at?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** A command that goes on. */
+export class Running implements AsyncDisposable {
+  readonly output: string[] = [];
+  readonly #child: Deno.ChildProcess;
+  readonly #reading: Promise<unknown>;
+  #over = false;
+
+  constructor(child: Deno.ChildProcess) {
+    this.#child = child;
+    const read = async (stream: ReadableStream<Uint8Array<ArrayBuffer>>) => {
+      for await (const line of lines(stream)) this.output.push(line);
+    };
+    this.#reading = Promise.all([read(child.stdout), read(child.stderr)]).then(() => this.#over = true);
+  }
+
+  /** What a line of the output matches, when it is there. */
+  async line(pattern: RegExp): Promise<RegExpExecArray> {
+    return await found(() => {
+      for (const line of this.output) {
+        const match = pattern.exec(line);
+        if (match !== null) return match;
+      }
+      assert.ok(!this.#over, `It has ended without ${pattern}:\n${this.output.join("\n")}`);
+      return null;
+    }, { what: () => `${pattern} in:\n${this.output.join("\n")}`, timeoutMs: 120_000, everyMs: 20 });
+  }
+
+  /** Presses Ctrl-C: all of the group are told. Resolves when nothing holds the output any more. */
+  async interrupt(): Promise<number> {
+    await signalGroup(this.#child.pid, "INT");
+    const { code } = await this.#child.status;
+    await this.#reading;
+    return code;
+  }
+
+  /** Ends the process with this program in its command line, and no other, with no time to tell anybody. */
+  async killAlone(part: string): Promise<void> {
+    const listed = await new Deno.Command("ps", { args: ["-A", "-ww", "-o", "pid=,pgid=,args="] }).output();
+    for (const line of new TextDecoder().decode(listed.stdout).split("\n")) {
+      const [, pid, group, args = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+      if (Number(group) === this.#child.pid && args.includes(part)) Deno.kill(Number(pid), "SIGKILL");
+    }
+    await this.#reading;
+    await this.#child.status;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await signalGroup(this.#child.pid, "KILL");
+    await this.#child.status;
+    await this.#reading;
+  }
+}
+
+async function signalGroup(leader: number, signal: string): Promise<void> {
+  await new Deno.Command("kill", { args: [`-${signal}`, "--", `-${leader}`], stderr: "null" }).output();
+}
+
+async function which(program: string): Promise<string | null> {
+  const { success, stdout } = await new Deno.Command("sh", { args: ["-c", 'command -v "$0"', program] })
+    .output();
+  return success ? new TextDecoder().decode(stdout).trim() : null;
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  let bytes = 0;
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    bytes += isDirectory ? await sizeOf(path) : (await Deno.stat(path)).size;
+  }
+  return bytes;
+}
