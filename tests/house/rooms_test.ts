@@ -23,6 +23,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["cli"],
   ["build"],
   ["client/build"],
+  ["npm"],
 ];
 
 /** Rooms of single parts: each file is one. */
@@ -35,6 +36,7 @@ const OPEN_ROOMS = new Set([
   "functions/limits.ts",
   "config",
   "build",
+  "client/build",
 ]);
 
 /** Doors beside each room's `mod.ts` and `limits.ts`, with what they spare others. */

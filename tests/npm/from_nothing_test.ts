@@ -25,7 +25,7 @@ const NO_NETWORK = {
 
 type Client = import("../../mod/client/mod.ts").SynclineClient;
 
-Deno.test("from nothing to an app with Node alone", async (t) => {
+Deno.test("from nothing to an app with Node alone", async (test) => {
   const opened = await Registry.start();
   if (typeof opened === "string") {
     // deno-lint-ignore no-console
@@ -35,6 +35,7 @@ Deno.test("from nothing to an app with Node alone", async (t) => {
   await using registry = opened;
   await using machine = await NodeMachine.create(registry.npmrc);
   const figures: string[] = [];
+  const t = new Way(test);
 
   await t.step("NP1 both packages are built and published under one version", async () => {
     await deno("task", "--quiet", "build:npm");
@@ -184,6 +185,20 @@ Deno.test("from nothing to an app with Node alone", async (t) => {
   // deno-lint-ignore no-console
   console.log(figures.join("\n"));
 });
+
+/** Steps of which each needs those before it. */
+class Way {
+  readonly #test: Deno.TestContext;
+  #open = true;
+
+  constructor(test: Deno.TestContext) {
+    this.#test = test;
+  }
+
+  async step(name: string, run: () => Promise<void>): Promise<void> {
+    if (this.#open) this.#open = await this.#test.step(name, run);
+  }
+}
 
 interface Refusal {
   readonly line: RegExp;

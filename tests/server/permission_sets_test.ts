@@ -50,6 +50,11 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
   },
   {
+    set: "appTests",
+    name: "the set that apps are tested with from Node starts nothing and reads no environment",
+    allows: [...FILES, ...NETWORK, ...ROOM],
+  },
+  {
     set: "buildServer",
     name: "the set that builds the single file starts nothing but sh and reaches nobody",
     allows: [...FILES, ...SH],

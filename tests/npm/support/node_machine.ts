@@ -18,10 +18,16 @@ export interface Ended {
 export class NodeMachine implements AsyncDisposable {
   readonly #folder: TempFolder;
   readonly #env: Record<string, string>;
+  /** Not in the machine's path. */
+  readonly #setsid: string;
 
-  private constructor(folder: TempFolder, env: Record<string, string>) {
+  private constructor(
+    folder: TempFolder,
+    { env, setsid }: { readonly env: Record<string, string>; readonly setsid: string },
+  ) {
     this.#folder = folder;
     this.#env = env;
+    this.#setsid = setsid;
   }
 
   static async create(npmrc: string): Promise<NodeMachine> {
@@ -32,7 +38,8 @@ export class NodeMachine implements AsyncDisposable {
       const path = await which(name);
       if (path !== null) await Deno.symlink(path, folder.at("bin", name));
     }
-    return new NodeMachine(folder, { HOME: folder.at("home"), PATH: folder.at("bin"), NO_COLOR: "1" });
+    const env = { HOME: folder.at("home"), PATH: folder.at("bin"), NO_COLOR: "1" };
+    return new NodeMachine(folder, { env, setsid: await which("setsid") ?? "setsid" });
   }
 
   /** A path below the folder that the user works in. */
@@ -74,7 +81,7 @@ export class NodeMachine implements AsyncDisposable {
   }
 
   #command(command: string, { at = "", env = {} }: Place): Deno.Command {
-    return new Deno.Command("setsid", {
+    return new Deno.Command(this.#setsid, {
       args: ["sh", "-c", command],
       cwd: this.at(at),
       clearEnv: true,

@@ -1,0 +1,56 @@
+/** Calls on a `ctx` in another process: recorded here, done there. */
+import assert from "node:assert/strict";
+import { follow, pack, recorder, unpack } from "../../mod/testing/remote/chains.ts";
+import { createTestServer } from "syncline/test";
+import {
+  createFunctions,
+  type DataModelOf,
+  defineSchema,
+  defineTable,
+  type MutationCtx,
+} from "syncline/server";
+import { z } from "zod";
+
+const schema = defineSchema({
+  notes: defineTable({ text: z.string(), rank: z.number(), done: z.boolean().optional() }).index("by_rank", [
+    "rank",
+  ]),
+});
+const { query } = createFunctions(schema);
+const app = {
+  schema: { default: schema },
+  notes: { all: query({ handler: (ctx) => ctx.db.query("notes").collect() }) },
+};
+
+/** A `ctx` as another process has it: everything goes through JSON. */
+function remote<Ctx>(ctx: Ctx): Ctx {
+  return recorder([], async (chain, list) => {
+    const value = follow(ctx, JSON.parse(JSON.stringify(chain)));
+    const result = list ? await Array.fromAsync(value as AsyncIterable<unknown>) : await value;
+    return unpack(JSON.parse(JSON.stringify(pack(result))));
+  }) as Ctx;
+}
+
+Deno.test("DV4 reads and writes, ranges and filters, loops and removed fields reach the database", async () => {
+  await using server = await createTestServer({ modules: app });
+  await server.run(async (local) => {
+    const ctx: MutationCtx<DataModelOf<typeof schema>> = remote(local);
+    const first = await ctx.db.insert("notes", { text: "a", rank: 1, done: true });
+    await Promise.all([2, 3, 4].map((rank) => ctx.db.insert("notes", { text: `n${rank}`, rank })));
+    await ctx.db.patch(first, { done: undefined });
+    assert.deepEqual(Object.keys(await ctx.db.get(first) ?? {}).includes("done"), false);
+    const between = ctx.db.query("notes").withIndex("by_rank", (q) => q.gt("rank", 1).lt("rank", 4));
+    assert.deepEqual((await between.order("desc").collect()).map(({ rank }) => rank), [3, 2]);
+    const filtered = ctx.db.query("notes").filter((q) =>
+      q.or(q.eq(q.field("rank"), 4), q.eq(q.field("text"), "a"))
+    );
+    const seen: number[] = [];
+    for await (const { rank } of filtered) seen.push(rank);
+    assert.deepEqual(seen, [1, 4]);
+    await assert.rejects(
+      async () => void await ctx.db.insert("notes", { text: "", rank: "x" as never }),
+      /rank/,
+    );
+  });
+  assert.equal((await server.run((ctx) => ctx.db.query("notes").collect())).length, 4);
+});
