@@ -1,6 +1,7 @@
 /** A machine with Node and npm alone, and a home that is empty but for the address of a registry. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { lines } from "../../bench/support/lines.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { found } from "../../support/waiting.ts";
@@ -47,9 +48,9 @@ export class NodeMachine implements AsyncDisposable {
     return this.#folder.at("work", ...names);
   }
 
-  /** Bytes that npm has downloaded. */
+  /** Bytes that npm has downloaded: packages as they are kept, what it was told of them compressed, as it travels. */
   async downloaded(): Promise<number> {
-    return await sizeOf(this.#folder.at("home/.npm/_cacache/content-v2"));
+    return await compressedSize(this.#folder.at("home/.npm/_cacache/content-v2"));
   }
 
   /** Runs a command line in a folder below the user's. */
@@ -162,11 +163,17 @@ async function which(program: string): Promise<string | null> {
   return success ? new TextDecoder().decode(stdout).trim() : null;
 }
 
-async function sizeOf(folder: string): Promise<number> {
+async function compressedSize(folder: string): Promise<number> {
   let bytes = 0;
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     const path = join(folder, name);
-    bytes += isDirectory ? await sizeOf(path) : (await Deno.stat(path)).size;
+    bytes += isDirectory ? await compressedSize(path) : compressed(await Deno.readFile(path)).byteLength;
   }
   return bytes;
+}
+
+const GZIP = 0x1f;
+
+function compressed(contents: Uint8Array): Uint8Array {
+  return contents[0] === GZIP ? contents : gzipSync(contents);
 }
