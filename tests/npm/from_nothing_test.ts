@@ -135,10 +135,11 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
       assert.equal(code, 1, text);
       assert.match(text.trim(), line);
     };
-    await refused("npm exec --silent -- create-syncline my-app", {
+    await refused("npm create --yes --silent syncline@latest my-app", {
       line: /^syncline: \S+my-app is not empty: choose another name[^\n]*$/,
     });
-    const old = "data:text/javascript,Object.defineProperty(process.versions,'node',{value:'18.20.0'})";
+    const versions = "{value:{...process.versions,node:'18.20.0'}}";
+    const old = `data:text/javascript,Object.defineProperty(process,'versions',${versions})`;
     await refused(`node --import "${old}" my-app/node_modules/syncline/bin/syncline.mjs dev`, {
       line: /^Syncline needs Node 20\.19 or newer[^\n]*$/,
     });

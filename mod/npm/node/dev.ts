@@ -32,8 +32,8 @@ export async function dev(args: readonly string[]): Promise<number> {
     cwd: root,
     stdio: "inherit",
   });
-  using _guard = guard(server.pid);
-  using _types = watchTypes(root);
+  using types = watchTypes(root);
+  using _guard = guard([server.pid, types?.pid]);
   return await ended(server);
 }
 
@@ -70,12 +70,13 @@ function frontend(
 }
 
 /**
- * Ends the server when this process ends without having told it: the guard reads from a pipe that ends with this process.
- * Disposing of it ends the guard alone.
+ * Ends what was started when this process ends without having told it: the guard reads from a pipe that ends with this
+ * process. Disposing of it ends the guard alone.
  */
-function guard(pid: number | undefined): Disposable | null {
-  if (pid === undefined || process.platform === "win32") return null;
-  const script = `trap '' INT TERM HUP; cat >/dev/null; kill -TERM ${pid} 2>/dev/null`;
+function guard(started: readonly (number | undefined)[]): Disposable | null {
+  if (process.platform === "win32") return null;
+  const pids = started.filter((pid) => pid !== undefined).join(" ");
+  const script = `trap '' INT TERM HUP; cat >/dev/null; kill -TERM ${pids} 2>/dev/null`;
   const watcher = spawn("sh", ["-c", script], { stdio: ["pipe", "ignore", "ignore"] });
   watcher.unref();
   return { [Symbol.dispose]: () => void watcher.kill("SIGKILL") };

@@ -17,6 +17,10 @@ Deno.test("messages of the runtime on imports in calls are put plainly, others a
     /^cannot find "left-pad".*npm install/,
   );
   assert.equal(lateImportMessage("My lockfile is gone"), "My lockfile is gone");
+  assert.equal(
+    lateImportMessage(`Module not found "./schema". Maybe add a '.ts' extension or run with --sloppy-imports`),
+    `Module not found "./schema". Maybe add a '.ts' extension`,
+  );
 });
 
 Deno.test("an import() of our sources or of the network says what app code imports", async () => {

@@ -14,6 +14,8 @@ const OTHER_REGISTRY =
 const LATE_REGISTRY =
   /^(?:The lockfile is out of date|JSR package manifest for |Failed loading \S+ for package ")/;
 const OURS = /^Blocked by null entry for /;
+/** A switch of the runtime that nobody here can set. */
+const SWITCH = " or run with --sloppy-imports";
 const REMOTE = /^Requires import access to "/;
 
 const OWN_WAYS =
@@ -35,7 +37,7 @@ export function importMessage(message: string): string {
   if (REMOTE.test(message)) return `cannot import from the network: ${OWN_WAYS}`;
   const [, name] = OTHER_REGISTRY.exec(message) ?? [];
   return name === undefined
-    ? message
+    ? message.replaceAll(SWITCH, "")
     : `cannot import an "npm:" or "jsr:" address: install the package in the app's folder (${
       install(name)
     }) and import it by its name`;
