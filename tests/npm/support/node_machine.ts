@@ -128,11 +128,10 @@ export class Running implements AsyncDisposable {
   }
 
   /** Presses Ctrl-C: all of the group are told. Resolves when nothing holds the output any more. */
-  async interrupt(): Promise<number> {
+  async interrupt(): Promise<void> {
     await signalGroup(this.#child.pid, "INT");
-    const { code } = await this.#child.status;
+    await this.#child.status;
     await this.#reading;
-    return code;
   }
 
   /** Ends the process with this program in its command line, and no other, with no time to tell anybody. */
