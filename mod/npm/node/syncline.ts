@@ -26,6 +26,8 @@ const SETS: Readonly<Record<string, string>> = {
   export: "export",
   restore: "restoreRemote",
   replica: "restoreRemote",
+  deploy: "deploy",
+  rollback: "deploy",
 };
 
 async function run(name: string, args: readonly string[]): Promise<number> {
