@@ -255,7 +255,7 @@ export class Server implements AsyncDisposable {
     const { socketsMax } = connections;
     const renew = () => void (this.#renewing ??= this.#renew().finally(() => this.#renewing = null));
     const serveFrontend = async (folder: string | null) => {
-      if (config.staticDir !== null && !config.example) return;
+      if (config.devFrontendUrl !== null || (config.staticDir !== null && !config.example)) return;
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
     };
     const surroundings = { log, url: this.url, restart, socketsMax, renew, serveFrontend };
