@@ -110,7 +110,10 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
 
   await t.step("NP6 the app's tests run in Vitest and in Node's own runner", async () => {
     assert.match(
-      (await machine.done("npm test -- --testTimeout=300000", { at: "my-app", env: NO_NETWORK })).text,
+      (await machine.done("node_modules/.bin/vitest run --testTimeout=300000", {
+        at: "my-app",
+        env: NO_NETWORK,
+      })).text,
       /1 passed/,
     );
     const { ms } = await machine.done("npm create --yes syncline@latest warm-app");
