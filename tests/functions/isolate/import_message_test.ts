@@ -18,7 +18,9 @@ Deno.test("messages of the runtime on imports in calls are put plainly, others a
   );
   assert.equal(lateImportMessage("My lockfile is gone"), "My lockfile is gone");
   assert.equal(
-    lateImportMessage(`Module not found "./schema". Maybe add a '.ts' extension or run with --sloppy-imports`),
+    lateImportMessage(
+      `Module not found "./schema". Maybe add a '.ts' extension or run with --sloppy-imports`,
+    ),
     `Module not found "./schema". Maybe add a '.ts' extension`,
   );
 });
