@@ -42,10 +42,10 @@ export interface WriterOptions {
   /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
   readonly pagesMax?: number;
   /**
-   * `on` keeps a journal of what is committed, of which so many characters may wait. `applied` is for a database whose
+   * `on` keeps a journal of what is committed, of which so many bytes may wait. `applied` is for a database whose
    * commits are made elsewhere: it follows their history. Without either, the first change ends the history there was.
    */
-  readonly journal?: { readonly kind: "on"; readonly pendingCharsMax: number } | { readonly kind: "applied" };
+  readonly journal?: { readonly kind: "on"; readonly pendingBytesMax: number } | { readonly kind: "applied" };
 }
 
 /**

@@ -164,7 +164,7 @@ async function startIsolates(
       entry: ISOLATE_ENTRY,
       settings: { ...storageSettingsOf(config, secret.keys), ...settingsOf(config, secret.keys) },
       ...(observers.length > 0 && { observer: observeAll(observers) }),
-      ...(config.replication && { journal: { pendingCharsMax: config.replication.maxPendingBytes } }),
+      ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
       ...(letGo && { letGo }),
       log,

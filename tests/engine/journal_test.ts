@@ -26,7 +26,7 @@ const schemas: SchemaDefinition[] = [
   schemaOf({ items: anyTable({ indexes: [by_n], vectorIndexes: [by_place], searchIndexes: [by_text] }) }),
 ];
 
-const journal = { kind: "on", pendingCharsMax: 64 * 1024 * 1024 } as const;
+const journal = { kind: "on", pendingBytesMax: 64 * 1024 * 1024 } as const;
 
 /** Everything in a database that a restored one needs: the text of each row of each table but the journal's own. */
 function contents(path: string): Record<string, unknown[]> {
@@ -296,7 +296,7 @@ Deno.test("RP8 a journal that grows beyond its bound is dropped, and the databas
   using origin = new TemporaryDatabase();
   let now = 1_700_000_000_000;
   using db = openWriterDatabase(origin.path, {
-    journal: { kind: "on", pendingCharsMax: 50_000 },
+    journal: { kind: "on", pendingBytesMax: 50_000 },
     now: () => now,
   });
   db.applySchema(schemas[0] ?? new Map());
@@ -304,19 +304,21 @@ Deno.test("RP8 a journal that grows beyond its bound is dropped, and the databas
   for (let group = 0; group < 40; group++) {
     now += 1_000;
     db.openGroup();
-    db.beginMutation({ at: now }).insert("items", { text: "x".repeat(4_000) });
+    db.beginMutation({ at: now }).insert("items", { text: "€".repeat(1_333) });
     db.releaseMutation();
     db.commitGroup("");
     generations.add(db.history?.generation);
     using reader = openJournalReader(origin.path);
-    const { head, pending } = reader.read(db.history?.firstSeq ?? 0);
-    assert.ok(pending.chars <= 50_000);
+    const { head, pending, rows } = reader.read(db.history?.firstSeq ?? 0);
+    assert.ok(pending.bytes <= 50_000);
+    const bytes = rows.reduce((sum, { body }) => sum + new TextEncoder().encode(body).length, 0);
+    assert.equal(pending.bytes, bytes, "bytes are counted, not characters");
     assert.deepEqual(head, db.history);
   }
   assert.equal(db.ts, 40);
   assert.equal(generations.size, 4);
   assert.equal(db.history?.reason, "overflow");
   using file = new DatabaseSync(origin.path, { readOnly: true });
-  const { chars } = file.prepare("SELECT sum(chars) AS chars FROM syncline_journal").get() ?? {};
-  assert.ok(Number(chars) <= 50_000, "rows that were dropped are removed");
+  const { bytes } = file.prepare("SELECT sum(octet_length(body)) AS bytes FROM syncline_journal").get() ?? {};
+  assert.ok(Number(bytes) <= 50_000, "rows that were dropped are removed");
 });

@@ -3,6 +3,7 @@
  * copied elsewhere. Rows of one _generation_ make an unbroken history; whatever changes the database without the journal
  * ends the generation, and the next writer with a journal begins another.
  */
+import { Buffer } from "node:buffer";
 import { randomBytes } from "node:crypto";
 import { engineLimits } from "../limits.ts";
 import type { Connection } from "../connection.ts";
@@ -19,6 +20,8 @@ export const CREATE_JOURNAL_SQL = `
   CREATE TABLE IF NOT EXISTS syncline_journal_state (one INTEGER PRIMARY KEY CHECK (one = 1),
     generation TEXT, reason TEXT NOT NULL, firstSeq INTEGER NOT NULL, seq INTEGER NOT NULL, ts INTEGER NOT NULL,
     sum TEXT NOT NULL, begunAt REAL NOT NULL);`;
+
+const { byteLength } = Buffer;
 
 const INSERT_SQL =
   "INSERT INTO syncline_journal (seq, tsBefore, ts, at, chars, sum, body) VALUES (?, ?, ?, ?, ?, ?, ?)";
@@ -55,8 +58,8 @@ export interface JournalHead {
 }
 
 export interface JournalOptions {
-  /** Characters of rows that may wait to be copied; beyond it they are dropped and a new generation begins. */
-  readonly pendingCharsMax: number;
+  /** Bytes of rows that may wait to be copied; beyond it they are dropped and a new generation begins. */
+  readonly pendingBytesMax: number;
   readonly now: () => number;
 }
 
@@ -128,14 +131,14 @@ export class Journal {
   readonly #connection: Connection;
   readonly #options: JournalOptions;
   #head: JournalHead;
-  /** Characters of rows that were not confirmed. */
-  #pendingChars: number;
+  /** Bytes of rows that were not confirmed. */
+  #pendingBytes: number;
   /** Rows up to here may be removed. */
   #confirmed: number;
   /** Whether there may be such rows. */
   #old = true;
   /** What the open transaction has made of both; `null` outside of one. */
-  #next: { readonly head: JournalHead; readonly pendingChars: number; readonly confirmed: number } | null =
+  #next: { readonly head: JournalHead; readonly pendingBytes: number; readonly confirmed: number } | null =
     null;
 
   private constructor(
@@ -147,8 +150,8 @@ export class Journal {
     this.#head = head;
     const state = connection.statement("SELECT seq FROM syncline_journal_state").get();
     this.#confirmed = Number(state?.[0] ?? 0);
-    this.#pendingChars = Number(
-      connection.statement("SELECT coalesce(sum(chars), 0) FROM syncline_journal WHERE seq > ?")
+    this.#pendingBytes = Number(
+      connection.statement("SELECT coalesce(sum(octet_length(body)), 0) FROM syncline_journal WHERE seq > ?")
         .get(this.#confirmed)?.[0],
     );
   }
@@ -182,8 +185,8 @@ export class Journal {
     const head = this.#head;
     const at = entries.at(-1)?.at ?? this.#options.now();
     const row = { seq: head.seq + 1, tsBefore, ts, at, body };
-    const pendingChars = this.#pendingChars + body.length;
-    if (pendingChars > this.#options.pendingCharsMax) {
+    const pendingBytes = this.#pendingBytes + byteLength(body);
+    if (pendingBytes > this.#options.pendingBytesMax) {
       return this.#begin({ seq: row.seq, ts, reason: "overflow" });
     }
     // Those of a generation that was dropped have nobody who confirms them.
@@ -192,7 +195,7 @@ export class Journal {
     this.#connection.statement(INSERT_SQL).run(row.seq, tsBefore, ts, at, body.length, sum, body);
     this.#next = {
       head: { ...head, seq: row.seq, ts, sum },
-      pendingChars,
+      pendingBytes,
       confirmed: this.#confirmed,
     };
   }
@@ -200,7 +203,7 @@ export class Journal {
   /** The transaction has been committed. */
   committed(): void {
     if (this.#next === null) return;
-    ({ head: this.#head, pendingChars: this.#pendingChars, confirmed: this.#confirmed } = this.#next);
+    ({ head: this.#head, pendingBytes: this.#pendingBytes, confirmed: this.#confirmed } = this.#next);
     this.#next = null;
   }
 
@@ -225,14 +228,14 @@ export class Journal {
         .get(Math.min(seq, this.#head.seq)) as [number, number, string] | undefined;
       if (row !== undefined) {
         const [confirmed, ts, sum] = row;
-        const chars = Number(
+        const bytes = Number(
           this.#connection.statement(
-            "SELECT coalesce(sum(chars), 0) FROM syncline_journal WHERE seq > ? AND seq <= ?",
+            "SELECT coalesce(sum(octet_length(body)), 0) FROM syncline_journal WHERE seq > ? AND seq <= ?",
           ).get(this.#confirmed, confirmed)?.[0],
         );
         this.#transaction(() => {
           writeState(this.#connection, { ...this.#head, seq: confirmed, ts, sum });
-          this.#next = { head: this.#head, pendingChars: this.#pendingChars - chars, confirmed };
+          this.#next = { head: this.#head, pendingBytes: this.#pendingBytes - bytes, confirmed };
           this.#remove(confirmed);
         });
         return this.#old;
@@ -266,7 +269,7 @@ export class Journal {
   #begin(from: Pick<JournalHead, "seq" | "ts" | "reason">): void {
     const head = newHead({ ...from, now: this.#options.now(), after: this.#head.begunAt });
     writeState(this.#connection, head);
-    this.#next = { head, pendingChars: 0, confirmed: head.seq };
+    this.#next = { head, pendingBytes: 0, confirmed: head.seq };
     this.#old = true;
   }
 

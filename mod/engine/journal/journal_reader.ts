@@ -23,7 +23,8 @@ export interface JournalReader extends Disposable {
 
 export interface PendingRows {
   readonly rows: number;
-  readonly chars: number;
+  /** Of their texts, in UTF-8. */
+  readonly bytes: number;
   /** Commits in them. */
   readonly commits: number;
   /** ms since the epoch; `null` without rows. */
@@ -42,7 +43,7 @@ export function openJournalReader(path: string): JournalReader {
           head: null,
           confirmed: null,
           rows: [],
-          pending: { rows: 0, chars: 0, commits: 0, oldestAt: null },
+          pending: { rows: 0, bytes: 0, commits: 0, oldestAt: null },
         };
       }
       connection.statement("BEGIN").run();
@@ -83,9 +84,9 @@ function rowsAfter(connection: Connection, seq: number): JournalRow[] {
 }
 
 function pendingAfter(connection: Connection, seq: number): PendingRows {
-  const [rows, chars, commits, oldestAt] = connection.statement(
-    `SELECT count(*), coalesce(sum(chars), 0), coalesce(max(ts) - min(tsBefore), 0), min(at)
+  const [rows, bytes, commits, oldestAt] = connection.statement(
+    `SELECT count(*), coalesce(sum(octet_length(body)), 0), coalesce(max(ts) - min(tsBefore), 0), min(at)
      FROM syncline_journal WHERE seq > ?`,
   ).get(seq) as [number, number, number, number | null];
-  return { rows, chars, commits, oldestAt };
+  return { rows, bytes, commits, oldestAt };
 }

@@ -62,8 +62,8 @@ export interface IsolateHostOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** Has the writer keep a journal, of which so many characters may wait. */
-  readonly journal?: { readonly pendingCharsMax: number };
+  /** Has the writer keep a journal, of which so many bytes may wait. */
+  readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere, and come by {@linkcode IsolateHost.applyRows}; mutations are refused. */
   readonly follows?: boolean;
   /** Told of every run; nobody has to be. */

@@ -35,8 +35,8 @@ export interface Boot {
   readonly packages?: PackageTable;
   /** Numbers that tables get which the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
-  /** For a writer that keeps a journal: how much of it may wait, in characters. */
-  readonly journal?: { readonly pendingCharsMax: number };
+  /** For a writer that keeps a journal: how much of it may wait, in bytes. */
+  readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere: the writer applies rows and runs nothing, and the schema is what the rows say. */
   readonly follows?: boolean;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */

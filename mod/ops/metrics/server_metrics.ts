@@ -302,7 +302,7 @@ function defineReplication(to: Exposition, { figures: { replication } }: Counted
   });
   to.gauge({
     name: "syncline_replication_journal_bytes",
-    help: "Journal that waits to be shipped, in characters",
+    help: "Journal that waits to be shipped",
     read: () => replication().journalBytes,
   });
   to.gauge({

@@ -124,7 +124,7 @@ export class Replication implements AsyncDisposable {
         : shippedTs >= currentTs
         ? 0
         : Math.max(0, now() - (oldestAt ?? now())),
-      journalBytes: status?.pending.chars ?? null,
+      journalBytes: status?.pending.bytes ?? null,
       lastSegment: told(status?.lastSegment ?? null),
       lastSnapshot: told(status?.lastSnapshot ?? null),
       takenBy: status?.takenBy ?? null,

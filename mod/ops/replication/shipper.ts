@@ -2,6 +2,7 @@
  * Ships the journal of one database to one target: segments, snapshots, and what keeps the target tidy. It runs in a
  * process of its own, reads the database beside the writer, and says what is safe, so that the writer can remove it.
  */
+import { Buffer } from "node:buffer";
 import { firstSum, type JournalHead, type JournalReader, type JournalRow } from "../../engine/mod.ts";
 import { replicationLimits } from "../limits.ts";
 import { gapOf, type Generation, generationsOf, type Segment } from "./history.ts";
@@ -83,7 +84,7 @@ export class Shipper implements AsyncDisposable {
   /** What goes on beside shipping; never rejects. */
   #beside: Promise<void> = Promise.resolve();
   #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs"> = {
-    pending: { rows: 0, chars: 0, oldestAt: null },
+    pending: { rows: 0, bytes: 0, oldestAt: null },
     lastSegment: null,
     lastSnapshot: null,
     errors: [],
@@ -238,12 +239,12 @@ export class Shipper implements AsyncDisposable {
     const { generation, fromTs, toTs, toSeq: seq, sum, bytes, rows } = segment;
     this.#position = { generation, seq, ts: toTs, sum };
     const { counts, pending } = this.#status;
-    const chars = rows.reduce((all, { body }) => all + body.length, 0);
+    const packed = rows.reduce((all, { body }) => all + Buffer.byteLength(body), 0);
     this.#status = {
       ...this.#status,
       pending: {
         rows: pending.rows - rows.length,
-        chars: pending.chars - chars,
+        bytes: pending.bytes - packed,
         oldestAt: pending.rows > rows.length ? rows.at(-1)?.at ?? null : null,
       },
       lastSegment: { fromTs, toTs, bytes, at: this.#now() },

@@ -9,8 +9,8 @@ export interface ShippingStatus {
   readonly reason: GenerationReason | null;
   /** The newest commit that is safe at the target; `null` while that is not known. */
   readonly shippedTs: number | null;
-  /** Journal that waits: rows, their characters, commits, and the time of the oldest; ms since the epoch. */
-  readonly pending: { readonly rows: number; readonly chars: number; readonly oldestAt: number | null };
+  /** Journal that waits: rows, their bytes, and the time of the oldest; ms since the epoch. */
+  readonly pending: { readonly rows: number; readonly bytes: number; readonly oldestAt: number | null };
   readonly lastSegment: ShippedObject | null;
   readonly lastSnapshot: ShippedObject | null;
   /** The newest last. */

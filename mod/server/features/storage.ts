@@ -70,11 +70,12 @@ async function openStorage({ config, keys, port, clientOf, log }: FeatureContext
 }
 
 /** The S3 client takes memory and time to load, which servers with a folder do without. */
-async function openStore({ dataDir, storage: { s3 } }: ServeConfig): Promise<BlobStore> {
+async function openStore(config: ServeConfig): Promise<BlobStore> {
+  const { dataDir, storage: { s3 } } = config;
   if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"));
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
-    return await S3Blobs.open(s3);
+    return await S3Blobs.open(s3, { readOnly: isFollower(config) });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });

@@ -13,10 +13,17 @@ export class S3Blobs implements BlobStore {
   }
 
   /** Connects to a bucket, and ends the uploads a server before this one left unfinished. Throws when it cannot be used. */
-  static async open(place: BucketPlace): Promise<S3Blobs> {
+  static async open(
+    place: BucketPlace,
+    { readOnly = false }: {
+      /** Whether another server writes here: uploads that have not ended are its own. */
+      readonly readOnly?: boolean;
+    } = {},
+  ): Promise<S3Blobs> {
     const bucket = new Bucket(place);
     try {
-      await bucket.endUnfinished("blobs/");
+      if (readOnly) await bucket.size(keyOf("none"));
+      else await bucket.endUnfinished("blobs/");
     } catch (error) {
       bucket[Symbol.dispose]();
       throw error;

@@ -38,7 +38,7 @@ export type Model = ReadonlyMap<string, string>;
 
 export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "keepMs" | "snapshotEveryMs">> {
   readonly seed?: number;
-  readonly pendingCharsMax?: number;
+  readonly pendingBytesMax?: number;
   /** Stands between the shipper and the folder. */
   readonly through?: (target: ReplicaTarget) => ReplicaTarget;
 }
@@ -79,10 +79,10 @@ export class Rig implements AsyncDisposable {
 
   /** Opens the database and a shipper, as a server's start does. */
   async open(): Promise<void> {
-    const { pendingCharsMax = 2 ** 26, merges, keepMs = 7 * 86_400_000, snapshotEveryMs = 86_400_000 } =
+    const { pendingBytesMax = 2 ** 26, merges, keepMs = 7 * 86_400_000, snapshotEveryMs = 86_400_000 } =
       this.#options;
     this.db = openWriterDatabase(join(this.dataDir, "data.db"), {
-      journal: { kind: "on", pendingCharsMax },
+      journal: { kind: "on", pendingBytesMax },
       now: () => this.now,
     });
     this.#resources.use(this.db);

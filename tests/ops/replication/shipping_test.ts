@@ -215,7 +215,7 @@ Deno.test("RP7 RP8 a target that is away for long costs old commits of the repli
   let away = false;
   await using rig = await Rig.start({
     seed: 6,
-    pendingCharsMax: 20_000,
+    pendingBytesMax: 20_000,
     through: (target) =>
       new Proxy(target, {
         get(object, name) {

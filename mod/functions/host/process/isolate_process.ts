@@ -41,7 +41,7 @@ export interface ProcessStarterOptions {
   /** Numbers that tables get which the database does not have yet. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** For a writer that keeps a journal. */
-  readonly journal?: { readonly pendingCharsMax: number };
+  readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere. */
   readonly follows?: boolean;
   /** The module that isolates run; without functions of the service when absent. */

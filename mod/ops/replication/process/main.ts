@@ -152,7 +152,7 @@ class ShipLoop {
     const { head, confirmed } = this.#journal.read(Number.MAX_SAFE_INTEGER);
     const generation = head?.generation ?? null;
     if (generation === null || confirmed === null) return;
-    if (this.#journal.read(confirmed.seq).pending.chars < pendingBytesKept) return;
+    if (this.#journal.read(confirmed.seq).pending.bytes < pendingBytesKept) return;
     const { bavail, bsize } = await statfs(this.#dataDir);
     if (bavail * bsize < diskReserveBytes) send({ type: "Restart", generation, reason: "overflow" });
   }

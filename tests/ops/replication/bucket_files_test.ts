@@ -1,0 +1,110 @@
+/** Files in a bucket, beside replication: a follower reads them and removes none, and going back leaves them all there. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { until } from "../../support/waiting.ts";
+import { FakeBucket } from "../scheduled/fake_bucket.ts";
+
+const functions = {
+  "files.ts": `
+import { mutation } from "syncline/server";
+import { z } from "zod";
+export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
+export const remove = mutation({ args: { id: z.string() }, handler: (ctx, { id }) => ctx.storage.delete(id) });
+`,
+};
+
+async function mutate(
+  server: TestServer,
+  name: string,
+  args: object,
+): Promise<{ value: unknown; ts: number }> {
+  const { body } = await server.post("/api/mutation", { path: `files:${name}`, args });
+  assert.equal(body.status, "success", JSON.stringify(body));
+  return body;
+}
+
+async function upload(server: TestServer, text: string): Promise<string> {
+  const { value } = await mutate(server, "uploadUrl", {});
+  const response = await fetch(new URL(String(value), server.url), { method: "POST", body: text });
+  return (await response.json()).storageId;
+}
+
+const read = async (server: TestServer, id: string) => {
+  const response = await fetch(`${server.url}/api/storage/${id}`);
+  return response.status === 200 ? await response.text() : (await response.body?.cancel(), null);
+};
+
+Deno.test("[RP17] [RP18] [PT5] files in a bucket are read by a follower, which removes none, and stay there at a point-in-time restore", async () => {
+  await using folder = new TempFolder();
+  await using bucket = new FakeBucket();
+  const DAY = 86_400_000;
+  const from = { kind: "folder", path: folder.at("replica") } as const;
+  const storage = {
+    s3: bucket.place("files/"),
+    uploadBytesMax: 1e6,
+    privateReads: false,
+    keepDeletedMs: 7 * DAY,
+    thumbnailSizes: null,
+  };
+  const replication = {
+    to: from,
+    everyMs: 20,
+    snapshotEveryMs: DAY,
+    keepMs: 7 * DAY,
+    maxPendingBytes: 2 ** 28,
+    heartbeatUrl: null,
+  };
+  await using leader = await startTestServer({ functions, config: { storage, replication } });
+  const setUp = await leader.post("/api/auth/admin/setup", {
+    token: leader.setupLink?.split("=").at(-1),
+    email: "root@example.com",
+    password: "correct horse",
+  });
+  const bearer = setUp.body.accessToken as string;
+  const shipped = (path: string) =>
+    until(async () => {
+      const response = await fetch(`${leader.url}/api/admin/replication`, {
+        headers: { Authorization: `Bearer ${bearer}` },
+      });
+      const { lagCommits, generations } = await response.json();
+      return lagCommits === 0 && generations.at(-1)?.snapshots > 0;
+    }, { what: path });
+  await shipped("the first snapshot");
+  const id = await upload(leader, "one");
+  const { ts } = await mutate(leader, "uploadUrl", {});
+  await shipped("the file");
+
+  // Of an upload to the other server, which goes on.
+  bucket.uploads.set("begun", { key: "files/blobs/00", parts: [] });
+  {
+    await using follower = await startTestServer({
+      functions,
+      // It would remove at once what is deleted, if it removed anything.
+      config: {
+        storage: { ...storage, keepDeletedMs: 0 },
+        follow: { from, everyMs: 20, promote: false },
+        dataDir: join(folder.path, "follower"),
+      },
+    });
+    assert.ok(bucket.uploads.has("begun"), "what is being uploaded is left alone");
+    await until(async () => await read(follower, id) === "one", { what: "the follower has the file" });
+    await mutate(leader, "remove", { id });
+    await until(async () => await read(follower, id) === null, {
+      what: "the follower knows of the deletion",
+    });
+  }
+  bucket.uploads.clear();
+  const later = await upload(leader, "two");
+  await shipped("the deletion");
+  const objects = [...bucket.objects.keys()].sort();
+  assert.equal(objects.length, 2, String(objects));
+
+  const back = await leader.post("/api/admin/restore/point-in-time", { toTs: ts }, { bearer });
+  assert.equal(back.status, 200, JSON.stringify(back.body));
+  await leader.restart();
+  assert.equal(await read(leader, id), "one");
+  assert.equal(await read(leader, later), null);
+  assert.deepEqual([...bucket.objects.keys()].sort(), objects);
+});

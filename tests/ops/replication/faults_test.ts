@@ -1,0 +1,188 @@
+/** Targets that fail over time, and others who copy the database beside the journal: what is shipped in the end is whole. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { checkDatabase, openExport } from "../../../mod/engine/mod.ts";
+import { ReplicaError, verifyReplica } from "../../../mod/ops/replication/mod.ts";
+import { Heartbeat } from "../../../mod/ops/replication/heartbeat.ts";
+import { until } from "../../support/waiting.ts";
+import { type Faults, faultyTarget } from "./faulty_target.ts";
+import { documentsIn, Rig, sorted } from "./rig.ts";
+
+const WRITES: ReadonlySet<unknown> = new Set(["put", "upload", "create", "remove"]);
+
+/** Kinds of trouble; each is there for some steps, one after the other. */
+const kinds: readonly ((turn: () => number) => Faults)[] = [
+  // Some of all requests end with an error of the service.
+  (turn) => ({
+    before() {
+      if (turn() % 3 === 0) throw new ReplicaError("away", "it answered 500");
+    },
+  }),
+  // Every request takes a while.
+  () => ({ before: () => new Promise((resolve) => setTimeout(resolve, 1)) }),
+  // It may be read only.
+  () => ({
+    before(operation) {
+      if (WRITES.has(operation)) throw new ReplicaError("refused", "it may only be read");
+    },
+  }),
+  // Its disk is full: what is small still fits.
+  () => ({
+    before(operation) {
+      if (operation === "put" || operation === "upload") throw new ReplicaError("away", "its disk is full");
+    },
+  }),
+  // A request is done, and its answer is lost.
+  () => ({}),
+  // What was put is not listed yet.
+  (turn) => ({ listed: (objects) => objects.filter(() => turn() % 4 !== 0) }),
+  () => ({}),
+];
+
+for (const seed of [1, 2, 3]) {
+  Deno.test(`[RP7] [RP16] a target that fails in one way after the other has everything in the end (seed ${seed})`, async () => {
+    const faults: Faults = {};
+    let turns = seed;
+    const turn = () => ++turns;
+    await using rig = await Rig.start({
+      seed,
+      merges: [{ spanMs: 1e12, pieces: 5, bytes: 1e9 }],
+      snapshotEveryMs: 20_000,
+      through: (target) => {
+        const faulty = faultyTarget(target, faults);
+        // Of every other put the answer is lost: it is there, and is put again.
+        const put = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
+          await faulty.put(name, bytes);
+          if (faults.before === undefined && turn() % 2 === 0) {
+            throw new ReplicaError("away", "no answer came");
+          }
+        };
+        return { ...faulty, put };
+      },
+    });
+    let failures = 0;
+    for (let step = 0; step < 70; step++) {
+      if (step % 10 === 0) {
+        delete faults.before;
+        delete faults.listed;
+        Object.assign(faults, kinds[(step / 10) % kinds.length]?.(turn));
+      }
+      rig.group();
+      if (step % 23 === 11) rig.changeSchema();
+      if (step % 17 === 5) await rig.restart();
+      await rig.ship().catch((error) => {
+        assert.ok(error instanceof ReplicaError, String(error));
+        failures++;
+      });
+    }
+    assert.ok(failures > 20, `${failures} tries failed`);
+    faults.before = () => {};
+    delete faults.listed;
+    await rig.ship();
+    await rig.ship();
+    const last = rig.models.length - 1;
+    assert.equal(rig.shipper.status.shippedTs, last);
+    await rig.close();
+    const { staged, model } = await rig.restore({});
+    assert.equal(staged.ts, last);
+    assert.deepEqual(sorted(model), sorted(rig.models[last]));
+    await using target = await rig.target();
+    const folder = await Deno.makeTempDir({ dir: rig.folder });
+    assert.deepEqual((await verifyReplica(target, { folder })).faults, []);
+  });
+}
+
+Deno.test("[RP16] a sound replica is verified; of one that lost an object it is told which point can still be reached", async () => {
+  await using rig = await Rig.start({ seed: 4, merges: [] });
+  await rig.ship();
+  const reached: number[] = [];
+  for (let step = 0; step < 6; step++) {
+    rig.group();
+    await rig.ship();
+    reached.push(rig.models.length - 1);
+  }
+  await using target = await rig.target();
+  const sound = await verifyReplica(target, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
+  assert.deepEqual(sound.faults, []);
+  assert.equal(sound.rebuilt?.ts, reached.at(-1));
+  assert.equal(sound.rebuilt?.documents, rig.models.at(-1)?.size);
+  assert.equal(sound.snapshots, 1);
+
+  const segments = (await Array.fromAsync(target.list("generations/")))
+    .map(({ name }) => name).filter((name) => name.includes("/segments/")).sort();
+  await target.remove(segments.at(-3) ?? "");
+  const { faults } = await verifyReplica(target, { folder: await Deno.makeTempDir({ dir: rig.folder }) });
+  const newest = reached.at(-4) ?? 0;
+  assert.match(faults.join("\n"), new RegExp(`ts ${newest} is the newest point that can be reached`));
+  await assert.rejects(rig.restore({}), new RegExp(`which --to-ts ${newest} restores`));
+  const { model } = await rig.restore({ toTs: newest });
+  assert.deepEqual(sorted(model), sorted(rig.models[newest]));
+});
+
+Deno.test("[RP14] whoever copies pages of the database beside the journal gets a whole state, and takes nothing from the replica", async () => {
+  await using rig = await Rig.start({ seed: 8 });
+  await rig.ship();
+  const path = join(rig.dataDir, "data.db");
+  for (let round = 0; round < 12; round++) {
+    rig.group();
+    // As replicators of pages do: a read that is held keeps the write-ahead log in its place while it is copied.
+    using reader = new DatabaseSync(path, { readOnly: true });
+    assert.equal(Object.values(reader.prepare("PRAGMA journal_mode").get() ?? {})[0], "wal");
+    reader.exec("BEGIN");
+    const { ts } = reader.prepare("SELECT ts FROM syncline_state").get() as { ts: number };
+    const copy = await Deno.makeTempDir({ dir: rig.folder, prefix: "pages-" });
+    await Deno.copyFile(path, join(copy, "data.db"));
+    const wal = await Deno.readFile(`${path}-wal`);
+    // Commits go on meanwhile, and so does shipping, which removes rows.
+    for (let more = 0; more < 3; more++) rig.group();
+    await rig.ship();
+    await Deno.writeFile(join(copy, "data.db-wal"), wal);
+    reader.exec("COMMIT");
+    assert.equal(checkDatabase(join(copy, "data.db")).ts, ts);
+    assert.deepEqual(sorted(documentsIn(join(copy, "data.db"))), sorted(rig.models[ts]), `ts ${ts}`);
+  }
+  const last = rig.models.length - 1;
+  assert.equal(rig.shipper.status.shippedTs, last);
+  const { model } = await rig.restore({});
+  assert.deepEqual(sorted(model), sorted(rig.models[last]));
+  {
+    // One that holds a snapshot for very long.
+    using held = openExport(path);
+    for (let more = 0; more < 20; more++) rig.group();
+    await rig.ship();
+    assert.equal(held.ts, last);
+    assert.equal(rig.shipper.status.shippedTs, rig.models.length - 1);
+  }
+});
+
+Deno.test("[RP11] the address of the heartbeat is asked at most once a minute, and what it says is told", async () => {
+  let asked = 0;
+  let status = 200;
+  await using watcher = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, () => {
+    asked++;
+    return new Response(null, { status });
+  });
+  const told: string[] = [];
+  const log = (_level: string, message: string, facts?: object) =>
+    void told.push(`${message} ${JSON.stringify(facts)}`);
+  const url = `http://127.0.0.1:${watcher.addr.port}/`;
+  {
+    await using heartbeat = new Heartbeat(url, log);
+    for (let segment = 0; segment < 5; segment++) heartbeat.beat();
+    await until(() => asked === 1, { what: "it is asked" });
+    for (let segment = 0; segment < 5; segment++) heartbeat.beat();
+  }
+  assert.equal(asked, 1);
+  assert.deepEqual(told, []);
+  status = 500;
+  {
+    await using heartbeat = new Heartbeat(url, log);
+    heartbeat.beat();
+    await until(() => told.length === 1, { what: "its refusal is told" });
+  }
+  assert.match(told[0] ?? "", /The heartbeat of the replica was not taken .*answered 500/);
+  await using none = new Heartbeat(null, log);
+  none.beat();
+  assert.equal(asked, 2);
+});
