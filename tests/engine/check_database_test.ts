@@ -332,7 +332,7 @@ for (const { rule = "RS2", name, sql, reason } of damages) {
 Deno.test("[FA13] the schema of a database with a journal and with every kind of index is as it is made", () => {
   using folder = new TemporaryDatabase();
   {
-    using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingCharsMax: 1_000 } });
+    using db = openWriterDatabase(folder.path, { journal: { kind: "on", pendingBytesMax: 1_000 } });
     db.applySchema(new Map(Object.entries(tables)));
     // Indexes that were dropped and made again, and a table that is out of use.
     db.applySchema(new Map(Object.entries({ empty: anyTable(), more: anyTable() })));
