@@ -160,6 +160,38 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await cell("Desk").waitFor();
   });
 
+  await t.step(
+    "by keyboard alone: a field is edited where it stands in the grid, and the edit taken back",
+    async () => {
+      await grid.focus();
+      await keys("Home", "ArrowRight", "ArrowRight", "ArrowRight", "F2");
+      await page.getByLabel("New value of title").waitFor();
+      await keys("Control+a");
+      await page.keyboard.insertText("Standing desk");
+      await keys("Enter");
+      await cell("Standing desk").waitFor();
+      await told("title is saved.");
+      await undo();
+      await cell("Desk").waitFor();
+    },
+  );
+
+  await t.step("a field that does not fit is refused where it stands, and Escape leaves it", async () => {
+    await cell("Desk").hover();
+    const total = page.locator(".grid-body .grid-row").first().getByRole("gridcell").nth(5);
+    await total.hover();
+    await total.getByRole("button", { name: "Edit total" }).click();
+    await page.getByLabel("New value of total").fill('"many"');
+    await keys("Enter");
+    await page.locator(".note[data-tone=bad]").waitFor();
+    await button("Close this message").last().click();
+    await total.hover();
+    await total.getByRole("button", { name: "Edit total" }).click();
+    await page.getByLabel("New value of total").fill("9");
+    await keys("Escape");
+    assert.equal(await total.innerText(), "3");
+  });
+
   await t.step("SY23 two who edit one document: the second is told, and sees it as it is", async () => {
     await cell("Chair").click();
     await editor().waitFor();

@@ -1,10 +1,15 @@
-/** Documents as rows: only those in view are in the page, however many there are; arrows move, Enter opens. */
+/**
+ * Documents as rows: only those in view are in the page, however many there are. Arrows move, Enter opens, Space chooses,
+ * F2 edits the field that is gone to.
+ */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import type { PageStatus } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
+import { Icon } from "../../ui/icon.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { Cell } from "./cell.tsx";
+import { CellEditor } from "./cell_editor.tsx";
 import { propertiesOf } from "./json_schema.ts";
 import type { Row } from "./table_page.tsx";
 
@@ -23,13 +28,24 @@ export interface DocumentGridProps {
   readonly chosen: ReadonlySet<string>;
   readonly onChoose: (ids: ReadonlySet<string>) => void;
   readonly onOpen: (id: string) => void;
+  /** Changes one field; `null` where nothing may be changed. */
+  readonly onEdit: ((row: Row, change: FieldChange) => void) | null;
+}
+
+export interface FieldChange {
+  readonly name: string;
+  /** `undefined`: the field goes. */
+  readonly value: unknown;
 }
 
 export function DocumentGrid(
-  { table, rows, status, loadMore, chosen, onChoose, onOpen }: DocumentGridProps,
+  { table, rows, status, loadMore, chosen, onChoose, onOpen, onEdit }: DocumentGridProps,
 ) {
   const place = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState(0);
+  /** Position of the column that is gone to; 0 is the row as a whole. */
+  const [column, setColumn] = useState(0);
+  const [editing, setEditing] = useState<{ readonly id: string; readonly name: string } | null>(null);
   const changed = useChanged(rows);
   const columns = useMemo(() => columnsOf(table), [table]);
   const virtual = useVirtualizer({
@@ -54,6 +70,13 @@ export function DocumentGrid(
     if (!next.delete(id)) next.add(id);
     onChoose(next);
   }
+  function edit(id: string, name: string | undefined): void {
+    if (onEdit !== null && name !== undefined && !name.startsWith("_")) setEditing({ id, name });
+  }
+  function leave(): void {
+    setEditing(null);
+    place.current?.focus();
+  }
   function onKey(event: KeyboardEvent): void {
     const row = rows[current];
     const moves: Record<string, number> = {
@@ -66,6 +89,9 @@ export function DocumentGrid(
     };
     const to = moves[event.key];
     if (to !== undefined) move(to);
+    else if (event.key === "ArrowRight") setColumn(Math.min(columns.length, column + 1));
+    else if (event.key === "ArrowLeft") setColumn(Math.max(0, column - 1));
+    else if (event.key === "F2" && row !== undefined) edit(row._id, columns[column - 1]);
     else if (event.key === "Enter" && row !== undefined) onOpen(row._id);
     else if (event.key === " " && row !== undefined) toggle(row._id);
     else return;
@@ -89,7 +115,11 @@ export function DocumentGrid(
       aria-label={`Documents of ${table.name}`}
       aria-rowcount={status === "Exhausted" ? rows.length + 1 : -1}
       aria-multiselectable="true"
-      aria-activedescendant={active === undefined ? undefined : `row-${active._id}`}
+      aria-activedescendant={active === undefined
+        ? undefined
+        : column === 0
+        ? `row-${active._id}`
+        : `cell-${active._id}-${column}`}
       tabIndex={0}
       onKeyDown={onKey}
     >
@@ -128,9 +158,49 @@ export function DocumentGrid(
                   onChange={() => toggle(row._id)}
                 />
               </span>
-              {columns.map((name) => (
-                <span key={name} className="cell" role="gridcell">
-                  <Cell value={row[name]} name={name} schema={properties[name]} />
+              {columns.map((name, position) => (
+                <span
+                  key={name}
+                  id={`cell-${row._id}-${position + 1}`}
+                  className="cell"
+                  role="gridcell"
+                  data-current={index === current && position + 1 === column}
+                >
+                  {editing?.id === row._id && editing.name === name
+                    ? (
+                      <CellEditor
+                        name={name}
+                        schema={properties[name]}
+                        value={row[name]}
+                        onLeave={leave}
+                        onBlur={() => setEditing(null)}
+                        onStore={(value) => {
+                          leave();
+                          onEdit?.(row, { name, value });
+                        }}
+                      />
+                    )
+                    : (
+                      <>
+                        <Cell value={row[name]} name={name} schema={properties[name]} />
+                        {onEdit !== null && !name.startsWith("_") && (
+                          <button
+                            type="button"
+                            className="cell-edit"
+                            tabIndex={-1}
+                            aria-label={`Edit ${name}`}
+                            onClick={(event) => {
+                              event.stopPropagation();
+                              setCurrent(index);
+                              setColumn(position + 1);
+                              edit(row._id, name);
+                            }}
+                          >
+                            <Icon name="edit" />
+                          </button>
+                        )}
+                      </>
+                    )}
                 </span>
               ))}
             </div>

@@ -13,7 +13,7 @@ import { Menu } from "../../ui/menu.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
 import { count } from "../../ui/texts.tsx";
 import { DocumentSheet } from "./document_sheet.tsx";
-import { DocumentGrid } from "./document_grid.tsx";
+import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
 import { FilterBar } from "./filter_bar.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import { SchemaDialog } from "./schema_dialog.tsx";
@@ -35,8 +35,24 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   const rows = list.results as readonly Row[];
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
+  const patch = useMutation(api.data.patch);
   const here = Object.fromEntries(search);
   const show = (id: string | null) => go(["data", table.name, ...(id === null ? [] : [id])], here);
+
+  /** What the grid showed goes along: when another has changed it since, the person is told. */
+  async function editField({ _id: id, ...row }: Row, { name, value }: FieldChange): Promise<void> {
+    const before = row[name];
+    const change = (now: unknown, seen: unknown) =>
+      patch({
+        id,
+        ...(now === undefined ? { unset: [name] } : { set: { [name]: now } }),
+        ...(seen !== undefined && { seen: { [name]: seen } }),
+      });
+    await change(value, before);
+    note(`${name} is saved.`, {
+      action: { text: "Undo", run: () => void attempt(() => change(before, value), "It is as it was.") },
+    });
+  }
 
   return (
     <section className="table-page" aria-label={table.name}>
@@ -68,6 +84,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         chosen={chosen}
         onChoose={setChosen}
         onOpen={show}
+        onEdit={table.ofService ? null : (row, change) => void attempt(() => editField(row, change))}
       />
       {documentId !== undefined && (
         <DocumentSheet

@@ -13,6 +13,7 @@ const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
   { title: "Mail", names: /^(smtp|mail)/ },
   { title: "Scheduled backups", names: /^backup/ },
   { title: "Bucket", names: /^s3/ },
+  { title: "Execution log", names: /^log/ },
 ];
 
 /** What fits no group stands at the end. */

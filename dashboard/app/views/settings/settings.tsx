@@ -120,13 +120,31 @@ interface SettingProps {
 }
 
 function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
-  const { name, description, kind, secret, set, text, flag, env, given, defaultText, unreadable } = setting;
+  const {
+    name,
+    description,
+    kind,
+    secret,
+    set,
+    text,
+    flag,
+    env,
+    given,
+    defaultText,
+    unreadable,
+    sealsWithin,
+  } = setting;
   const id = `setting-${name}`;
   const common = {
     id,
     "aria-describedby": `${id}-more`,
     "aria-invalid": error === null ? undefined : true,
   } as const;
+  const placeholder = secret && set && !unreadable
+    ? "stored; enter another to replace it"
+    : defaultText === null
+    ? "not set"
+    : `by default: ${defaultText}`;
   const value = entered ?? (secret ? "" : text ?? "");
   return (
     <div className="setting">
@@ -149,6 +167,18 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
                 <option value="false">off</option>
               </select>
             )
+            : kind === "long"
+            ? (
+              <textarea
+                className="input grow"
+                {...common}
+                rows={value === "" ? 2 : Math.min(16, value.split("\n").length + 1)}
+                spellCheck={false}
+                value={value}
+                placeholder={placeholder}
+                onChange={(event) => onEnter(event.target.value)}
+              />
+            )
             : (
               <input
                 className="input grow"
@@ -157,11 +187,7 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
                 autoComplete={secret ? "new-password" : "off"}
                 spellCheck={false}
                 value={value}
-                placeholder={secret && set && !unreadable
-                  ? "stored; enter another to replace it"
-                  : defaultText === null
-                  ? "not set"
-                  : `by default: ${defaultText}`}
+                placeholder={placeholder}
                 onChange={(event) => onEnter(event.target.value)}
               />
             )}
@@ -187,6 +213,11 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
             )
             : null}
           {kind === "list" && <span>Several are separated by commas.</span>}
+          {sealsWithin && (
+            <span>
+              What stands as <code>{'{"secret": "…"}'}</code> is stored encrypted.
+            </span>
+          )}
         </div>
       </div>
     </div>

@@ -1,0 +1,87 @@
+/** Edits one field of a document where it stands in the grid: Enter stores it, Escape leaves it. */
+import { type KeyboardEvent, useState } from "react";
+import { choicesOf, plainOf, type Schema } from "./json_schema.ts";
+
+export interface CellEditorProps {
+  readonly name: string;
+  readonly schema: Schema | undefined;
+  readonly value: unknown;
+  /** `undefined`: the field goes. */
+  readonly onStore: (value: unknown) => void;
+  /** Escape: back to the grid. */
+  readonly onLeave: () => void;
+  /** The person went elsewhere. */
+  readonly onBlur: () => void;
+}
+
+export function CellEditor({ name, schema = {}, value, onStore, onLeave, onBlur }: CellEditorProps) {
+  const plain = plainOf(schema);
+  const ofText = plain["type"] === "string";
+  const choices = choicesOf(schema) ?? (plain["type"] === "boolean" ? [true, false] : null);
+  const [text, setText] = useState(() =>
+    value === undefined ? "" : ofText && typeof value === "string" ? value : JSON.stringify(value)
+  );
+  const [wrong, setWrong] = useState(false);
+
+  function onKey(event: KeyboardEvent): void {
+    // The grid has keys of its own.
+    event.stopPropagation();
+    if (event.key === "Escape") onLeave();
+    if (event.key !== "Enter") return;
+    event.preventDefault();
+    const entered = enteredValue(text, ofText);
+    if (entered.ok) onStore(entered.value);
+    else setWrong(true);
+  }
+
+  const common = {
+    className: "input cell-input",
+    "aria-label": `New value of ${name}`,
+    autoFocus: true,
+    onKeyDown: onKey,
+    onBlur,
+    onClick: (event: { stopPropagation(): void }) => event.stopPropagation(),
+  };
+  if (choices !== null) {
+    return (
+      <select
+        {...common}
+        value={JSON.stringify(value)}
+        onChange={(event) => onStore(JSON.parse(event.target.value))}
+      >
+        {!choices.includes(value) && (
+          <option value={JSON.stringify(value)}>{JSON.stringify(value) ?? "–"}</option>
+        )}
+        {choices.map((choice) => (
+          <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>{String(choice)}</option>
+        ))}
+      </select>
+    );
+  }
+  return (
+    <input
+      {...common}
+      aria-invalid={wrong || undefined}
+      title={wrong ? "This is not JSON yet" : undefined}
+      value={text}
+      spellCheck={false}
+      onChange={(event) => {
+        setText(event.target.value);
+        setWrong(false);
+      }}
+    />
+  );
+}
+
+type Entered = { readonly ok: true; readonly value: unknown } | { readonly ok: false };
+
+/** A text is what was entered; anything else is JSON, and nothing where nothing was entered. */
+function enteredValue(text: string, ofText: boolean): Entered {
+  if (ofText) return { ok: true, value: text };
+  if (text.trim() === "") return { ok: true, value: undefined };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch {
+    return { ok: false };
+  }
+}
