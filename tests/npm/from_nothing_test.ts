@@ -56,6 +56,8 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
   await t.step("NP2 `npm create` makes an app and installs it, without a warning", async () => {
     const { text, ms } = await machine.done("npm create --yes syncline@latest my-app");
     const megabytes = await machine.downloaded() / 1e6;
+    const readme = await Deno.readTextFile(join(projectDir, "README.md"));
+    assert.ok(readme.includes("\nnpm create syncline@latest my-app\ncd my-app && npm run dev\n"));
     figures.push(`create and install, cold: ${seconds(ms)}, ${megabytes.toFixed(0)} MB downloaded`);
     assert.doesNotMatch(text, /warn|deprecated|error/i);
     assert.match(text, /cd my-app\n\s+npm run dev/);
@@ -160,6 +162,12 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
       line: /^syncline: \S+ has a folder "functions" already[^\n]*$/,
     });
     assert.deepEqual(await names(machine.at()), before);
+    const create = join(projectDir, "dist/npm/create-syncline/bin/create-syncline.mjs");
+    await refused(`node ${create} unreached --template plain`, {
+      env: NO_NETWORK,
+      line: /\nsyncline: The files are in \S+unreached, but `npm install` failed: run it there again$/,
+    });
+    assert.deepEqual(await names(machine.at("unreached")), await names(machine.at("small")));
   });
 
   await t.step("NP9 `syncline init` adds functions to a project that is there already", async () => {
@@ -188,6 +196,18 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
     const [, url = ""] = await dev.line(/server +(http:\/\/127\.0\.0\.1:\d+)\//);
     assert.equal((await (await fetch(`${url}/api/health`)).json()).status, "ok");
     await dev.interrupt();
+  });
+
+  await t.step("NP11 `syncline demo` shows the chat, under the named permission set", async () => {
+    await using demo = machine.start("my-app/node_modules/.bin/syncline demo --port 0");
+    const [, url = ""] = await demo.line(/app +(http:\/\/127\.0\.0\.1:\d+)\//);
+    assert.match(await textOf(url), /<!doctype html>/i);
+    assert.deepEqual(await (await call(url, { path: "channels:list" })).value, []);
+    const servers = (await demo.commands()).filter((args) => args.includes("/app/cli.ts"));
+    assert.equal(servers.length, 1);
+    assert.match(servers[0] ?? "", / -P=serve /);
+    assert.deepEqual((await demo.commands()).filter((args) => / (?:-A|--allow-all) /.test(args)), []);
+    await demo.interrupt();
   });
 
   // deno-lint-ignore no-console
@@ -273,17 +293,22 @@ async function edits(machine: NodeMachine, dev: Running, url: string): Promise<v
 });\n`,
   );
   await dev.line(/functions\/tasks\.ts\(\d+,\d+\): error TS\d+/);
-  await until(async () => (await call(url)).logLines?.length === 1);
+  await until(async () =>
+    (await call(url, { path: "tasks:hello", kind: "mutation" })).logLines?.length === 1
+  );
   await dev.line(/^\d{4}-\d\d-\d\dT[\d:.]+Z INFO +tasks:hello: Hello wrong=1/);
   await Deno.writeTextFile(file, before);
   await dev.line(/The types are right again/);
 }
 
-async function call(url: string): Promise<{ readonly logLines?: readonly string[] }> {
-  const response = await fetch(`${url}/api/mutation`, {
+async function call(
+  url: string,
+  { path, kind = "query" }: { readonly path: string; readonly kind?: "query" | "mutation" },
+): Promise<{ readonly logLines?: readonly string[]; readonly value?: unknown }> {
+  const response = await fetch(`${url}/api/${kind}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ path: "tasks:hello", args: {} }),
+    body: JSON.stringify({ path, args: {} }),
   });
   return await response.json();
 }

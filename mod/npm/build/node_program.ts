@@ -2,6 +2,7 @@
 import * as esbuild from "esbuild";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { options } from "../../config/options.ts";
 import { nodeVersionMin } from "./manifests.ts";
 
 /** Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, made of a module of `mod/npm/node`. */
@@ -18,6 +19,7 @@ export async function writeProgram(
     target: "node20",
     // The app's own.
     external: ["vite"],
+    define: { SYNCLINE_VARIABLES: JSON.stringify(Object.values(options).map(({ env }) => env)) },
     logLevel: "warning",
   });
   await Deno.writeTextFile(join(folder, `bin/${name}.mjs`), firstFile(), { mode: 0o755 });

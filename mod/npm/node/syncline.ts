@@ -6,6 +6,7 @@ import { init } from "./init.ts";
 import { runProgram } from "./plain_error.ts";
 import { findProject } from "./project.ts";
 import { ended, openRuntime, startDeno } from "./runtime.ts";
+import { tellMisspelt } from "./variables.ts";
 
 const HELP = `Usage: syncline <command> [options]
 
@@ -66,4 +67,5 @@ async function testServers(): Promise<number> {
 }
 
 const [name = "", ...args] = process.argv.slice(2);
+tellMisspelt();
 await runProgram(() => run(name, args));

@@ -134,15 +134,26 @@ export class Running implements AsyncDisposable {
     await this.#reading;
   }
 
+  /** Command lines of the group. */
+  async commands(): Promise<string[]> {
+    return (await this.#processes()).map(({ args }) => args);
+  }
+
   /** Ends the process with this program in its command line, and no other, with no time to tell anybody. */
   async killAlone(part: string): Promise<void> {
-    const listed = await new Deno.Command("ps", { args: ["-A", "-ww", "-o", "pid=,pgid=,args="] }).output();
-    for (const line of new TextDecoder().decode(listed.stdout).split("\n")) {
-      const [, pid, group, args = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-      if (Number(group) === this.#child.pid && args.includes(part)) Deno.kill(Number(pid), "SIGKILL");
+    for (const { pid, args } of await this.#processes()) {
+      if (args.includes(part)) Deno.kill(pid, "SIGKILL");
     }
     await this.#reading;
     await this.#child.status;
+  }
+
+  async #processes(): Promise<{ readonly pid: number; readonly args: string }[]> {
+    const listed = await new Deno.Command("ps", { args: ["-A", "-ww", "-o", "pid=,pgid=,args="] }).output();
+    return new TextDecoder().decode(listed.stdout).split("\n").flatMap((line) => {
+      const [, pid, group, args = ""] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+      return Number(group) === this.#child.pid ? [{ pid: Number(pid), args }] : [];
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
