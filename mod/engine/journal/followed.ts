@@ -1,6 +1,10 @@
 /** The mark of a database whose commits are made elsewhere. It lies in the database, so that it goes where that goes. */
 import type { Connection } from "../connection.ts";
 
+/** SQL that makes the table of the mark. */
+export const CREATE_FOLLOWED_SQL =
+  `CREATE TABLE syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`;
+
 type Statements = Pick<Connection, "statement">;
 
 /** For people: where the commits come from; `null` for a database of its own. */
@@ -11,9 +15,7 @@ export function followedPlace(connection: Statements): string | null {
 }
 
 export function markFollowed(connection: Connection, place: string): void {
-  connection.execute(
-    `CREATE TABLE IF NOT EXISTS syncline_followed (one INTEGER PRIMARY KEY CHECK (one = 1), place TEXT NOT NULL)`,
-  );
+  if (!isMarked(connection)) connection.execute(CREATE_FOLLOWED_SQL);
   connection.statement("INSERT OR REPLACE INTO syncline_followed (one, place) VALUES (1, ?)").run(place);
 }
 
@@ -21,7 +23,7 @@ export function clearFollowed(connection: Connection): void {
   if (isMarked(connection)) connection.execute("DROP TABLE syncline_followed");
 }
 
-function isMarked(connection: Statements): boolean {
+export function isMarked(connection: Statements): boolean {
   return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_followed'").get() !==
     undefined;
 }

@@ -15,6 +15,7 @@ import {
   type IndexSet,
   indexSet,
 } from "../indexes/index_set.ts";
+import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/followed.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
 import { CREATE_DATABASE_SQL } from "./new_database.ts";
 import { type Prepares, schemaFault } from "./sqlite_schema.ts";
@@ -103,6 +104,7 @@ function checkedCatalog(connection: Connection): readonly CatalogTable[] {
     sql: [
       CREATE_DATABASE_SQL,
       ...(hasJournal(connection) ? [CREATE_JOURNAL_SQL] : []),
+      ...(isMarked(connection) ? [CREATE_FOLLOWED_SQL] : []),
       ...catalog.flatMap((
         { number, indexes },
       ) => [createDocumentsSql(number), ...indexes.map(createIndexSql)]),

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import {
   beginFollowing,
   checkDatabase,
+  checkDatabaseSchema,
   followedState,
   forgetHistory,
   openWriterDatabase,
@@ -148,6 +149,7 @@ async function makeReady(
   await extractArchive(readable.pipeThrough(new TransformStream(), { signal }), folder);
   await removeIfThere(archive);
   const path = join(folder, archiveNames.database);
+  checkDatabaseSchema(path);
   beginFollowing(path, target.place);
   await catchUp(target, { ...more, path, signal });
   const { ts } = checkDatabase(path);
