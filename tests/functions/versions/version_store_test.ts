@@ -1,6 +1,7 @@
 /** Versions in the data folder: what they hold, what they refuse, and what is left whatever happens while one is made. */
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+import { writeDeployed } from "../../../mod/functions/versions/deployed.ts";
 import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { versionLimits } from "../../../mod/functions/limits.ts";
 
@@ -162,6 +163,21 @@ Deno.test("VE11 ten versions are kept, and those in use", async () => {
   assert.deepEqual((await store.list()).map(({ hash }) => hash), kept);
   await assert.rejects(store.get(first.hash), /There is no version/);
   await assert.rejects(store.hold(first), /is gone/);
+});
+
+Deno.test("VE11 DP9 what a start serves is kept, however many others were served since", async () => {
+  await using project = new Project({ "functions/a.ts": "deployed" });
+  const store = await project.open();
+  const deployed = await store.make(project);
+  await store.served(deployed);
+  const deployment = { hash: deployed.hash, at: 1, by: "ada", functions: {} };
+  await writeDeployed(project.dataDir, { current: deployed.hash, deployments: [deployment] });
+  for (let n = 0; n <= versionLimits.kept; n++) {
+    project.write({ "functions/a.ts": String(n) });
+    await store.served(await store.make(project));
+  }
+  assert.equal((await store.list()).length, versionLimits.kept + 1);
+  assert.equal((await store.get(deployed.hash)).hash, deployed.hash);
 });
 
 Deno.test("VE12 several that make the same version at once get the same one", async () => {
