@@ -402,7 +402,7 @@ export const options = {
     env: "SYNCLINE_FUNCTIONS",
     parse: parsePath,
     default: null,
-    defaultText: "./functions, or the bundled chat example",
+    defaultText: "what was deployed, ./functions, the chat",
     description: "Folder of the app's queries, mutations and actions",
     commands: ["serve", "import", "deploy"],
   }),

@@ -155,3 +155,17 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.equal((await call("action", "notes:env")).A, undefined);
   });
 });
+
+Deno.test("CD3 DP8 a server that serves a folder is told apart before anything is sent", async () => {
+  await using world = await startDeployWorld({ config: { pinned: true } });
+  const { key } = await world.call("action", "_admin/deployKeys:create", { name: "ci" }, world.admin);
+  const cli = new URL("../../cli.ts", import.meta.url);
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "-P=deploy", cli.href, "deploy"],
+    cwd: new URL("../../examples/transfer", import.meta.url),
+    env: { NO_COLOR: "1", SYNCLINE_URL: world.server.url, SYNCLINE_DEPLOY_KEY: key },
+  }).output();
+  const decoder = new TextDecoder();
+  assert.deepEqual([code, decoder.decode(stdout)], [1, ""]);
+  assert.match(decoder.decode(stderr), /start it without --functions and --dev\n$/);
+});

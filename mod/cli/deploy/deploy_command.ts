@@ -36,7 +36,12 @@ type DeployOptions = Pick<
 async function deploy(options: DeployOptions): Promise<string> {
   const { dryRun, env, envFile } = options;
   const target = new DeployTarget(options);
-  const [bundle, { versions }] = await Promise.all([bundleOf(options), target.versions()]);
+  const [bundle, { pinned, versions }] = await Promise.all([bundleOf(options), target.versions()]);
+  if (pinned) {
+    throw new StartError(
+      "The server serves the folder it was started with: start it without --functions and --dev",
+    );
+  }
   const variables = { ...envFile === null ? {} : await readEnvFile(envFile), ...env };
   const { hash } = bundle.manifest;
   if (versions.some((version) => version.hash === hash && version.current)) {
