@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
-import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
+import { bundleOf } from "../ops/deploy/support.ts";
+import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -22,6 +23,9 @@ const crons = cronJobs();
 crons.interval("tidy", { hours: 5 }, "notes:tidy", {});
 export default crons;`,
 };
+
+const versionOf = (text: string) =>
+  `import { query } from "syncline/server";\nexport const which = query({ handler: () => "${text}" });`;
 
 const place = await Deno.makeTempDir();
 const replica = join(place, "replica");
@@ -251,3 +255,56 @@ testDashboard(
     });
   },
 );
+
+testDashboard("a person goes back to earlier code", {
+  functions: { "app.ts": versionOf("first") },
+  config: { pinned: false },
+}, async (dashboard, t) => {
+  const { page, server, go, told, button, call, keys } = dashboard;
+  const { body: { accessToken } } = await server.post("/api/auth/admin/signin", admin);
+  const deploy = async (text: string) => {
+    const { bytes } = await bundleOf({ "functions/app.ts": text });
+    const response = await fetch(`${server.url}/api/admin/functions`, {
+      method: "PUT",
+      headers: { Authorization: `Bearer ${accessToken}` },
+      body: bytes,
+    });
+    assert.equal(response.status, 200, await response.text());
+  };
+
+  await t.step("DA8 deployed versions are listed with who deployed them", async () => {
+    await deploy(versionOf("second"));
+    await deploy(`${versionOf("third")}\nexport const extra = query({ handler: () => 1 });`);
+    await go("versions");
+    await page.getByRole("row", { name: /served/ }).getByText(admin.email).waitFor();
+  });
+
+  await t.step("DA8 an earlier one is served again, after what changes was told", async () => {
+    assert.equal(await call("app:which", {}, "query"), "third");
+    const served = page.getByRole("row", { name: /served/ });
+    const before = await served.getByRole("cell").first().getAttribute("title");
+    await button("Roll back…").first().click();
+    await told("app:extra");
+    await page.getByRole("dialog").getByText("goes").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Roll back", exact: true }).click();
+    await told(/^Version .* is served\.$/);
+    assert.equal(await call("app:which", {}, "query"), "second");
+    await page.locator(`td[title="${before}"]`, { hasText: "served" }).waitFor({ state: "detached" });
+  });
+
+  await t.step("by keyboard alone: a rollback is looked at and left", async () => {
+    await button("Roll back…").first().focus();
+    await keys("Enter");
+    await page.getByRole("dialog").waitFor();
+    await keys("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.equal(await call("app:which", {}, "query"), "second");
+  });
+
+  await t.step(
+    "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
+    async () => {
+      await checkLooks(dashboard, ["versions"]);
+    },
+  );
+});

@@ -35,6 +35,13 @@ export const views: readonly ViewEntry[] = [
     View: lazy(async () => ({ default: (await import("../views/functions/functions.tsx")).Functions })),
   },
   {
+    name: "versions",
+    title: "Versions",
+    icon: "versions",
+    words: "deploy rollback code release",
+    View: lazy(async () => ({ default: (await import("../views/versions/versions.tsx")).Versions })),
+  },
+  {
     name: "logs",
     title: "Logs",
     icon: "logs",

@@ -1,0 +1,194 @@
+/** The code that was deployed, version by version, and the way back to an earlier one. */
+import { useState } from "react";
+import { useQuery } from "syncline/react";
+import type { DeployChanges, Difference } from "../../../../mod/ops/deploy/changes.ts";
+import { adminSession } from "../../server/admin_session.ts";
+import { api } from "../../server/api.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { attempt, note } from "../../ui/notes.tsx";
+import { count, size, Time } from "../../ui/texts.tsx";
+import { useRequest } from "../../ui/use_request.ts";
+import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+
+interface DeployedVersion {
+  readonly hash: string;
+  readonly deployedAt: number;
+  /** Id of an administrator, or the name of a deploy key. */
+  readonly by: string;
+  readonly bytes: number;
+  readonly functions: number;
+  readonly current: boolean;
+}
+
+interface Versions {
+  readonly pinned: boolean;
+  readonly versions: readonly DeployedVersion[];
+}
+
+const ASKED_EVERY_MS = 15_000;
+/** Of a hash so much is shown. */
+const HASH_CHARS = 12;
+
+export function Versions() {
+  const { value, error, again } = useRequest<Versions>("/api/admin/functions/versions", ASKED_EVERY_MS);
+  // Who is no administrator any more is told by id.
+  const administrators = useQuery(api.administrators.list) ?? [];
+  const emails = new Map<string, string>(administrators.map(({ adminId, email }) => [adminId, email]));
+  /** A version to go back to, with what that would change. */
+  const [asked, setAsked] = useState<
+    { readonly version: DeployedVersion; readonly changes: DeployChanges } | null
+  >(
+    null,
+  );
+  const [busy, setBusy] = useState(false);
+
+  async function ask(version: DeployedVersion): Promise<void> {
+    setBusy(true);
+    await attempt(async () => setAsked({ version, changes: await rollBack(version.hash, true) }));
+    setBusy(false);
+  }
+
+  async function goBack({ hash }: DeployedVersion): Promise<void> {
+    setBusy(true);
+    const done = await attempt(() => rollBack(hash, false));
+    setBusy(false);
+    if (!done) return;
+    setAsked(null);
+    note(`Version ${hash.slice(0, HASH_CHARS)} is served.`);
+    again();
+  }
+
+  return (
+    <View
+      title="Versions"
+      text="The code that was deployed. Going back changes code and indexes, never documents."
+    >
+      {error !== null && <p className="field-error" role="alert">{error}</p>}
+      <Card flush>
+        {value === undefined && error === null && <Loading />}
+        {value?.pinned && (
+          <Empty title="This server serves the folder it was started with">
+            <p>
+              Start it without <code>--functions</code> and <code>--dev</code> to deploy to it.
+            </p>
+          </Empty>
+        )}
+        {value !== undefined && !value.pinned && value.versions.length === 0 && (
+          <Empty title="Nothing has been deployed yet" />
+        )}
+        {value !== undefined && value.versions.length > 0 && (
+          <table className="table">
+            <thead>
+              <tr>
+                <th>Version</th>
+                <th>Deployed</th>
+                <th>By</th>
+                <th className="number">Functions</th>
+                <th className="number">Size</th>
+                <th>
+                  <span className="sr-only">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {value.versions.map((version) => (
+                <tr key={version.hash}>
+                  <td className="mono" title={version.hash}>
+                    {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">served</Badge>}
+                  </td>
+                  <td>
+                    <Time at={version.deployedAt} />
+                  </td>
+                  <td>{emails.get(version.by) ?? version.by}</td>
+                  <td className="number">{count(version.functions)}</td>
+                  <td className="number">{size(version.bytes)}</td>
+                  <td className="number">
+                    {!version.current && (
+                      <Button
+                        disabled={busy || value.pinned}
+                        onClick={() => void ask(version)}
+                      >
+                        Roll back…
+                      </Button>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Card>
+      {asked !== null && (
+        <Dialog
+          open
+          title={`Roll back to ${asked.version.hash.slice(0, HASH_CHARS)}?`}
+          text="Sockets stay; queries run again with the other code."
+          onClose={() => setAsked(null)}
+          foot={
+            <>
+              <Button onClick={() => setAsked(null)}>Cancel</Button>
+              <Button
+                tone="bad"
+                disabled={busy || !asked.changes.fits}
+                onClick={() => void goBack(asked.version)}
+              >
+                Roll back
+              </Button>
+            </>
+          }
+        >
+          <Changes changes={asked.changes} />
+        </Dialog>
+      )}
+    </View>
+  );
+}
+
+/** `dryRun` changes nothing and tells what would. */
+async function rollBack(hash: string, dryRun: boolean): Promise<DeployChanges> {
+  const response = await adminSession.fetch("/api/admin/functions/rollback", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ hash, dryRun }),
+  });
+  return (await response.json() as { readonly changes: DeployChanges }).changes;
+}
+
+function Changes({ changes: { functions, schema, fits } }: { readonly changes: DeployChanges }) {
+  return (
+    <>
+      {!fits && (
+        <p className="field-error" role="alert">Stored documents do not fit the schema of that version.</p>
+      )}
+      <Differences difference={functions} />
+      {schema.createdIndexes.length + schema.droppedIndexes.length > 0 && (
+        <p>
+          Indexes: {[
+            ...schema.createdIndexes.map((name) => `+${name}`),
+            ...schema.droppedIndexes.map((name) => `−${name}`),
+          ].join(", ")}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Differences({ difference: { added, removed, changed } }: { readonly difference: Difference }) {
+  const lines = [
+    ...added.map((name) => ({ name, tone: "good" as const, text: "comes" })),
+    ...removed.map((name) => ({ name, tone: "bad" as const, text: "goes" })),
+    ...changed.map((name) => ({ name, tone: "warn" as const, text: "changes" })),
+  ];
+  if (lines.length === 0) return <p>No function changes.</p>;
+  return (
+    <ul className="errors">
+      {lines.map(({ name, tone, text }) => (
+        <li key={name}>
+          <span className="mono">{name}</span> <Badge tone={tone}>{text}</Badge>
+        </li>
+      ))}
+    </ul>
+  );
+}
