@@ -48,7 +48,13 @@ export class FolderTarget implements ReplicaTarget {
       const info = await statIfThere(join(this.place, name));
       if (info === null) return null;
       if (info.size > replicationLimits.objectBytesMax) throw tooLarge(name);
-      return await Deno.readFile(join(this.place, name), { signal: this.#signal });
+      try {
+        return await Deno.readFile(join(this.place, name), { signal: this.#signal });
+      } catch (error) {
+        // It went after it was looked at, as segments do that were merged.
+        if (error instanceof Deno.errors.NotFound) return null;
+        throw error;
+      }
     });
   }
 
