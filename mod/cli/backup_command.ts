@@ -5,6 +5,7 @@ import { stderrLog } from "../kit/log.ts";
 import { ArchiveError, type ArchiveManifest } from "../ops/backups/archive/mod.ts";
 import { BackupError, type BackupSummary, createBackup } from "../ops/backups/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StopSignals } from "../server/signals.ts";
@@ -32,10 +33,13 @@ async function run(options: BackupCommandOptions): Promise<number> {
     const { signal } = stopping;
     const onWait = () =>
       log("info", `Another backup of "${dataDir}" is being made: this one begins when that is done`);
+    using progress = new ConsoleProgress();
     const summary = await createBackup({ dataDir, out, withAux, withFiles, includeSecret }, {
       ...{ signal, onWait },
+      onProgress: (step) => progress.show(step),
       takeData: () => DataLock.acquireIfFree(dataDir, { by: "backup" }),
     });
+    progress[Symbol.dispose]();
     await Deno.stdout.write(new TextEncoder().encode(report(summary, options)));
     return exitCodes.ok;
   } catch (error) {

@@ -1,66 +1,125 @@
-/** Tells on standard error how far a restore is, now and then. */
-import type { PointProgress } from "../ops/replication/mod.ts";
+/**
+ * Tells on standard error how far work is, with rate and time left: by a bar on a terminal, elsewhere by a line at the
+ * beginning of each step and then every now and then.
+ */
+// @ts-types="@types/cli-progress"
+import cliProgress from "cli-progress";
+import process from "node:process";
+import type { Progress } from "../kit/progress.ts";
 
 /** Time between two lines about the same step. */
 const EVERY_MS = 2_000;
 
-export class ConsoleProgress {
-  #step = "";
-  #begun = 0;
-  #told = -Infinity;
-  readonly #write: (line: string) => void;
+/** A terminal, as far as it is used. */
+export interface Terminal {
+  readonly isTTY?: boolean;
+  write(text: string): unknown;
+}
+
+export interface ConsoleProgressOptions {
+  readonly terminal?: Terminal;
+  /** Milliseconds. */
+  readonly now?: () => number;
+}
+
+export class ConsoleProgress implements Disposable {
+  readonly #terminal: Terminal;
   readonly #now: () => number;
+  #what = "";
+  #begun = 0;
+  #told = 0;
+  #bar: cliProgress.SingleBar | null = null;
 
   constructor(
-    {
-      write = (line) => void Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`)),
-      now = performance.now.bind(
-        performance,
-      ),
-    }: { readonly write?: (line: string) => void; readonly now?: () => number } = {},
+    { terminal = process.stderr, now = () => performance.now() }: ConsoleProgressOptions = {},
   ) {
-    this.#write = write;
+    this.#terminal = terminal;
     this.#now = now;
   }
 
-  show(progress: PointProgress): void {
+  /** Shows how far a step is. Another `what` begins another step. */
+  show(progress: Progress): void {
     const now = this.#now();
-    if (progress.step !== this.#step) {
-      this.#step = progress.step;
-      this.#begun = now;
-      this.#told = now;
-      this.#write(firstLine(progress));
+    if (progress.what !== this.#what) this.#begin(progress, now);
+    const { done, of } = progress;
+    const parts = figures(progress, now - this.#begun);
+    if (this.#bar !== null) {
+      this.#bar.update(Math.min(done, of ?? done), parts);
       return;
     }
-    if (progress.step !== "replay" || now - this.#told < EVERY_MS) return;
+    if (now - this.#told < EVERY_MS) return;
     this.#told = now;
-    const seconds = (now - this.#begun) / 1_000;
-    const rate = progress.rows / seconds;
-    const left = Math.ceil((progress.ofRows - progress.rows) / rate);
-    this.#write(
-      `Replaying: ${progress.rows} of ${progress.ofRows} journal rows, ts ${progress.ts}, ${
-        Math.round(rate)
-      } rows/s, ` +
-        `about ${left} s left`,
+    this.#line(
+      `${progress.what}: ${parts.amount}, ${parts.rate}${parts.left === "" ? "" : `, ${parts.left}`}`,
     );
   }
 
-  end(): void {
-    this.#step = "";
+  /** Tells of a step of which nobody knows how far it is. */
+  tell(what: string): void {
+    if (what !== this.#what) this.#begin({ what, done: 0, of: null, unit: "bytes" }, this.#now());
+  }
+
+  /** Ends the step that is shown. */
+  [Symbol.dispose](): void {
+    this.#bar?.stop();
+    this.#bar = null;
+    this.#what = "";
+  }
+
+  #begin({ what, of, unit }: Progress, now: number): void {
+    this[Symbol.dispose]();
+    this.#what = what;
+    this.#begun = now;
+    this.#told = now;
+    if (of === null || of <= 0 || this.#terminal.isTTY !== true) {
+      this.#line(of === null || of <= 0 ? what : `${what}, ${amountText(of, unit)}`);
+      return;
+    }
+    this.#bar = new cliProgress.SingleBar({
+      format: "{what} [{bar}] {percentage} %  {amount}  {rate}  {left}",
+      // The bar writes and asks for the width, nothing else.
+      stream: this.#terminal as NodeJS.WriteStream,
+      hideCursor: true,
+      fps: 5,
+    }, cliProgress.Presets.legacy);
+    this.#bar.start(of, 0, { what, amount: amountText(0, unit), rate: "", left: "" });
+  }
+
+  #line(text: string): void {
+    this.#terminal.write(`${text}\n`);
   }
 }
 
-function firstLine(progress: PointProgress): string {
-  switch (progress.step) {
-    case "fetch":
-      return `Fetching the snapshot, ${progress.bytes} bytes`;
-    case "unpack":
-      return "Unpacking the snapshot";
-    case "replay":
-      return `Replaying ${progress.ofRows} journal rows`;
-    case "check":
-      return "Checking the database";
-    default:
-      return progress satisfies never;
+/** What was done of how much, how fast, and how long the rest takes at that rate. */
+function figures(
+  { done, of, unit }: Progress,
+  elapsedMs: number,
+): { readonly amount: string; readonly rate: string; readonly left: string } {
+  const perSecond = elapsedMs > 0 ? done / (elapsedMs / 1_000) : 0;
+  const soFar = of !== null && unit !== "bytes" ? String(done) : amountText(done, unit);
+  const amount = of === null ? soFar : `${soFar} of ${amountText(of, unit)}`;
+  const left = of === null || perSecond === 0
+    ? ""
+    : `about ${spelled(Math.max(0, of - done) / perSecond)} left`;
+  return { amount, rate: `${amountText(Math.round(perSecond), unit)}/s`, left };
+}
+
+const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
+
+function amountText(amount: number, unit: Progress["unit"]): string {
+  if (unit !== "bytes") return `${amount} ${unit}`;
+  let size = 0;
+  let value = amount;
+  while (value >= 1024 && size < SIZES.length - 1) {
+    value /= 1024;
+    size++;
   }
+  return `${size === 0 ? value : value.toFixed(1)} ${SIZES[size]}`;
+}
+
+function spelled(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole < 60) return `${whole} s`;
+  const minutes = Math.ceil(whole / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

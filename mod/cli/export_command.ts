@@ -6,6 +6,7 @@ import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/mod.ts";
 import { ExportError, exportFiles, type ExportSummary } from "../ops/tables/export/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StopSignals } from "../server/signals.ts";
@@ -29,12 +30,15 @@ async function run({ data, tables, format, out }: ExportCommandOptions): Promise
   );
   try {
     using snapshot = await openData(data);
+    using progress = new ConsoleProgress();
     const summary = await exportFiles(snapshot, {
       tables,
       format: format ?? "jsonl",
       folder,
       signal: stopping.signal,
+      onProgress: (step) => progress.show(step),
     });
+    progress[Symbol.dispose]();
     await Deno.stdout.write(new TextEncoder().encode(report(summary, folder)));
     return exitCodes.ok;
   } catch (error) {

@@ -4,6 +4,7 @@ import { statIfThere } from "../kit/durable_files.ts";
 import { type Log, stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/mod.ts";
 import {
+  type FileSource,
   fileSource,
   Importer,
   ImportError,
@@ -14,6 +15,7 @@ import {
 } from "../ops/tables/import/mod.ts";
 import { type TableFormat, tableFormats } from "../ops/tables/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { ConsoleProgress } from "./console_progress.ts";
 import { claimData } from "../server/data/data_owner.ts";
 import { resolveFunctions } from "../config/config.ts";
 import { DataLock } from "../server/data/data_lock.ts";
@@ -22,9 +24,6 @@ import { startOfflineHost } from "../server/offline_host.ts";
 import type { OptionValues } from "../config/options.ts";
 import { type StopSignal, StopSignals } from "../server/signals.ts";
 import { reasonOf, StartError } from "../config/start_error.ts";
-
-/** How often an import that takes long tells how far it is. */
-const PROGRESS_MS = 2_000;
 
 export const importCommand: CommandSpec = {
   name: "import",
@@ -63,7 +62,7 @@ async function run(options: ImportOptions, path: string): Promise<number> {
 
 /** All files are checked before the first is written. */
 async function importAll(
-  sources: readonly ImportSource[],
+  sources: readonly FileSource[],
   { data, functions, mode }: ImportOptions,
   { log, signals }: { readonly log: Log; readonly signals: StopSignals },
 ): Promise<ImportSummary[]> {
@@ -81,7 +80,8 @@ async function importAll(
     // Later a table keeps the number it has.
     ...(isNew && { tableNumbers: await tableNumbersOf(sources) }),
   });
-  const importer = new Importer({ port: host, mode, onProgress: progressTo(log, signals) });
+  using progress = new ConsoleProgress();
+  const importer = new Importer({ port: host, mode, onProgress: progressTo(progress, { sources, signals }) });
   for (const source of sources) await importer.check(source);
   const summaries: ImportSummary[] = [];
   for (const source of sources) {
@@ -96,7 +96,7 @@ async function importAll(
 }
 
 /** The files at a path: one, or those in a folder, by name. */
-async function sourcesOf(path: string, format: TableFormat | null, log: Log): Promise<ImportSource[]> {
+async function sourcesOf(path: string, format: TableFormat | null, log: Log): Promise<FileSource[]> {
   let isDirectory: boolean;
   try {
     ({ isDirectory } = await Deno.stat(path));
@@ -117,8 +117,8 @@ async function sourcesIn(
   folder: string,
   format: TableFormat | null,
   log: Log,
-): Promise<ImportSource[]> {
-  const sources = new Map<string, ImportSource>();
+): Promise<FileSource[]> {
+  const sources = new Map<string, FileSource>();
   const names: string[] = [];
   for await (const { name, isDirectory } of Deno.readDir(folder)) if (!isDirectory) names.push(name);
   for (const name of names.sort()) {
@@ -153,16 +153,26 @@ function tableOf(path: string): string {
   return basename(path, extname(path));
 }
 
-/** Tells from time to time how far a file is. Throws behind the batch during which a signal came. */
-function progressTo(log: Log, { first }: StopSignals): (progress: ImportProgress) => void {
-  let toldAt = performance.now();
+/** Shows how far a file is. Throws behind the batch during which a signal came. */
+function progressTo(
+  progress: ConsoleProgress,
+  { sources, signals: { first } }: {
+    readonly sources: readonly FileSource[];
+    readonly signals: StopSignals;
+  },
+): (progress: ImportProgress) => void {
+  const files = new Map<ImportSource, FileSource>(sources.map((source) => [source, source]));
   let stoppedBy: StopSignal | null = null;
   void first.then((signal) => stoppedBy = signal);
   return ({ source, step, rows }) => {
     if (stoppedBy !== null) throw new Error(`${stoppedBy} ended the import`);
-    if (performance.now() - toldAt < PROGRESS_MS) return;
-    toldAt = performance.now();
-    log("info", `${source.name}: ${rows} ${step === "deleted" ? "documents" : "rows"} ${step}`);
+    const { done = 0, of = null } = files.get(source)?.read ?? {};
+    if (step === "deleted") {
+      progress.show({ what: `Emptying ${source.table}`, done: rows, of: null, unit: "documents" });
+    } else {
+      const what = `${step === "checked" ? "Checking" : "Importing"} ${source.name}`;
+      progress.show({ what, done, of, unit: "bytes" });
+    }
   };
 }
 

@@ -5,6 +5,7 @@ import { parseBackupPlace } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
+import { showPoint } from "./replica_progress.ts";
 
 export const replicaVerifyCommand: CommandSpec = {
   name: "replica verify",
@@ -16,12 +17,13 @@ export const replicaVerifyCommand: CommandSpec = {
     const { verifyReplica } = await import("../ops/replication/mod.ts");
     const folder = await Deno.makeTempDir({ prefix: "syncline-verify-" });
     try {
-      const progress = new ConsoleProgress();
+      using progress = new ConsoleProgress();
       const report = await withReplica(
         options,
         parseBackupPlace(argument),
-        (target) => verifyReplica(target, { folder, onProgress: (step) => progress.show(step) }),
+        (target) => verifyReplica(target, { folder, onProgress: (step) => showPoint(progress, step) }),
       );
+      progress[Symbol.dispose]();
       const { generations, snapshots, segments, rows, bytes, faults, rebuilt } = report;
       for (const fault of faults) log("error", fault);
       const read =

@@ -1,5 +1,6 @@
 /** What the commands `restore --from` and `replica` do with a replica: opening it, telling of it, choosing a point in it. */
 import { ConsoleProgress } from "./console_progress.ts";
+import { showPoint } from "./replica_progress.ts";
 import { placeConfig } from "../config/config.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
@@ -94,14 +95,13 @@ export async function stageChosen(
   plan: RestorePlan,
   { data }: OptionValues,
 ): Promise<string[]> {
-  const progress = new ConsoleProgress();
+  using progress = new ConsoleProgress();
   const { missingFiles, missingFilesCount } = await stagePoint(target, plan, {
     dataDir: data,
     // Whether a server puts them into a bucket is for its options to say: then none are looked for here.
     localFiles: await hasFiles(data),
-    onProgress: (step) => progress.show(step),
+    onProgress: (step) => showPoint(progress, step),
   });
-  progress.end();
   if (missingFilesCount === 0) return [];
   const more = missingFilesCount > missingFiles.length
     ? ` and ${missingFilesCount - missingFiles.length} more`

@@ -12,6 +12,7 @@ import {
 } from "../ops/backups/restore/mod.ts";
 import { emptyFolder } from "../ops/spooled_body.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { ConsoleProgress } from "./console_progress.ts";
 import { INCOMING_DIR, s3Config } from "../config/config.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import { applyRestore } from "../server/data/data_restore.ts";
@@ -144,10 +145,15 @@ async function restoreFile(
   },
 ): Promise<string> {
   const pending = await stagedRestore(dataDir);
+  using progress = new ConsoleProgress();
   await told(
     (reason) => `Cannot restore "${shown}": ${reason}. Nothing has changed`,
-    () => stageRestore({ dataDir, archive, source, withSecret: true }),
+    () =>
+      stageRestore({ dataDir, archive, source, withSecret: true }, {
+        onProgress: (step) => progress.show(step),
+      }),
   );
+  progress[Symbol.dispose]();
   const applied = await applyRestore(dataDir, "apply");
   if (applied === null) throw new StartError(`The restore of "${shown}" was cancelled by somebody`);
   const before = lock.restored === null ? "" : `${finished(lock.restored)}\n`;

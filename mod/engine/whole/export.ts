@@ -24,6 +24,8 @@ export interface ExportSnapshot extends Disposable {
    * `EngineError` when there is no such table, or when the file is damaged.
    */
   documents(table: string): Generator<string, void, void>;
+  /** How many documents a table has. Throws as `documents` does. */
+  count(table: string): number;
 }
 
 /**
@@ -57,10 +59,17 @@ class SqliteExportSnapshot implements ExportSnapshot {
     this.tables = [...this.#numbers.keys()].sort();
   }
 
+  count(table: string): number {
+    try {
+      const [[count] = []] = this.#connection.statement(`SELECT count(*) FROM ${this.#rowsOf(table)}`).all();
+      return count as number;
+    } catch (error) {
+      throw inPlainWords(error, this.#path);
+    }
+  }
+
   *documents(table: string): Generator<string, void, void> {
-    const number = this.#numbers.get(table);
-    if (number === undefined) throw new EngineError("unknown_table", `There is no table "${table}"`);
-    const documents = documentsTable(number);
+    const documents = this.#rowsOf(table);
     const lengths = this.#connection.statement(
       `SELECT rid, octet_length(doc) FROM ${documents} WHERE rid > ? ORDER BY rid LIMIT ${exportRowsMax}`,
     );
@@ -81,6 +90,12 @@ class SqliteExportSnapshot implements ExportSnapshot {
       }
       for (const [text] of rows) yield text as string;
     }
+  }
+
+  #rowsOf(table: string): string {
+    const number = this.#numbers.get(table);
+    if (number === undefined) throw new EngineError("unknown_table", `There is no table "${table}"`);
+    return documentsTable(number);
   }
 
   [Symbol.dispose](): void {

@@ -3,6 +3,7 @@ import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
 import { copySqliteFile, type HeldDatabase, holdDatabase, type JournalHead } from "../../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
+import type { OnProgress } from "../../kit/progress.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
 import { BackupError, NoRoomError } from "./backup_error.ts";
@@ -53,6 +54,7 @@ export interface BackupControl {
    * before anything is copied. `null` while a server has it, beside which no restore is applied.
    */
   readonly takeData?: () => Promise<Disposable | null>;
+  readonly onProgress?: OnProgress;
 }
 
 /** What an archive is made of. */
@@ -73,9 +75,9 @@ interface Snapshot {
  */
 export async function createBackup(
   options: BackupOptions,
-  { signal = new AbortController().signal, onWait, takeData = () => Promise.resolve(null) }: BackupControl =
-    {},
+  control: BackupControl = {},
 ): Promise<BackupSummary> {
+  const { signal = new AbortController().signal, onWait, takeData = () => Promise.resolve(null) } = control;
   const { dataDir } = options;
   const out = resolve(options.out);
   await checkSource(options);
@@ -89,6 +91,7 @@ export async function createBackup(
     }
     const files = options.withFiles ? new StoredFiles(dataDir, work.links) : null;
     const secret = await copySecret(options, work);
+    control.onProgress?.({ what: "Copying the database", done: 0, of: null, unit: "bytes" });
     const { createdAt, ts, database, missingFiles, history } = await takeSnapshot({
       ...{ dataDir, work, files },
       whenHeld: () => data.dispose(),
@@ -104,6 +107,7 @@ export async function createBackup(
       file.writable({ whenFull: () => new NoRoomError(options) }),
       { format: 1, ...said, syncline: project.version },
       entries({ database, log, secret, files, signal }),
+      await packing({ paths: [database, log, secret], files, ...control }),
     );
     await file.place();
     return { path: out, bytes, ...said, missingFiles, history };
@@ -206,6 +210,25 @@ async function copyLog(options: BackupOptions, work: WorkFolder): Promise<string
   const target = join(work.databases, archiveNames.log);
   await copySqliteFile(source, target);
   return target;
+}
+
+/** Counts the bytes that are packed. */
+async function packing(
+  { paths, files, onProgress }: Pick<BackupControl, "onProgress"> & {
+    readonly paths: readonly (string | null)[];
+    readonly files: StoredFiles | null;
+  },
+): Promise<((count: number) => void) | undefined> {
+  if (onProgress === undefined) return undefined;
+  let of = 0;
+  for (const path of paths) if (path !== null) of += (await Deno.stat(path)).size;
+  if (files !== null) { for await (const { size } of files.selected()) of += size; }
+  let done = 0;
+  return (count) => {
+    // The manifest and the checksums are packed, too.
+    done = Math.min(of, done + count);
+    onProgress({ what: "Packing", done, of, unit: "bytes" });
+  };
 }
 
 async function* entries(

@@ -25,9 +25,11 @@ export async function writeArchive(
   target: WritableStream<Uint8Array>,
   manifest: ArchiveManifest,
   entries: AsyncIterable<ArchiveEntry>,
+  /** Told of the bytes of files as they go in. */
+  onBytes: (count: number) => void = () => {},
 ): Promise<{ bytes: number }> {
   const { readable, controller } = createTarPacker();
-  const packed = putAll(controller, manifest, entries).catch((error: unknown) => {
+  const packed = putAll(controller, { manifest, entries, onBytes }).catch((error: unknown) => {
     controller.error(error);
     throw error;
   });
@@ -64,8 +66,11 @@ async function writeFrames(
 
 async function putAll(
   controller: TarPackController,
-  manifest: ArchiveManifest,
-  entries: AsyncIterable<ArchiveEntry>,
+  { manifest, entries, onBytes }: {
+    readonly manifest: ArchiveManifest;
+    readonly entries: AsyncIterable<ArchiveEntry>;
+    readonly onBytes: (count: number) => void;
+  },
 ): Promise<void> {
   const checksums = new Checksums();
   const mtime = new Date(manifest.createdAt);
@@ -76,6 +81,7 @@ async function putAll(
     for await (const chunk of await open()) {
       sum.take(chunk);
       await body.write(chunk);
+      onBytes(chunk.length);
     }
     await body.close();
     sum.end();

@@ -9,6 +9,7 @@ import {
   UnusableDatabaseError,
 } from "../../../engine/mod.ts";
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
+import type { OnProgress } from "../../../kit/progress.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
 import {
@@ -44,10 +45,13 @@ export interface StageOptions {
  */
 export async function stageRestore(
   options: StageOptions,
-  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+  { signal = new AbortController().signal, onProgress = () => {} }: {
+    readonly signal?: AbortSignal;
+    readonly onProgress?: OnProgress;
+  } = {},
 ): Promise<StagedRestore> {
   const { dataDir, archive, source, withSecret, advance } = options;
-  const bytes = await openArchive(archive);
+  const { bytes, size } = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
     await Deno.mkdir(stagedFolder(dataDir), { recursive: true, mode: 0o700 });
@@ -61,8 +65,8 @@ export async function stageRestore(
       );
     }
     await removeLeftovers(dataDir, { keep: before?.folder ?? null });
-    const marker = await unpack(bytes.pipeThrough(new TransformStream(), { signal }), {
-      ...{ dataDir, source, withSecret, signal },
+    const marker = await unpack(bytes.pipeThrough(counting(size, onProgress), { signal }), {
+      ...{ dataDir, source, withSecret, signal, onProgress },
       ...(advance !== undefined && { advance }),
     });
     await removeLeftovers(dataDir, { keep: marker.folder });
@@ -82,7 +86,21 @@ export async function stagedRestore(dataDir: string): Promise<StagedRestore | nu
   return marker === null ? null : restoreOf(marker);
 }
 
-async function openArchive(path: string): Promise<ReadableStream<Uint8Array>> {
+/** Lets bytes through, and tells how many of them have passed. */
+function counting(of: number, onProgress: OnProgress): TransformStream<Uint8Array, Uint8Array> {
+  let done = 0;
+  return new TransformStream({
+    transform(chunk, controller) {
+      done += chunk.length;
+      onProgress({ what: "Unpacking", done, of, unit: "bytes" });
+      controller.enqueue(chunk);
+    },
+  });
+}
+
+async function openArchive(
+  path: string,
+): Promise<{ readonly bytes: ReadableStream<Uint8Array>; readonly size: number }> {
   let file: Deno.FsFile;
   try {
     file = await Deno.open(path);
@@ -92,7 +110,8 @@ async function openArchive(path: string): Promise<ReadableStream<Uint8Array>> {
       cause: error,
     });
   }
-  if ((await file.stat()).isFile) return file.readable;
+  const { isFile, size } = await file.stat();
+  if (isFile) return { bytes: file.readable, size };
   file.close();
   throw new RestoreError(`"${path}" is not a file: name a backup archive (.tar.zst)`, { fault: "archive" });
 }
@@ -117,9 +136,10 @@ async function unpack(
   archive: ReadableStream<Uint8Array>,
   options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "advance"> & {
     readonly signal: AbortSignal;
+    readonly onProgress: OnProgress;
   },
 ): Promise<RestoreMarker> {
-  const { dataDir, source, withSecret, signal, advance } = options;
+  const { dataDir, source, withSecret, signal, advance, onProgress } = options;
   const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
   const path = join(stagedFolder(dataDir), folder);
   try {
@@ -128,6 +148,7 @@ async function unpack(
     // Before anything writes to it, which triggers would follow.
     checked("database", () => checkDatabaseSchema(database));
     const advanced = await advance?.(database);
+    onProgress({ what: "Checking the database", done: 0, of: null, unit: "documents" });
     const { ts, tables, documents } = checked("database", () => checkDatabase(database));
     // What is committed from here on is another history than the one the archive was taken from.
     forgetHistory(database);

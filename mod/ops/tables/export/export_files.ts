@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { reasonOf } from "../../../kit/file_reason.ts";
+import type { OnProgress } from "../../../kit/progress.ts";
 import { pause } from "../../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
@@ -26,6 +27,7 @@ export interface ExportFilesOptions {
   readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
   /** Stops the export, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
+  readonly onProgress?: OnProgress;
 }
 
 export interface ExportSummary {
@@ -121,18 +123,20 @@ async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<
 /** Writes one file and brings it to disk. Gives the number of documents. */
 async function writeTable(
   snapshot: ExportSnapshot,
-  { table, path, format, signal, written, folder, hasRoom = hasRoomFor }: Writing & {
+  { table, path, format, signal, written, folder, onProgress, hasRoom = hasRoomFor }: Writing & {
     readonly table: string;
     readonly path: string;
   },
 ): Promise<number> {
   const encoder = new TextEncoder();
   let documents = 0;
+  const of = onProgress === undefined ? 0 : snapshot.count(table);
   using file = await onDisk(path, Deno.open(path, { write: true, createNew: true, mode: 0o600 }));
   written.push(path);
   let unchecked: number = opsLimits.roomCheckBytes;
   for (const piece of exportPieces(snapshot, { table, format })) {
     documents += piece.documents;
+    onProgress?.({ what: `Exporting ${table}`, done: documents, of, unit: "documents" });
     if (piece.text === "") {
       await pause();
     } else {

@@ -1,14 +1,24 @@
 /** A file on the disk as something to import. */
 import type { ImportSource } from "./importer.ts";
 
+/** A file, and how far the reading of it is. */
+export interface FileSource extends ImportSource {
+  readonly read: { readonly done: number; readonly of: number };
+}
+
 /** `name` is what people are told the file is called. */
 export function fileSource(
   { path, ...what }: Pick<ImportSource, "name" | "table" | "format"> & { readonly path: string },
-): ImportSource {
-  return { ...what, open: () => bytesOf(path) };
-}
-
-async function* bytesOf(path: string): AsyncGenerator<Uint8Array, void, void> {
-  const file = await Deno.open(path);
-  yield* file.readable;
+): FileSource {
+  const read = { done: 0, of: 0 };
+  async function* open(): AsyncGenerator<Uint8Array, void, void> {
+    const file = await Deno.open(path);
+    const { size } = await file.stat();
+    Object.assign(read, { done: 0, of: size });
+    for await (const chunk of file.readable) {
+      read.done += chunk.length;
+      yield chunk;
+    }
+  }
+  return { ...what, read, open };
 }

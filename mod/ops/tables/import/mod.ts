@@ -1,5 +1,5 @@
 /** Imports of tables, for the server. */
-export { fileSource } from "./file_source.ts";
+export { type FileSource, fileSource } from "./file_source.ts";
 export { ImportError, type ImportErrorKind } from "./import_error.ts";
 export { Importer, type ImportProgress, type ImportSource, type ImportSummary } from "./importer.ts";
 export type { ImportMode } from "./modes.ts";
