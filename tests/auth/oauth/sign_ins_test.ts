@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { redirectVectors } from "./hostile_vectors.ts";
 import { othersLimits } from "../../../mod/auth/limits.ts";
 import {
   appUrl,
@@ -113,26 +114,7 @@ Deno.test("OA6 only where a form comes back one is asked for, with a nonce", asy
 Deno.test("OA4 a redirect that is not on the list is refused before anything begins, and is never replaced", async (t) => {
   await using signIns = await startTestSignIns();
   const { accounts } = signIns;
-  const bad = [
-    "https://evil.example.com/",
-    "https://app.example.com.evil.example.com/auth",
-    "https://app.example.com@evil.example.com/auth",
-    "https://app.example.com/authority",
-    "https://app.example.com/auth/../other",
-    "https://app.example.com/auth/%2e%2e/other",
-    "https://app.example.com/auth%2f..%2fother",
-    "https://app.example.com:444/auth",
-    "http://app.example.com/auth",
-    "//app.example.com/auth",
-    "/auth",
-    "https:app.example.com/auth",
-    "https:\\\\app.example.com\\auth",
-    "javascript:alert(1)//https://app.example.com/auth",
-    "data:text/html,x",
-    "https://app.example.com/auth\n/x",
-    "",
-  ];
-  for (const redirectTo of bad) {
+  for (const redirectTo of redirectVectors) {
     await t.step(`OA4 ${JSON.stringify(redirectTo)}`, async () => {
       const answer = await accounts.get(`/oauth/github?redirect_to=${encodeURIComponent(redirectTo)}`);
       assert.deepEqual([answer.status, answer.body.errorData.code], [400, "invalid_redirect"]);
