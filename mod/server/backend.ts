@@ -18,11 +18,11 @@ import type { RunStats } from "../ops/stats/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
-import { liveConfig } from "../config/settings.ts";
 import { AppError, StartError } from "../config/start_error.ts";
+import { applySettings } from "./apply_settings.ts";
 import { loadSecret } from "./data/secret.ts";
 import { type Feature, type FeatureContext, Features, type FunctionPort } from "./feature.ts";
-import { type AccountsFeature, startAccounts } from "./features/accounts.ts";
+import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
 import { startDeploy } from "./features/deploy.ts";
@@ -250,9 +250,12 @@ async function connect(
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
   if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin, following }));
 
-  steering.settings?.onChange((settings) =>
-    applySettings(settings, { config, accounts, backups, executionLog, log })
-  );
+  const { given } = config;
+  if (given !== null) {
+    steering.settings?.onChange((settings) =>
+      applySettings(settings, given, { accounts, backups, executionLog, log })
+    );
+  }
   host.serveQueries((call) => hub.query(call));
   const { actions, ctxActions } = features;
   const door = {
@@ -302,34 +305,4 @@ async function lendDatabase(host: IsolateHost, features: Features): Promise<Lent
       features.goOn();
     },
   };
-}
-
-/** Puts settings to use. What cannot be used is logged, and leaves that part as it is. */
-async function applySettings(
-  settings: ReadonlyMap<string, string>,
-  { config: { given }, accounts, backups, executionLog, log }: {
-    readonly config: ServeConfig;
-    readonly accounts: AccountsFeature;
-    readonly backups: BackupsFeature;
-    readonly executionLog: ExecutionLog | null;
-    readonly log: Log;
-  },
-): Promise<void> {
-  if (given === null) return;
-  const live = liveConfig(given, settings);
-  const parts = [
-    ["accounts", () => accounts.configure(live.accounts)],
-    ["sign-in with others", () => accounts.configureOthers(live.accounts)],
-    ["backups", () => backups.configure(live.backups)],
-    ["execution log", () => {
-      if (live.executionLog !== null) executionLog?.retain(live.executionLog);
-    }],
-  ] as const;
-  for (const [part, configure] of parts) {
-    try {
-      await configure();
-    } catch (error) {
-      log("error", "Settings could not be put to use", { part, error });
-    }
-  }
 }

@@ -158,6 +158,21 @@ Deno.test("[EL16] runs that are too old go, part by part, and the newer ones sta
     assert.deepEqual(ids, Array.from({ length: ids.length }, (_, i) => 48 - i), "the newest, without a gap");
   }, { keepMs: 24 * 3_600_000, bytesMax: 10 ** 12 }));
 
+Deno.test("[SE8] what is kept follows the retention of the moment", () =>
+  withStore((store) => {
+    const random = seeded(1);
+    const hour = 3_600_000;
+    for (let i = 0; i < 48; i++) store.add([someRun(random, START + i * hour)], START + i * hour);
+    const now = START + 48 * hour;
+    assert.equal(store.dropOne(now), false);
+    store.retain({ keepMs: 2 * hour, bytesMax: forever.bytesMax });
+    while (store.dropOne(now));
+    const { runs } = searchRuns(store, { filter: {}, limit: 100, deadline: never });
+    assert.ok(runs.length < 48 && runs[0]?.id === 48, `${runs.length} runs`);
+    store.retain(forever);
+    assert.equal(store.dropOne(now), false);
+  }, { ...forever, keepMs: 7 * 24 * 3_600_000 }));
+
 Deno.test("[EL16] a log that grows too large loses its oldest runs", () => {
   const bytesMax = 2 * 1024 * 1024;
   return withStore((store) => {

@@ -1,0 +1,39 @@
+/** Puts settings to use, part by part. */
+import type { GivenOptions } from "../config/config.ts";
+import { type LiveConfig, liveConfig } from "../config/settings.ts";
+import type { Log } from "../kit/log.ts";
+import type { AccountsFeature } from "./features/accounts.ts";
+import type { BackupsFeature } from "./features/backups.ts";
+
+/** What settings change while the server runs. */
+export interface SettableParts {
+  readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
+  readonly backups: Pick<BackupsFeature, "configure">;
+  /** `null` without an execution log. */
+  readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
+  readonly log: Log;
+}
+
+/** What cannot be used is logged, and leaves that part as it is. */
+export async function applySettings(
+  settings: ReadonlyMap<string, string>,
+  given: GivenOptions,
+  { accounts, backups, executionLog, log }: SettableParts,
+): Promise<void> {
+  const live = liveConfig(given, settings);
+  const parts = [
+    ["accounts", () => accounts.configure(live.accounts)],
+    ["sign-in with others", () => accounts.configureOthers(live.accounts)],
+    ["backups", () => backups.configure(live.backups)],
+    ["execution log", () => {
+      if (live.executionLog !== null) executionLog?.retain(live.executionLog);
+    }],
+  ] as const;
+  for (const [part, configure] of parts) {
+    try {
+      await configure();
+    } catch (error) {
+      log("error", "Settings could not be put to use", { part, error });
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
+import { applySettings, type SettableParts } from "../../mod/server/apply_settings.ts";
+
+const values = Object.fromEntries(
+  optionsOf("serve").map(([name, { default: value }]) => [name, value]),
+) as unknown as ServeOptions;
+
+Deno.test("SE1 SE5 SE8 SE10 settings reach every part, and one that cannot use them leaves the others alone", async () => {
+  const told: [string, unknown][] = [];
+  const logged: unknown[] = [];
+  const note = (part: string, what: unknown) => {
+    told.push([part, what]);
+    return Promise.resolve();
+  };
+  const parts: SettableParts = {
+    accounts: {
+      configure: ({ policy }) => Promise.reject(new Error(`no sign-ups: ${!policy.signups}`)),
+      configureOthers: ({ authConfig }) => note("others", authConfig),
+    },
+    backups: { configure: (config) => note("backups", config?.everyMs) },
+    executionLog: { retain: (retention) => void note("log", retention) },
+    log: (level, message, fields) =>
+      logged.push([level, message, fields?.["part"], String(fields?.["error"])]),
+  };
+  const settings = new Map([
+    ["disableSignups", "true"],
+    ["authConfig", "{}"],
+    ["backupEvery", "1h"],
+    ["logKeep", "2d"],
+    ["logMaxSize", "64MiB"],
+  ]);
+  await applySettings(settings, { values, texts: new Map() }, parts);
+  assert.deepEqual(told, [
+    ["others", { kind: "text", text: "{}" }],
+    ["backups", 3_600_000],
+    ["log", { keepMs: 2 * 86_400_000, bytesMax: 64 * 1024 ** 2 }],
+  ]);
+  assert.deepEqual(logged, [
+    ["error", "Settings could not be put to use", "accounts", "Error: no sign-ups: true"],
+  ]);
+  told.length = 0;
+  // What a flag says counts more, and a server without a log has none to change.
+  const given = {
+    values: { ...values, logKeep: null },
+    texts: new Map([["logKeep", { by: "flag", text: "off" }] as const]),
+  };
+  await applySettings(settings, given, parts);
+  assert.deepEqual(told.map(([part]) => part), ["others", "backups"]);
+});
