@@ -2,10 +2,23 @@
  * Tells on standard error how far work is, with rate and time left: by a bar on a terminal, elsewhere by a line at the
  * beginning of each step and then every now and then.
  */
-// @ts-types="@types/cli-progress"
 import cliProgress from "cli-progress";
 import process from "node:process";
 import type { Progress } from "../kit/progress.ts";
+
+/** What of the package, which brings no types, is used. */
+interface Bars {
+  readonly SingleBar: new (options: object, preset: unknown) => Bar;
+  readonly Presets: { readonly legacy: unknown };
+}
+
+interface Bar {
+  start(total: number, value: number, payload: object): void;
+  update(value: number, payload: object): void;
+  stop(): void;
+}
+
+const { SingleBar, Presets } = cliProgress as unknown as Bars;
 
 /** Time between two lines about the same step. */
 const EVERY_MS = 2_000;
@@ -28,7 +41,7 @@ export class ConsoleProgress implements Disposable {
   #what = "";
   #begun = 0;
   #told = 0;
-  #bar: cliProgress.SingleBar | null = null;
+  #bar: Bar | null = null;
 
   constructor(
     { terminal = process.stderr, now = () => performance.now() }: ConsoleProgressOptions = {},
@@ -75,13 +88,12 @@ export class ConsoleProgress implements Disposable {
       this.#line(of === null || of <= 0 ? what : `${what}, ${amountText(of, unit)}`);
       return;
     }
-    this.#bar = new cliProgress.SingleBar({
+    this.#bar = new SingleBar({
       format: "{what} [{bar}] {percentage} %  {amount}  {rate}  {left}",
-      // The bar writes and asks for the width, nothing else.
-      stream: this.#terminal as NodeJS.WriteStream,
+      stream: this.#terminal,
       hideCursor: true,
       fps: 5,
-    }, cliProgress.Presets.legacy);
+    }, Presets.legacy);
     this.#bar.start(of, 0, { what, amount: amountText(0, unit), rate: "", left: "" });
   }
 
