@@ -1,6 +1,11 @@
 /** The functions a test server adds to the app: work written in a test, and accounts made without passwords. */
 import { z } from "zod";
-import { internalMutation as accountMutation } from "../auth/isolate_functions/mod.ts";
+import {
+  insertUser,
+  internalMutation as accountMutation,
+  setProfile,
+  userCreated,
+} from "../auth/isolate_functions/mod.ts";
 import { functionSpec, internalMutation } from "../functions/api/service.ts";
 import type { LoadedFunction } from "../functions/isolate/mod.ts";
 
@@ -32,16 +37,27 @@ const run = internalMutation({
   },
 });
 
-/** The user with this address, made if there is none; without an address a new one. */
+/**
+ * The user with this address, made if there is none; without an address a new one. Who is new comes as if by a password:
+ * with the app's profile, and told to its `onUserCreated`.
+ */
 const createUser = accountMutation({
-  args: { email: z.string().optional(), name: z.string().optional(), emailVerified: z.boolean() },
-  handler: async (ctx, args) => {
+  args: {
+    email: z.string().optional(),
+    name: z.string().optional(),
+    emailVerified: z.boolean(),
+    profile: z.record(z.string(), z.unknown()).optional(),
+  },
+  handler: async (ctx, { profile, ...args }) => {
     if (args.email !== undefined) {
       const { email } = args;
       const known = await ctx.db.query("_users").withIndex("by_email", (q) => q.eq("email", email)).first();
       if (known !== null) return known._id;
     }
-    return await ctx.db.insert("_users", args);
+    const user = await insertUser(ctx, args);
+    if (profile !== undefined) await setProfile(ctx, user, profile);
+    await userCreated(ctx, { user, by: "password" });
+    return user;
   },
 });
 

@@ -27,6 +27,8 @@ export interface TestUser {
   readonly email?: string;
   readonly name?: string;
   readonly emailVerified?: boolean;
+  /** Fields of the app's profile of users that are others than by default; of somebody new. */
+  readonly profile?: Readonly<Record<string, unknown>>;
 }
 
 /** A caller whose id is known. */

@@ -109,6 +109,10 @@ Deno.test("what does not fit is refused: empty texts, long texts, days that are 
   await assert.rejects(ada.mutation(api.lists.create, { title: "" }), { code: "no_title" });
   for (let n = 1; n < 100; n++) await ada.mutation(api.lists.create, { title: `list ${n}` });
   await assert.rejects(ada.mutation(api.lists.create, { title: "one more" }), { code: "too_many" });
+  // How many somebody may have stands in their profile.
+  const eve = await server.asUser({ name: "Eve", profile: { listsMax: 1 } });
+  await eve.mutation(api.lists.create, { title: "only one" });
+  await assert.rejects(eve.mutation(api.lists.create, { title: "one more" }), { code: "too_many" });
 });
 
 Deno.test("done items are removed each night after 30 days, open ones and newer ones stay", async () => {

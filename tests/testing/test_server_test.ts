@@ -1,6 +1,15 @@
 /** `createTestServer`: what an app's own tests rely on. */
 import assert from "node:assert/strict";
-import { createApi, createFunctions, defineSchema, defineTable, id, UserError } from "syncline/server";
+import {
+  createApi,
+  createFunctions,
+  defineProfile,
+  defineSchema,
+  defineTable,
+  id,
+  UserError,
+  userEvent,
+} from "syncline/server";
 import { createTestServer, FunctionError } from "syncline/test";
 import { z } from "zod";
 import { pause } from "../support/waiting.ts";
@@ -10,7 +19,7 @@ const chat = { functionsDir: new URL("../../examples/chat/functions", import.met
 const schema = defineSchema({
   notes: defineTable({ text: z.string(), author: id("_users").optional() }).index("by_author", ["author"]),
 });
-const { query, mutation, action } = createFunctions(schema);
+const { query, mutation, action, internalMutation } = createFunctions(schema);
 
 const notes = {
   mine: query({
@@ -109,6 +118,25 @@ Deno.test("users are who they say: data by user, the same address is the same us
   assert.deepEqual(await ada.query(api.notes.whoAmI), { user: "Ada", admin: false });
   assert.deepEqual(await admin.query(api.notes.whoAmI), { user: null, admin: true });
   assert.deepEqual(await server.asAnonymous().query(api.notes.whoAmI), { user: null, admin: false });
+});
+
+Deno.test("PF1 OH1 users of tests have the app's profile and are told to onUserCreated, as anybody's are", async () => {
+  const auth = {
+    profile: defineProfile({ role: z.enum(["member", "editor"]).default("member") }),
+    onUserCreated: internalMutation({
+      args: userEvent,
+      handler: async (ctx, { user, by }) => {
+        const role = (await ctx.db.get(user))?.["profile"]?.role;
+        await ctx.db.insert("notes", { text: `${role} by ${by}`, author: user });
+      },
+    }),
+  };
+  await using server = await createTestServer({ modules: { ...modules, auth } });
+  const ada = await server.asUser({ email: "ada@example.com", profile: { role: "editor" } });
+  assert.deepEqual(await ada.query(api.notes.mine), ["editor by password"]);
+  await server.asUser({ email: "ada@example.com" });
+  assert.deepEqual(await (await server.asUser("Bob")).query(api.notes.mine), ["member by password"]);
+  await assert.rejects(server.asUser({ name: "Eve", profile: { role: "owner" } }), /profile\.role/);
 });
 
 Deno.test("a session that ends makes its clients anonymous", async () => {

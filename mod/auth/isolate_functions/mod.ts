@@ -112,4 +112,6 @@ export const authModules: readonly SystemModule[] = [
 ];
 
 // For apps under test, whose users come without signing up.
+export { insertUser, userCreated } from "./hooks/hooks.ts";
+export { setProfile } from "./profiles.ts";
 export { internalMutation } from "../tables.ts";

@@ -27,6 +27,8 @@ export async function startOpenIdServer(): Promise<OpenIdServer> {
       const provider = new Provider(issuer, configuration(redirectUris));
       const callback = provider.callback();
       answer = (request, response) => {
+        // Each sign-in asks anew who it is, as if in a private window.
+        if (request.url?.startsWith("/auth?")) delete request.headers.cookie;
         if (!request.url?.startsWith("/interaction/")) return void callback(request, response);
         const result = server.person === null
           ? { error: "access_denied", error_description: "No thanks" }
@@ -99,8 +101,7 @@ function configuration(redirectUris: readonly string[]): Record<string, unknown>
         }),
       },
     },
-    // Each sign-in asks anew, as if in a private window.
-    ttl: { Session: 1, Interaction: 600, Grant: 600 },
+    ttl: { Session: 600, Interaction: 600, Grant: 600 },
     interactions: { url: (_ctx: unknown, interaction: { uid: string }) => `/interaction/${interaction.uid}` },
     findAccount: (_ctx: unknown, id: string) => ({
       accountId: id,
