@@ -4,7 +4,7 @@
  */
 import cliProgress from "cli-progress";
 import process from "node:process";
-import type { Progress } from "../kit/progress.ts";
+import type { Progress } from "../ops/mod.ts";
 
 /** What of the package, which brings no types, is used. */
 interface Bars {

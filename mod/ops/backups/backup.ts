@@ -3,7 +3,7 @@ import project from "../../../deno.json" with { type: "json" };
 import { join, resolve } from "node:path";
 import { copySqliteFile, type HeldDatabase, holdDatabase, type JournalHead } from "../../engine/mod.ts";
 import { isDiskFull, statIfThere } from "../../kit/durable_files.ts";
-import type { OnProgress } from "../../kit/progress.ts";
+import type { OnProgress } from "../progress.ts";
 import { opsLimits } from "../limits.ts";
 import { type ArchiveEntry, type ArchiveManifest, archiveNames, writeArchive } from "./archive/mod.ts";
 import { BackupError, NoRoomError } from "./backup_error.ts";

@@ -9,7 +9,7 @@ import {
   UnusableDatabaseError,
 } from "../../../engine/mod.ts";
 import { isDiskFull, removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
-import type { OnProgress } from "../../../kit/progress.ts";
+import type { OnProgress } from "../../progress.ts";
 import { ArchiveError, type ArchiveManifest, extractArchive, UnpackRoomError } from "../archive/mod.ts";
 import { readMarker, type RestoreMarker, restoreOf, type StagedRestore, writeMarker } from "./marker.ts";
 import {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere, syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { reasonOf } from "../../../kit/file_reason.ts";
-import type { OnProgress } from "../../../kit/progress.ts";
+import type { OnProgress } from "../../progress.ts";
 import { pause } from "../../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
