@@ -7,6 +7,8 @@ import { replicationLimits } from "../../limits.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget, TargetObject } from "./replica_target.ts";
 
+/** Listings in which names go while they are looked at. */
+const LISTINGS_MAX = 5;
 const PARTIAL = /^\..+\.[0-9a-f]{12}\.partial$/;
 
 export class FolderTarget implements ReplicaTarget {
@@ -35,10 +37,17 @@ export class FolderTarget implements ReplicaTarget {
   async *list(begin: string): AsyncGenerator<TargetObject> {
     await this.#present();
     const folder = begin.slice(0, begin.lastIndexOf("/") + 1);
-    for (const name of await this.#told(() => this.#namesIn(folder))) {
-      if (!name.startsWith(begin)) continue;
-      const info = await this.#told(() => statIfThere(join(this.place, name)));
-      if (info !== null) yield { name, size: info.size };
+    for (let look = 1;; look++) {
+      const found: TargetObject[] = [];
+      let gone = false;
+      for (const name of await this.#told(() => this.#namesIn(folder))) {
+        if (!name.startsWith(begin)) continue;
+        const info = await this.#told(() => statIfThere(join(this.place, name)));
+        if (info === null) gone = true;
+        else found.push({ name, size: info.size });
+      }
+      // What went meanwhile may be part of a larger segment, which came after the names were read.
+      if (!gone || look >= LISTINGS_MAX) return yield* found;
     }
   }
 
