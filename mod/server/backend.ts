@@ -200,7 +200,8 @@ async function connect(
   };
   const clientOf = clientOfRequests(config.trustedProxies);
   const addressOf = addressOfRequests(config.trustedProxies);
-  const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf };
+  const takesOver = surroundings.letGo !== undefined;
+  const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf, takesOver };
   const features = opened.use(new Features(host));
   const follows = isFollower(config);
 
@@ -266,11 +267,16 @@ async function connect(
   const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log });
   const setupLink = follows ? null : await accounts.setupLink();
   await features.prepare();
-  if (surroundings.letGo === undefined) await features.start();
+  if (!takesOver) await features.start();
+  let closed: Promise<void> | null = null;
+  const closeSockets = () => {
+    logs.endStreams();
+    return closed ??= hub.shutdown();
+  };
   const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
   return {
-    begin: () => features.start(),
-    lend: () => lendDatabase(host, features),
+    begin: () => features.begin(log),
+    lend: () => lendDatabase(host, { features, closeSockets }),
     passedCalls: port,
     ...(metrics && { metrics }),
     setupLink,
@@ -287,15 +293,15 @@ async function connect(
       hub.accept(socket, { connection, address });
       return response;
     },
-    closeSockets() {
-      logs.endStreams();
-      return hub.shutdown();
-    },
+    closeSockets,
     reload: () => host.reload(),
   };
 }
 
-async function lendDatabase(host: IsolateHost, features: Features): Promise<Lent | null> {
+async function lendDatabase(
+  host: IsolateHost,
+  { features, closeSockets }: { readonly features: Features; readonly closeSockets: () => Promise<void> },
+): Promise<Lent | null> {
   const lent = await host.lend();
   if (lent === null) return null;
   return {
@@ -303,6 +309,11 @@ async function lendDatabase(host: IsolateHost, features: Features): Promise<Lent
     giveBack() {
       lent.giveBack();
       features.goOn();
+    },
+    passOn(to) {
+      // Commits are not told here any more: what a socket would get from now on may hold some of one and not the rest.
+      void closeSockets();
+      lent.passOn(to);
     },
   };
 }

@@ -63,6 +63,8 @@ export interface FeatureContext {
   /** Has the isolates and all features ended and started anew on what the data folder holds then. */
   readonly renew: () => void;
   readonly host: IsolateHost;
+  /** Whether another server still works with the data folder while this one starts, until features begin. */
+  readonly takesOver: boolean;
   /** Calls of functions: mutations by the writer, queries by the shared queries, actions of main and of the app. */
   readonly port: FunctionPort;
   /** Address of the client that sent a request. */
@@ -130,6 +132,17 @@ export class Features implements AsyncDisposable {
 
   async start(): Promise<void> {
     for (const feature of this.#features) await feature.start?.();
+  }
+
+  /** The same in a server that serves already: what cannot begin is told, and keeps nothing else from it. */
+  async begin(log: Log): Promise<void> {
+    for (const feature of this.#features) {
+      try {
+        await feature.start?.();
+      } catch (error) {
+        log("error", "A part of the server did not begin: restart it", { error });
+      }
+    }
   }
 
   goOn(): void {

@@ -46,8 +46,12 @@ export const takeoverLimits = {
   lineCharsMax: 10_000,
   /** From letting go of the database to the other one's word that it serves; then the old server goes on. */
   switchMs: 60_000,
-  /** Of the successor that took longer, the old server waits so long for the end. */
-  lostMs: 1_000,
+  /** The old server looks for so long whether a successor that failed is gone, before it says so and goes on looking. */
+  lostMs: 5_000,
+  /** A server that takes over waits so long for the folder of one that dies during the switch. */
+  inheritMs: 20_000,
+  /** A server that was taken over and has not ended after so long is told of in the log, and what waited for it begins. */
+  endMs: 120_000,
   /** Requests that wait for the end of the switch; more are answered with 503. */
   requestsHeldMax: 10_000,
   /** A server that gave way goes when for so long no request has come, and no connection waits to be taken. */
@@ -56,7 +60,7 @@ export const takeoverLimits = {
   quietPollMs: 25,
   /** Requests passed on with bodies up to this length are read first, those with longer ones stream. */
   bodyReadBytesMax: 1_048_576,
-  /** For so long a port that cannot be shared is tried again, until the other one has given it up. */
+  /** After so long it is told that a port that cannot be shared is still not free; it is tried without end. */
   portWaitMs: 10_000,
 } as const;
 

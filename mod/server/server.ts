@@ -13,7 +13,7 @@ import { stagedRestore } from "../ops/backups/restore/mod.ts";
 import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
-import { errorResponse } from "../kit/error_response.ts";
+import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
 import type { Frontend } from "./http/frontend.ts";
 import { listen, type Listener, localUrl } from "./http/listen.ts";
@@ -23,7 +23,7 @@ import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { Connections } from "./net/connections.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
-import { GivingWay, PassedRequests, Predecessor, TakeoverDoor } from "./takeover/mod.ts";
+import { GivingWay, PassedRequests, Passing, Predecessor, TakeoverDoor } from "./takeover/mod.ts";
 
 const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard/public", import.meta.url));
 
@@ -49,7 +49,7 @@ export interface ServerParts {
  */
 type State =
   | { readonly name: "starting" }
-  | Served & { readonly name: "waiting"; readonly given: Promise<void> }
+  | Served & { readonly name: "waiting"; readonly passing: Passing }
   | Served & { readonly name: "serving" }
   | { readonly name: "draining" };
 
@@ -143,7 +143,7 @@ export class Server implements AsyncDisposable {
     let server: Server | undefined;
     let held: Held | undefined;
     let passed: PassedRequests | undefined;
-    const given = Promise.withResolvers<void>();
+    const passing = new Passing();
     try {
       if (isFollower(config)) {
         throw new StartError(
@@ -160,10 +160,12 @@ export class Server implements AsyncDisposable {
       await claimData(config.dataDir, { example: config.example });
       server = new Server(parts, held);
       const served = await Promise.race([
-        server.#load({ letGo: () => predecessor.letGo() }),
+        server.#load({
+          letGo: () => predecessor.letGo(() => lock.alone(takeoverLimits.inheritMs)),
+        }),
         predecessor.lost,
       ]);
-      server.#state = { name: "waiting", ...served, given: given.promise };
+      server.#state = { name: "waiting", ...served, passing };
       const calls = served.backend.passedCalls;
       if (calls === undefined) throw new TypeError("The backend takes no calls of another server");
       const taking = server;
@@ -174,10 +176,14 @@ export class Server implements AsyncDisposable {
       const samePort = config.port === port;
       const shared = samePort && await predecessor.sharePort();
       if (shared || !samePort) server.#listen({ shared });
-      await predecessor.serving(passed.socket);
-      await lock.own("serve");
+      if (shared) server.#leaveToFirst();
+      await predecessor.serving(passed);
+      // From here on nobody else is left to serve: nothing that fails may end this server.
+      await lock.own("serve").catch((error) =>
+        log("warn", "The lock file does not name this server: it could not be written", { error })
+      );
       server.#state = { name: "serving", ...served };
-      given.resolve();
+      passing.takeBack();
       if (server.#http === null) await server.#listenSoon();
       server.#predecessor = predecessor;
       server.#succession = server.#succeed(predecessor, { backend: served.backend, passed });
@@ -186,7 +192,7 @@ export class Server implements AsyncDisposable {
     } catch (error) {
       await passed?.[Symbol.asyncDispose]();
       // Those that came here find it ending.
-      given.resolve();
+      passing.takeBack();
       // The other one starts a writer when this connection ends: ours has to be gone before.
       if (server === undefined) held?.lock[Symbol.dispose]();
       else await server.stop();
@@ -236,16 +242,28 @@ export class Server implements AsyncDisposable {
     this.#connections.watch(this.#http.addr.port);
   }
 
-  /** For a port that cannot be shared: it is free when the server that gave way has closed it. */
+  /** For a port that cannot be shared: it is free when the server that gave way has closed it, or is dead. */
   async #listenSoon(): Promise<void> {
-    for (let waitedMs = 0;; waitedMs += takeoverLimits.quietPollMs) {
+    for (let toldAt = performance.now(); this.#stopped === null;) {
       try {
         return this.#listen();
       } catch (error) {
-        if (waitedMs >= takeoverLimits.portWaitMs) throw error;
+        if (performance.now() - toldAt >= takeoverLimits.portWaitMs) {
+          toldAt = performance.now();
+          this.#parts.log("error", "The port of the server that gave way is not free yet: it is tried again", {
+            error,
+          });
+        }
         await delay(takeoverLimits.quietPollMs);
       }
     }
+  }
+
+  /** The other server answers new connections until it has given way, and so it does when this one fails. */
+  #leaveToFirst(): void {
+    const { native } = this.#parts;
+    const fd = native?.listening(this.#address.port) ?? null;
+    if (fd !== null) native?.steer(fd, "first");
   }
 
   async #load({ letGo }: { readonly letGo?: () => Promise<void> } = {}): Promise<Served> {
@@ -302,16 +320,17 @@ export class Server implements AsyncDisposable {
   }
 
   async #drain(): Promise<void> {
+    // Before anything else: what a successor was lent is not taken back, for that would start a writer.
+    this.#givingWay?.stop();
+    this.#door?.close();
     await this.#renewing;
     const state = this.#state;
     const backend = "backend" in state ? state.backend : null;
     const gaveWay = this.#givingWay?.given === true ? this.#givingWay : null;
-    if (gaveWay === null) this.#givingWay?.takeBack();
     // What still comes to one that has given way is passed on until the end.
     if (gaveWay === null) this.#state = { name: "draining" };
     await this.#predecessor?.[Symbol.asyncDispose]();
     await this.#succession;
-    this.#door?.close();
     try {
       // Sockets first: shutting the listener down would close them with a code that tells clients nothing.
       await backend?.closeSockets();
@@ -326,6 +345,19 @@ export class Server implements AsyncDisposable {
     }
   }
 
+  /** A request that came before this server was given the folder. */
+  async #afterSwitch(
+    request: Request,
+    { info, passing }: { readonly info: Deno.ServeHandlerInfo; readonly passing: Passing },
+  ): Promise<Response> {
+    try {
+      await passing.hold();
+      return await this.#respond(request, info);
+    } catch (error) {
+      return failureResponse(error, this.#parts.log);
+    }
+  }
+
   async #openDoor(): Promise<void> {
     const { config: { dataDir, host }, native = null, log } = this.#parts;
     const state = this.#state;
@@ -336,6 +368,7 @@ export class Server implements AsyncDisposable {
     const server = this.#givingWay = new GivingWay({
       address: { host, port: this.#address.port },
       lend: async () => await backend.lend?.() ?? null,
+      alone: () => this.#held.lock.alone(takeoverLimits.lostMs),
       respond: (request, info) => this.#respond(request, info),
       onHeld: (request, info) => this.#connections.requested(request, info),
       native,
@@ -350,16 +383,41 @@ export class Server implements AsyncDisposable {
     predecessor: Predecessor,
     { backend, passed }: { readonly backend: Backend; readonly passed: PassedRequests },
   ): Promise<void> {
-    await predecessor.ended;
-    await predecessor[Symbol.asyncDispose]();
-    await passed[Symbol.asyncDispose]();
-    if (this.#stopped !== null) return;
+    const ended = predecessor.ended.then(async () => {
+      await predecessor[Symbol.asyncDispose]();
+      await passed[Symbol.asyncDispose]();
+    });
+    await this.#endOf(predecessor);
+    if (this.#stopped === null) await this.#begin(backend);
+    await ended;
+  }
+
+  async #begin(backend: Backend): Promise<void> {
+    const { log } = this.#parts;
     try {
       await backend.begin?.();
-      await this.#openDoor();
     } catch (error) {
-      this.#parts.log("error", "What the server does by itself did not begin: restart it", { error });
+      log("error", "What the server does by itself did not begin: restart it", { error });
     }
+    try {
+      if (this.#stopped === null) await this.#openDoor();
+    } catch (error) {
+      log("error", "This server cannot be taken over: restart it", { error });
+    }
+  }
+
+  /** One that hangs must not keep crons from running for ever. */
+  async #endOf(predecessor: Predecessor): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<"late">((resolve) => {
+      timer = setTimeout(() => resolve("late"), takeoverLimits.endMs);
+    });
+    if (await Promise.race([predecessor.ended, late]) === "late") {
+      this.#parts.log("error", "The server that gave way has not ended: end its process", {
+        process: predecessor.pid,
+      });
+    }
+    clearTimeout(timer);
   }
 
   /** The port is closed for a moment, because no connection could be taken. */
@@ -402,7 +460,7 @@ export class Server implements AsyncDisposable {
       if (answer instanceof Promise) this.#connections.requested(request, info);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
-    if (state.name === "waiting") return state.given.then(() => this.#respond(given, info));
+    if (state.name === "waiting") return this.#afterSwitch(given, { info, passing: state.passing });
     if (new URL(request.url).pathname === "/api/health") {
       return Response.json({ status: state.name }, { status: 503, headers: { "Cache-Control": "no-store" } });
     }

@@ -1,5 +1,6 @@
 /** The steps of a takeover one by one, without isolates: what is held, what is passed on, what is taken back. */
 import assert from "node:assert/strict";
+import { setTimeout as delay } from "node:timers/promises";
 import { ServiceError } from "../../mod/errors.ts";
 import type { Lent, PassedCalls } from "../../mod/functions/host/mod.ts";
 import { LocalSocket } from "../../mod/kit/local_socket.ts";
@@ -59,6 +60,8 @@ async function started(dataDir: string, { takeover = false } = {}) {
   return { backend, server };
 }
 
+const dies = () => Promise.resolve(false);
+
 const call = (url: string) => fetch(`${url}/api/query`, { method: "POST", body: "{}" });
 
 async function statusOf(url: string): Promise<number> {
@@ -73,7 +76,7 @@ Deno.test("[TO1] requests that came during the switch, and calls that still run,
   const predecessor = await Predecessor.find(folder.path);
   assert.ok(predecessor !== null);
   assert.deepEqual(predecessor.address, { host: "127.0.0.1", port: Number(new URL(server.url).port) });
-  await predecessor.letGo();
+  await predecessor.letGo(dies);
   const held = call(`${server.url}`);
   const seen: string[] = [];
   const passed = await PassedRequests.open(folder.path, {
@@ -84,15 +87,25 @@ Deno.test("[TO1] requests that came during the switch, and calls that still run,
       return new Response("from the other one", { status: 201, headers: { "x-kept": "yes" } });
     },
   });
-  await predecessor.serving(passed.socket);
+  await predecessor.serving(passed);
   await server.gaveWay;
   const answer = await held;
   assert.deepEqual([answer.status, await answer.text()], [201, "from the other one"]);
   assert.deepEqual([answer.headers.get("x-kept"), answer.headers.get("connection")], ["yes", "close"]);
-  await (await fetch(`${server.url}/some/page?q=1`)).body?.cancel();
+  // Nothing that a client sends is taken for a call of the old server, which would pass no door.
+  const forged = { "syncline-passed-call": "mutation", "syncline-passed-key": passed.key };
+  await (await fetch(`${server.url}/some/page?q=1`, { headers: forged })).body?.cancel();
+  await using direct = Object.assign(
+    Deno.createHttpClient({ proxy: { transport: "unix", path: passed.socket } }),
+    { [Symbol.asyncDispose]: () => Promise.resolve(direct.close()) },
+  );
+  const headers = { "syncline-passed-call": "mutation", "syncline-passed-key": "guessed" };
+  const address = { "syncline-passed-address": JSON.stringify({ hostname: "127.0.0.1" }) };
+  await (await fetch(`${server.url}/other`, { headers: { ...headers, ...address }, client: direct })).body?.cancel();
   assert.deepEqual(seen, [
     `POST ${server.url}/api/query {} of 127.0.0.1`,
     `GET ${server.url}/some/page?q=1  of 127.0.0.1`,
+    `GET ${server.url}/other  of 127.0.0.1`,
   ]);
   const identity = { principal: null, userId: null, adminId: null, sessionId: null };
   const asked = { udfPath: "a:b", args: {}, identity, origin: "server" } as const;
@@ -109,14 +122,14 @@ Deno.test("[TO2] a socket that is asked for after the switch is closed with 1012
   await using folder = new TempFolder();
   const { backend, server } = await started(folder.path);
   const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo();
+  await predecessor?.letGo(dies);
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/api/sync`);
   const code = new Promise((resolve) => socket.addEventListener("close", (event) => resolve(event.code)));
   await using passed = await PassedRequests.open(folder.path, {
     calls: backend.passedCalls,
     respond: () => new Response(),
   });
-  await predecessor?.serving(passed.socket);
+  await predecessor?.serving(passed);
   assert.equal(await code, 1012);
   await server.stop();
   await predecessor?.[Symbol.asyncDispose]();
@@ -131,7 +144,7 @@ Deno.test("[TO4] a server that cannot lend its database says so and goes on, and
   assert.equal(await statusOf(server.url), 200);
   backend.lendable = true;
   const predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo();
+  await predecessor?.letGo(dies);
   await predecessor?.[Symbol.asyncDispose]();
   await until(() => backend.told.includes("given back"));
   assert.equal(await statusOf(server.url), 200);
@@ -153,14 +166,15 @@ Deno.test("[TO4] a successor that takes too long loses its turn, and everything 
       takeBack: () => {
         told.push("took back");
         back.resolve();
+        return Promise.resolve();
       },
       giveWay: () => told.push("gave way"),
     },
   });
   await using predecessor = await Predecessor.find(folder.path);
-  await predecessor?.letGo();
+  await predecessor?.letGo(dies);
   await assert.rejects(predecessor?.lost ?? Promise.resolve(), /goes on by itself/);
-  await assert.rejects(predecessor?.serving("/nowhere") ?? Promise.resolve(), /goes on by itself/);
+  await assert.rejects(predecessor?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(), /goes on by itself/);
   await back.promise;
   assert.deepEqual(told, ["let go", "took back"]);
 });
@@ -199,6 +213,66 @@ Deno.test("[TO4] a backend that cannot be started leaves the other server and it
   assert.equal(await statusOf(server.url), 200);
   assert.deepEqual(backend.told, ["lent", "given back"]);
   assert.equal(await Deno.readTextFile(folder.at("lock")), `${Deno.pid} serve\n`);
+});
+
+Deno.test("[TO4] what was lent is taken back when no other process has the folder any more", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  await using _server = server;
+  const predecessor = await Predecessor.find(folder.path);
+  await predecessor?.letGo(dies);
+  const hanging = await DataLock.join(folder.path);
+  await predecessor?.[Symbol.asyncDispose]();
+  const held = statusOf(server.url);
+  await delay(100);
+  assert.deepEqual(backend.told, ["lent"]);
+  hanging[Symbol.dispose]();
+  assert.equal(await held, 200);
+  assert.deepEqual(backend.told, ["lent", "given back"]);
+  await assert.rejects(DataLock.acquire(folder.path, { by: "backup" }), DataLockedError);
+});
+
+Deno.test("[TO4] a server that is stopped during the switch takes nothing back, and refuses what waits", async () => {
+  await using folder = new TempFolder();
+  const { backend, server } = await started(folder.path);
+  const predecessor = await Predecessor.find(folder.path);
+  await predecessor?.letGo(dies);
+  const held = statusOf(server.url);
+  await until(async () => (await (await fetch(`${server.url}/api/health`)).json()).status !== undefined);
+  await server.stop();
+  assert.equal(await held.catch(() => 503), 503);
+  await assert.rejects(predecessor?.lost ?? Promise.resolve());
+  await predecessor?.[Symbol.asyncDispose]();
+  assert.deepEqual(backend.told, ["lent"]);
+});
+
+Deno.test("[TO4] a server that dies when it has let go leaves folder and port to the other one", async () => {
+  await using folder = new TempFolder();
+  const lock = await DataLock.acquire(folder.path, { by: "serve" });
+  using listening = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const door = await TakeoverDoor.open({
+    dataDir: folder.path,
+    log: () => {},
+    server: {
+      address: { host: "127.0.0.1", port: listening.addr.port },
+      letGo: () => Promise.resolve(true),
+      sharePort() {
+        door.close();
+        lock[Symbol.dispose]();
+        listening.close();
+        return false;
+      },
+      takeBack: () => Promise.resolve(),
+      giveWay: () => assert.fail("it is dead"),
+    },
+  });
+  const { backend, server } = await started(folder.path, { takeover: true });
+  assert.equal(new URL(server.url).port, String(listening.addr.port));
+  assert.equal(await statusOf(server.url), 200);
+  assert.equal(await Deno.readTextFile(folder.at("lock")), `${Deno.pid} serve\n`);
+  await until(() => backend.told.includes("begun"));
+  await door[Symbol.asyncDispose]();
+  await server.stop();
 });
 
 Deno.test("requests beyond those that may wait are refused", async () => {

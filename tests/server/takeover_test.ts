@@ -155,7 +155,7 @@ function tell(text: string): void {
   if (FULL) Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
-const ASK = { type: "ask", protocol: 1, pid: 4_242 };
+const ASK = { type: "ask", protocol: 2, pid: 4_242 };
 
 Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) => {
   await using folder = await TempFolder.with({
@@ -246,7 +246,7 @@ Deno.test("[TO1] [TO2] a running server is taken over, or goes on", async (t) =>
     await second[Symbol.asyncDispose]();
     assert.match(second.lastOutput, /ERROR Another server \(process 4242\) is taking over already$/);
     connection.close();
-    const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 2 });
+    const { connection: later, answers } = await ask(folder, { ...ASK, protocol: 3 });
     assert.match(JSON.stringify(answers), /cannot be taken over by this one/);
     later.close();
   });

@@ -555,25 +555,35 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   }
 
   /**
-   * Lends the database to another server between two commits: nothing is committed here any more, and queries that begin now
-   * may show what the other one commits. `null` when that cannot be done now.
+   * Lends the database to another server between two commits: nothing is committed here any more. The other one may change
+   * tables and indexes, so queries wait too; those under way have their snapshots. `null` when that cannot be done now.
    */
   async lend(): Promise<Lent | null> {
     const { promise, resolve } = Promise.withResolvers<PassedCalls | null>();
-    if (await this.#writer.lend?.(promise) !== true) return null;
+    const onBack = () => void this.#oneByOne(() => this.#regained());
+    if (await this.#writer.lend?.(promise, onBack) !== true) return null;
     this.#passing = promise;
+    await this.#readers.hold();
     return {
       giveBack: () => {
         this.#passing = null;
         resolve(null);
       },
       passOn: (to) => {
-        this.#writer.passOn?.((text) => to.mutate(JSON.parse(text) as MutationCall));
+        this.#writer.passOn?.((call) => to.mutate(call));
+        this.#readers.passOn((call) => to.query(call));
         // Its commits are not told here: whatever is read is as new as it can be.
         this.#readers.heard(Infinity);
         resolve(to);
       },
     };
+  }
+
+  /** The other server may have changed tables and indexes, and the new writer has changed them back. */
+  async #regained(): Promise<void> {
+    await this.#readers.replace();
+    this.#readers.release();
+    this.#tell(this.#reloadListeners, undefined);
   }
 
   async #oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -588,6 +598,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     swapped: LoadOptions["swapped"] = () => Promise.resolve(),
   ): Promise<ReplaceResult> {
     const { starter, log } = this.#parts;
+    let held = false;
     const result = await this.#writer.replace(
       async (ready) => {
         // A lost isolate comes back with the new code from now on.
@@ -598,11 +609,15 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
         this.#runners.replace();
       },
       {
-        before: () => this.#readers.hold(),
+        before: () => {
+          held = true;
+          return this.#readers.hold();
+        },
         start: () => starter.start("writer", version ?? undefined),
       },
     );
-    this.#readers.release();
+    // Otherwise they may be held because the database is lent.
+    if (held) this.#readers.release();
     if (!result.ok) return result;
     this.#tell(this.#reloadListeners, undefined);
     if (version !== null) {

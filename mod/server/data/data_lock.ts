@@ -106,6 +106,20 @@ export class DataLock implements Disposable {
     throw new StartError(`Another process is about to take the data folder "${dataDir}"`);
   }
 
+  /**
+   * Waits until no other process holds the folder, for at most `waitMs`. `false`: one still does. A try that fails gives up for
+   * a moment what is held, so of two that share the folder only one may ask.
+   */
+  async alone(waitMs: number): Promise<boolean> {
+    const givesUpAt = performance.now() + waitMs;
+    for (;;) {
+      if (await this.#file.tryLock(true) && await this.#file.tryLock(false)) return true;
+      await this.#file.tryLock(false);
+      if (performance.now() >= givesUpAt) return false;
+      await delay(dataLockLimits.retryMs);
+    }
+  }
+
   /** The other one that held the folder gives it up: others are told of this one. */
   async own(by: DataUser): Promise<void> {
     await writeHolder(this.#file, by);

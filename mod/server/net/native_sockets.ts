@@ -30,8 +30,8 @@ export interface NativeSockets {
   listening(port: number): number | null;
   /** Lets other processes of this user listen on the port of a socket too; whether that is so now. */
   share(fd: number): boolean;
-  /** New connections of a shared port go to the second of two sockets from now on; whether that is so now. */
-  steer(fd: number): boolean;
+  /** New connections of a shared port go to one of two sockets from now on, in the order in which they began; whether that is so now. */
+  steer(fd: number, to: "first" | "second"): boolean;
   /** Connections that a listening socket has, and that nobody has taken yet. */
   untaken(fd: number): number;
 }
@@ -116,7 +116,7 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     return calls.getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, new Uint8Array(value.buffer), length) === 0 &&
       value[0] === 1;
   };
-  const second = secondOfTwo(calls);
+  const filters = { first: alwaysOne(calls, 0), second: alwaysOne(calls, 1) };
   const max = filesMax(calls);
   return {
     filesMax: max,
@@ -140,8 +140,8 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
       return null;
     },
     share: (fd) => calls.setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, new Uint8Array([1, 0, 0, 0]), 4) === 0,
-    steer(fd) {
-      const { program, code } = second;
+    steer(fd, to) {
+      const { program, code } = filters[to];
       // The code is read as long as this holds it.
       return code.length > 0 &&
         calls.setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, program, program.length) === 0;
@@ -151,17 +151,17 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
 }
 
 /**
- * A filter of one instruction, "return 1": the kernel asks it which of the sockets of a port gets a connection, in the order
+ * A filter of one instruction, "return 0" or "return 1": the kernel asks it which of the sockets of a port gets a connection, in the order
  * in which they began to listen. An answer that names none leaves the choice to the kernel.
  */
-function secondOfTwo(calls: Library["symbols"]): {
+function alwaysOne(calls: Library["symbols"], socket: 0 | 1): {
   readonly program: Uint8Array<ArrayBuffer>;
   readonly code: Uint8Array<ArrayBuffer>;
 } {
   const BPF_RET = 6;
   const code = new Uint8Array(8);
   new DataView(code.buffer).setUint16(0, BPF_RET, true);
-  new DataView(code.buffer).setUint32(4, 1, true);
+  new DataView(code.buffer).setUint32(4, socket, true);
   const program = new Uint8Array(16);
   new DataView(program.buffer).setUint16(0, 1, true);
   // A copy of nothing tells where something is, with no right beyond the calls that are bound.

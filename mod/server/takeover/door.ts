@@ -2,7 +2,6 @@
  * The side of a server that can be asked to give way. One successor at a time, and until it is told that the folder is its
  * own everything can be taken back: when it goes away, or takes too long, this server goes on.
  */
-import { setTimeout as delay } from "node:timers/promises";
 import { closeQuietly, LocalSocket, readLines, writeLine } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
@@ -22,10 +21,10 @@ export interface GivesWay {
   letGo(): Promise<boolean>;
   /** Lets other processes listen on its port; `false` where that cannot be. */
   sharePort(): boolean;
-  /** The successor is lost: all that was let go is its own again. */
-  takeBack(): void;
-  /** The successor serves, and takes on this socket what comes here: there is no way back. */
-  giveWay(successorSocket: string): void;
+  /** The successor is lost: when its process is gone, all that was let go is its own again. */
+  takeBack(): Promise<void>;
+  /** The successor serves, and takes on this socket what comes here: there is no way back. Throws when it may not any more. */
+  giveWay(successor: { readonly socket: string; readonly key: string }): void;
 }
 
 export interface DoorOptions {
@@ -46,6 +45,8 @@ export class TakeoverDoor implements AsyncDisposable {
   /** The connection of the one that it has given way to. */
   #heir: Deno.Conn | null = null;
   readonly #serving: Promise<void>;
+  /** The socket's name may be an heir's by then. */
+  #closed = false;
 
   private constructor(options: DoorOptions, socket: LocalSocket) {
     this.#options = options;
@@ -59,6 +60,8 @@ export class TakeoverDoor implements AsyncDisposable {
 
   /** Nobody can ask any more; an heir stays connected until it is told of the end. */
   close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
     this.#socket[Symbol.dispose]();
     for (const connection of this.#connections) if (connection !== this.#heir) closeQuietly(connection);
   }
@@ -140,9 +143,9 @@ export class TakeoverDoor implements AsyncDisposable {
           await say(connection, { type: "port", shared: server.sharePort() });
         } else if (message.type === "serving" && step === "letGo") {
           clearTimeout(timer);
+          server.giveWay(message);
           step = "given";
           this.#heir = connection;
-          server.giveWay(message.socket);
           await say(connection, { type: "yours" });
         } else throw new TypeError(`"${message.type}" came out of turn`);
       }
@@ -155,9 +158,8 @@ export class TakeoverDoor implements AsyncDisposable {
           "warn",
           `The takeover failed, as the other server ${late ? "took too long" : "ended"}: this one goes on`,
         );
-        // It ends at once when its connection does; its writer must be gone before there is another.
-        if (late) await delay(takeoverLimits.lostMs);
-        server.takeBack();
+        closeQuietly(connection);
+        await server.takeBack();
       }
     }
   }

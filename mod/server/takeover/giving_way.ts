@@ -20,6 +20,8 @@ export interface GivingWayOptions {
   readonly address: GivesWay["address"];
   /** Lends the database to the successor; `null` when that cannot be done now. */
   readonly lend: () => Promise<Lent | null>;
+  /** Waits for a bounded time until no other process has the data folder; `false`: one still does. */
+  readonly alone: () => Promise<boolean>;
   /** Answers as ever, when this server goes on. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Answer;
   /** Told of each request that waits. */
@@ -34,6 +36,9 @@ export class GivingWay implements GivesWay, Disposable {
   #passing: Passing | null = null;
   /** Set for good. */
   #successor: Successor | null = null;
+  /** The server ends: what was lent is not given back any more. */
+  #stopping = false;
+  readonly #stopped = Promise.withResolvers<null>();
   readonly #done = Promise.withResolvers<void>();
   /** Whether the successor listens on the same port. */
   #portShared = false;
@@ -67,11 +72,12 @@ export class GivingWay implements GivesWay, Disposable {
   }
 
   async letGo(): Promise<boolean> {
-    if (this.#passing !== null || this.#successor !== null) return false;
-    this.#passing = new Passing();
-    const lent = await this.#options.lend();
-    if (lent === null) this.takeBack();
-    else this.#passing.lent(lent);
+    if (this.#passing !== null || this.#successor !== null || this.#stopping) return false;
+    const passing = this.#passing = new Passing();
+    const lent = await Promise.race([this.#options.lend(), this.#stopped.promise]);
+    if (this.#stopping) return false;
+    if (lent === null) this.#goOn();
+    else passing.lent(lent);
     return lent !== null;
   }
 
@@ -81,22 +87,40 @@ export class GivingWay implements GivesWay, Disposable {
     return this.#portShared = fd !== null && native !== null && native.share(fd);
   }
 
-  takeBack(): void {
+  /** The other one's writer goes with its process, and with that its hold of the folder: before, there would be two. */
+  async takeBack(): Promise<void> {
+    const { alone, log } = this.#options;
+    for (let told = false; !this.#stopping && !await alone(); told = true) {
+      if (!told) log("error", "The server that was to take over has not ended: this one waits for that");
+    }
+    if (!this.#stopping) this.#goOn();
+  }
+
+  /** The server ends: requests that wait are refused, and nothing that was lent is given back. */
+  stop(): void {
+    if (this.given || this.#stopping) return;
+    this.#stopping = true;
+    this.#stopped.resolve(null);
+    this.#passing?.refuse();
+    this.#passing = null;
+  }
+
+  #goOn(): void {
     const passing = this.#passing;
     this.#passing = null;
     passing?.takeBack();
   }
 
-  giveWay(successorSocket: string): void {
+  giveWay(to: { readonly socket: string; readonly key: string }): void {
     const passing = this.#passing;
-    if (passing === null) throw new TypeError("The server has not let go of its database");
+    if (passing === null) throw new TypeError("The server has not let go of its database, or ends");
     const { native, log } = this.#options;
     const fd = this.#portShared ? native?.listening(this.address.port) ?? null : null;
     // Otherwise the kernel would go on giving every other connection to this one.
-    if (fd !== null && native?.steer(fd) === false) {
+    if (fd !== null && native?.steer(fd, "second") === false) {
       log("warn", "New connections come to both servers: some may be cut when this one ends");
     }
-    this.#successor = new Successor(successorSocket, log);
+    this.#successor = new Successor(to, log);
     this.#passing = null;
     this.#passedAt = performance.now();
     passing.giveWay(this.#successor);
@@ -121,7 +145,7 @@ export class GivingWay implements GivesWay, Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.takeBack();
+    this.stop();
     this.#successor?.[Symbol.dispose]();
   }
 

@@ -5,7 +5,7 @@ import { z } from "zod";
 export const takeoverSocketFile = "takeover.sock";
 
 /** Raised when an older server could not understand what a newer one says, or the other way round. */
-export const TAKEOVER_PROTOCOL = 1;
+export const TAKEOVER_PROTOCOL = 2;
 
 /** From the new server, in this order. */
 const fromSuccessor = z.discriminatedUnion("type", [
@@ -14,8 +14,8 @@ const fromSuccessor = z.discriminatedUnion("type", [
   z.object({ type: z.literal("letGo") }),
   /** The database is open and all is wired: the port is what is missing. */
   z.object({ type: z.literal("sharePort") }),
-  /** It listens, and has a socket for what the old one still gets. */
-  z.object({ type: z.literal("serving"), socket: z.string() }),
+  /** It listens, and has a socket for what the old one still gets; with the key that one may call functions there. */
+  z.object({ type: z.literal("serving"), socket: z.string(), key: z.string().min(1) }),
 ]);
 
 /** From the old server: an answer to each, and at last its end. */

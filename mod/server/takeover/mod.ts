@@ -2,4 +2,5 @@
 export { TakeoverDoor } from "./door.ts";
 export { GivingWay } from "./giving_way.ts";
 export { PassedRequests } from "./passed_requests.ts";
+export { Passing } from "./passing.ts";
 export { Predecessor } from "./predecessor.ts";

@@ -2,5 +2,7 @@
 
 /** Names the other side of the connection that the old server has. */
 export const ADDRESS_HEADER = "syncline-passed-address";
-/** A call of a function, and of which kind. */
+/** A call of a function, and of which kind. It counts only beside the key. */
 export const CALL_HEADER = "syncline-passed-call";
+/** What only the two servers know: what a client sends is never taken for a call of the old server. */
+export const KEY_HEADER = "syncline-passed-key";

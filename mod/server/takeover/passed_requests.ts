@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { PassedCalls } from "../../functions/host/mod.ts";
-import { ADDRESS_HEADER, CALL_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER } from "./passed_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Left by a server that was killed, it goes with the folders of its isolates. */
@@ -12,14 +12,18 @@ const FOLDER_PREFIX = "run-";
 
 export class PassedRequests implements AsyncDisposable {
   readonly socket: string;
+  /** Has to be in what is a call, which passes no door: requests of clients come on the same socket. */
+  readonly key: string;
   readonly #folder: string;
   readonly #http: Deno.HttpServer<Deno.UnixAddr>;
 
-  private constructor(socket: string, { folder, http }: {
+  private constructor(socket: string, { key, folder, http }: {
+    readonly key: string;
     readonly folder: string;
     readonly http: Deno.HttpServer<Deno.UnixAddr>;
   }) {
     this.socket = socket;
+    this.key = key;
     this.#folder = folder;
     this.#http = http;
   }
@@ -34,15 +38,18 @@ export class PassedRequests implements AsyncDisposable {
     const short = new TextEncoder().encode(dataDir).length + 20 <= SOCKET_PATH_BYTES_MAX;
     const folder = await Deno.makeTempDir({ prefix: FOLDER_PREFIX, ...(short && { dir: dataDir }) });
     const path = join(folder, "s");
+    const key = crypto.randomUUID();
     const handler = (request: Request, info: Deno.ServeHandlerInfo<Deno.UnixAddr>) => {
       const kind = request.headers.get(CALL_HEADER);
-      if (kind !== null) return answerCall(kind, { request, calls });
+      if (kind !== null && request.headers.get(KEY_HEADER) === key) {
+        return answerCall(kind, { request, calls });
+      }
       const remoteAddr = JSON.parse(request.headers.get(ADDRESS_HEADER) ?? "null") as Deno.NetAddr;
       return respond(request, { remoteAddr, completed: info.completed });
     };
     const http = Deno.serve({ transport: "unix", path, onListen: () => {} }, handler);
     await Deno.chmod(path, 0o600);
-    return new PassedRequests(path, { folder, http });
+    return new PassedRequests(path, { key, folder, http });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -34,6 +34,11 @@ export class Passing {
     this.#decided.resolve(null);
   }
 
+  /** This server ends: its database stays lent. */
+  refuse(): void {
+    this.#decided.resolve(null);
+  }
+
   giveWay(successor: Successor): void {
     this.#lent?.passOn(successor.calls);
     this.#decided.resolve(successor);

@@ -9,17 +9,19 @@ import { failed, type Outcome } from "../../functions/outcome.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
-import { ADDRESS_HEADER, CALL_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER } from "./passed_headers.ts";
 
 /** Of one connection only. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
 
 export class Successor implements Disposable {
   readonly #client: Deno.HttpClient;
+  readonly #key: string;
   readonly #log: Log;
   readonly calls: PassedCalls;
 
-  constructor(socket: string, log: Log) {
+  constructor({ socket, key }: { readonly socket: string; readonly key: string }, log: Log) {
+    this.#key = key;
     this.#client = Deno.createHttpClient({ proxy: { transport: "unix", path: socket } });
     this.#log = log;
     this.calls = {
@@ -32,7 +34,8 @@ export class Successor implements Disposable {
   async forward(request: Request, info: Deno.ServeHandlerInfo): Promise<Response> {
     try {
       const headers = new Headers(request.headers);
-      for (const name of HOP_HEADERS) headers.delete(name);
+      // What the servers tell one another is nothing for a client to say.
+      for (const name of [...HOP_HEADERS, CALL_HEADER, KEY_HEADER]) headers.delete(name);
       // What comes back is packed for whoever asked, here.
       headers.set("accept-encoding", "identity");
       headers.set(ADDRESS_HEADER, JSON.stringify(info.remoteAddr));
@@ -65,7 +68,7 @@ export class Successor implements Disposable {
 
   async #call<Answer>(kind: "query" | "mutation", call: FunctionCall): Promise<Answer | null> {
     try {
-      const headers = { [CALL_HEADER]: kind };
+      const headers = { [CALL_HEADER]: kind, [KEY_HEADER]: this.#key };
       const body = JSON.stringify(call);
       const answer = await fetch("http://successor/", {
         method: "POST",

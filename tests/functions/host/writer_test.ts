@@ -320,7 +320,7 @@ Deno.test("[TO4] calls wait while the database is lent, and run on a new writer 
   world.mutate("a");
   await settled();
   const back = Promise.withResolvers<void>();
-  const lent = world.writer.lend(back.promise);
+  const lent = world.writer.lend(back.promise, () => {});
   world.mutate("b");
   await settled();
   assert.deepEqual(world.batch, ["a"], "what waits is left for later");
@@ -329,7 +329,7 @@ Deno.test("[TO4] calls wait while the database is lent, and run on a new writer 
   assert.equal((await lenders.ended).cause, "asked");
   world.mutate("c");
   await settled();
-  assert.equal(await world.writer.lend(Promise.resolve()), false, "it is lent already");
+  assert.equal(await world.writer.lend(Promise.resolve(), () => {}), false, "it is lent already");
   assert.deepEqual(world.told, ["commit 1", "answer a"]);
   // The other server may have committed something before it failed.
   world.starter.ts = 3;
@@ -343,19 +343,20 @@ Deno.test("[TO4] calls wait while the database is lent, and run on a new writer 
 Deno.test("[TO6] what waits while the database is lent is passed on when it stays lent, and what comes later", async () => {
   const world = await started();
   const back = Promise.withResolvers<void>();
-  assert.equal(await world.writer.lend(back.promise), true);
+  assert.equal(await world.writer.lend(back.promise, () => {}), true);
   const lent = world.isolate;
-  const waited = world.mutate("a");
+  const caller = { turn: "ada", blame: "ada" };
+  const waited = world.mutate("a", { caller });
   const passed: string[] = [];
-  world.writer.passOn((text) => {
-    passed.push(JSON.parse(text).udfPath);
+  world.writer.passOn(({ udfPath, caller }) => {
+    passed.push(`${udfPath} ${caller?.blame}`);
     return Promise.resolve({ outcome: { ok: true, value: "1", logLines: [] }, ts: 9, replayed: false });
   });
   back.resolve();
   assert.equal((await waited).ts, 9);
-  assert.equal((await world.mutate("b")).ts, 9);
+  assert.equal((await world.mutate("b", { caller })).ts, 9);
   await settled();
-  assert.deepEqual(passed, ["a", "b"]);
+  assert.deepEqual(passed, ["a ada", "b ada"]);
   assert.equal(world.isolate, lent, "a writer was started");
   await world.writer.close();
 });
@@ -363,8 +364,8 @@ Deno.test("[TO6] what waits while the database is lent is passed on when it stay
 Deno.test("the database is not lent while the writer is lost or replaced, or the host ends", async () => {
   const world = await started();
   const replaced = world.writer.replace(() => Promise.resolve());
-  assert.equal(await world.writer.lend(Promise.resolve()), false);
+  assert.equal(await world.writer.lend(Promise.resolve(), () => {}), false);
   await replaced;
   await world.writer.close();
-  assert.equal(await world.writer.lend(Promise.resolve()), false);
+  assert.equal(await world.writer.lend(Promise.resolve(), () => {}), false);
 });

@@ -76,6 +76,8 @@ export class ReaderPool {
   #failures = 0;
   /** While new code is loaded nothing is handed to the readers that have the old. */
   #held = false;
+  /** Runs queries elsewhere, for good; set by `passOn`. */
+  #passTo: ((call: FunctionCall) => Promise<Outcome>) | null = null;
   /** Called when every reader with work has its snapshot; set while the pool is held. */
   #onOpened: (() => void) | null = null;
   #closing = false;
@@ -101,6 +103,7 @@ export class ReaderPool {
 
   /** Whether a reader would take a wave at once. */
   get free(): boolean {
+    if (this.#passTo !== null) return true;
     return this.#waiting.length === 0 && !this.#held && [...this.#readers].some(({ free }) => free);
   }
 
@@ -125,9 +128,10 @@ export class ReaderPool {
     const works = queries.map((query): QueryWork => ({
       cost: costKey(query),
       turn: query.caller?.turn ?? "",
+      caller: query.caller,
     }));
     const run = new WaveRun({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
-    const free = this.#closing || this.#held || slow ? [] : [...this.#readers].filter(({ free }) => free);
+    const free = this.#closing || this.#held || slow || this.#passTo !== null ? [] : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
     const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
@@ -150,6 +154,7 @@ export class ReaderPool {
 
   /** Whether slow work would be taken at once; brings a reader for it, if there may be one more. */
   slowFree(): boolean {
+    if (this.#passTo !== null) return true;
     if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
     if (this.#slowTaker() !== null) return true;
     this.#makeRoom(2);
@@ -186,6 +191,12 @@ export class ReaderPool {
   release(): void {
     this.#held = false;
     this.#onOpened = null;
+    this.#changed();
+  }
+
+  /** Those that wait, and all that are still to come, are run elsewhere. Answers never reject. */
+  passOn(to: (call: FunctionCall) => Promise<Outcome>): void {
+    this.#passTo = to;
     this.#changed();
   }
 
@@ -247,6 +258,7 @@ export class ReaderPool {
   }
 
   #dispatch(): void {
+    if (this.#passTo !== null && !this.#closing) return this.#passAll(this.#passTo);
     if (this.#held) {
       // A run that never ends must not keep whoever holds the pool waiting for it.
       if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
@@ -268,6 +280,20 @@ export class ReaderPool {
     this.#dispatchSlow();
     this.#noteBusy();
     if (this.#readers.size === 0) this.#startOne();
+    if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
+  }
+
+  #passAll(to: (call: FunctionCall) => Promise<Outcome>): void {
+    for (const { run, indices } of [...this.#waiting.splice(0), ...this.#slowWaiting.takeOut(() => true)]) {
+      for (const index of indices) {
+        if (run.has(index)) continue;
+        const caller = run.works[index]?.caller;
+        const call = JSON.parse(run.texts[index] ?? "") as FunctionCall;
+        to({ ...call, ...(caller && { caller }) })
+          .then((outcome) => run.cutShort(index, { outcome, ts: this.#options.ts() }));
+      }
+    }
+    // Those that run have to end in time all the same.
     if ([...this.#readers].some(({ busy }) => busy)) this.#watchLater();
   }
 

@@ -1,6 +1,6 @@
 /** A wave on its way: which of its queries have been answered, and its two promises. */
 import { functionLimits } from "../../../limits.ts";
-import { type QueryAnswer, unknownReads, type Wave } from "../../host_port.ts";
+import { type Caller, type QueryAnswer, unknownReads, type Wave } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 
 /** Characters of queries a reader gets at once. A message far larger could not be sent at all. */
@@ -10,6 +10,8 @@ const PART_CHARS_MAX = functionLimits.argsCharsMax;
 export interface QueryWork {
   readonly cost: string;
   readonly turn: string;
+  /** As the call has it, for another server. */
+  readonly caller: Caller | undefined;
 }
 
 export interface WaveRunOptions {

@@ -1,6 +1,6 @@
 /** Mutations waiting for the writer, in turns of their callers and within bounds. */
 import { isolateLimits } from "../../limits.ts";
-import type { MutationAnswer } from "../../host_port.ts";
+import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { Outcome } from "../../outcome.ts";
 import type { Costs } from "../costs.ts";
 import { Turns } from "../turns.ts";
@@ -8,6 +8,8 @@ import { Turns } from "../turns.ts";
 export interface PendingMutation {
   /** Its JSON text on the wire. */
   readonly text: string;
+  /** What its text does not hold, and another server has to know. */
+  readonly given: { readonly [Part in "caller" | "work"]: MutationCall[Part] | undefined };
   /** Whose turn it takes. */
   readonly caller: string;
   /** What it does, as far as its cost is concerned: the function. */

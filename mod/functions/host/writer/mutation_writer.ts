@@ -5,8 +5,8 @@ import type { Ready, StartResult } from "../process/isolate.ts";
 
 export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
 
-/** Runs a mutation elsewhere, by its JSON text. Never rejects. */
-export type PassTo = (callText: string) => Promise<MutationAnswer>;
+/** Runs a mutation elsewhere. Never rejects. */
+export type PassTo = (call: MutationCall) => Promise<MutationAnswer>;
 
 export interface MutationWriter {
   /** Mutations that no writer has taken yet. */
@@ -25,10 +25,10 @@ export interface MutationWriter {
   ): Promise<ReplaceResult>;
   /**
    * Ends the writer between two batches, after which nothing is committed here. Until `back` settles calls wait; then there is
-   * a writer again, unless they are passed on. Resolves when the writer is gone; to `false` when it could not be lent now.
+   * a writer again, and `onBack` is called, unless they are passed on. Resolves when the writer is gone; to `false` when it could not be lent now.
    * Absent where there is nothing to lend.
    */
-  lend?(back: Promise<unknown>): Promise<boolean>;
+  lend?(back: Promise<unknown>, onBack: () => void): Promise<boolean>;
   /** What waits and what is still to come is run elsewhere from now on, while the database is lent. */
   passOn?(to: PassTo): void;
   /** Passes on what became of journal rows. */

@@ -79,7 +79,9 @@ export class Writer implements MutationWriter {
   /** Ends the pause before a restart at once; set during the pause. */
   #endPause: (() => void) | null = null;
   #restarting = false;
-  /** Runs calls elsewhere, by their texts; set by `passOn`, for good. */
+  /** Called when there is a writer again; set by `lend`. */
+  #onInstalled: (() => void) | null = null;
+  /** Runs calls elsewhere; set by `passOn`, for good. */
   #passTo: PassTo | null = null;
   /** Called when no batch is out any more; set by `close`. */
   #onIdle: (() => void) | null = null;
@@ -123,11 +125,12 @@ export class Writer implements MutationWriter {
       refuse(failed("args", `The arguments are not JSON: ${error instanceof Error ? error.message : error}`));
       return promise;
     }
-    if (this.#passTo !== null) return this.#passTo(text);
+    if (this.#passTo !== null) return this.#passTo(call);
     const queuedAt = this.#options.clock.now();
     const recordsFailure = call.replay !== undefined && call.failedWith === undefined;
     const pending: PendingMutation = {
       text,
+      given: { caller: call.caller, work: call.work },
       caller: call.caller?.turn ?? "",
       work: call.work ?? call.udfPath,
       queuedAt,
@@ -179,7 +182,7 @@ export class Writer implements MutationWriter {
     return promise;
   }
 
-  lend(back: Promise<unknown>): Promise<boolean> {
+  lend(back: Promise<unknown>, onBack: () => void): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
     this.#replacement = async () => {
@@ -190,6 +193,7 @@ export class Writer implements MutationWriter {
       await old.close();
       resolve(true);
       await back;
+      this.#onInstalled = onBack;
     };
     this.#next();
     return promise;
@@ -197,7 +201,10 @@ export class Writer implements MutationWriter {
 
   passOn(to: PassTo): void {
     this.#passTo = to;
-    for (const { text, resolve } of this.#queue.takeOlder()) to(text).then(resolve);
+    for (const { text, given: { caller, work }, resolve } of this.#queue.takeOlder()) {
+      const call = JSON.parse(text) as MutationCall;
+      to({ ...call, ...(caller && { caller }), ...(work !== undefined && { work }) }).then(resolve);
+    }
   }
 
   /** Passes on what became of journal rows; while there is no writer nobody has to know. */
@@ -251,6 +258,8 @@ export class Writer implements MutationWriter {
     isolate.ended.then((death) => this.#onEnded(isolate, death));
     this.#settle(isolate.ready);
     this.#next();
+    this.#onInstalled?.();
+    this.#onInstalled = null;
   }
 
   /** Takes the next step that is possible, within this turn of the event loop. */
