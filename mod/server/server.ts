@@ -250,9 +250,13 @@ export class Server implements AsyncDisposable {
       } catch (error) {
         if (performance.now() - toldAt >= takeoverLimits.portWaitMs) {
           toldAt = performance.now();
-          this.#parts.log("error", "The port of the server that gave way is not free yet: it is tried again", {
-            error,
-          });
+          this.#parts.log(
+            "error",
+            "The port of the server that gave way is not free yet: it is tried again",
+            {
+              error,
+            },
+          );
         }
         await delay(takeoverLimits.quietPollMs);
       }

@@ -101,7 +101,8 @@ Deno.test("[TO1] requests that came during the switch, and calls that still run,
   );
   const headers = { "syncline-passed-call": "mutation", "syncline-passed-key": "guessed" };
   const address = { "syncline-passed-address": JSON.stringify({ hostname: "127.0.0.1" }) };
-  await (await fetch(`${server.url}/other`, { headers: { ...headers, ...address }, client: direct })).body?.cancel();
+  await (await fetch(`${server.url}/other`, { headers: { ...headers, ...address }, client: direct })).body
+    ?.cancel();
   assert.deepEqual(seen, [
     `POST ${server.url}/api/query {} of 127.0.0.1`,
     `GET ${server.url}/some/page?q=1  of 127.0.0.1`,
@@ -174,7 +175,10 @@ Deno.test("[TO4] a successor that takes too long loses its turn, and everything 
   await using predecessor = await Predecessor.find(folder.path);
   await predecessor?.letGo(dies);
   await assert.rejects(predecessor?.lost ?? Promise.resolve(), /goes on by itself/);
-  await assert.rejects(predecessor?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(), /goes on by itself/);
+  await assert.rejects(
+    predecessor?.serving({ socket: "/nowhere", key: "none" }) ?? Promise.resolve(),
+    /goes on by itself/,
+  );
   await back.promise;
   assert.deepEqual(told, ["let go", "took back"]);
 });

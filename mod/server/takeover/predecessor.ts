@@ -18,7 +18,11 @@ export class Predecessor implements AsyncDisposable {
   readonly #lost = Promise.withResolvers<never>();
   readonly #ended = Promise.withResolvers<void>();
   readonly #reading: Promise<void>;
-  #address: { readonly host: string; readonly port: number; readonly pid: number } = { host: "", port: 0, pid: 0 };
+  #address: { readonly host: string; readonly port: number; readonly pid: number } = {
+    host: "",
+    port: 0,
+    pid: 0,
+  };
   /** Whether this server has given up, or needs it no more. */
   #left = false;
   /** Whether the folder is this server's. */

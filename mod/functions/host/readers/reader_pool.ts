@@ -131,7 +131,9 @@ export class ReaderPool {
       caller: query.caller,
     }));
     const run = new WaveRun({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
-    const free = this.#closing || this.#held || slow || this.#passTo !== null ? [] : [...this.#readers].filter(({ free }) => free);
+    const free = this.#closing || this.#held || slow || this.#passTo !== null
+      ? []
+      : [...this.#readers].filter(({ free }) => free);
     const parts = Math.max(1, Math.min(free.length, Math.ceil(queries.length / QUERIES_PER_READER)));
     run.dealt(parts);
     const dealt = deal(run, parts).map((part) => slow ? { ...part, slow } : part);
