@@ -56,7 +56,12 @@ export async function checkFiles(versionsDir: string, manifest: Manifest, turns:
     await turns.next();
   }
   for (const [path, target] of Object.entries(manifest.links)) {
-    const to = join(dirname(path), Deno.readLinkSync(join(folder, path)));
+    let to;
+    try {
+      to = join(dirname(path), Deno.readLinkSync(join(folder, path)));
+    } catch (error) {
+      throw damaged(manifest.hash, error instanceof Error ? error.message : String(error));
+    }
     if (to !== target) throw damaged(manifest.hash, `${path} has changed`);
   }
 }
@@ -123,9 +128,10 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     }
     await turns.next();
   }
-  for (const [path, to] of Object.entries(inside)) {
-    const place = join(folder, path);
-    makeFolder(dirname(place));
+  // All folders are there before the first link is, so none of them is made through one.
+  const places = Object.entries(inside).map(([path, to]) => ({ path, to, place: join(folder, path) }));
+  for (const { place } of places) makeFolder(dirname(place));
+  for (const { path, to, place } of places) {
     Deno.symlinkSync(relative(dirname(path), to), place);
   }
   if (durable) { for (const path of made) await syncFolder(path); }

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { writeDeployed } from "../../../mod/functions/versions/deployed.ts";
-import { type Version, VersionStore } from "../../../mod/functions/versions/version_store.ts";
+import { hashOf } from "../../../mod/functions/versions/manifest.ts";
+import { type Version, VersionError, VersionStore } from "../../../mod/functions/versions/version_store.ts";
 import { versionLimits } from "../../../mod/functions/limits.ts";
 
 /** A project with functions, packages and a data folder. */
@@ -46,6 +47,23 @@ class Project implements AsyncDisposable {
     await Deno.remove(this.dir, { recursive: true });
   }
 }
+
+Deno.test("VE7 links of a version that was made elsewhere lie below its own folders only", async () => {
+  await using project = new Project({ "functions/a.ts": "" });
+  const store = await project.open();
+  const content = {
+    functions: "functions",
+    files: {},
+    links: { "functions/d/a": "functions", "functions/d/a/d/a/x": "functions/auth_secret.key" },
+    code: { files: {}, scopes: {}, table: { files: {}, required: [], deferred: [], refusals: {} } },
+  };
+  const manifest = { ...content, hash: hashOf(content), madeAt: 0, madeFrom: "/" };
+  await assert.rejects(store.adopt(manifest, project.dir), VersionError);
+  assert.deepEqual(project.names, []);
+  const known = { ...content, links: { "functions/d/a": "functions", "functions/d/b": "functions/a" } };
+  await store.adopt({ ...manifest, ...known, hash: hashOf(known) }, project.dir);
+  assert.deepEqual(project.names, [hashOf(known)]);
+});
 
 /** Paths below a folder. */
 function filesOf(folder: string, below = ""): string[] {

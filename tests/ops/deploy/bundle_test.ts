@@ -106,6 +106,12 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
       files: { "functions/b/a.ts": file },
     },
     "file in the way of a folder": { files: { "functions/a": file, "functions/a/b.ts": file } },
+    "link below a link": {
+      links: { "functions/d/a": "functions", "functions/d/a/d/a/x": "functions/auth_secret.key" },
+    },
+    "link below a file": { links: { "functions/a.ts/b": "functions/a.ts" } },
+    "link in place of the functions": { links: { "functions": "functions/b" } },
+    "file in place of the functions": { functions: "functions/a.ts" },
     "import of a file outside": { code: { ...code, files: { "./functions/a.ts": "file:///etc/passwd" } } },
     "import of the runtime": { code: { ...code, scopes: { "./functions": { net: "node:net" } } } },
     "scope outside": { code: { ...code, scopes: { "./..": { a: "./functions/a.ts" } } } },

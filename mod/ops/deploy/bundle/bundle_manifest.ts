@@ -83,19 +83,23 @@ function shaped(bytes: Uint8Array): BundleManifest {
   throw new BundleError(`The bundle's ${MANIFEST_NAME} is not valid: ${at}: ${issue?.message ?? "invalid"}`);
 }
 
-/** A link leads to a file or a folder of the functions, and stands in the way of no other name. */
-function checkLinks({ files, links, functions }: BundleManifest): void {
+/**
+ * A link lies below the functions and leads to a file or a folder of them, and nothing lies below a link or a file: below a
+ * link even a path that stays inside could be a place anywhere.
+ */
+function checkLinks({ files, links, functions, static: frontend }: BundleManifest): void {
   for (const [path, to] of Object.entries(links)) {
-    const inside = [path, to].every((name) => name.startsWith(`${functions}/`) || name === functions);
+    const inside = path.startsWith(`${functions}/`) && (to === functions || to.startsWith(`${functions}/`));
     if (!inside) throw new BundleError(`The bundle's "${path}" is a link that leads out of the functions`);
+    if (Object.hasOwn(files, path)) throw new BundleError(`The bundle's "${path}" is a file and a link`);
   }
-  for (const name of Object.keys(files)) {
+  const folders = [functions, ...frontend === undefined ? [] : [frontend]].map((folder) => `${folder}/`);
+  for (const name of [...Object.keys(files), ...Object.keys(links), ...folders]) {
     for (let at = name.indexOf("/"); at > 0; at = name.indexOf("/", at + 1)) {
       const folder = name.slice(0, at);
-      if (folder in links || folder in files) {
+      if (Object.hasOwn(links, folder) || Object.hasOwn(files, folder)) {
         throw new BundleError(`The bundle's "${name}" lies below "${folder}", which is no folder`);
       }
     }
-    if (name in links) throw new BundleError(`The bundle's "${name}" is a file and a link`);
   }
 }
