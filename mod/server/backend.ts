@@ -276,7 +276,7 @@ async function connect(
   const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
   return {
     begin: () => features.begin(log),
-    lend: () => lendDatabase(host, { features, closeSockets }),
+    lend: () => lendDatabase(host, closeSockets),
     passedCalls: port,
     ...(metrics && { metrics }),
     setupLink,
@@ -300,16 +300,12 @@ async function connect(
 
 async function lendDatabase(
   host: IsolateHost,
-  { features, closeSockets }: { readonly features: Features; readonly closeSockets: () => Promise<void> },
+  closeSockets: () => Promise<void>,
 ): Promise<Lent | null> {
   const lent = await host.lend();
   if (lent === null) return null;
   return {
     ...lent,
-    giveBack() {
-      lent.giveBack();
-      features.goOn();
-    },
     passOn(to) {
       // Commits are not told here any more: what a socket would get from now on may hold some of one and not the rest.
       void closeSockets();

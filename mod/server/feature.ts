@@ -43,8 +43,6 @@ export interface Feature {
   prepare?(): Promise<void> | void;
   /** Begins what the feature does by itself. Called once, after all have prepared; requests may come before it. */
   start?(): Promise<void> | void;
-  /** Another server was about to take over, has perhaps begun things of its own, and is gone. */
-  goOn?(): void;
   /** Ends what the feature does by itself, while the others still answer. */
   stop?(): PromiseLike<void> | void;
   /** Gives everything up; called in the reverse order of the list, after all have stopped. */
@@ -143,10 +141,6 @@ export class Features implements AsyncDisposable {
         log("error", "A part of the server did not begin: restart it", { error });
       }
     }
-  }
-
-  goOn(): void {
-    for (const feature of this.#features) feature.goOn?.();
   }
 
   /** What the features do by themselves ends together, because one may wait for another: then each gives itself up. */

@@ -52,6 +52,8 @@ export interface StorageOptions {
   readonly thumbnailMaker?: ThumbnailMaker;
   /** Whether files are another server's, which may use the same store: nothing is written and nothing removed. */
   readonly readOnly?: boolean;
+  /** Whether another server still takes uploads in the same folders: those in pieces wait for `recover`. */
+  readonly shared?: boolean;
   /** How long the contents of deleted files are kept. */
   readonly keepDeletedMs: number;
   /** When the newest earlier state of the database was put aside that still lies there; `null` when none does. */
@@ -87,6 +89,8 @@ export interface StorageService extends AsyncDisposable {
   applyCommits(entries: readonly CommitEntry[]): void;
   /** To be called when commits may have been missed. */
   recheck(): void;
+  /** Finds the uploads in pieces that a server left which shared the folders, and is gone. Called once, only then. */
+  recover(): Promise<void>;
   /** Removes what nobody needs any more now; it is done every now and then anyway. */
   sweep(): Promise<void>;
 }
@@ -105,6 +109,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const shared = { urls, calls, store, bytesMax: options.uploadBytesMax, traffic, now, ...stall };
   const uploads = new Uploads({ ...shared, intakes });
   const resumables = await ResumableUploads.open({ ...shared, folder: options.spoolDir });
+  if (options.shared !== true) await resumables.load();
   const removals = new Removals({ calls, store, keepMs: options.keepDeletedMs, now, log });
   const sweeper = readOnly ? null : createSweeper({
     calls,
@@ -156,6 +161,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
       facts.clear();
       if (!readOnly) void removals.run();
     },
+    recover: () => resumables.load(),
     sweep: () => sweeper?.run() ?? Promise.resolve(),
     async [Symbol.asyncDispose]() {
       await resumables[Symbol.asyncDispose]();

@@ -130,6 +130,30 @@ Deno.test("RU3 a server goes on where the one before it stopped, and cuts off wh
   assert.ok(last.headers.get("syncline-storage-id"));
 });
 
+Deno.test("[TO6] RU3 beside a server that still writes nothing is cut off or removed; when it is gone its uploads go on", async () => {
+  await using tempFolder = new TempFolder();
+  const dir = tempFolder.path;
+  const temporary = join(dir, "storage", "tmp", "half");
+  let location = "";
+  let part = "";
+  {
+    await using storage = await startTestStorage({ dir });
+    const tus = clientOf(storage);
+    location = await tus.begin(await storage.uploadUrl(), 4);
+    part = join(dir, "storage", "resumable", spooled(storage).find((name) => name.endsWith(".part")) ?? "");
+  }
+  // As the other one has it that is not gone yet.
+  await Deno.writeFile(part, bytesOf("01"));
+  await Deno.writeTextFile(temporary, "half of a file");
+  await using storage = await startTestStorage({ dir, shared: true });
+  assert.equal(await Deno.readTextFile(part), "01");
+  assert.equal(await Deno.readTextFile(temporary), "half of a file");
+  const asked = offsetOf(clientOf(storage), location);
+  await storage.service.recover();
+  assert.equal(await asked, "0");
+  assert.equal(await Deno.readTextFile(part), "");
+});
+
 Deno.test("RU3 an upload whose bytes are lost is forgotten, not filled with something else", async () => {
   await using tempFolder = new TempFolder();
   const dir = tempFolder.path;

@@ -82,13 +82,24 @@ export class Replication implements AsyncDisposable {
    */
   static async start(options: ReplicationOptions): Promise<Replication> {
     const replication = new Replication(options);
-    await removeIfThere(join(options.dataDir, SNAPSHOT_DIR));
-    const fault = await replication.#start();
+    await replication.begin();
+    return replication;
+  }
+
+  /** One that another server still ships for: it ships nothing, and claims nothing, until it is told to begin. */
+  static waiting(options: ReplicationOptions): Replication {
+    return new Replication(options);
+  }
+
+  /** See {@linkcode start}. To be called once. */
+  async begin(): Promise<void> {
+    await removeIfThere(join(this.#options.dataDir, SNAPSHOT_DIR));
+    const fault = await this.#start();
     if (fault !== null && (fault.fault === "target" || fault.fault === "refused")) {
-      await replication[Symbol.asyncDispose]();
+      await this[Symbol.asyncDispose]();
       throw new ReplicaError(fault.fault, fault.message);
     }
-    return replication;
+    this.committed();
   }
 
   /** To be called after each group. */
@@ -151,11 +162,6 @@ export class Replication implements AsyncDisposable {
       );
     }
     return { generation: after.generation, snapshot: told(after.lastSnapshot) };
-  }
-
-  /** Claims the target again, which a server that was about to take over may have claimed: its process starts anew. */
-  reclaim(): void {
-    void this.#process?.close(replicationLimits.closeMs);
   }
 
   /** Ships what is left, for a bounded time. */

@@ -36,10 +36,12 @@ export async function startAdmin(
     readonly deploy: NonNullable<AdminRoutesOptions["deploy"]>;
   },
 ): Promise<AdminFeature> {
-  const { config: { dataDir }, port, clientOf, restart, log } = context;
+  const { config: { dataDir }, port, clientOf, restart, takesOver, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
-  await emptyFolder(incomingDir);
+  // What another server takes there is its own; what a killed one left is removed at the next ordinary start.
+  if (takesOver) await Deno.mkdir(incomingDir, { recursive: true, mode: 0o700 });
+  else await emptyFolder(incomingDir);
   const maintenance = new Maintenance({ dataDir, log });
   const counts = new BackupCounts();
   let looked: Promise<void> | null = null;

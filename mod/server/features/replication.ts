@@ -16,13 +16,13 @@ export interface ReplicationFeature extends Feature {
 
 /** A feature that does nothing without a target. Throws a `StartError` when the target is something else, or refuses. */
 export async function startReplication(
-  { config: { dataDir, replication: config, storage }, url, host, log }: FeatureContext,
+  { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
   makeBackup: MakeBackup,
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null };
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
-  const replication = await startOrExplain({
+  const options = {
     dataDir,
     server: url,
     target,
@@ -31,10 +31,11 @@ export async function startReplication(
     keepMs,
     heartbeatUrl,
     makeBackup,
-    tendJournal: (message) => host.tendJournal(message),
+    tendJournal: (message: Parameters<typeof host.tendJournal>[0]) => host.tendJournal(message),
     ts: () => host.ts,
     log,
-  });
+  };
+  const replication = takesOver ? Replication.waiting(options) : await startOrExplain(options);
   host.onGroup(() => replication.committed());
   return {
     replication: {
@@ -50,7 +51,8 @@ export async function startReplication(
           signal: stopping.signal,
         }),
     },
-    goOn: () => replication.reclaim(),
+    // Its claim ends the other server's shipping, which may have to go on until that one is gone.
+    start: () => takesOver ? replication.begin() : undefined,
     stop: () => stopping.abort(),
     // When nothing commits any more.
     [Symbol.asyncDispose]: () => replication[Symbol.asyncDispose](),

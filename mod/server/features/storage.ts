@@ -37,7 +37,8 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
     respondAtOnce: (request) => storage.readAtOnce(request),
     applyCommits: (entries) => storage.applyCommits(entries),
     reload: () => storage.recheck(),
-    start() {
+    async start() {
+      if (context.takesOver) await storage.recover();
       // Beside everything else: what a crash left behind is in nobody's way.
       if (!isFollower(context.config)) void storage.sweep();
     },
@@ -45,12 +46,15 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
   };
 }
 
-async function openStorage({ config, keys, port, clientOf, log }: FeatureContext): Promise<StorageService> {
+async function openStorage(
+  { config, keys, port, clientOf, takesOver, log }: FeatureContext,
+): Promise<StorageService> {
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
     urlKey: keys.urlSignatures,
     port,
-    store: await openStore(config),
+    store: await openStore(config, takesOver),
+    shared: takesOver,
     // On the disk of the blobs, so that what is whole is only renamed.
     spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
     baseUrl: config.publicUrl ?? "",
@@ -70,9 +74,9 @@ async function openStorage({ config, keys, port, clientOf, log }: FeatureContext
 }
 
 /** The S3 client takes memory and time to load, which servers with a folder do without. */
-async function openStore(config: ServeConfig): Promise<BlobStore> {
+async function openStore(config: ServeConfig, shared: boolean): Promise<BlobStore> {
   const { dataDir, storage: { s3 } } = config;
-  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"));
+  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared });
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
     return await S3Blobs.open(s3, { readOnly: isFollower(config) });

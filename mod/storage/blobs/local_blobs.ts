@@ -21,10 +21,16 @@ export class LocalBlobs implements BlobStore {
     this.#folder = folder;
   }
 
-  /** Opens a folder, made when missing. What was half written when a server ended is removed. */
-  static async open(folder: string): Promise<LocalBlobs> {
+  /**
+   * Opens a folder, made when missing. What was half written when a server ended is removed, unless another one may still be
+   * writing there (`shared`).
+   */
+  static async open(
+    folder: string,
+    { shared = false }: { readonly shared?: boolean } = {},
+  ): Promise<LocalBlobs> {
     const temporary = join(folder, "tmp");
-    await removeIfThere(temporary);
+    if (!shared) await removeIfThere(temporary);
     await Deno.mkdir(temporary, { recursive: true, mode: 0o700 });
     await Deno.mkdir(join(folder, "derived"), { recursive: true, mode: 0o700 });
     await syncFolder(folder);

@@ -74,10 +74,15 @@ export class ResumableUploads implements AsyncDisposable {
   #beginning = 0;
   /** Requests whose bytes are being taken. */
   #receiving = 0;
+  /** Settles when it is known what there is; all requests wait for that. */
+  readonly #loaded = Promise.withResolvers<void>();
+  /** Those that wait for it. */
+  #waiting = 0;
 
   private constructor(options: ResumableUploadsOptions, spool: Spool) {
     this.#options = options;
     this.#spool = spool;
+    this.#loaded.promise.catch(() => {});
     this.#space = new Space(options.bytesMax * resumableLimits.spaceInLargestFiles);
     this.#perClient = new RateLimiter({
       ...resumableLimits.requestsPerClient,
@@ -86,12 +91,20 @@ export class ResumableUploads implements AsyncDisposable {
     });
   }
 
-  /** Finds what a server before this one left unfinished. */
+  /** To be loaded before anything else is answered. */
   static async open(options: ResumableUploadsOptions): Promise<ResumableUploads> {
-    const spool = await Spool.open(options.folder);
-    const uploads = new ResumableUploads(options, spool);
-    for (const record of await spool.load()) uploads.#add(record, options.urls.hold(record));
-    return uploads;
+    return new ResumableUploads(options, await Spool.open(options.folder));
+  }
+
+  /** Finds what a server before this one left unfinished, when that one is gone. */
+  async load(): Promise<void> {
+    try {
+      for (const record of await this.#spool.load()) this.#add(record, this.#options.urls.hold(record));
+      this.#loaded.resolve();
+    } catch (error) {
+      this.#loaded.reject(error);
+      throw error;
+    }
   }
 
   /** Whether a blob is that of an upload which has not ended. */
@@ -107,6 +120,7 @@ export class ResumableUploads implements AsyncDisposable {
     const { urls } = this.#options;
     urls.count(request.client);
     const token = urls.read(request.token);
+    await this.#untilLoaded();
     const piece = await this.#begin(token, request);
     const state = await this.#alone(token, async (upload, signal) => {
       if (piece !== null) await this.#take(upload, { piece, signal });
@@ -117,13 +131,13 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** How far an upload is. One whose last bytes arrived without an answer becomes a file now. */
   async status(request: TusRequest): Promise<UploadState> {
-    const token = this.#admit(request);
+    const token = await this.#admit(request);
     return await this.#alone(token, (upload) => this.#stateOf(upload)) ?? await this.#finished(token);
   }
 
   /** Takes bytes that go on with an upload; they are on disk when this resolves. See {@linkcode ResumableUpload.take}. */
   async take(request: TusRequest): Promise<UploadState> {
-    const token = this.#admit(request);
+    const token = await this.#admit(request);
     if (request.header("content-type") !== chunkContentType) {
       throw new ServiceError("unsupported_media_type", `The content type must be ${chunkContentType}`);
     }
@@ -142,7 +156,7 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Gives an unfinished upload up: its URL can be used again. Throws `upload_url_used` when it has become a file. */
   async remove(request: TusRequest): Promise<void> {
-    const token = this.#admit(request);
+    const token = await this.#admit(request);
     const removed = await this.#alone(token, async (upload) => {
       await this.#end(upload);
       return true;
@@ -164,13 +178,26 @@ export class ResumableUploads implements AsyncDisposable {
 
   /** Ends the requests under way; what they have brought is kept. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#loaded.reject(new ServiceError("unavailable"));
     await Promise.all([...this.#unfinished.values()].map(({ upload }) => upload.interrupt()));
   }
 
-  #admit({ client, token }: TusRequest): UploadToken {
+  async #untilLoaded(): Promise<void> {
+    if (this.#waiting >= storageLimits.uploadsAtOnceMax) throw new ServiceError("overloaded");
+    this.#waiting++;
+    try {
+      await this.#loaded.promise;
+    } finally {
+      this.#waiting--;
+    }
+  }
+
+  async #admit({ client, token }: TusRequest): Promise<UploadToken> {
     const waitMs = this.#perClient.take(addressKey(client));
     if (waitMs > 0) throw new RateLimitedError(waitMs);
-    return this.#options.urls.read(token);
+    const read = this.#options.urls.read(token);
+    await this.#untilLoaded();
+    return read;
   }
 
   /** Returns the bytes that came along; `null` without any, and when there is such an upload already. */

@@ -27,6 +27,7 @@ export interface TestStorageOptions {
   readonly asideSince?: () => Promise<number | null>;
   readonly baseUrl?: string;
   readonly uploadStallMs?: number;
+  readonly shared?: boolean;
   readonly thumbnailSizes?: readonly string[];
   readonly thumbnailMaker?: ThumbnailMaker;
   /** Stands between the storage and its folder. */
@@ -130,7 +131,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     return promise;
   };
   host.serveQueries(runQuery);
-  const folder = await LocalBlobs.open(join(dir, "storage"));
+  const folder = await LocalBlobs.open(join(dir, "storage"), { shared: options.shared ?? false });
   const service = await createStorage({
     urlKey,
     port: { mutate: (call) => host.mutate(call), query: runQuery },
@@ -140,6 +141,7 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
     uploadBytesMax: options.uploadBytesMax ?? 1_000_000,
     private: options.private ?? false,
     keepDeletedMs: options.keepDeletedMs ?? 0,
+    ...(options.shared && { shared: true }),
     ...(options.asideSince && { asideSince: options.asideSince }),
     thumbnailSizes: options.thumbnailSizes ?? null,
     ...(options.thumbnailMaker !== undefined && { thumbnailMaker: options.thumbnailMaker }),
