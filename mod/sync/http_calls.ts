@@ -65,6 +65,7 @@ export function httpCalls(
   { hub, host, authenticator, dev, headers, addressOf = () => "local", log }: HttpCallsOptions,
 ): HttpCalls {
   const jsonHeaders = { ...headers, "Content-Type": "application/json" };
+  const namedHeaders = { ...jsonHeaders, "Syncline-Request": "recognised" };
   const respond = async (
     { request, info }: Asked,
     run: (call: FunctionCall, headers: Headers) => Promise<Answer>,
@@ -72,13 +73,13 @@ export function httpCalls(
     // Asked before anything else, as the connection may be gone later.
     const guest = guestOf(addressOf(request, info));
     const call = await readCall(request, { authenticator, guest });
-    const { outcome, rest = "" } = "refused" in call
+    const { outcome, rest = "", named = false } = "refused" in call
       ? { outcome: call.refused }
       : await run(call, request.headers);
     // Nothing has happened, and no function is to blame: so it is no error of the call.
     if (!outcome.ok && outcome.error.retryable) throw new ServiceError("overloaded");
     const [status, body] = answerText(outcome, { dev, rest });
-    return new Response(body, { status, headers: jsonHeaders });
+    return new Response(body, { status, headers: named ? namedHeaders : jsonHeaders });
   };
   const calls: ReadonlyMap<string, (asked: Asked) => Promise<Response>> = new Map([
     ["/api/query", (asked) => respond(asked, async (call) => ({ outcome: await hub.query(call) }))],
@@ -88,7 +89,7 @@ export function httpCalls(
         const replay = named === null ? null : replayKey(named);
         if (named !== null && replay === null) return { outcome: failed("args", unnamedText) };
         const { outcome, ts } = await host.mutate(replay === null ? call : { ...call, replay });
-        return { outcome, rest: `,"ts":${ts}` };
+        return { outcome, rest: `,"ts":${ts}`, named: replay !== null };
       })],
     ["/api/action", (asked) => respond(asked, async (call) => ({ outcome: await host.act(call) }))],
   ]);
@@ -117,6 +118,8 @@ interface Asked {
 /** How a call ended; `rest` is what follows the value of a success. */
 interface Answer {
   readonly outcome: Outcome;
+  /** Whether the request was named, so that it is recognised when it comes again. */
+  readonly named?: boolean;
   readonly rest?: string;
 }
 

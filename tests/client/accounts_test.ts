@@ -358,7 +358,7 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
   const { clock, server, storage } = world();
   const hash = "#svc_error=access_denied&svc_error_description=No%20thanks";
   const page = pretendPage({
-    location: { hash, pathname: "/app", search: "", href: "http://app.test/app" },
+    location: { hash, pathname: "/app", search: "", href: "http://app.test/app", assign: () => {} },
     history: { state: null, replaceState: () => {} },
   });
   try {
@@ -366,6 +366,7 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
     using other = new Tab({ clock, server, storage });
     const told: unknown[] = [];
     const elsewhere = Promise.withResolvers<AccountError>();
+    tab.client.auth.signInWithOAuth("github");
     tab.client.auth.onRefusal((error) => told.push(error));
     const stop = other.client.auth.onRefusal(() => told.push("never"));
     stop();
@@ -377,6 +378,57 @@ Deno.test("OA11 a refusal in the address is an AccountError with its code, and o
     const { name, code, message } = await elsewhere.promise;
     assert.deepEqual([name, code, message], ["AccountError", "access_denied", "No thanks"]);
     assert.equal(storage.items.size, 0);
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("OA11 a refusal that no sign-in of this window led to is told in no other tab", async () => {
+  const { clock, server, storage } = world();
+  const hash = "#svc_error=access_denied&svc_error_description=Call%20this%20number";
+  const page = pretendPage({
+    location: { hash, pathname: "/app", search: "", href: "http://app.test/app", assign: () => {} },
+    history: { state: null, replaceState: () => {} },
+  });
+  try {
+    using tab = new Tab({ clock, server, storage });
+    using other = new Tab({ clock, server, storage });
+    const elsewhere: string[] = [];
+    const heard = Promise.withResolvers<void>();
+    other.client.auth.onRefusal(({ message }) => {
+      elsewhere.push(message);
+      heard.resolve();
+    });
+    const told: string[] = [];
+    tab.client.auth.onRefusal(({ message }) => told.push(message));
+    await assert.rejects(tab.client.auth.completeRedirect(), { code: "access_denied" });
+    assert.deepEqual(told, ["Call this number"]);
+    // Messages come in order: after the next one it is known that there was none before.
+    tab.client.auth.signInWithOAuth("github");
+    Object.assign((globalThis as unknown as { location: object }).location, { hash: "#svc_error=late" });
+    await assert.rejects(tab.client.auth.completeRedirect(), { code: "late" });
+    await heard.promise;
+    assert.deepEqual(elsewhere, [""]);
+  } finally {
+    page[Symbol.dispose]();
+  }
+});
+
+Deno.test("what a tab with another version of the client announces is a change, and no refusal", async () => {
+  const { clock, server, storage } = world();
+  const page = pretendPage();
+  try {
+    using tab = new Tab({ clock, server, storage });
+    const told: unknown[] = [];
+    tab.client.auth.onRefusal((error) => told.push(error));
+    const heard = Promise.withResolvers<void>();
+    tab.client.auth.onRefusal(() => heard.resolve());
+    const old = new BroadcastChannel("syncline-auth http://app.test/");
+    old.postMessage("changed");
+    old.postMessage(["last", "A refusal"]);
+    await heard.promise;
+    old.close();
+    assert.deepEqual(told.map((error) => (error as AccountError).code), ["last"]);
   } finally {
     page[Symbol.dispose]();
   }

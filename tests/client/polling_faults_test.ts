@@ -127,6 +127,7 @@ class World {
     await this.#way();
     if (this.#fails()) throw new TypeError("lost on the way back");
     request.signal.throwIfAborted();
+    if (request.headers.has("Syncline-Request")) answer.headers.set("Syncline-Request", "recognised");
     return answer;
   }
 

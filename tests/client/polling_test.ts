@@ -211,6 +211,56 @@ Deno.test("CL9 a mutation without an answer is sent again, an action is rejected
   assert(!http.names.includes(null));
 });
 
+Deno.test("CL9 a mutation is sent again only when the server has said that it would recognise it", async () => {
+  using test = makePollingTest();
+  const { client, http } = test;
+  http.recognises = false;
+  http.answers.set("query", () => success(0));
+  http.answers.set("lost", () => Promise.reject(new TypeError("broken off")));
+  http.answers.set("sound", () => success("ok", { ts: 5 }));
+  client.subscribe("n", {}, () => {});
+  await test.block();
+  await assert.rejects(client.mutation("lost", {}), ConnectionLostError);
+  assert.equal(http.names.length, 1);
+  // An answer with the header says so, too.
+  http.recognises = true;
+  const sound = client.mutation("sound", {});
+  await turns();
+  const lost = client.mutation("lost", {});
+  await turns();
+  await nextRound(test);
+  assert.equal(http.names.length, 4);
+  http.answers.set("lost", () => success("ok", { ts: 6 }));
+  await nextRound(test);
+  assert.deepEqual([await sound, await lost], ["ok", "ok"]);
+});
+
+Deno.test("CL9 what a proxy refuses for good is not sent again, and does not keep others waiting", async () => {
+  using test = makePollingTest();
+  const { client, http } = test;
+  http.answers.set("query", () => success(0));
+  http.answers.set("sound", () => success("ok", { ts: 5 }));
+  client.subscribe("n", {}, () => {});
+  await test.block();
+  for (const status of [400, 403, 404, 413]) {
+    http.answers.set("proxy", () => new Response("<html>", { status }));
+    const sent = http.names.length;
+    await assert.rejects(client.mutation("proxy", {}), {
+      name: "FunctionError",
+      message: new RegExp(`status ${status}`),
+    });
+    assert.equal(http.names.length, sent + 1);
+  }
+  for (const status of [401, 408, 425, 429, 500, 503]) {
+    http.answers.set("proxy", () => new Response("<html>", { status }));
+    const again = client.mutation("proxy", {});
+    await turns();
+    http.answers.set("proxy", () => success(status, { ts: 5 }));
+    await nextRound(test);
+    assert.equal(await again, status);
+  }
+});
+
 Deno.test("CL9 a mutation that a socket carried away goes on over HTTP under its name, before one that waited", async () => {
   using test = makePollingTest();
   const { client, http } = test;

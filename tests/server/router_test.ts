@@ -88,6 +88,10 @@ Deno.test("health tells the newest ts and is not cached", async () => {
   assert.equal(response.status, 200);
   assert.deepEqual(await response.json(), { status: "ok", ts: 42 });
   assert.equal(response.headers.get("cache-control"), "no-store");
+  assert.equal(response.headers.get("syncline-request"), null);
+  const trial = await r.app.request("/api/health", { headers: { "Syncline-Request": "?" } });
+  assert.equal(trial.headers.get("syncline-request"), "recognised");
+  assert.match(trial.headers.get("access-control-expose-headers") ?? "", /Syncline-Request/);
   const head = await r.app.request("/api/health", { method: "HEAD" });
   assert.equal(head.status, 200);
   assert.equal(head.body, null);

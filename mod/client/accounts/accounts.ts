@@ -25,6 +25,7 @@ import {
 } from "./own_account.ts";
 import { endPopup, signInByPopup } from "./popup.ts";
 import { connectTabs, type Tabs } from "./tabs.ts";
+import { noteWayOut, takeWayOut } from "./way_out.ts";
 
 export interface AccountOptions {
   /** Where tokens are kept: the page's `localStorage` unless given, memory where there is none. */
@@ -99,6 +100,8 @@ export class Accounts {
   readonly #clock: Clock;
   readonly #place: TokenPlace;
   readonly #holder: TokenHolder = { userId: null };
+  /** Whether the page came back from a provider to which this window was sent. */
+  #wasSent = false;
   readonly #onRefusal = new Set<(error: AccountError) => void>();
 
   /** Signs the connection in with the tokens that are stored, unless it uses tokens of somebody else. */
@@ -204,7 +207,12 @@ export class Accounts {
     { redirectTo }: { readonly redirectTo?: string } = {},
   ): Promise<void> {
     const address = this.oauthAddress(provider, redirectTo ?? pageAddress());
-    await signInByPopup(address, this.#clock);
+    noteWayOut();
+    try {
+      await signInByPopup(address, this.#clock);
+    } finally {
+      takeWayOut();
+    }
     // The window has stored the tokens.
     this.#use();
   }
@@ -239,6 +247,7 @@ export class Accounts {
     if (![...fields.keys()].some((name) => name.startsWith("svc_"))) return { type: "none" };
     // Tokens must not stay where they are copied along with the address.
     history.replaceState(history.state, "", location.pathname + location.search);
+    this.#wasSent = takeWayOut();
     const code = fields.get("svc_error");
     if (code !== null) throw this.#refuse([code, fields.get("svc_error_description") ?? ""]);
     const link = fields.get("svc_link_token");
@@ -282,9 +291,12 @@ export class Accounts {
     return () => this.#onRefusal.delete(listener);
   }
 
-  /** Tells all tabs, and the opener of this window, that a sign-in that ended here was refused. */
+  /**
+   * Tells all tabs, and the opener of this window, that a sign-in that ended here was refused. Anybody can make a link that
+   * says so: where none had begun, it is told here only.
+   */
   #refuse(refusal: Refusal): AccountError {
-    this.#tabs.announce(refusal);
+    if (this.#wasSent) this.#tabs.announce(refusal);
     endPopup(refusal);
     return this.#refused(refusal);
   }
@@ -389,6 +401,7 @@ function pageAddress(): string {
 function leaveFor(address: string): void {
   const { location } = globalThis as { location?: Location };
   if (location?.assign === undefined) throw new TypeError("Cannot sign in with a provider outside a page");
+  noteWayOut();
   location.assign(address);
 }
 

@@ -20,8 +20,11 @@ interface Platform {
   close?(): void;
 }
 
-/** The name of such a window: it survives the way to the provider and back, and names the channel to the opener. */
-const NAME = "syncline-sign-in ";
+/**
+ * The name of such a window: it survives the way to the provider and back, and names the channel to the opener. It changes
+ * with the messages: windows with other versions of the client do not understand one another.
+ */
+const NAME = "syncline-sign-in-2 ";
 const CLOSED: Refusal = ["popup_closed", "The window was closed before the sign-in was finished"];
 const FEATURES = "popup,width=500,height=700";
 

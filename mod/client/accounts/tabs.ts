@@ -11,7 +11,7 @@ export interface Tabs {
 }
 
 interface Channel {
-  onmessage: ((event: { readonly data: Refusal | null }) => void) | null;
+  onmessage: ((event: { readonly data: unknown }) => void) | null;
   postMessage(message: Refusal | null): void;
   close(): void;
 }
@@ -31,7 +31,10 @@ export function connectTabs(name: string, onAnnounced: (refusal: Refusal | null)
   const channel = document !== undefined && BroadcastChannel !== undefined
     ? new BroadcastChannel(name)
     : null;
-  if (channel !== null) channel.onmessage = ({ data }) => onAnnounced(data);
+  // A tab with another version of the client says it in its own words when the tokens changed.
+  if (channel !== null) {
+    channel.onmessage = ({ data }) => onAnnounced(Array.isArray(data) ? data as unknown as Refusal : null);
+  }
   const locks = document === undefined ? undefined : navigator?.locks;
   let last: Promise<unknown> = Promise.resolve();
   return {

@@ -6,7 +6,13 @@ import type { TokenKeeper } from "../accounts/auth.ts";
 import { httpAddress } from "./addresses.ts";
 import { Alarm, type Clock } from "../clock.ts";
 import { FunctionError } from "../errors.ts";
-import { callOverHttp, type HttpAnswer, type HttpCall, type HttpServer } from "../http/http_call.ts";
+import {
+  callOverHttp,
+  type HttpAnswer,
+  type HttpCall,
+  type HttpServer,
+  REQUEST_HEADER,
+} from "../http/http_call.ts";
 import * as clientLimits from "../limits.ts";
 
 /** What became of a call. */
@@ -27,6 +33,8 @@ export type HttpOutcome =
 export type RequestGroup = Set<AbortController>;
 
 export class HttpTransport {
+  /** Whether a mutation can be sent again: the server was reached by the header that names it, and said so. */
+  recognises = false;
   readonly #server: HttpServer;
   readonly #tokens: TokenKeeper;
   readonly #clock: Clock;
@@ -55,7 +63,7 @@ export class HttpTransport {
       (signal) => callOverHttp(this.#server, { call: { ...call, token }, signal }),
     );
     if (response === null) return { type: "lost" };
-    const { status, answer } = response;
+    const { status, answer, recognised } = response;
     if (status === 401 && token !== null) {
       // Several calls may hear of it; the keeper has to once.
       if (this.#tokens.token === token) {
@@ -63,21 +71,30 @@ export class HttpTransport {
       }
       return { type: "refused" };
     }
-    const outcome = sorted(call.udfPath, { status, answer });
-    if (outcome.type !== "lost" && this.#accepted !== token && this.#tokens.token === token) {
+    const outcome = sorted(call, { status, answer });
+    if (call.request && outcome.type === "value") this.recognises = recognised;
+    if (
+      answer !== null && outcome.type !== "lost" && this.#accepted !== token && this.#tokens.token === token
+    ) {
       this.#accepted = token;
       this.#tokens.confirmed(token);
     }
     return outcome;
   }
 
-  /** Whether the server answers over HTTP and is ready. Never rejects. */
+  /** Whether the server answers over HTTP and is ready; asks along whether it recognises mutations. Never rejects. */
   async works(group: RequestGroup): Promise<boolean> {
     const { server, fetch } = this.#server;
     const response = await this.#within(
       { timeoutMs: clientLimits.healthMs, group },
-      (signal) => fetch(httpAddress(server, "api/health"), { cache: "no-store", signal }),
+      (signal) =>
+        fetch(httpAddress(server, "api/health"), {
+          cache: "no-store",
+          headers: { [REQUEST_HEADER]: "?" },
+          signal,
+        }),
     );
+    if (response?.ok) this.recognises = response.headers.has(REQUEST_HEADER);
     await response?.body?.cancel().catch(() => {});
     return response?.ok ?? false;
   }
@@ -111,10 +128,18 @@ export function endGroup(group: RequestGroup): void {
   for (const request of [...group]) request.abort();
 }
 
+/** What may be answered otherwise the next time. */
+const PASSING: readonly number[] = [401, 408, 425, 429];
+
 function sorted(
-  udfPath: string,
+  { kind, udfPath }: Pick<HttpCall, "kind" | "udfPath">,
   { status, answer }: { readonly status: number; readonly answer: HttpAnswer | null },
 ): HttpOutcome {
+  // Whoever stands before the server does not let the call through: neither will he the next time.
+  if (answer === null && kind !== "query" && status >= 400 && status < 500 && !PASSING.includes(status)) {
+    const message = `The server answered with status ${status}`;
+    return { type: "failed", error: new FunctionError(message, { udfPath, errorData: null, logLines: [] }) };
+  }
   // A server that is starting or busy, or a proxy that speaks for it, says nothing about the function.
   if (answer === null || status === 429 || status > 500) return { type: "lost" };
   const { value, ts, errorMessage, errorData = null, logLines = [] } = answer;

@@ -141,11 +141,13 @@ export class Polling {
     this.#resume();
   }
 
-  /** Begins a round and sends what waits, but for what is too old to be recognised. */
+  /** Begins a round and sends what waits, but for what was sent and would not be recognised. */
   #resume(): void {
     const { clock, requests } = this.#parts;
     this.#pausing = false;
-    this.#owner.pollingChanged(requests.giveUpSent(clock.now() - clientLimits.resendMs));
+    this.#owner.pollingChanged(
+      requests.giveUpSent(this.#transport.recognises ? clock.now() - clientLimits.resendMs : Infinity),
+    );
     this.refresh();
     this.sendCalls();
   }
@@ -250,8 +252,9 @@ export class Polling {
     );
     if (this.#closed) return;
     const lost = outcome.type === "lost";
-    if (outcome.type === "refused" || (lost && mutates)) requests.returnFromHttp(requestId);
-    this.#pausing ||= lost && mutates;
+    const again = lost && mutates && this.#transport.recognises;
+    if (outcome.type === "refused" || again) requests.returnFromHttp(requestId);
+    this.#pausing ||= again;
     const answer = outcome.type === "value"
       ? outcome
       : outcome.type === "failed"

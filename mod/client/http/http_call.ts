@@ -2,6 +2,9 @@
 import type { ErrorData } from "../../protocol/server_messages.ts";
 import { httpAddress } from "../connection/addresses.ts";
 
+/** Names a mutation in a request; an answer that has it says that the server has read it, and would recognise it. */
+export const REQUEST_HEADER = "Syncline-Request";
+
 /** Where calls go and what carries them. */
 export interface HttpServer {
   readonly server: string | URL;
@@ -34,7 +37,7 @@ export interface HttpAnswer {
 export async function callOverHttp(
   { server, fetch }: HttpServer,
   { call, signal }: { readonly call: HttpCall; readonly signal?: AbortSignal },
-): Promise<{ readonly status: number; readonly answer: HttpAnswer | null }> {
+): Promise<{ readonly status: number; readonly answer: HttpAnswer | null; readonly recognised: boolean }> {
   const { kind, udfPath, args, token, request } = call;
   const response = await fetch(httpAddress(server, `api/${kind}`), {
     method: "POST",
@@ -42,12 +45,16 @@ export async function callOverHttp(
     headers: {
       "Content-Type": "application/json",
       ...token && { Authorization: `Bearer ${token}` },
-      ...request && { "Syncline-Request": request },
+      ...request && { [REQUEST_HEADER]: request },
     },
     body: JSON.stringify({ path: udfPath, args }),
     ...signal && { signal },
   });
-  return { status: response.status, answer: parseAnswer(await response.text()) };
+  return {
+    status: response.status,
+    answer: parseAnswer(await response.text()),
+    recognised: response.headers.has(REQUEST_HEADER),
+  };
 }
 
 function parseAnswer(text: string): HttpAnswer | null {

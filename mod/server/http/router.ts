@@ -57,6 +57,7 @@ const exposeHeaders: readonly string[] = [
   "Content-Range",
   "ETag",
   "Retry-After",
+  "Syncline-Request",
 ];
 
 /** What the middleware below gives answers under `/api`, for those that do not pass through it. */
@@ -94,7 +95,12 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   );
   app.get(
     "/api/health",
-    (c) => c.json({ status: "ok", ts: parts.ts() }, 200, { "Cache-Control": "no-store" }),
+    (c) =>
+      c.json({ status: "ok", ts: parts.ts() }, 200, {
+        "Cache-Control": "no-store",
+        // To who sends it on trial: it comes through, and mutations that have it are recognised.
+        ...c.req.header("Syncline-Request") !== undefined && { "Syncline-Request": "recognised" },
+      }),
   );
   app.route("/", parts.routes);
   app.all("/api", (c) => c.notFound());

@@ -17,6 +17,8 @@ export class HttpCalls {
   /** Requests under way, and the most there ever were. */
   open = 0;
   openMost = 0;
+  /** Whether the server recognises mutations that come again. */
+  recognises = true;
   /** Whether the server can be reached. */
   up = true;
   /** Answers by kind, or by path. */
@@ -38,7 +40,11 @@ export class HttpCalls {
       if (!this.up) throw new TypeError("cannot be reached");
       const answer = this.answers.get(path) ?? this.answers.get(kind);
       if (answer === undefined) throw new Error(`no answer for ${kind} ${path}`);
-      return await Promise.race([answer(call), aborted(request.signal)]);
+      const response = await Promise.race([answer(call), aborted(request.signal)]);
+      if (this.recognises && request.headers.has("Syncline-Request")) {
+        response.headers.set("Syncline-Request", "recognised");
+      }
+      return response;
     } finally {
       this.open--;
     }
