@@ -14,8 +14,17 @@ Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever becam
       export const plain = mutation((ctx) => { ctx.db.insert("notes", { text: 1 }); return "done"; });
       export const wrapped = mutation((ctx) => {
         [1].forEach(async () => {
-          try { await ctx.db.insert("notes", { text: 1 }); } catch { throw new Error("Another error"); }
+          try {
+            await ctx.db.insert("notes", { text: 1 });
+          } catch (cause) {
+            throw new Error("Another error", { cause });
+          }
         });
+        return "done";
+      });
+      export const unrelated = mutation(async (ctx) => {
+        await ctx.db.insert("notes", { text: 1 }).catch(() => {});
+        void Promise.reject(new Error("Of its own"));
         return "done";
       });
       export const late = mutation((ctx) => {
@@ -38,6 +47,7 @@ Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever becam
     call("a:sound"),
     call("a:wrapped"),
     call("a:sound"),
+    call("a:unrelated"),
   ]);
   const messages = answers.map(({ outcome, value }) => outcome.ok ? value : outcome.error.message);
   assert.match(
@@ -45,7 +55,7 @@ Deno.test("[FA11] a failure that nobody awaits is its own call's, whatever becam
     /^ctx\.db\.insert\("notes", \.\.\.\) failed and was not awaited, .*: .*text/,
   );
   assert.match(String(messages[2]), /^ctx\.db\.insert\("notes", .* not awaited, .*: Another error$/);
-  assert.deepEqual([messages[1], messages[3]], [1, 2]);
+  assert.deepEqual([messages[1], messages[3], messages[4]], [1, 2, "done"]);
   const failure = answers[0]?.outcome;
   assert.match(failure?.ok === false ? String(failure.error.stack) : "", /at .*a\.js:\d+:\d+/);
 

@@ -131,7 +131,7 @@ async function runInside(
   let text: string;
   try {
     text = await runFrame(app, frame, { callee, args, settle: asIs });
-    if (frame.failures !== null) await checkTaken(frame, { call: frame.call, last: false });
+    if (frame.failures !== null) await checkTaken(frame, { call: frame.call, undone: true });
   } catch (error) {
     // When the whole call has ended, so has its transaction: the savepoint is gone with it.
     if (caller.open) savepoint?.rollback();

@@ -56,13 +56,16 @@ export function noteTaken({ promise }: PromiseRejectionEvent): void {
   calls.get(promise)?.lost?.delete(promise);
 }
 
+/** How far back it is looked for what an error was made of. */
+const CAUSES_MAX = 8;
+
 /**
- * Throws when an operation of the asker failed and nobody took its failure. `last`: the call ends with the asker, so what
- * was made of a failure on its way and then lost counts, too.
+ * Throws when an operation of the asker failed and nobody took its failure, or an error that has it as its cause. `undone`:
+ * the asker is not an action, so nothing of it is stored then.
  */
 export async function checkTaken(
   asker: Asker,
-  { call, last }: { readonly call: Losing; readonly last: boolean },
+  { call, undone }: { readonly call: Losing; readonly undone: boolean },
 ): Promise<void> {
   const { failures } = asker;
   if (failures === null) return;
@@ -71,24 +74,33 @@ export async function checkTaken(
   asker.failures = null;
   let failure: Error | null = null;
   for (const [promise, reason] of call.lost ?? []) {
-    const operation = failures.get(reason) ?? (last ? firstOf(failures) : undefined);
+    const operation = operationBehind(failures, reason);
     if (operation === undefined) continue;
-    failure ??= lostFailure(operation, reason);
+    failure ??= lostFailure(operation, { reason, undone });
     // Whoever called the asker is told of it, and may go on.
     call.lost?.delete(promise);
   }
   if (failure !== null) throw failure;
 }
 
-function firstOf(failures: ReadonlyMap<unknown, string>): string | undefined {
-  for (const operation of failures.values()) return operation;
+/** The operation whose failure this is, or goes back to; what else is rejected is not about `ctx`. */
+function operationBehind(failures: ReadonlyMap<unknown, string>, reason: unknown): string | undefined {
+  let thrown = reason;
+  for (let depth = 0; depth < CAUSES_MAX; depth++) {
+    const operation = failures.get(thrown);
+    if (operation !== undefined || !(thrown instanceof Error)) return operation;
+    thrown = thrown.cause;
+  }
   return undefined;
 }
 
-function lostFailure(operation: string, reason: unknown): Error {
+function lostFailure(
+  operation: string,
+  { reason, undone }: { readonly reason: unknown; readonly undone: boolean },
+): Error {
   const isError = reason instanceof Error;
   const error = new Error(
-    `${operation} failed and was not awaited, so nothing was stored: ${
+    `${operation} failed and was not awaited${undone ? ", so nothing was stored" : ""}: ${
       isError ? reason.message : String(reason)
     }`,
     { cause: reason },

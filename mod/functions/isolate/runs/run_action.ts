@@ -149,7 +149,7 @@ export async function withActionCtx(
   try {
     const ctx = new ActionContext(call, { app, env, now, run: caller, asker });
     const text = await (runAs(call, () => run(ctx)) as Promise<string>);
-    if (asker.failures !== null) await checkTaken(asker, { call, last: true });
+    if (asker.failures !== null) await checkTaken(asker, { call, undone: false });
     return { ending: { ok: true, text }, logLines: call.logLines.take() };
   } catch (error) {
     return { ending: endingOfError(error), logLines: call.logLines.take() };

@@ -67,7 +67,7 @@ async function attempt(
     const frame = outerFrame(call, { reads: writes, writes, system: callee.system });
     const door = needsDoor(callee, origin);
     const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
-    if (frame.failures !== null) await checkTaken(frame, { call, last: true });
+    if (frame.failures !== null) await checkTaken(frame, { call, undone: true });
     return { ok: true, text };
   } catch (error) {
     return endingOfError(error);

@@ -38,7 +38,7 @@ export async function runQuery(
     const callee = findFunction(app, udfPath, { kind: "query", origin });
     const frame = outerFrame(call, { reads, writes: null, system: callee.system });
     const text = await asCall(call, () => runFrame(app, frame, { callee, args, door, settle: settleOrIdle }));
-    if (frame.failures !== null) await checkTaken(frame, { call, last: true });
+    if (frame.failures !== null) await checkTaken(frame, { call, undone: true });
     ending = { ok: true, text };
   } catch (error) {
     ending = endingOfError(error);
