@@ -37,6 +37,7 @@ export type CommandName =
   | "import"
   | "export"
   | "logs"
+  | "doctor"
   | "backup"
   | "admin create"
   | "admin list"
@@ -66,6 +67,7 @@ const everywhere = [
   "import",
   "export",
   "logs",
+  "doctor",
   "backup",
   "admin create",
   "admin list",
@@ -681,7 +683,7 @@ export const options = {
     default: null,
     defaultText: "storage/ in the data folder",
     description: "Where uploaded files lie, as s3://bucket/prefix",
-    commands: ["serve"],
+    commands: ["serve", "doctor"],
   }),
   s3Endpoint: option({
     flag: "--s3-endpoint",
@@ -956,7 +958,7 @@ export const options = {
     default: false,
     defaultText: "off",
     description: "Print JSON",
-    commands: ["restore"],
+    commands: ["restore", "doctor"],
   }),
   url: option({
     flag: "--url",

@@ -5,6 +5,7 @@ export {
   type CheckedDatabase,
   checkSqliteFile,
 } from "./whole/check_database.ts";
+export { type DatabaseCheckup, openCheckup } from "./whole/checkup.ts";
 export { headerFault } from "./whole/database_header.ts";
 export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";

@@ -370,3 +370,13 @@ export const deployLimits = {
   /** Migrations that are remembered. */
   migrationsKept: 100,
 } as const;
+
+/** Of the doctor, which looks at a data folder. */
+export const doctorLimits = {
+  /** Names of files compared with the disk at once; more are done in several turns. */
+  namesAtOnceAimed: 500_000,
+  /** A clock further than this behind the newest document is told of. */
+  clockWarnMs: 60_000,
+  /** One further than this is wrong. */
+  clockFailMs: 86_400_000,
+} as const;

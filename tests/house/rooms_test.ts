@@ -63,6 +63,7 @@ const DOORS = new Set([
   "server/signals.ts",
   "server/net/native_sockets.ts",
   "server/offline_host.ts",
+  "server/data/aside.ts",
   "server/data/data_lock.ts",
   "server/data/data_owner.ts",
   "server/data/data_restore.ts",

@@ -45,6 +45,11 @@ const SETS: readonly { readonly set: string; readonly name: string; readonly all
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],
   },
   {
+    set: "doctor",
+    name: "[OP4] the set of the doctor reads files and asks for room, and writes, starts and reaches nothing",
+    allows: ["read a file", ...OWN_VARIABLES, ...ROOM],
+  },
+  {
     set: "backup",
     name: "the backup set reads and writes files, starts nothing and reaches nobody",
     allows: [...FILES, ...OWN_VARIABLES, ...ROOM],

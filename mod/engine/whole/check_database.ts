@@ -73,21 +73,34 @@ export function checkDatabaseSchema(path: string): void {
   }
 }
 
-function unusable(path: string, error: unknown): UnusableDatabaseError {
+/** What a check threw, with the file it is about. */
+export function unusable(path: string, error: unknown): UnusableDatabaseError {
   if (error instanceof UnusableDatabaseError) return error;
   const reason = error instanceof Error ? error.message : String(error);
   return new UnusableDatabaseError(path, { reason, cause: error });
 }
 
 function check(connection: Connection): CheckedDatabase {
+  const { ts, catalog } = checkFile(connection);
+  return { ts, tables: catalog.length, documents: checkIndexes(connection, catalog) };
+}
+
+/** The file as SQLite sees it, and what the engine itself keeps in it. */
+export function checkFile(
+  connection: Connection,
+): { readonly ts: number; readonly catalog: readonly CatalogTable[] } {
   const catalog = checkedCatalog(connection);
   // It covers search indexes, too.
   const fault = connection.statement("PRAGMA integrity_check(1)").get()?.[0];
   if (fault !== "ok") throw damage(String(fault));
-  const ts = checkState(connection);
+  return { ts: checkState(connection), catalog };
+}
+
+/** Every document against every index of its table. Gives the number of documents. */
+export function checkIndexes(connection: Connection, catalog: readonly CatalogTable[]): number {
   let documents = 0;
   for (const table of catalog) documents += checkDocuments(connection, table);
-  return { ts, tables: catalog.length, documents };
+  return documents;
 }
 
 /**

@@ -23,6 +23,7 @@ To run it; commands look for the project from here upward, and paths count from 
 const SETS: Readonly<Record<string, string>> = {
   import: "import",
   backup: "backup",
+  doctor: "doctor",
   logs: "export",
   export: "export",
   restore: "restoreRemote",

@@ -67,11 +67,11 @@ export class StoredFiles {
   }
 }
 
-/** Names of the blobs that a database names. */
-export function* blobsIn(database: string): Generator<string> {
+/** Names of the blobs that a table of a database names: that of stored files, unless told. */
+export function* blobsIn(database: string, table: string = storedFiles.table): Generator<string> {
   using snapshot = openExport(database);
-  if (!snapshot.tables.includes(storedFiles.table)) return;
-  for (const text of snapshot.documents(storedFiles.table)) {
+  if (!snapshot.tables.includes(table)) return;
+  for (const text of snapshot.documents(table)) {
     const blob = (JSON.parse(text) as Record<string, unknown>)[storedFiles.field];
     if (typeof blob === "string" && BLOB.test(blob)) yield blob;
   }

@@ -1,0 +1,43 @@
+/** The command `doctor`: whether a data folder is sound, while a server uses it or not. It writes nothing to it. */
+import type { OptionValues } from "../config/options.ts";
+import { statIfThere, writeAll } from "../kit/durable_files.ts";
+import { stderrLog } from "../kit/log.ts";
+import { diagnose, type Finding, overall } from "../ops/doctor/mod.ts";
+import { asideSince } from "../server/data/aside.ts";
+import { storageLimits } from "../storage/limits.ts";
+import { type CommandSpec, exitCodes } from "./command_line.ts";
+
+export const doctorCommand: CommandSpec = {
+  name: "doctor",
+  description:
+    "Check a data folder: integrity, indexes, files, log, room, clock, while the server runs or not",
+  run: (options) => runDoctor(options, (text) => writeAll(Deno.stdout, new TextEncoder().encode(text))),
+};
+
+type DoctorCommandOptions = Pick<OptionValues, "data" | "json" | "storage">;
+
+/** The exit code is 1 when something is wrong; a warning is nothing wrong. */
+export async function runDoctor(
+  { data, json, storage }: DoctorCommandOptions,
+  print: (text: string) => Promise<void>,
+): Promise<number> {
+  if ((await statIfThere(data))?.isDirectory !== true) {
+    stderrLog({ debug: false })("error", `There is no data folder "${data}": name the server's with --data`);
+    return exitCodes.failed;
+  }
+  const checks: Finding[] = [];
+  const found = diagnose({
+    dataDir: data,
+    filesElsewhere: storage !== null,
+    orphanAgeMs: storageLimits.orphanAgeMs,
+    asideSince: await asideSince(data),
+    now: Date.now,
+  });
+  for await (const finding of found) {
+    checks.push(finding);
+    if (!json) await print(`${finding.status.padEnd(4)}  ${finding.check.padEnd(9)}  ${finding.message}\n`);
+  }
+  const status = overall(checks);
+  if (json) await print(`${JSON.stringify({ status, checks })}\n`);
+  return status === "fail" ? exitCodes.failed : exitCodes.ok;
+}

@@ -1,0 +1,97 @@
+/** Looks at a data folder, one check after the other, and writes nothing to it. */
+import { join } from "node:path";
+import { checkSqliteFile, EngineError, openCheckup } from "../../engine/mod.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
+import { archiveNames } from "../backups/archive/mod.ts";
+import { logSchemaSql } from "../log/mod.ts";
+import { checkClock } from "./clock_check.ts";
+import { checkFiles, type FilesCheckOptions } from "./files_check.ts";
+import type { Finding } from "./finding.ts";
+import { checkSpace } from "./space_check.ts";
+
+export interface DoctorOptions extends Omit<FilesCheckOptions, "database"> {
+  /** Whether files lie elsewhere: they are not looked at then. */
+  readonly filesElsewhere: boolean;
+}
+
+/** What each check found, as soon as it is known. */
+export async function* diagnose(options: DoctorOptions): AsyncGenerator<Finding> {
+  const database = join(options.dataDir, archiveNames.database);
+  const found = checkDatabase(database);
+  yield* found.findings;
+  yield await files(database, { ...options, isReadable: found.lastCreationTime !== null });
+  yield await log(join(options.dataDir, archiveNames.log));
+  yield await checkSpace(options.dataDir, database);
+  yield checkClock(options.now(), found.lastCreationTime);
+}
+
+interface CheckedData {
+  readonly findings: readonly Finding[];
+  /** `null` when the file is not sound. */
+  readonly lastCreationTime: number | null;
+}
+
+function checkDatabase(path: string): CheckedData {
+  let sound: { readonly ts: number; readonly lastCreationTime: number } | null = null;
+  const whole = () => ({
+    check: "integrity",
+    status: "ok",
+    message: `the database of ts ${sound?.ts} is whole`,
+  } as const);
+  try {
+    using checkup = openCheckup(path);
+    sound = checkup.file();
+    const { tables, documents } = checkup.indexes();
+    const message = `${tables} tables, ${documents} documents: every index holds them as they are`;
+    return {
+      findings: [whole(), { check: "indexes", status: "ok", message }],
+      lastCreationTime: sound.lastCreationTime,
+    };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const { message } = error;
+    if (sound === null) {
+      return {
+        findings: [{ check: "integrity", status: "fail", message }, {
+          check: "indexes",
+          status: "warn",
+          message: "not looked at: the database cannot be read",
+        }],
+        lastCreationTime: null,
+      };
+    }
+    return {
+      findings: [whole(), { check: "indexes", status: "fail", message }],
+      lastCreationTime: sound.lastCreationTime,
+    };
+  }
+}
+
+async function files(
+  database: string,
+  { filesElsewhere, isReadable, ...options }: DoctorOptions & { readonly isReadable: boolean },
+): Promise<Finding> {
+  if (filesElsewhere) {
+    return { check: "files", status: "ok", message: "they lie in a bucket, and were not looked at" };
+  }
+  if (!isReadable) {
+    return { check: "files", status: "warn", message: "not looked at: the database cannot be read" };
+  }
+  try {
+    return await checkFiles({ ...options, database });
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return { check: "files", status: "fail", message: error.message };
+  }
+}
+
+async function log(path: string): Promise<Finding> {
+  if (await statIfThere(path) === null) return { check: "log", status: "ok", message: "no log is kept" };
+  try {
+    checkSqliteFile(path, logSchemaSql);
+    return { check: "log", status: "ok", message: "the execution log is whole" };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return { check: "log", status: "warn", message: `${error.message} (a server begins a new one)` };
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * Whether every stored file has its contents, and which contents no file has. A server may store and delete meanwhile:
+ * contents are there before their document and go after it, and what seems wrong is looked at in a newer state again.
+ */
+import { join } from "node:path";
+import { statIfThere } from "../../kit/durable_files.ts";
+import { blobsIn } from "../backups/snapshot/stored_files.ts";
+import { filesFolder } from "../backups/snapshot/work_folder.ts";
+import { doctorLimits } from "../limits.ts";
+import type { Finding } from "./finding.ts";
+
+/** Contents of deleted files that still have to go. */
+const DELETED = "_deleted_blobs";
+const BLOB = /^[0-9a-f]{32}$/;
+const SHARDS = 256;
+
+export interface FilesCheckOptions {
+  readonly dataDir: string;
+  /** Path of the database. */
+  readonly database: string;
+  /** Contents without a file are told of once they are so old: before that an upload may be under way. */
+  readonly orphanAgeMs: number;
+  /** When an earlier state of the database was put aside that still names what was there; `null` when none was. */
+  readonly asideSince: number | null;
+  readonly now: () => number;
+}
+
+interface Tally {
+  named: number;
+  missing: number;
+  orphans: number;
+  /** The first that is missing. */
+  example: string | null;
+}
+
+export async function checkFiles(options: FilesCheckOptions): Promise<Finding> {
+  const tally: Tally = { named: 0, missing: 0, orphans: 0, example: null };
+  for (const _ of blobsIn(options.database)) tally.named++;
+  // Names are held for a part of the folders at a time, so that millions of files do not fill the memory.
+  const parts = Math.min(SHARDS, Math.max(1, Math.ceil(tally.named / doctorLimits.namesAtOnceAimed)));
+  for (let part = 0; part < parts; part++) {
+    const from = Math.floor(part * SHARDS / parts);
+    const to = Math.floor((part + 1) * SHARDS / parts);
+    await checkPart(tally, { ...options, from, to });
+  }
+  return findingOf(tally);
+}
+
+async function checkPart(
+  tally: Tally,
+  options: FilesCheckOptions & { readonly from: number; readonly to: number },
+): Promise<void> {
+  const { database, dataDir, from, to } = options;
+  const isOfPart = (blob: string) => {
+    const shard = parseInt(blob.slice(0, 2), 16);
+    return shard >= from && shard < to;
+  };
+  // In this order: a file that is deleted in between is in both.
+  const named = new Set(blobsIn(database).filter(isOfPart));
+  const deleted = new Set(blobsIn(database, DELETED).filter(isOfPart));
+  const orphans = new Set<string>();
+  for (let shard = from; shard < to; shard++) {
+    const folder = join(filesFolder(dataDir), shard.toString(16).padStart(2, "0"));
+    if (await statIfThere(folder) === null) continue;
+    for await (const { name } of Deno.readDir(folder)) {
+      if (!BLOB.test(name) || named.delete(name) || deleted.has(name)) continue;
+      if (orphans.size < doctorLimits.namesAtOnceAimed && await isOld(join(folder, name), options)) {
+        orphans.add(name);
+      }
+    }
+  }
+  if (named.size === 0 && orphans.size === 0) return;
+  for (const blob of blobsIn(database)) {
+    orphans.delete(blob);
+    if (!named.has(blob)) continue;
+    tally.missing++;
+    tally.example ??= blob;
+  }
+  tally.orphans += orphans.size;
+}
+
+/** Whether the sweep of a server would take it for an orphan. */
+async function isOld(
+  path: string,
+  { orphanAgeMs, asideSince, now }: FilesCheckOptions,
+): Promise<boolean> {
+  const writtenAt = (await statIfThere(path))?.mtime?.getTime();
+  return writtenAt !== undefined && writtenAt <= now() - orphanAgeMs && writtenAt > (asideSince ?? -Infinity);
+}
+
+function findingOf({ named, missing, orphans, example }: Tally): Finding {
+  const left = orphans === 0
+    ? ""
+    : `${orphans} contents that no file has, which the server's next sweep removes`;
+  if (missing > 0) {
+    const message = `the contents of ${missing} of ${named} files are missing, "${example}" among them`;
+    return { check: "files", status: "fail", message: left === "" ? message : `${message}; ${left}` };
+  }
+  if (left !== "") return { check: "files", status: "warn", message: left };
+  return { check: "files", status: "ok", message: `${named} files: all have their contents` };
+}
