@@ -58,10 +58,10 @@ Deno.test("[OP4] a sound folder: one line a check, and nothing is written", asyn
   const lines: string[] = [];
   const options = { data: folder.path, json: false, storage: null };
   assert.equal(await runDoctor(options, (line) => Promise.resolve(void lines.push(line))), exitCodes.ok);
-  assert.match(lines.join(""), /^ok    integrity  the database of ts 3 is whole\n/);
-  assert.match(lines.join(""), /^ok    indexes    3 tables, 3 documents: every index/m);
-  assert.match(lines.join(""), /^ok    files      2 files: all have their contents$/m);
-  assert.match(lines.join(""), /^ok    log        the execution log is whole$/m);
+  assert.match(lines.join(""), /^ok +integrity +the database of ts 3 is whole\n/);
+  assert.match(lines.join(""), /^ok +indexes +3 tables, 3 documents: every index/m);
+  assert.match(lines.join(""), /^ok +files +2 files: all have their contents$/m);
+  assert.match(lines.join(""), /^ok +log +the execution log is whole$/m);
   assert.equal(lines.length, 6);
   assert.deepEqual(
     await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)])),
