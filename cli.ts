@@ -3,7 +3,7 @@ import { adminCommands } from "./mod/cli/admin_commands.ts";
 import { backupCommand } from "./mod/cli/backup_command.ts";
 import { deployCommands } from "./mod/cli/deploy/deploy_command.ts";
 import { deployKeyCommands, envCommands } from "./mod/cli/deploy/deploy_key_commands.ts";
-import { doctorCommand } from "./mod/cli/doctor_command.ts";
+import { doctorCommand } from "./mod/cli/doctor/doctor_command.ts";
 import { exportCommand } from "./mod/cli/export_command.ts";
 import { logsCommand } from "./mod/cli/logs_command.ts";
 import { importCommand } from "./mod/cli/import_command.ts";

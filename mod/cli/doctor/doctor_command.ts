@@ -1,11 +1,11 @@
 /** The command `doctor`: whether a data folder is sound, while a server uses it or not. It writes nothing to it. */
-import type { OptionValues } from "../config/options.ts";
-import { statIfThere, writeAll } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
-import { diagnose, type Finding, overall } from "../ops/doctor/mod.ts";
-import { asideSince } from "../server/data/aside.ts";
-import { storageLimits } from "../storage/limits.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
+import type { OptionValues } from "../../config/options.ts";
+import { statIfThere, writeAll } from "../../kit/durable_files.ts";
+import { stderrLog } from "../../kit/log.ts";
+import { diagnose, type Finding, overall } from "../../ops/doctor/mod.ts";
+import { asideSince } from "../../server/data/aside.ts";
+import { storageLimits } from "../../storage/limits.ts";
+import { type CommandSpec, exitCodes } from "../command_line.ts";
 
 export const doctorCommand: CommandSpec = {
   name: "doctor",
