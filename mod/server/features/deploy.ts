@@ -26,12 +26,21 @@ export function startDeploy(
     use: (values) => host.useEnv(values),
     log,
   });
+  // Functions serve without their front end rather than not at all.
+  const serveOrLog = async (folder: string | null) => {
+    try {
+      await serveFrontend(folder);
+    } catch (error) {
+      log("error", "The front end that came with the functions cannot be served", { error });
+      await serveFrontend(null);
+    }
+  };
   const deployments = new Deployments({
     dataDir,
     incomingDir: join(dataDir, INCOMING_DIR),
     host,
     pinned,
-    onServed: ({ staticDir }) => serveFrontend(staticDir),
+    onServed: ({ staticDir }) => serveOrLog(staticDir),
     now: Date.now,
     log,
   });
@@ -45,7 +54,7 @@ export function startDeploy(
     applyCommits: (entries) => variables.applyCommits(entries),
     async start() {
       const staticDir = host.version?.staticDir ?? null;
-      if (staticDir !== null) await serveFrontend(staticDir);
+      if (staticDir !== null) await serveOrLog(staticDir);
       await variables.load();
     },
   };

@@ -112,6 +112,8 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
     "link below a file": { links: { "functions/a.ts/b": "functions/a.ts" } },
     "link in place of the functions": { links: { "functions": "functions/b" } },
     "file in place of the functions": { functions: "functions/a.ts" },
+    "front end without files": { static: "public" },
+    "front end that is a file": { static: "functions/a.ts" },
     "import of a file outside": { code: { ...code, files: { "./functions/a.ts": "file:///etc/passwd" } } },
     "import of the runtime": { code: { ...code, scopes: { "./functions": { net: "node:net" } } } },
     "scope outside": { code: { ...code, scopes: { "./..": { a: "./functions/a.ts" } } } },
@@ -128,11 +130,15 @@ Deno.test("DP6 names and addresses that lead out of the bundle are refused", asy
       const message = await refusal(await packed([manifestEntry(manifestOf(changes)), codeEntry]));
       assert.match(
         message,
-        /leads out of|no address within|which is no folder|too big|Too big|is not valid/,
+        /leads out of|no address within|which is no folder|has no files|too big|Too big|is not valid/,
         message,
       );
     });
   }
+});
+
+Deno.test("DP13 a front end without a file that could be served is not packed", async () => {
+  await assert.rejects(bundleOf({ ...firstApp, "public/.hidden": "" }), /has no file that could be served/);
 });
 
 Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", async (t) => {

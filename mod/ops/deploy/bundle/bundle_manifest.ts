@@ -60,6 +60,10 @@ export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
     );
   }
   checkLinks(manifest);
+  const frontend = manifest.static;
+  if (frontend !== undefined && !Object.keys(files).some((path) => path.startsWith(`${frontend}/`))) {
+    throw new BundleError("The bundle's front end has no files");
+  }
   try {
     checkForeignCode(code);
   } catch (error) {

@@ -57,7 +57,9 @@ async function withStatic(
 ): Promise<VersionContent> {
   const files: Record<string, VersionFile> = { ...content.files };
   const sums = new FileSums();
-  for (const name of staticFiles(staticDir)) {
+  const names = staticFiles(staticDir);
+  if (names.length === 0) throw new BundleError(`${staticDir} has no file that could be served: build it first`);
+  for (const name of names) {
     const path = `${STATIC_FOLDER}/${name}`;
     files[path] = sums.of(join(staticDir, name));
     places.set(path, join(staticDir, name));
