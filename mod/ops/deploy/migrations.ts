@@ -12,6 +12,9 @@ const place = { path: z.string(), table: z.string() };
 /** Steps grow and shrink with how long the last one took. */
 const FIRST_ROWS = 16;
 
+/** What is refused whatever the number of documents. */
+const NEVER_GOES = new Set(["migration_not_found", "unknown_function", "unknown_table"]);
+
 /** The actions of migrations, by path. */
 export function migrationActions(
   { calls, now }: { readonly calls: SystemCalls; readonly now: () => number },
@@ -31,15 +34,29 @@ export function migrationActions(
           migrationId: z.string(),
           rows: z.int().min(1).max(deployLimits.migrationStepRowsMax).default(FIRST_ROWS),
         }),
-        async ({ migrationId, rows }) => {
-          const since = now();
-          const step = await calls.mutate(system.migrationStep, { migrationId: migrationId as never, rows });
-          return { ...step, rows: nextRows(rows, now() - since) };
+        async ({ migrationId, rows: wanted }) => {
+          for (let rows = wanted;; rows = Math.floor(rows / 2)) {
+            const since = now();
+            try {
+              const step = await calls.mutate(system.migrationStep, {
+                migrationId: migrationId as never,
+                rows,
+              });
+              return { ...step, rows: nextRows(rows, now() - since) };
+            } catch (error) {
+              if (rows === 1 || !mayBeTooMuch(error)) throw error;
+            }
+          }
         },
       ),
     ],
     ["_admin/migrations:tryOut", unnotedAdminAction(z.strictObject(place), (args) => tryOut(calls, args))],
   ]);
+}
+
+/** Whether fewer documents may go through: a step has the limits of one mutation. */
+function mayBeTooMuch(error: unknown): boolean {
+  return !(error instanceof UserError) || !NEVER_GOES.has(error.code);
 }
 
 /** How many documents the next step takes. */

@@ -32,11 +32,19 @@ export const begin = systemMutation({
     }
     if (left !== undefined) await ctx.db.delete(left._id);
     const all = await ctx.db.query("_migrations").order("desc").collect();
-    for (const { _id } of all.slice(deployLimits.migrationsKept)) await ctx.db.delete(_id);
-    const row = { path, table, until: Date.now(), documents: 0, state: "running" as const };
+    const ended = all.filter(({ state }) => state === "done");
+    for (const { _id } of ended.slice(deployLimits.migrationsKept)) await ctx.db.delete(_id);
+    const row = { path, table, until: await newest(ctx, table), documents: 0, state: "running" as const };
     return { migrationId: await ctx.db.insert("_migrations", row), documents: 0, resumed: false };
   },
 });
+
+/** Creation time behind which no document of a table is: the times of documents may run ahead of the clock. */
+async function newest(ctx: DeployMutationCtx, table: string): Promise<number> {
+  const app = ctx as unknown as SystemMutationCtx<AnyDataModel>;
+  const [last] = await app.db.query(table).order("desc").take(1);
+  return Math.max(Date.now(), last?._creationTime ?? 0);
+}
 
 export interface Step {
   /** Documents done so far. */
