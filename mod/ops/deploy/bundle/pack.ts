@@ -58,7 +58,9 @@ async function withStatic(
   const files: Record<string, VersionFile> = { ...content.files };
   const sums = new FileSums();
   const names = staticFiles(staticDir);
-  if (names.length === 0) throw new BundleError(`${staticDir} has no file that could be served: build it first`);
+  if (names.length === 0) {
+    throw new BundleError(`${staticDir} has no file that could be served: build it first`);
+  }
   for (const name of names) {
     const path = `${STATIC_FOLDER}/${name}`;
     files[path] = sums.of(join(staticDir, name));
