@@ -30,7 +30,7 @@ Deno.test("[FA10] what doubles without end crawls from the bound on, for as long
         continue;
       }
       runs++;
-      growth.left("root", 1, next.putOff);
+      growth.left("root", next.putOff);
       for (let i = 0; i < 2; i++) {
         const at = growth.scheduled("root", now, now);
         wait(at, at > now);
@@ -48,11 +48,11 @@ Deno.test("[FA10] what doubles without end crawls from the bound on, for as long
 
 Deno.test("[FA10] a chain that was put off before its writer was lost is not let loose by the next writer", () => {
   const growth = new Growth();
-  growth.left("root", 1, true);
+  growth.left("root", true);
   assert.equal(growth.scheduled("root", 0, 0), 0);
   assert.ok(growth.scheduled("root", 0, 0) > 0);
   // One of which nothing is known begins anew.
-  growth.left("other", 1, false);
+  growth.left("other", false);
   assert.equal(growth.scheduled("other", 5, 0), 5);
 });
 
@@ -154,4 +154,39 @@ Deno.test("[FA10] a job that is due while too many of its chain wait is put off 
     await world.quiet();
     assert.deepEqual((await last()).state, { kind: "success" });
   }
+});
+
+Deno.test("[FA10] what was scheduled and undone does not count: nested, in a job that fails, from an action", async () => {
+  await using world = await World.open();
+  const at = world.clock.now() + DAY;
+  const texts = Array.from({ length: 2_000 }, (_, n) => `${n}`);
+  const failing = { texts, at, fails: true };
+  const tries: [path: string, args: Record<string, unknown>][] = [
+    ["app:tryMany", { texts, at }],
+    ["app:scheduleMany", failing],
+    ["app:tryManyByAction", { texts, at }],
+  ];
+  for (const [path, args] of tries) {
+    const then = { path: "app:scheduleMany", args: { texts: ["last"], at } };
+    const root = await world.mutate("app:schedule", {
+      path: "app:repeatThen",
+      args: { times: 4, path, args, then },
+      when: 0,
+    });
+    await world.advance(1);
+    await world.quiet();
+    const kin = (await jobs(world)).filter(({ chain }) => chain?.root === root);
+    const notes = kin.filter(({ name }) => name === "app:note");
+    assert.equal(notes.length, 1, path);
+    assert.deepEqual(kin.filter(({ chain }) => chain.putOff), [], path);
+  }
+});
+
+Deno.test("[FA10] one that was counted as gone waits again when that is undone", () => {
+  const growth = new Growth();
+  for (let n = 0; n < chainWaitingMax; n++) growth.scheduled("root", 0, 0);
+  growth.left("root", false)();
+  assert.ok(growth.scheduled("root", 0, 0) > 0);
+  assert.doesNotThrow(growth.left("unknown", false));
+  assert.equal(growth.scheduled("unknown", 0, 0), 0);
 });

@@ -19,6 +19,7 @@ export type {
   FunctionFacts,
   JsonSchema,
   Lineage,
+  LineageKeeper,
   SystemMutationCtx,
   SystemQueryCtx,
   TableFacts,

@@ -102,11 +102,10 @@ export interface Lineage {
 export interface LineageKeeper {
   /** `null` for calls that go back to none. */
   readonly current: Lineage | null;
-  /** How many functions the call has scheduled. */
-  readonly scheduled: number;
   /** What is called from here on goes back to this one. */
   begin(lineage: Lineage): void;
-  noteScheduled(): void;
+  /** What is to be done when what the function does now is undone: with it, with a caller, or with the whole group. */
+  onUndone(undo: () => void): void;
 }
 
 /** `ctx` of a query of the service. */

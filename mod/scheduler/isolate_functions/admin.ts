@@ -11,6 +11,7 @@ import {
   type SchedulerDoc,
   type SchedulerMutationCtx,
 } from "../tables.ts";
+import { leftWaiting } from "./schedule.ts";
 
 /** A scheduled function as administrators see it. */
 export interface JobSummary {
@@ -91,6 +92,7 @@ export const cancelJob = adminMutation({
   handler: async (ctx, { jobId }): Promise<null> => {
     const job = await existing(ctx, jobId);
     if (job.state.kind !== "pending" && job.state.kind !== "inProgress") throw ended(job);
+    if (job.state.kind === "pending") leftWaiting(ctx, job);
     await ctx.db.patch(job._id, { state: { kind: "canceled" }, completedTime: Date.now() });
     return null;
   },

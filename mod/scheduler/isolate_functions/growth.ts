@@ -39,13 +39,15 @@ export class Growth {
     return chain === undefined || chain.waiting <= chainWaitingMax ? null : nextAt(chain, now);
   }
 
-  /** Notes that so many do not wait any more. `putOff`: the chain is known to have had too many. */
-  left(root: string, count: number, putOff: boolean): void {
+  /** Notes that one does not wait any more. `putOff`: the chain is known to have had too many. Returns how to undo it. */
+  left(root: string, putOff: boolean): () => void {
     const known = this.#chains.get(root);
-    if (known === undefined && !putOff) return;
+    if (known === undefined && !putOff) return () => {};
     const chain = this.#take(root);
     if (known === undefined) chain.waiting = chainWaitingMax;
-    chain.waiting = Math.max(0, chain.waiting - count);
+    const taken = Math.min(chain.waiting, 1);
+    chain.waiting -= taken;
+    return () => chain.waiting += taken;
   }
 
   #take(root: string): Chain {

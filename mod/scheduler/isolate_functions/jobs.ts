@@ -80,17 +80,15 @@ export const runMutation = systemMutation({
     let stack: string | undefined;
     const startedAt = monotonic();
     ctx.lineage.begin(lineageOf(job));
-    let undone = 0;
     try {
       await ctx.runMutation(job.name, job.args);
     } catch (error) {
-      undone = ctx.lineage.scheduled;
       const thrown = callError(error);
       ctx.log.error(`The scheduled function "${job.name}" failed`, { error: thrown.message });
       state = failure(thrown.message);
       stack = thrown.stack;
     }
-    leftWaiting(job, undone);
+    leftWaiting(ctx, job);
     await end(ctx, id, state);
     return { state, ...(stack !== undefined && { stack }), ms: monotonic() - startedAt };
   },
@@ -104,7 +102,7 @@ export interface BegunAction {
 }
 
 /** Marks an action as running before it is started; `null` when it does not wait any more, a time when it is put off. */
-export const begin = internalMutation({
+export const begin = systemMutation({
   args: { id: jobId },
   handler: async (ctx, { id }): Promise<BegunAction | number | null> => {
     const job = await ctx.db.get(id);
@@ -115,7 +113,7 @@ export const begin = internalMutation({
       return putOffTo;
     }
     await ctx.db.patch(id, { state: { kind: "inProgress" } });
-    leftWaiting(job);
+    leftWaiting(ctx, job);
     return { name: job.name, args: job.args, lineage: lineageOf(job) };
   },
 });

@@ -1,13 +1,12 @@
 /** What `ctx.scheduler` calls, in the caller's transaction or, from actions, in one of its own. */
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
-import type { Lineage } from "../../functions/api/service.ts";
+import type { Lineage, LineageKeeper } from "../../functions/api/service.ts";
 import { isSystemPath } from "../../functions/system_functions.ts";
 import { functionLimits } from "../../limits.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
 import {
   functionKindSchema,
-  internalMutation,
   type SchedulerDoc,
   type SchedulerMutationCtx,
   systemMutation,
@@ -16,13 +15,13 @@ import { Growth } from "./growth.ts";
 
 const growth = new Growth();
 
-/** To be told when a job does not wait any more, and how many that it scheduled were undone with it. */
-export function leftWaiting({ chain }: SchedulerDoc<"_scheduled_functions">, undone = 0): void {
-  if (chain === undefined || chain.generation < 2) {
-    if (undone > 0 && chain !== undefined) growth.left(chain.root, undone, false);
-    return;
-  }
-  growth.left(chain.root, 1 + undone, chain.putOff ?? false);
+/** To be told when a job does not wait any more, by the mutation that changes it. */
+export function leftWaiting(
+  { lineage }: { readonly lineage: LineageKeeper },
+  { chain }: SchedulerDoc<"_scheduled_functions">,
+): void {
+  if (chain === undefined || chain.generation < 2) return;
+  lineage.onUndone(growth.left(chain.root, chain.putOff ?? false));
 }
 
 /** When a job that is due has to wait, because too many of its chain do, to when; `null` when it may run. */
@@ -65,7 +64,7 @@ export const schedule = systemMutation({
     let { scheduledTime } = job;
     if (generation > 1) {
       scheduledTime = growth.scheduled(current.root, scheduledTime, Date.now());
-      ctx.lineage.noteScheduled();
+      ctx.lineage.onUndone(() => void growth.left(current.root, false));
     }
     const putOff = scheduledTime > job.scheduledTime;
     const chain = { root: current.root, generation, ...(putOff && { putOff }) };
@@ -79,14 +78,14 @@ export const schedule = systemMutation({
 });
 
 /** Cancels a job that waits or runs; what has ended, or is not there any more, stays as it is. */
-export const cancel = internalMutation({
+export const cancel = systemMutation({
   args: { id: z.string() },
   handler: async (ctx, { id }): Promise<void> => {
     const jobId = ctx.db.normalizeId("_scheduled_functions", id);
     if (jobId === null) throw new TypeError(`cancel() needs the id of a scheduled function, not "${id}"`);
     const job = await ctx.db.get(jobId);
     if (job === null || (job.state.kind !== "pending" && job.state.kind !== "inProgress")) return;
-    if (job.state.kind === "pending") leftWaiting(job);
+    if (job.state.kind === "pending") leftWaiting(ctx, job);
     await ctx.db.patch(jobId, { state: { kind: "canceled" }, completedTime: Date.now() });
   },
 });

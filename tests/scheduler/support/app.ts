@@ -63,9 +63,22 @@ export function appModules(holds: Holds, crons: CronJobs | undefined): AppModule
       handler: (ctx, { path, args, when }) => ctx.scheduler.runAfter(when, path, args),
     }),
     scheduleMany: mutation({
-      args: { texts: z.array(z.string()), at: z.number() },
-      handler: async (ctx, { texts, at }) => {
+      args: { texts: z.array(z.string()), at: z.number(), fails: z.boolean().default(false) },
+      handler: async (ctx, { texts, at, fails }) => {
         for (const text of texts) await ctx.scheduler.runAt(at, "app:note", { text });
+        if (fails) throw new Error("thrown after scheduling");
+      },
+    }),
+    tryMany: mutation({
+      args: { texts: z.array(z.string()), at: z.number() },
+      handler: async (ctx, args) => {
+        await ctx.runMutation("app:scheduleMany", { ...args, fails: true }).catch(() => {});
+      },
+    }),
+    tryManyByAction: action({
+      args: { texts: z.array(z.string()), at: z.number() },
+      handler: async (ctx, args) => {
+        await ctx.runMutation("app:scheduleMany", { ...args, fails: true }).catch(() => {});
       },
     }),
     repeat: mutation({

@@ -22,13 +22,8 @@ export class LineageApi {
     this.#call.lineage = lineage;
   }
 
-  /** How many functions the call has scheduled. */
-  get scheduled(): number {
-    return this.#call.scheduled;
-  }
-
-  /** Notes that it has scheduled one. */
-  noteScheduled(): void {
-    this.#call.scheduled++;
+  /** What is to be done when what the function does now is undone. */
+  onUndone(undo: () => void): void {
+    this.#call.undos.note(undo);
   }
 }

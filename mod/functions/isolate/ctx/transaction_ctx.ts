@@ -127,6 +127,7 @@ async function runInside(
 ): Promise<string> {
   const writes = callee.spec.kind === "mutation" ? caller.writes : null;
   const savepoint = writes?.savepoint();
+  const { mark } = caller.call.undos;
   const frame = new Frame(caller.call, { reads: caller.reads, writes, caller, system: callee.system });
   let text: string;
   try {
@@ -134,7 +135,10 @@ async function runInside(
     if (frame.failures !== null) await checkTaken(frame, { call: frame.call, undone: true });
   } catch (error) {
     // When the whole call has ended, so has its transaction: the savepoint is gone with it.
-    if (caller.open) savepoint?.rollback();
+    if (caller.open && savepoint !== undefined) {
+      savepoint.rollback();
+      caller.call.undos.backTo(mark);
+    }
     throw error;
   }
   if (caller.open) savepoint?.release();

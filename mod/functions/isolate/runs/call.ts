@@ -6,6 +6,7 @@ import type { Lineage } from "../../api/system_context.ts";
 import type { AuthScope, Identity } from "../../identity.ts";
 import { LogLines } from "../ctx/log_lines.ts";
 import type { Asker, Losing } from "./lost_failures.ts";
+import { Undos } from "./undos.ts";
 
 /** One call from outside, with everything nested in it. */
 export class Call implements Losing {
@@ -24,9 +25,10 @@ export class Call implements Losing {
   nondeterministic = false;
   /** Made when first asked for (determinism.ts). */
   random: (() => number) | null = null;
-  /** The scheduled function it goes back to, and how many it has scheduled itself. */
+  /** The scheduled function it goes back to. */
   lineage: Lineage | null;
-  scheduled = 0;
+  /** Those of its group, for mutations. */
+  readonly undos: Undos;
   /** Rejections that nobody has taken (lost_failures.ts). */
   lost: Map<object, unknown> | null = null;
 
@@ -38,6 +40,7 @@ export class Call implements Losing {
       readonly seed: (() => string) | null;
       readonly reads: ReadTransaction | undefined;
       readonly lineage?: Lineage | undefined;
+      readonly undos?: Undos | undefined;
     },
   ) {
     this.udfPath = options.udfPath;
@@ -46,6 +49,7 @@ export class Call implements Losing {
     this.seed = options.seed;
     this.reads = options.reads;
     this.lineage = options.lineage ?? null;
+    this.undos = options.undos ?? new Undos();
   }
 }
 

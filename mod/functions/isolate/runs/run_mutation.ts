@@ -10,6 +10,7 @@ import { settleOrIdle } from "../process/idle.ts";
 import { checkTaken } from "./lost_failures.ts";
 import { decodeRecord, encodeRecord } from "./replay_record.ts";
 import { useOf } from "./run_use.ts";
+import { Undos } from "./undos.ts";
 import { outerFrame, runFrame } from "../ctx/transaction_ctx.ts";
 
 export interface MutationRun {
@@ -32,7 +33,12 @@ const unused: WireUse = [0, 0, 0, 0];
 export async function runMutation(
   app: App,
   database: WriterDatabase,
-  { mutation, at }: { readonly mutation: WireMutation; readonly at: number },
+  { mutation, at, undos = new Undos() }: {
+    readonly mutation: WireMutation;
+    readonly at: number;
+    /** Those of the group. */
+    readonly undos?: Undos;
+  },
 ): Promise<MutationRun> {
   const key = recordKey(mutation);
   const recorded = key === null ? null : database.findRecord(key);
@@ -46,11 +52,15 @@ export async function runMutation(
   }
   const writes = database.beginMutation({ at });
   const { udfPath, identity, lineage } = mutation;
-  const call = new Call({ udfPath, identity, at, seed: null, reads: writes, lineage });
+  const call = new Call({ udfPath, identity, at, seed: null, reads: writes, lineage, undos });
+  const { mark } = undos;
   const ending = await attempt(app, call, { mutation, writes });
   let entry: CommitEntry | null = null;
   if (ending.ok) entry = database.releaseMutation();
-  else database.rollbackMutation();
+  else {
+    database.rollbackMutation();
+    undos.backTo(mark);
+  }
   const ts = entry?.ts ?? database.ts;
   if (key !== null) database.saveRecord(key, encodeRecord(ending, ts));
   return { ending, logLines: call.logLines.take(), ts, replayed: false, entry, use: useOf(writes.usage) };

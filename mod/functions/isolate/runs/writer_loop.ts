@@ -8,6 +8,7 @@ import { EntryPacker } from "../../wire/packed_entry.ts";
 import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
 import { type MutationRun, runMutation } from "./run_mutation.ts";
+import { Undos } from "./undos.ts";
 
 const monotonic = performance.now.bind(performance);
 
@@ -52,6 +53,7 @@ async function runGroup(
   const packer = new EntryPacker();
   const segments: string[] = [];
   const uses: number[] = [];
+  const undos = new Undos();
   let opened = false;
   let begun = 0;
   let chars = 0;
@@ -64,7 +66,7 @@ async function runGroup(
     let since = monotonic();
     for (const mutation of batch.calls.slice(from)) {
       const at = progress.begin(from + begun++);
-      const run = await runMutation(app, database, { mutation, at });
+      const run = await runMutation(app, database, { mutation, at, undos });
       answers.push(packAnswer(run, segments));
       if (run.entry !== null) packer.add(run.entry);
       chars += answerChars(run);
@@ -90,6 +92,7 @@ async function runGroup(
     progress.storing();
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
+    undos.backTo(0);
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return {
