@@ -39,7 +39,7 @@ async function test(...args: string[]): Promise<number> {
 }
 
 async function whole(): Promise<number> {
-  const together = await test("--parallel", `--ignore=${ALONE.join(",")}`);
+  const together = await test("--parallel", `--ignore=${ALONE.join(",")}`, "tests");
   // Also when something failed: all that does not work is told at once.
   const alone = await test(...ALONE);
   return together || alone;
