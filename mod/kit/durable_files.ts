@@ -7,18 +7,39 @@ import { basename, dirname, join } from "node:path";
  * or the new one, never half a one. Only the server's own user can read it.
  */
 export async function writeDurably(path: string, text: string): Promise<void> {
+  await using staged = await stageDurably(path, text);
+  await staged.put();
+}
+
+/** A file on disk that has not its name yet; it is gone when it is disposed of without having got it. */
+export interface StagedFile extends AsyncDisposable {
+  /** Gives it its name, in place of what has it. */
+  put(): Promise<void>;
+}
+
+/** The first half of {@linkcode writeDurably}: all that takes room on the disk. */
+export async function stageDurably(path: string, text: string): Promise<StagedFile> {
   const folder = dirname(path);
   const temporary = join(folder, `.${basename(path)}.${randomBytes(6).toString("hex")}`);
   try {
     await Deno.writeTextFile(temporary, text, { createNew: true, mode: 0o600 });
     using file = await Deno.open(temporary);
     await file.sync();
-    await Deno.rename(temporary, path);
   } catch (error) {
     await Deno.remove(temporary).catch(() => {});
     throw error;
   }
-  await syncFolder(folder);
+  let isPut = false;
+  return {
+    async put() {
+      await Deno.rename(temporary, path);
+      isPut = true;
+      await syncFolder(folder);
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isPut) await Deno.remove(temporary).catch(() => {});
+    },
+  };
 }
 
 /** Brings the entries of a folder to disk: names that came, went or changed. */

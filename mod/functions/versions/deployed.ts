@@ -1,6 +1,6 @@
 /** The versions that were deployed to a server, and the one it serves: a file beside them, because it is read before any isolate runs. */
 import { join } from "node:path";
-import { writeDurably } from "../../kit/durable_files.ts";
+import { removeIfThere, type StagedFile, stageDurably, syncFolder } from "../../kit/durable_files.ts";
 import { isHash } from "./manifest.ts";
 
 const FILE = "deployed.json";
@@ -39,9 +39,19 @@ export async function readDeployed(dataDir: string): Promise<Deployed | null> {
   return { current, deployments };
 }
 
-/** Brought to disk as a whole or not at all. */
-export async function writeDeployed(dataDir: string, deployed: Deployed): Promise<void> {
-  await writeDurably(join(dataDir, FILE), JSON.stringify({ format: FORMAT, ...deployed }));
+/** Brought to disk as a whole or not at all. `null`: nothing was deployed. */
+export async function writeDeployed(dataDir: string, deployed: Deployed | null): Promise<void> {
+  if (deployed === null) {
+    await removeIfThere(join(dataDir, FILE));
+    return await syncFolder(dataDir);
+  }
+  await using staged = await stageDeployed(dataDir, deployed);
+  await staged.put();
+}
+
+/** On disk, but not in place yet. */
+export function stageDeployed(dataDir: string, deployed: Deployed): Promise<StagedFile> {
+  return stageDurably(join(dataDir, FILE), JSON.stringify({ format: FORMAT, ...deployed }));
 }
 
 function parsed(text: string, path: string): Deployed & { readonly format: unknown } {

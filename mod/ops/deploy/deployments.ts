@@ -7,11 +7,12 @@ import {
   type Deployed,
   type Deployment,
   readDeployed,
+  stageDeployed,
   type Version,
   VersionError,
   writeDeployed,
 } from "../../functions/versions/mod.ts";
-import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
+import { isDiskFull, removeIfThere, type StagedFile } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
 import { spoolBody } from "../spooled_body.ts";
@@ -169,33 +170,76 @@ export class Deployments {
       readonly deployment: Deployment;
     },
   ): Promise<void> {
-    const { dataDir, host, onServed } = this.#options;
+    const { host, onServed } = this.#options;
+    // What takes room on the disk is done before anything changes.
+    await using staged = await this.#staged({ deployed, deployment });
     let failure: { readonly error: unknown } | null = null;
     const loaded = await host.load(version, {
       // From the first commit of the new code on a start serves it too.
       swapped: () =>
-        this.#note({ deployed, deployment }).catch((error) => {
+        staged.put().catch((error) => {
           failure = { error };
         }),
     });
-    if (!loaded.ok) throw new ServiceError("schema_mismatch", loaded.message);
+    if (!loaded.ok) throw await this.#refusal(version, loaded);
     if (failure !== null) {
-      if (before !== null) await host.load(before);
-      if (deployed !== null) await writeDeployed(dataDir, deployed).catch(() => {});
-      throw (failure as { readonly error: unknown }).error;
+      throw await this.#wayBack({ before, deployed, error: (failure as { readonly error: unknown }).error });
     }
     await onServed(version);
   }
 
-  async #note(
+  /** Why a version was not loaded: documents may have come that do not fit since it was checked. */
+  async #refusal(
+    version: Version,
+    { busy = false, message }: { readonly busy?: boolean; readonly message: string },
+  ): Promise<ServiceError> {
+    if (busy) return new ServiceError("unavailable", `${message}: nothing has changed, deploy again`);
+    const { schema } = await this.#check(version);
+    return new ServiceError(schema.misfits.length > 0 ? "schema_mismatch" : "broken_functions", message);
+  }
+
+  /** Serves again what was served before, because it could not be noted that this is over. Returns what to tell. */
+  async #wayBack(
+    { before, deployed, error }: {
+      readonly before: Version | null;
+      readonly deployed: Deployed | null;
+      readonly error: unknown;
+    },
+  ): Promise<unknown> {
+    const { dataDir, host, log } = this.#options;
+    log("error", "A deploy could not be noted in the data folder", { error });
+    const noted = await writeDeployed(dataDir, deployed).then(() => true, (error) => {
+      log("error", "What was deployed before could not be noted again", { error });
+      return false;
+    });
+    const back = before === null
+      ? { ok: false, message: "nothing was served before" }
+      : await host.load(before);
+    if (back.ok && noted) return error;
+    if (!back.ok) log("error", "What was served before could not be loaded again", { message: back.message });
+    return new ServiceError(
+      "internal",
+      `The deploy could not be noted in the data folder. ${
+        back.ok ? "What was served before is served again" : "The new functions are served"
+      } until the server starts again, which may serve ${
+        noted ? "what was deployed before" : "either"
+      }: look at the disk and deploy again`,
+      { cause: error },
+    );
+  }
+
+  async #staged(
     { deployed, deployment }: { readonly deployed: Deployed | null; readonly deployment: Deployment },
-  ): Promise<void> {
+  ): Promise<StagedFile> {
     const { dataDir, host } = this.#options;
     const kept = new Set((await host.versions.list()).map(({ hash }) => hash));
     const others = (deployed?.deployments ?? []).filter(({ hash }) =>
       hash !== deployment.hash && kept.has(hash)
     );
-    await writeDeployed(dataDir, { current: deployment.hash, deployments: [deployment, ...others] });
+    return await stageDeployed(dataDir, {
+      current: deployment.hash,
+      deployments: [deployment, ...others],
+    });
   }
 
   #check(version: Version): Promise<AppCheck> {

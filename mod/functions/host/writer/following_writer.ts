@@ -103,7 +103,7 @@ export class FollowingWriter implements MutationWriter {
     } = {},
   ): Promise<ReplaceResult> {
     return this.#oneByOne(async () => {
-      if (this.#closing) return { ok: false, message: "The server is stopping" };
+      if (this.#closing) return { ok: false, busy: true, message: "The server is stopping" };
       await before();
       const started = await start();
       if (!started.ok) return { ok: false, message: started.message };

@@ -3,7 +3,12 @@ import type { MutationAnswer, MutationCall } from "../../host_port.ts";
 import type { JournalConfirmed, JournalRestart } from "../../wire/messages.ts";
 import type { Ready, StartResult } from "../process/isolate.ts";
 
-export type ReplaceResult = { readonly ok: true } | { readonly ok: false; readonly message: string };
+export type ReplaceResult = { readonly ok: true } | {
+  readonly ok: false;
+  readonly message: string;
+  /** Nothing was tried: the server stops, or loads something already. */
+  readonly busy?: boolean;
+};
 
 /** Runs a mutation elsewhere. Never rejects. */
 export type PassTo = (call: MutationCall) => Promise<MutationAnswer>;

@@ -162,6 +162,7 @@ export class Writer implements MutationWriter {
     if (this.#closing || this.#replacement !== null) {
       resolve({
         ok: false,
+        busy: true,
         message: this.#closing ? "The server is stopping" : "The app is being loaded already",
       });
       return promise;
