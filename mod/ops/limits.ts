@@ -345,6 +345,9 @@ export const deployLimits = {
   manifestBytesMax: 32 * MiB,
   /** An upload that brings nothing for this long has broken off. */
   stallMs: 30_000,
+  /** Of a bundle that is refused unread so much is taken, for so long, so that its sender sees the answer. */
+  drainBytesMax: 256 * MiB,
+  drainMs: 5_000,
   /** Documents named for each table that does not fit; all are counted. */
   misfitsTold: 10,
   /** Longest reason told of one of them. */

@@ -106,7 +106,8 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
     assert.match(unfit.out, /! 1 document of notes does not fit:\n {4}\w+ {2}.*body/);
     assert.match(unfit.err, /syncline migrate/);
     await write({ "functions/bad.ts": "export const = 1;" });
-    const broken = await deploy("deploy");
+    // Looked at before the variable is set: it is not there afterwards.
+    const broken = await deploy("deploy", "--env", "LATE=x");
     assert.equal(broken.code, 1);
     assert.match(broken.err, /bad\.ts/);
     assert.equal((await deploy("deploy", "--url", "not a url")).code, 2);

@@ -52,10 +52,23 @@ async function deploy(options: DeployOptions): Promise<string> {
   const serve = (dryRun: boolean) =>
     kept ? target.rollBack(hash, { dryRun }) : target.deploy(bundle.packed(), { dryRun });
   if (dryRun) return `${changesText((await serve(true)).changes)}\nNothing was changed: this was a dry run.`;
-  // New functions find their variables.
+  const names = Object.keys(variables);
+  // New functions find their variables, and those that are refused change none.
+  if (names.length > 0) await serve(true);
   const set = await setVariables(target, { variables, dryRun });
-  const result = await serve(false);
+  const result = await serve(false).catch((error) => {
+    throw names.length === 0 ? error : withVariables(error, names);
+  });
   return `${set}${changesText(result.changes)}\n${servedText(result)}`;
+}
+
+/** A failure that says which variables were set before it. */
+function withVariables(error: unknown, names: readonly string[]): unknown {
+  if (!(error instanceof StartError)) return error;
+  const message = `${error.message}. Set in ctx.env before that, and still set: ${names.join(", ")}`;
+  return error instanceof UnfitError
+    ? new UnfitError(message, error.changes)
+    : new StartError(message, { cause: error });
 }
 
 async function rollBack(options: Pick<OptionValues, "url" | "deployKey" | "dryRun">, hash: string | null) {

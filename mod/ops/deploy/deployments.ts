@@ -18,6 +18,7 @@ import { deployLimits } from "../limits.ts";
 import { spoolBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
 import { unpackBundle } from "./bundle/unpack.ts";
+import { drainBody } from "./drain_body.ts";
 import { type DeployChanges, deployChanges, misfitText } from "./changes.ts";
 
 export interface DeploymentsOptions {
@@ -86,8 +87,14 @@ export class Deployments {
   }
 
   /** Takes a bundle, and serves it unless it is a dry run. Whatever goes wrong leaves nothing behind. */
-  deploy(request: Request, options: DeployOptions): Promise<DeployResult> {
-    return this.#alone(async () => {
+  async deploy(request: Request, options: DeployOptions): Promise<DeployResult> {
+    const refusal = this.#refusedNow();
+    if (refusal !== null) {
+      // Whoever is still sending would meet a closed connection instead of the answer.
+      await drainBody(request.body, { bytesMax: deployLimits.drainBytesMax, ms: deployLimits.drainMs });
+      throw refusal;
+    }
+    return await this.#alone(async () => {
       const { host } = this.#options;
       const known = new Set((await host.versions.list()).map(({ hash }) => hash));
       const version = await this.#received(request);
@@ -116,9 +123,14 @@ export class Deployments {
     });
   }
 
+  #refusedNow(): ServiceError | null {
+    if (this.#options.pinned) return new ServiceError("functions_pinned", PINNED);
+    return this.#busy ? new ServiceError("deploy_in_progress") : null;
+  }
+
   async #alone<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#options.pinned) throw new ServiceError("functions_pinned", PINNED);
-    if (this.#busy) throw new ServiceError("deploy_in_progress");
+    const refusal = this.#refusedNow();
+    if (refusal !== null) throw refusal;
     this.#busy = true;
     try {
       return await work();
