@@ -337,6 +337,8 @@ export const deployLimits = {
   bundleBytesMax: 256 * MiB,
   /** Bytes of its files. */
   filesBytesMax: 512 * MiB,
+  /** Bytes of one of them. */
+  fileBytesMax: 64 * MiB,
   /** Its files: functions, packages and front end together. */
   filesMax: 25_000,
   /** Longest path of a file in it. */

@@ -16,6 +16,9 @@ const OLD = ".old-";
 /** A folder that is being written has its lock after so long at the latest. */
 const UNLOCKED_MS = 60_000;
 
+/** Files up to this are read and written at once. */
+const AT_ONCE_BYTES = 1024 * 1024;
+
 /** A version on disk is not what was written. */
 export class DamagedVersionError extends Error {
   override readonly name = "DamagedVersionError";
@@ -45,10 +48,10 @@ export async function readManifest(versionsDir: string, hash: string): Promise<M
 /** Looks whether all files of a version are what was written. Throws a {@linkcode DamagedVersionError} that names one. */
 export async function checkFiles(versionsDir: string, manifest: Manifest, turns: Turns): Promise<void> {
   const folder = codeFolder(versionsDir, manifest.hash);
-  for (const [path, { sum }] of Object.entries(manifest.files)) {
+  for (const [path, { bytes, sum }] of Object.entries(manifest.files)) {
     let found;
     try {
-      found = sumOf(Deno.readFileSync(join(folder, path))).sum;
+      found = sumOf(await contentOf(join(folder, path), bytes)).sum;
     } catch (error) {
       throw damaged(manifest.hash, error instanceof Error ? error.message : String(error));
     }
@@ -116,14 +119,16 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     made.add(path);
   };
   makeFolder(join(folder, functions));
-  for (const [path, { sum }] of Object.entries(files)) {
+  for (const [path, { bytes, sum }] of Object.entries(files)) {
     const target = join(folder, path);
     makeFolder(dirname(target));
     const same = links.get(sum);
     if (same === undefined || !link(same, target)) {
-      const content = Deno.readFileSync(join(from, path));
+      const content = await contentOf(join(from, path), bytes);
       if (sumOf(content).sum !== sum) throw new ChangedError();
-      Deno.writeFileSync(target, content, { createNew: true, mode: 0o400 });
+      const written = { createNew: true, mode: 0o400 };
+      if (bytes > AT_ONCE_BYTES) await Deno.writeFile(target, content, written);
+      else Deno.writeFileSync(target, content, written);
       if (durable) await syncFolder(target);
     }
     await turns.next();
@@ -135,6 +140,11 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     Deno.symlinkSync(relative(dirname(path), to), place);
   }
   if (durable) { for (const path of made) await syncFolder(path); }
+}
+
+/** Small files are read faster at once; a large one would hold up everybody else. */
+async function contentOf(path: string, bytes: number): Promise<Uint8Array> {
+  return bytes > AT_ONCE_BYTES ? await Deno.readFile(path) : Deno.readFileSync(path);
 }
 
 /** `false` where this file cannot have another name: it is gone, has too many, or the disk knows no such names. */

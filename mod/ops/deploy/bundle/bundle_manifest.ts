@@ -59,6 +59,13 @@ export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
       `The bundle has ${bytesOfFiles} bytes and the limit is ${deployLimits.filesBytesMax}`,
     );
   }
+  for (const [path, file] of Object.entries(files)) {
+    if (file.bytes > deployLimits.fileBytesMax) {
+      throw new BundleError(
+        `The bundle's "${path}" has ${file.bytes} bytes and the limit is ${deployLimits.fileBytesMax}`,
+      );
+    }
+  }
   checkLinks(manifest);
   const frontend = manifest.static;
   if (frontend !== undefined && !Object.keys(files).some((path) => path.startsWith(`${frontend}/`))) {

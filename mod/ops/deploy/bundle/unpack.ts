@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
 import { ServiceError } from "../../../errors.ts";
+import { hasRoom } from "../../disk_room.ts";
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
 import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME, parseBundleManifest } from "./bundle_manifest.ts";
@@ -36,6 +37,8 @@ export async function unpackBundle(
     const manifest = parseBundleManifest(await firstEntry(entries));
     const { files } = manifest;
     const total = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
+    // Once unpacked, once as a version.
+    if (!await hasRoom(folder, 2 * total)) throw new ServiceError("disk_full");
     bytesMax += total + (Object.keys(files).length + 2) * ENTRY_BYTES;
     const missing = new Set(Object.keys(files));
     for (;;) {
