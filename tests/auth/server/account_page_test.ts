@@ -36,14 +36,6 @@ Deno.test({
       };
       const message = (text: string) => page.getByRole("status").filter({ hasText: text }).waitFor();
 
-      await open(server.setupLink ?? "");
-      await page.getByLabel("Email address").fill("admin@example.com");
-      await page.getByLabel("New password").fill(password);
-      await page.getByRole("button").click();
-      await message("The administrator is created.");
-      const admin = await server.post("/api/auth/admin/signin", { email: "admin@example.com", password });
-      assert.equal(admin.status, 200);
-
       await server.post("/api/auth/signup", { email: "a@example.com", password });
       const verify = await linkTo("a@example.com", 1);
       await open(verify);

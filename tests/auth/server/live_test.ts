@@ -210,7 +210,7 @@ Deno.test("the setup link is there while there is no administrator", async () =>
   await using server = await startTestServer();
   const [, token] = (server.setupLink ?? "").split("#svc_setup_token=");
   const page = await fetch(server.setupLink ?? "");
-  assert.match(await page.text(), /account\.js/);
+  assert.match(await page.text(), /built\/app\.js/);
   const { status } = await server.post("/api/auth/admin/setup", {
     token,
     email: "admin@example.com",
