@@ -161,7 +161,13 @@ Deno.test("requests beyond the bound wait for their turn in order, and beyond th
     new Promise((resolve) => void running.push({ resolve, url: call.udfPath }))
   );
   const ask = (i: number) =>
-    requests.respond({ request: new Request(`http://h/${i}`), route: "GET /*", identity: anonymous });
+    requests.respond({
+      request: new Request(`http://h/${i}`),
+      route: "GET /*",
+      identity: anonymous,
+      // Nobody has more than half of the places.
+      caller: { turn: `${i % 4}`, blame: `${i % 4}` },
+    });
   const all = routeLimits.requestsMax + routeLimits.requestsWaitingMax;
   const answers = Array.from({ length: all }, (_, i) => ask(i));
   const refused = await ask(all);
