@@ -22,18 +22,20 @@ interface Platform {
     readonly locks?: { request<Result>(name: string, work: () => Promise<Result>): Promise<Result> };
   };
   readonly BroadcastChannel?: new (name: string) => Channel;
+  addEventListener?(type: "storage", listener: (event: { readonly key: string | null }) => void): void;
 }
 
-/** The tabs that share a name; `onAnnounced` is called with what another one announces. */
+/** The tabs that share a name, that of what they store; `onAnnounced` is called with what another one announces. */
 export function connectTabs(name: string, onAnnounced: (refusal: Refusal | null) => void): Tabs {
-  const { document, navigator, BroadcastChannel } = globalThis as unknown as Platform;
+  const platform = globalThis as unknown as Platform;
+  const { document, navigator, BroadcastChannel } = platform;
   // Outside pages there are no tabs, and an open channel would keep a program from ending.
-  const channel = document !== undefined && BroadcastChannel !== undefined
-    ? new BroadcastChannel(name)
-    : null;
+  let channel = document !== undefined && BroadcastChannel !== undefined ? new BroadcastChannel(name) : null;
   // A tab with another version of the client says it in its own words when the tokens changed.
   if (channel !== null) {
     channel.onmessage = ({ data }) => onAnnounced(Array.isArray(data) ? data as unknown as Refusal : null);
+    // What another process of the browser stored may be seen here only after what it said.
+    platform.addEventListener?.("storage", ({ key }) => key === name && channel && onAnnounced(null));
   }
   const locks = document === undefined ? undefined : navigator?.locks;
   let last: Promise<unknown> = Promise.resolve();
@@ -45,6 +47,9 @@ export function connectTabs(name: string, onAnnounced: (refusal: Refusal | null)
       last = turn.catch(() => {});
       return turn;
     },
-    close: () => channel?.close(),
+    close() {
+      channel?.close();
+      channel = null;
+    },
   };
 }
