@@ -77,9 +77,10 @@ if ! whole; then
     running="$(ps -A -ww -o args= 2>/dev/null)" || break
     case "$running" in *"/\${old##*/}/deno "*) ;; *) rm -rf "$old" || : ;; esac
   done
-  part="$(mktemp -d "$cache/.part-XXXXXX")"
-  trap 'rm -rf "$part"' EXIT
+  part=""
+  trap '[ -z "$part" ] || rm -rf "$part"' EXIT
   trap 'exit 1' HUP INT TERM
+  part="$(mktemp -d "$cache/.part-XXXXXX")"
   # Before unpacking, which takes long: none of several starts moves away what another has just put in its place.
   [ -z "$found" ] || mv "$home" "$part/damaged" 2>/dev/null || :
   mkdir "$part/${id}"
