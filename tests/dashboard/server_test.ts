@@ -214,8 +214,11 @@ testDashboard("a person looks after a server", {
   await t.step("by keyboard alone: a backup is deleted", async () => {
     await page.getByRole("button", { name: /^More about .*\.tar\.zst$/ }).focus();
     await keys("Enter");
-    await page.getByRole("menuitem", { name: "Delete" }).waitFor();
-    await keys("End", "Enter");
+    // A menu takes keys once one of its items has the focus.
+    await page.locator("[role=menuitem]:focus").first().waitFor();
+    await keys("End");
+    await page.locator("[role=menuitem]:focus", { hasText: "Delete" }).waitFor();
+    await keys("Enter");
     await dialog.getByRole("button", { name: "Delete backup" }).focus();
     await keys("Enter");
     await told("There is no backup yet");
