@@ -71,3 +71,19 @@ export const devLimits = {
   /** Requests whose shown lines are remembered, for an action's lines hold those of what it called. */
   requestsMax: 256,
 } as const;
+
+/** Limits of the static files of a front end and of the dashboard. */
+export const staticLimits = {
+  /** Files from this length on are sent compressed where the client takes that: shorter ones fit into one packet. */
+  compressedBytesMin: 1_024,
+  /** Longer ones are sent as they are. */
+  compressedBytesMax: 8_388_608,
+  /** A copy longer than this share of the file is not worth it, and the file is sent as it is. */
+  compressedShareMax: 0.9,
+  /** Copies made at once, for each folder; meanwhile other files that have none are sent as they are. */
+  compressionsMax: 8,
+  /** Length of all copies kept for a folder; those not asked for longest are forgotten first. */
+  copiesBytesMax: 33_554_432,
+  /** Copies kept, files that are not worth one included. */
+  copiesMax: 4_096,
+} as const;

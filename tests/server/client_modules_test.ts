@@ -85,9 +85,9 @@ Deno.test("a copy that is still current is answered with 304", async () => {
 
 Deno.test("the entries lead to the client and to the hooks", async () => {
   await using m = await modules();
-  const client = m.modules.respondWithEntry(get(), "client");
+  const client = await m.modules.respondWithEntry(get(), "client");
   assert.equal(await client.text(), 'export * from "./modules/client/mod.ts";\n');
-  const react = m.modules.respondWithEntry(get(), "react");
+  const react = await m.modules.respondWithEntry(get(), "react");
   assert.equal(await react.text(), 'export * from "./modules/client/react/mod.ts";\n');
 });
 
@@ -111,5 +111,31 @@ Deno.test("every module that the client and the hooks load in a browser is serve
       if (!seen.has(next)) waiting.push(next);
       seen.add(next);
     }
+  }
+});
+
+Deno.test("SF5 a module is sent compressed to who takes that, and is known again by the ETag of its coding", async () => {
+  const modules = new ClientModules();
+  const ask = (headers: Record<string, string>) =>
+    modules.respond(new Request("http://localhost/", { headers }), "client/mod.ts");
+  const whole = await ask({});
+  assert.equal(whole.headers.get("content-encoding"), null);
+  const small = await ask({ "accept-encoding": "br, gzip" });
+  assert.equal(small.headers.get("content-encoding"), "br");
+  assert.equal(small.headers.get("vary"), "Accept-Encoding");
+  const unpacked = small.body?.pipeThrough(new DecompressionStream("brotli" as "gzip"));
+  assert.equal(await new Response(unpacked).text(), await whole.text());
+  const etag = small.headers.get("etag") ?? "";
+  assert.notEqual(etag, whole.headers.get("etag"));
+  for (
+    const [headers, status] of [
+      [{ "accept-encoding": "br" }, 304],
+      [{ "accept-encoding": "gzip" }, 200],
+      [{}, 200],
+    ] as const
+  ) {
+    const again = await ask({ ...headers, "if-none-match": etag });
+    assert.equal(again.status, status, JSON.stringify(headers));
+    await again.body?.cancel();
   }
 });

@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { StartError } from "../../mod/config/start_error.ts";
+import { CompressedCopies } from "../../mod/server/http/compressed_copies.ts";
 import { StaticFiles } from "../../mod/server/http/static_files.ts";
+import { staticLimits } from "../../mod/server/limits.ts";
+
+/** Compresses well. */
+const LARGE = "let number = 1;\n".repeat(500);
+/** Hardly becomes smaller. */
+const NOISE = crypto.getRandomValues(new Uint8Array(8_000));
 
 interface Site extends AsyncDisposable {
   readonly files: StaticFiles;
@@ -21,6 +28,8 @@ async function site(options = { clientRoutes: true }): Promise<Site> {
       ["public/app.js", "let x;"],
       ["public/none.unknowntype", "?"],
       ["public/empty.txt", ""],
+      ["public/large.js", LARGE],
+      ["public/photo.png", LARGE],
       ["public/with space é.txt", "spaced"],
       ["public/assets/index.html", "assets"],
       ["public/assets/big.bin", "0123456789".repeat(50_000)],
@@ -31,6 +40,7 @@ async function site(options = { clientRoutes: true }): Promise<Site> {
       ["key.txt", "SECRET"],
     ] as const
   ) await Deno.writeTextFile(join(base, path), text);
+  await Deno.writeFile(join(root, "noise.txt"), NOISE);
   await Deno.symlink(join(base, "key.txt"), join(root, "link-out.txt"));
   await Deno.symlink(base, join(root, "dir-out"));
   await Deno.symlink(join(root, ".env"), join(root, "link-hidden.txt"));
@@ -252,4 +262,168 @@ Deno.test("a static folder that is missing or a file stops the start", async () 
   for (const path of [join(s.root, "nowhere"), join(s.root, "app.js")]) {
     await assert.rejects(StaticFiles.open(path, { clientRoutes: true }), StartError);
   }
+});
+
+/** The text of an answer, unpacked. */
+async function textOf(response: Response): Promise<string> {
+  const coding = response.headers.get("content-encoding");
+  if (coding === null || response.body === null) return await response.text();
+  const unpacking = new DecompressionStream(coding === "br" ? "brotli" as "gzip" : "gzip");
+  return await new Response(response.body.pipeThrough(unpacking)).text();
+}
+
+Deno.test("SF5 a file is compressed as the client takes it, each way with an ETag of its own", async () => {
+  await using s = await site();
+  const etags = new Map<string | null, string>();
+  for (
+    const [accepted, coding] of [
+      ["gzip, deflate, br, zstd", "br"],
+      ["BR", "br"],
+      ["gzip", "gzip"],
+      ["*", "br"],
+      ["br;q=0.1, gzip;q=0.9", "gzip"],
+      ["br;q=0, *", "gzip"],
+      ["identity;q=1, *;q=0", null],
+      ["deflate", null],
+      ["br;q=", null],
+      ["", null],
+    ] as const
+  ) {
+    const response = await ask(s.files, "/large.js", { headers: { "accept-encoding": accepted } });
+    assert.equal(response.status, 200);
+    assert.equal(response.headers.get("content-encoding"), coding, accepted);
+    assert.equal(response.headers.get("vary"), "Accept-Encoding", accepted);
+    assert.equal(response.headers.get("content-type"), "text/javascript; charset=utf-8");
+    const length = Number(response.headers.get("content-length"));
+    assert.ok(
+      coding === null ? length === LARGE.length : length < LARGE.length / 10,
+      `${accepted} ${length}`,
+    );
+    assert.equal(await textOf(response), LARGE, accepted);
+    const etag = response.headers.get("etag") ?? "";
+    assert.equal(etags.get(coding) ?? etag, etag);
+    etags.set(coding, etag);
+  }
+  assert.equal(new Set(etags.values()).size, 3);
+});
+
+Deno.test("SF5 what is small, compressed already or hardly smaller is sent as it is", async () => {
+  await using s = await site();
+  const headers = { "accept-encoding": "br" };
+  for (const [path, text] of [["/app.js", "let x;"], ["/photo.png", LARGE], ["/noise.txt", NOISE]] as const) {
+    for (const _twice of [1, 2]) {
+      const response = await ask(s.files, path, { headers });
+      assert.equal(response.headers.get("content-encoding"), null, path);
+      assert.equal(response.headers.get("vary"), path === "/photo.png" ? null : "Accept-Encoding");
+      const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+      assert.deepEqual(await response.bytes(), bytes, path);
+    }
+  }
+});
+
+Deno.test("SF5 a copy is current by the ETag of a coding that the client still takes", async () => {
+  await using s = await site();
+  const etagOf = async (accepted: string) =>
+    (await ask(s.files, "/large.js", { method: "HEAD", headers: { "accept-encoding": accepted } })).headers
+      .get("etag") ?? "";
+  const [br, gzip, whole] = [await etagOf("br"), await etagOf("gzip"), await etagOf("")];
+  for (
+    const [accepted, etag, status] of [
+      ["br, gzip", br, 304],
+      ["br, gzip", `W/${gzip}`, 304],
+      ["br", whole, 304],
+      ["gzip", br, 200],
+      ["", br, 200],
+      ["", whole, 304],
+    ] as const
+  ) {
+    const headers = { "accept-encoding": accepted, "if-none-match": etag };
+    const response = await ask(s.files, "/large.js", { headers });
+    assert.equal(response.status, status, `${accepted} ${etag}`);
+    assert.equal(response.headers.get("vary"), "Accept-Encoding");
+    if (status === 304) assert.equal(response.headers.get("etag"), etag.replace("W/", ""));
+    await response.body?.cancel();
+  }
+});
+
+Deno.test("SF5 parts are parts of the file itself; one that follows on a compressed copy gets the whole", async () => {
+  await using s = await site();
+  const headers = { "accept-encoding": "br", range: "bytes=4-9" };
+  const part = await ask(s.files, "/large.js", { headers });
+  assert.equal(part.status, 206);
+  assert.equal(part.headers.get("content-encoding"), null);
+  assert.equal(part.headers.get("content-range"), `bytes 4-9/${LARGE.length}`);
+  assert.equal(await part.text(), "number");
+  const compressed = await ask(s.files, "/large.js", { headers: { "accept-encoding": "br" } });
+  await compressed.body?.cancel();
+  const ifRange = compressed.headers.get("etag") ?? "";
+  const whole = await ask(s.files, "/large.js", { headers: { ...headers, "if-range": ifRange } });
+  assert.equal(whole.status, 200);
+  assert.equal(whole.headers.get("content-encoding"), "br");
+  assert.equal(await textOf(whole), LARGE);
+});
+
+Deno.test("SF5 an edited file is compressed anew", async () => {
+  await using s = await site();
+  const headers = { "accept-encoding": "gzip" };
+  assert.equal(await textOf(await ask(s.files, "/large.js", { headers })), LARGE);
+  await Deno.writeTextFile(join(s.root, "large.js"), `${LARGE}// edited`);
+  assert.equal(await textOf(await ask(s.files, "/large.js", { headers })), `${LARGE}// edited`);
+});
+
+Deno.test("SF5 many clients share one copy, and too many files at once are sent as they are", async () => {
+  const copies = new CompressedCopies();
+  const gates: PromiseWithResolvers<void>[] = [];
+  const original = (key: string) => ({
+    key,
+    size: LARGE.length,
+    async read() {
+      const gate = Promise.withResolvers<void>();
+      gates.push(gate);
+      await gate.promise;
+      return new Blob([LARGE]).stream();
+    },
+  });
+  const first = [copies.get(original("0"), "br"), copies.get(original("0"), "br")];
+  const others = Array.from(
+    { length: staticLimits.compressionsMax - 1 },
+    (_, index) => copies.get(original(`${index + 1}`), "br"),
+  );
+  assert.equal(await copies.get(original("one more"), "br"), null);
+  assert.equal(gates.length, staticLimits.compressionsMax);
+  for (const gate of gates) gate.resolve();
+  const [one, other] = await Promise.all(first);
+  assert.ok(one !== null && one === other);
+  for (const copy of await Promise.all(others)) assert.ok(copy !== null);
+  const later = copies.get(original("one more"), "br");
+  gates.at(-1)?.resolve();
+  assert.ok(await later !== null);
+});
+
+Deno.test("SF5 copies are kept up to a bound: those not asked for longest are made again", async () => {
+  const copies = new CompressedCopies();
+  let made = 0;
+  // Half of these bytes stay after compression, so the bound of bytes is met by few files.
+  const bytes = crypto.getRandomValues(new Uint8Array(65_536));
+  const size = 4 * 1024 * 1024;
+  const text = Array.from(bytes, (byte) => (byte & 15).toString(16)).join("").repeat(size / 65_536);
+  const original = (key: string) => ({
+    key,
+    size,
+    read() {
+      made++;
+      return Promise.resolve(new Blob([text]).stream());
+    },
+  });
+  const { length = 0 } = await copies.get(original("0"), "gzip") ?? {};
+  const fit = Math.floor(staticLimits.copiesBytesMax / length);
+  for (let index = 1; index <= fit; index++) {
+    await copies.get(original("0"), "gzip");
+    await copies.get(original(`${index}`), "gzip");
+  }
+  assert.equal(made, fit + 1);
+  await copies.get(original("0"), "gzip");
+  assert.equal(made, fit + 1, "the one that was always asked for is kept");
+  await copies.get(original("1"), "gzip");
+  assert.equal(made, fit + 2, "the oldest one is made again");
 });

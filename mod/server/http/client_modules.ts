@@ -4,6 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { stripTypeScriptTypes } from "node:module";
+import { CompressedCopies } from "./compressed_copies.ts";
+import { acceptedCodings } from "./content_coding.ts";
 
 /** Folders below `mod/` whose modules may be served. Nothing in them is secret. */
 const SERVED_FOLDERS = ["client", "protocol"];
@@ -15,7 +17,7 @@ const MODULE_PATH = /^([a-z]+)(?:\/[a-z0-9_]+)*\/[a-z0-9_]+\.ts$/;
 const ENTRIES = { client: "client/mod.ts", react: "client/react/mod.ts" } as const;
 
 interface CachedModule {
-  readonly text: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
 }
 
@@ -23,6 +25,7 @@ export class ClientModules {
   readonly #root: URL;
   /** Modules already stripped, by path; as many as there are files. They do not change while the server runs. */
   readonly #cache = new Map<string, CachedModule>();
+  readonly #copies = new CompressedCopies();
 
   /** `root` is the address of the folder that holds the served folders, with a slash at its end. */
   constructor(root: URL = new URL("../../", import.meta.url)) {
@@ -30,27 +33,27 @@ export class ClientModules {
   }
 
   /** Answers `/_/client.js` and `/_/react.js`, the modules that apps import. */
-  respondWithEntry(request: Request, entry: keyof typeof ENTRIES): Response {
+  respondWithEntry(request: Request, entry: keyof typeof ENTRIES): Promise<Response> {
     let module = this.#cache.get(entry);
     if (module === undefined) {
       module = cached(`export * from "./modules/${ENTRIES[entry]}";\n`);
       this.#cache.set(entry, module);
     }
-    return respondWith(request, module);
+    return this.#answer(request, module);
   }
 
   /** Answers `/_/modules/<path>`; `path` as in the URL, without a leading slash. 404 for what may not be served. */
   async respond(request: Request, path: string): Promise<Response> {
     const folder = MODULE_PATH.exec(path)?.[1];
-    if (folder === undefined || !SERVED_FOLDERS.includes(folder)) return respondWith(request, undefined);
+    if (folder === undefined || !SERVED_FOLDERS.includes(folder)) return notFound();
     let module = this.#cache.get(path);
     if (module === undefined) {
       const source = await this.#read(path);
-      if (source === null) return respondWith(request, undefined);
+      if (source === null) return notFound();
       module = cached(stripTypeScriptTypes(source));
       this.#cache.set(path, module);
     }
-    return respondWith(request, module);
+    return await this.#answer(request, module);
   }
 
   async #read(path: string): Promise<string | null> {
@@ -61,23 +64,41 @@ export class ClientModules {
       throw error;
     }
   }
+
+  async #answer(request: Request, { bytes, etag }: CachedModule): Promise<Response> {
+    const [coding] = acceptedCodings(request.headers.get("accept-encoding"));
+    const original = {
+      key: etag,
+      size: bytes.length,
+      read: () => Promise.resolve(new Blob([bytes]).stream()),
+    };
+    const given = request.headers.get("if-none-match") ?? "";
+    const own = (name: string) => `${etag.slice(0, -1)}-${name}"`;
+    const fresh = [...coding === undefined ? [] : [own(coding)], etag].find((tag) => given.includes(tag));
+    const copy = coding === undefined || fresh !== undefined
+      ? null
+      : await this.#copies.get(original, coding);
+    const headers = new Headers({
+      // Pages on other origins import the client too.
+      "Access-Control-Allow-Origin": "*",
+      "Cache-Control": "no-cache",
+      "Content-Type": "text/javascript; charset=utf-8",
+      "ETag": fresh ?? (copy === null || coding === undefined ? etag : own(coding)),
+      "Vary": "Accept-Encoding",
+      ...copy !== null && coding !== undefined && { "Content-Encoding": coding },
+    });
+    if (fresh !== undefined) return new Response(null, { status: 304, headers });
+    return new Response(copy ?? bytes, { headers });
+  }
 }
 
 function cached(text: string): CachedModule {
-  return { text, etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"` };
+  return {
+    bytes: new TextEncoder().encode(text),
+    etag: `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`,
+  };
 }
 
-function respondWith(request: Request, module: CachedModule | undefined): Response {
-  if (module === undefined) return new Response("Not found\n", { status: 404 });
-  const headers = {
-    // Pages on other origins import the client too.
-    "Access-Control-Allow-Origin": "*",
-    "Cache-Control": "no-cache",
-    "Content-Type": "text/javascript; charset=utf-8",
-    "ETag": module.etag,
-  };
-  if (request.headers.get("if-none-match")?.includes(module.etag)) {
-    return new Response(null, { status: 304, headers });
-  }
-  return new Response(module.text, { headers });
+function notFound(): Response {
+  return new Response("Not found\n", { status: 404 });
 }
