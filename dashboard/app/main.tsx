@@ -5,9 +5,11 @@ import { createRoot } from "react-dom/client";
 import { SynclineClient } from "syncline/client";
 import { SynclineProvider } from "syncline/react";
 import { adminSession } from "./server/admin_session.ts";
+import { currentRoute } from "./shell/route.ts";
 import { SignIn } from "./shell/sign_in.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
+import { viewNamed } from "./shell/views.ts";
 import { Notes } from "./ui/notes.tsx";
 import "./ui/tokens.css";
 import "./ui/base.css";
@@ -22,6 +24,8 @@ import "./views/overview/overview.css";
 import "./views/settings/settings.css";
 
 applyTheme();
+// While the frame is drawn, the view is on its way.
+if (adminSession.adminId() !== null) viewNamed(currentRoute().path[0])?.fetch();
 // Styles that packages add to the page carry it, because the page's policy asks for it.
 setNonce(document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "");
 

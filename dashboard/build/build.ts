@@ -2,11 +2,14 @@
  * Builds the dashboard from `dashboard/app`. The result stands in the repository, so that nothing has to be built before
  * the first start; a test checks that it is up to date.
  */
-import { build, type BuildResult, stop } from "esbuild";
+import { build, type BuildResult, type Metafile, stop } from "esbuild";
 import { fileURLToPath } from "node:url";
 import project from "../../deno.json" with { type: "json" };
 
 const dashboard = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
+
+/** Where in the page the links to what is fetched at once stand. */
+const PRELOADS = "<!-- What is fetched at once -->";
 
 /** Packages of the pages; what they need comes with them. */
 const PACKAGES = [
@@ -46,6 +49,7 @@ export async function buildDashboard(): Promise<Map<string, string>> {
       chunkNames: "chunks/[name]-[hash]",
       write: false,
       logLevel: "error",
+      metafile: true,
       define: { "process.env.NODE_ENV": '"production"' },
       nodePaths: [`${packages}node_modules`],
       alias: {
@@ -53,7 +57,7 @@ export async function buildDashboard(): Promise<Map<string, string>> {
         "syncline/react": fileURLToPath(import.meta.resolve("syncline/react")),
       },
     });
-    return texts(result);
+    return await files(result);
   } finally {
     await stop();
     await Deno.remove(packages, { recursive: true }).catch(() => {});
@@ -79,9 +83,36 @@ async function install(): Promise<void> {
   }
 }
 
-function texts({ outputFiles }: BuildResult<{ write: false }>): Map<string, string> {
-  const sorted = outputFiles.toSorted((a, b) => a.path < b.path ? -1 : 1);
-  return new Map(sorted.map(({ path, text }) => [path.replace(/^\/built\//, ""), text]));
+type Built = BuildResult<{ write: false; metafile: true }>;
+
+async function files({ outputFiles, metafile }: Built): Promise<Map<string, string>> {
+  const texts = new Map(outputFiles.map(({ path, text }) => [path.replace(/^\/built\//, ""), text]));
+  const first = firstView(metafile);
+  // Browsers compile all of it while it arrives, rather than each function when it is first called.
+  for (const path of first) texts.set(path, `//# allFunctionsCalledOnLoad\n${texts.get(path)}`);
+  texts.set("index.html", await page(first));
+  return new Map([...texts].toSorted(([a], [b]) => a < b ? -1 : 1));
+}
+
+/** The scripts that the first view needs: the page's own, the overview, and what these import at once. */
+function firstView({ outputs }: Metafile): ReadonlySet<string> {
+  const paths = Object.keys(outputs);
+  const overview = paths.find((path) => /\/overview-[^/]*\.js$/.test(path));
+  const found = new Set([paths.find((path) => path.endsWith("/built/app.js")), overview]);
+  for (const path of found) {
+    for (const part of outputs[path ?? ""]?.imports ?? []) {
+      if (part.kind === "import-statement") found.add(part.path);
+    }
+  }
+  return new Set([...found].map((path = "") => path.replace(/^.*\/built\//, "")));
+}
+
+/** The page, which tells the browser at once what it will ask for. */
+async function page(first: ReadonlySet<string>): Promise<string> {
+  const links = [...first].filter((path) => path !== "app.js").toSorted()
+    .map((path) => `<link rel="modulepreload" href="./built/${path}">`);
+  const text = await Deno.readTextFile(dashboard("app/index.html"));
+  return text.replace(PRELOADS, links.join("\n    "));
 }
 
 if (import.meta.main) {

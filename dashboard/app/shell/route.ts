@@ -7,6 +7,11 @@ export interface Route {
   readonly search: URLSearchParams;
 }
 
+/** Where the page is now. */
+export function currentRoute(): Route {
+  return parse(location.hash);
+}
+
 function parse(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?");
   return {

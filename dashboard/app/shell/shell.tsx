@@ -8,7 +8,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Empty, Loading, View } from "../ui/view.tsx";
 import { href, useRoute } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
-import { views } from "./views.ts";
+import { viewNamed, views } from "./views.ts";
 
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
 
@@ -31,7 +31,7 @@ export function Shell() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  const entry = views.find((view) => view.name === name);
+  const entry = viewNamed(name);
   return (
     <div className="shell">
       <div className="top">
@@ -132,9 +132,16 @@ class Fault extends Component<{ readonly children: ReactNode }, { readonly error
     return (
       <View title="This view has failed">
         <Empty title={error instanceof Error ? error.message : String(error)}>
-          <Button onClick={() => this.setState({ error: null })}>Try again</Button>
+          <Button onClick={() => isUnloaded(error) ? location.reload() : this.setState({ error: null })}>
+            Try again
+          </Button>
         </Empty>
       </View>
     );
   }
+}
+
+/** Whether a part of the page could not be fetched: browsers remember that until the page is loaded anew. */
+function isUnloaded(error: unknown): boolean {
+  return error instanceof TypeError && /import|module/i.test(error.message);
 }

@@ -10,6 +10,14 @@ export interface ViewEntry {
   /** Words people may look for it by. */
   readonly words: string;
   readonly View: ComponentType;
+  /** Fetches the view, so that it is there when it is shown; whoever shows it is told when that fails. */
+  readonly fetch: () => void;
+}
+
+function view(load: () => Promise<ComponentType>): Pick<ViewEntry, "View" | "fetch"> {
+  let loading: Promise<{ readonly default: ComponentType }> | null = null;
+  const once = () => loading ??= load().then((View) => ({ default: View }));
+  return { View: lazy(once), fetch: () => void once().catch(() => {}) };
 }
 
 export const views: readonly ViewEntry[] = [
@@ -18,85 +26,87 @@ export const views: readonly ViewEntry[] = [
     title: "Overview",
     icon: "overview",
     words: "home health status",
-    View: lazy(async () => ({ default: (await import("../views/overview/overview.tsx")).Overview })),
+    ...view(async () => (await import("../views/overview/overview.tsx")).Overview),
   },
   {
     name: "data",
     title: "Data",
     icon: "data",
     words: "tables documents schema indexes export import",
-    View: lazy(async () => ({ default: (await import("../views/data/data.tsx")).Data })),
+    ...view(async () => (await import("../views/data/data.tsx")).Data),
   },
   {
     name: "functions",
     title: "Functions",
     icon: "functions",
     words: "queries mutations actions run",
-    View: lazy(async () => ({ default: (await import("../views/functions/functions.tsx")).Functions })),
+    ...view(async () => (await import("../views/functions/functions.tsx")).Functions),
   },
   {
     name: "versions",
     title: "Versions",
     icon: "versions",
     words: "deploy rollback code release",
-    View: lazy(async () => ({ default: (await import("../views/versions/versions.tsx")).Versions })),
+    ...view(async () => (await import("../views/versions/versions.tsx")).Versions),
   },
   {
     name: "logs",
     title: "Logs",
     icon: "logs",
     words: "execution log errors runs tail search",
-    View: lazy(async () => ({ default: (await import("../views/logs/logs.tsx")).Logs })),
+    ...view(async () => (await import("../views/logs/logs.tsx")).Logs),
   },
   {
     name: "users",
     title: "Users",
     icon: "users",
     words: "accounts sessions impersonate sign in as",
-    View: lazy(async () => ({ default: (await import("../views/users/users.tsx")).Users })),
+    ...view(async () => (await import("../views/users/users.tsx")).Users),
   },
   {
     name: "files",
     title: "Files",
     icon: "files",
     words: "storage uploads images",
-    View: lazy(async () => ({ default: (await import("../views/files/files.tsx")).Files })),
+    ...view(async () => (await import("../views/files/files.tsx")).Files),
   },
   {
     name: "schedule",
     title: "Schedule",
     icon: "schedule",
     words: "jobs crons",
-    View: lazy(async () => ({ default: (await import("../views/schedule/schedule.tsx")).Schedule })),
+    ...view(async () => (await import("../views/schedule/schedule.tsx")).Schedule),
   },
   {
     name: "backups",
     title: "Backups",
     icon: "backups",
     words: "restore archive download replication point in time",
-    View: lazy(async () => ({ default: (await import("../views/backups/backups.tsx")).Backups })),
+    ...view(async () => (await import("../views/backups/backups.tsx")).Backups),
   },
   {
     name: "administrators",
     title: "Administrators",
     icon: "key",
     words: "admins password access",
-    View: lazy(async () => ({
-      default: (await import("../views/administrators/administrators.tsx")).Administrators,
-    })),
+    ...view(async () => (await import("../views/administrators/administrators.tsx")).Administrators),
   },
   {
     name: "audit",
     title: "Audit log",
     icon: "audit",
     words: "who did what history changes",
-    View: lazy(async () => ({ default: (await import("../views/audit/audit.tsx")).Audit })),
+    ...view(async () => (await import("../views/audit/audit.tsx")).Audit),
   },
   {
     name: "settings",
     title: "Settings",
     icon: "settings",
     words: "options mail smtp signups bucket s3 rate limits",
-    View: lazy(async () => ({ default: (await import("../views/settings/settings.tsx")).Settings })),
+    ...view(async () => (await import("../views/settings/settings.tsx")).Settings),
   },
 ];
+
+export function viewNamed(name: string | undefined): ViewEntry | undefined {
+  return views.find((view) => view.name === (name ?? "overview"));
+}

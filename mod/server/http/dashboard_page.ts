@@ -4,6 +4,9 @@ import type { StaticFiles } from "./static_files.ts";
 /** What stands in the page in the place of the nonce. */
 const PLACE = 'nonce=""';
 
+/** Where it lies. */
+const PAGE = "/built/index.html";
+
 /** Answers a request for a file of the dashboard; `nonce` is the one that the answer's policy names. */
 export async function dashboardFile(
   dashboard: StaticFiles,
@@ -16,7 +19,7 @@ export async function dashboardFile(
   if (pathname !== "/" && pathname !== "/index.html") return await dashboard.respond(request, pathname);
   // Never a part and never "not modified": each answer is another one.
   const whole = new Request(request.url, { method: request.method });
-  const page = await dashboard.respond(whole, pathname);
+  const page = await dashboard.respond(whole, PAGE);
   if (page.status !== 200 || page.body === null) return page;
   const headers = new Headers({ "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store" });
   return new Response((await page.text()).replace(PLACE, `nonce="${nonce}"`), { headers });

@@ -1,1 +1,0 @@
-import{c as t,e as o}from"./chunk-NKFHEKK3.js";var n=t(o());function u({tone:e,type:p="button",className:a="",...r}){return(0,n.jsx)("button",{type:p,className:`button ${a}`,"data-tone":e,...r})}export{u as a};
