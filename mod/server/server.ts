@@ -473,7 +473,10 @@ export class Server implements AsyncDisposable {
 }
 
 async function openStatics(config: ServeConfig): Promise<Pick<Held, "dashboard" | "frontend">> {
-  const dashboard = await StaticFiles.open(DASHBOARD_DIR, { clientRoutes: false, kept: /^\/built\/chunks\// });
+  const dashboard = await StaticFiles.open(DASHBOARD_DIR, {
+    clientRoutes: false,
+    kept: /^\/built\/chunks\//,
+  });
   const frontend = await openFrontend(config);
   return { dashboard, frontend };
 }
