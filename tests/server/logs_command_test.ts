@@ -5,6 +5,7 @@ import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
 import { logsCommand } from "../../mod/cli/logs_command.ts";
 import { runText } from "../../mod/cli/run_text.ts";
 import { LogFile } from "../../mod/ops/log/mod.ts";
+import { packed } from "../ops/log/support/packed.ts";
 import { loggedRun, type RunRecord } from "../../mod/ops/log/run_record.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";
 
@@ -40,11 +41,11 @@ Deno.test("[EL19] the log's file is read beside who writes it: the newest runs, 
   const path = join(folder, "logs.db");
   try {
     using store = LogStore.open(path, { retention, now: AT });
-    store.add([run("a:one"), run("a:two"), run("b:three"), run("a:four")], AT);
+    store.add(packed([run("a:one"), run("a:two"), run("b:three"), run("a:four")]), AT);
     using file = LogFile.open(path, new URLSearchParams({ function: "a:*" }));
     assert.deepEqual(file.newest(2).map((run) => run.function), ["a:two", "a:four"]);
     assert.deepEqual(file.more(), { runs: [], missed: false });
-    store.add([run("a:five"), run("b:six"), run("a:seven")], AT);
+    store.add(packed([run("a:five"), run("b:six"), run("a:seven")]), AT);
     assert.deepEqual(file.more().runs.map((run) => run.function), ["a:five", "a:seven"]);
     assert.deepEqual(file.more().runs, []);
     const text = runText(loggedRun(9, run("a:fail", ["[WARN] one\ntwo \u001b[31m"])));

@@ -6,6 +6,7 @@ import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts
 import type { Log } from "../../kit/log.ts";
 import { LogProcess } from "./process/log_process.ts";
 import type { BacklogAnswer, LogState, PageAnswer, PageQuestion } from "./process/messages.ts";
+import { packMessage } from "./packs/run_pack.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { RunQueue } from "./run_queue.ts";
 import { runKinds, runOutcomes } from "./run_record.ts";
@@ -60,7 +61,7 @@ export class ExecutionLog implements AsyncDisposable {
     });
     this.#queue = new RunQueue({
       open: () => this.#process.alive,
-      send: (runs) => this.#process.send({ type: "Runs", runs }),
+      send: (pack) => this.#process.send({ type: "Runs", pack: packMessage(pack) }),
     });
   }
 
@@ -78,8 +79,8 @@ export class ExecutionLog implements AsyncDisposable {
       levelOf(lines),
       request,
       ts,
-      rounded(durationMs),
-      rounded(queuedMs),
+      durationMs,
+      queuedMs,
       use?.documentsRead ?? 0,
       use?.indexRowsRead ?? 0,
       use?.documentsWritten ?? 0,
@@ -141,9 +142,4 @@ export class ExecutionLog implements AsyncDisposable {
     await this.#queue.close();
     await this.#process[Symbol.asyncDispose]();
   }
-}
-
-/** To hundredths: shorter, and nobody reads more. */
-function rounded(ms: number): number {
-  return Math.round(ms * 100) / 100;
 }

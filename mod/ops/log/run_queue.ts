@@ -1,19 +1,24 @@
 /** Runs on their way to the log process: bounded, in order, and counted where they had to be left out. */
 import { logLimits } from "../limits.ts";
+import { type RunPack, RunPacker } from "./packs/run_pack.ts";
 import type { RunRecord } from "./run_record.ts";
 
 export interface RunQueueOptions {
   /** Hands over runs; resolves when they are taken, to `false` when they were lost. */
-  readonly send: (runs: readonly RunRecord[]) => Promise<boolean>;
+  readonly send: (runs: RunPack) => Promise<boolean>;
   /** Whether there is somebody to take them. */
   readonly open: () => boolean;
 }
 
 export class RunQueue {
   readonly #options: RunQueueOptions;
-  #runs: RunRecord[] = [];
-  /** Characters of each of them. */
-  #sizes: number[] = [];
+  readonly #packer = new RunPacker();
+  /** Characters of what is being packed. */
+  #packing = 0;
+  /** Oldest first, each with the characters in it. */
+  readonly #packs: { readonly pack: RunPack; readonly chars: number }[] = [];
+  /** Of all runs that wait. */
+  #size = 0;
   #chars = 0;
   #dropped = 0;
   /** Exists while runs wait for the next turn. */
@@ -32,19 +37,21 @@ export class RunQueue {
   }
 
   get size(): number {
-    return this.#runs.length;
+    return this.#size;
   }
 
   push(run: RunRecord, chars: number): void {
-    const { queuedRunsMax, queuedCharsMax } = logLimits;
-    if (this.#runs.length >= queuedRunsMax || this.#chars + chars > queuedCharsMax || this.#closed) {
+    const { queuedRunsMax, queuedCharsMax, batchRunsMax } = logLimits;
+    if (this.#size >= queuedRunsMax || this.#chars + chars > queuedCharsMax || this.#closed) {
       this.#dropped++;
       return;
     }
-    this.#runs.push(run);
-    this.#sizes.push(chars);
+    this.#packer.add(run);
+    this.#size++;
     this.#chars += chars;
-    this.#later();
+    this.#packing += chars;
+    if (this.#packer.count >= batchRunsMax) this.#pack();
+    if (this.#timer === null) this.#later();
   }
 
   /** Hands over all that is there now; resolves when it is taken, or cannot be. */
@@ -72,16 +79,25 @@ export class RunQueue {
   #begin(): Promise<void> {
     return this.#sending ??= this.#send().finally(() => {
       this.#sending = null;
-      if (this.#runs.length > 0) this.#later();
+      if (this.#size > 0) this.#later();
     });
   }
 
   async #send(): Promise<void> {
-    for (let left = this.#runs.length; left > 0 && this.#options.open();) {
-      const batch = this.#runs.splice(0, Math.min(left, logLimits.batchRunsMax));
-      for (const size of this.#sizes.splice(0, batch.length)) this.#chars -= size;
-      left -= batch.length;
-      if (!await this.#options.send(batch)) this.#dropped += batch.length;
+    if (!this.#options.open()) return;
+    this.#pack();
+    for (let left = this.#packs.length; left > 0 && this.#options.open(); left--) {
+      const next = this.#packs.shift();
+      if (next === undefined) return;
+      this.#size -= next.pack.count;
+      this.#chars -= next.chars;
+      if (!await this.#options.send(next.pack)) this.#dropped += next.pack.count;
     }
+  }
+
+  #pack(): void {
+    if (this.#packer.count === 0) return;
+    this.#packs.push({ pack: this.#packer.take(), chars: this.#packing });
+    this.#packing = 0;
   }
 }

@@ -1,18 +1,19 @@
 /** Runs on their way to the log process. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
+import { unpackRuns } from "../../../mod/ops/log/packs/run_pack.ts";
 import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 
 const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];
 
 Deno.test("[EL18] runs leave in order and in batches; a queue that is full drops the newest and counts them", async () => {
-  const batches: (readonly RunRecord[])[] = [];
+  const batches: RunRecord[][] = [];
   let open = false;
   const queue = new RunQueue({
     open: () => open,
     send: (runs) => {
-      batches.push(runs);
+      batches.push(unpackRuns(runs));
       return Promise.resolve(true);
     },
   });

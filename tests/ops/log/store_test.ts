@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { admitsRun, type RunFilter } from "../../../mod/ops/log/run_filter.ts";
+import { packMessage } from "../../../mod/ops/log/packs/run_pack.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 import { isDiskTrouble } from "../../../mod/ops/log/store/log_database.ts";
 import { histogramOf } from "../../../mod/ops/log/store/histogram.ts";
@@ -10,6 +11,7 @@ import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.t
 import { searchRuns } from "../../../mod/ops/log/store/search.ts";
 import { LogKeeper } from "../../../mod/ops/log/process/log_keeper.ts";
 import type { FromLogProcess, LogState } from "../../../mod/ops/log/process/messages.ts";
+import { packed } from "./support/packed.ts";
 
 const START = Date.UTC(2030, 0, 1);
 const forever: Retention = { keepMs: 365 * 86_400_000, bytesMax: 10 ** 12 };
@@ -102,7 +104,7 @@ Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pas
     const kept: { id: number; record: RunRecord }[] = [];
     for (let at = START, id = 1; at < START + 3_000; at += 100) {
       const batch = Array.from({ length: 100 }, (_, i) => someRun(random, at + i));
-      store.add(batch, at);
+      store.add(packed(batch), at);
       for (const record of batch) kept.push({ id: id++, record });
     }
     for (const filter of filters) {
@@ -126,12 +128,59 @@ Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pas
     }
   }));
 
+Deno.test("[EL8] [EL9] runs that came one by one are found like those that came together, also by who opens the log later", () =>
+  withStore((store, path) => {
+    const random = seeded(11);
+    const kept: { id: number; record: RunRecord }[] = [];
+    for (let at = START, id = 1; at < START + 1_500;) {
+      const batch = Array.from({ length: random(9) === 0 ? 40 : 1 + random(3) }, () => someRun(random, at++));
+      store.add(packed(batch), at);
+      for (const record of batch) kept.push({ id: id++, record });
+    }
+    using reader = LogStore.openReader(path);
+    for (const filter of filters) {
+      const wanted = kept.filter(({ record }) => admitsRun(filter, record)).toReversed();
+      for (const log of [store, reader]) {
+        const { runs } = searchRuns(log, { filter, limit: 10_000, deadline: never });
+        assert.deepEqual(runs, wanted, JSON.stringify(filter));
+      }
+    }
+    assert.deepEqual(reader.segments.map(({ facts }) => facts), store.segments.map(({ facts }) => facts));
+    const packs = Number(store.database.value("SELECT count(*) FROM packs_1"));
+    assert.ok(packs < 60, `${packs} packs of ${kept.length} runs`);
+  }));
+
+Deno.test("[EL8] runs of functions beyond those that have numbers are found by their names", () =>
+  withStore((store) => {
+    const random = seeded(5);
+    const made = Array.from({ length: logLimits.functionsMax + 40 }, (_, i): RunRecord => {
+      const [at, , kind, ...rest] = someRun(random, START + i);
+      return [at, `made:up${i}`, kind, ...rest];
+    });
+    for (let from = 0; from < made.length; from += 4_000) {
+      store.add(packed(made.slice(from, from + 4_000)), START);
+    }
+    for (const i of [3, logLimits.functionsMax + 1, logLimits.functionsMax + 39]) {
+      const filter = { functions: [`made:up${i}`] };
+      const { runs } = searchRuns(store, { filter, limit: 10, deadline: never });
+      assert.deepEqual(runs.map(({ id, record }) => [id, record]), [[i + 1, made[i]]]);
+      const histogram = histogramOf(store, {
+        filter,
+        from: START,
+        to: START + 30_000,
+        bars: 3,
+        deadline: never,
+      });
+      assert.equal(histogram.bars.flat().reduce((sum, count) => sum + count), 1);
+    }
+  }));
+
 Deno.test("[EL15] a search that runs out of time says so, and its cursor goes on where it stopped", () =>
   withStore((store) => {
     const random = seeded(3);
     const rows = 2 * logLimits.searchStepRows;
     for (let done = 0; done < rows; done += 4_096) {
-      store.add(Array.from({ length: 4_096 }, (_, i) => someRun(random, START + done + i)), START);
+      store.add(packed(Array.from({ length: 4_096 }, (_, i) => someRun(random, START + done + i))), START);
     }
     const filter: RunFilter = { text: "zz" };
     let pages = 0;
@@ -149,7 +198,7 @@ Deno.test("[EL16] runs that are too old go, part by part, and the newer ones sta
   withStore((store) => {
     const random = seeded(1);
     const hour = 3_600_000;
-    for (let i = 0; i < 48; i++) store.add([someRun(random, START + i * hour)], START + i * hour);
+    for (let i = 0; i < 48; i++) store.add(packed([someRun(random, START + i * hour)]), START + i * hour);
     const now = START + 48 * hour;
     while (store.dropOne(now));
     const { runs } = searchRuns(store, { filter: {}, limit: 100, deadline: never });
@@ -162,7 +211,7 @@ Deno.test("[SE8] what is kept follows the retention of the moment", () =>
   withStore((store) => {
     const random = seeded(1);
     const hour = 3_600_000;
-    for (let i = 0; i < 48; i++) store.add([someRun(random, START + i * hour)], START + i * hour);
+    for (let i = 0; i < 48; i++) store.add(packed([someRun(random, START + i * hour)]), START + i * hour);
     const now = START + 48 * hour;
     assert.equal(store.dropOne(now), false);
     store.retain({ keepMs: 2 * hour, bytesMax: forever.bytesMax });
@@ -183,7 +232,7 @@ Deno.test("[EL16] a log that grows too large loses its oldest runs", () => {
         run[15] = lines;
         return run as unknown as RunRecord;
       });
-      store.add(batch, START + i);
+      store.add(packed(batch), START + i);
       while (store.dropOne(START + i));
       assert.ok(store.bytes <= bytesMax, `${store.bytes} bytes after ${i} turns`);
     }
@@ -196,13 +245,13 @@ Deno.test("[EL17] a full disk costs the runs that came meanwhile, not those befo
   withStore((store) => {
     const random = seeded(2);
     const batch = () => Array.from({ length: 500 }, () => someRun(random, START));
-    store.add(batch(), START);
+    store.add(packed(batch()), START);
     const pages = Number(store.database.value("PRAGMA page_count"));
     store.database.value(`PRAGMA max_page_count = ${pages}`);
-    assert.throws(() => store.add(batch(), START), isDiskTrouble);
+    assert.throws(() => store.add(packed(batch()), START), isDiskTrouble);
     assert.equal(searchRuns(store, { filter: {}, limit: 500, deadline: never }).runs.length, 500);
     store.database.value("PRAGMA max_page_count = 1000000");
-    assert.equal(store.add(batch(), START), 501);
+    assert.equal(store.add(packed(batch()), START), 501);
     assert.equal(store.rows, 1_000);
   }));
 
@@ -212,10 +261,10 @@ Deno.test("[EL3] two processes that have the log open for a moment keep all runs
     using other = LogStore.open(path, { retention: forever, now: START });
     const ids = [];
     for (let i = 0; i < 20; i++) {
-      ids.push((i % 2 === 0 ? store : other).add([someRun(random, START + i)], START + i));
+      ids.push((i % 2 === 0 ? store : other).add(packed([someRun(random, START + i)]), START + i));
     }
     assert.deepEqual(ids, Array.from({ length: 20 }, (_, i) => i + 1));
-    store.add([], START);
+    store.add(packed([]), START);
     assert.equal(store.rows, 20);
   }));
 
@@ -268,7 +317,7 @@ Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, an
   };
   for (const [name, prepare] of Object.entries(files)) {
     await withKeeper(prepare, async (keeper, told, path) => {
-      keeper.take({ type: "Runs", runs: [someRun(seeded(1), START)] });
+      keeper.take({ type: "Runs", pack: packMessage(packed([someRun(seeded(1), START)])) });
       keeper.take(page);
       assert.equal((told.answers[0] as { runs: unknown[] }).runs.length, 1, name);
       assert.match(told.says.join("\n"), /could not be used; it lies in "logs\.db\.unusable"/, name);
@@ -280,14 +329,14 @@ Deno.test("[EL13] a file that is no log of ours is put aside, whatever it is, an
 Deno.test("[EL13] damage that shows later is put aside too", async () => {
   await withKeeper(() => Promise.resolve(), (keeper, told, path) => {
     const runs = Array.from({ length: 2_000 }, (_, i) => someRun(seeded(i), START));
-    keeper.take({ type: "Runs", runs });
+    keeper.take({ type: "Runs", pack: packMessage(packed(runs)) });
     keeper[Symbol.dispose]();
     const bytes = Deno.readFileSync(path);
     // Everything but the first page, on which the schema begins.
     bytes.fill(0xff, 4_096);
     Deno.writeFileSync(path, bytes);
     const says = told.says.length;
-    keeper.take({ type: "Runs", runs });
+    keeper.take({ type: "Runs", pack: packMessage(packed(runs)) });
     keeper.take(page);
     assert.equal((told.answers[0] as { runs: unknown[] }).runs.length, 10);
     assert.ok(told.says.length > says);
@@ -302,7 +351,7 @@ Deno.test("[EL13] where no log can be made runs are counted, and the reason is t
     await Deno.writeTextFile(join(`${path}.unusable`, "kept"), "");
   }, (keeper, told) => {
     const runs = [someRun(seeded(1), START)];
-    for (let i = 0; i < 5; i++) keeper.take({ type: "Runs", runs });
+    for (let i = 0; i < 5; i++) keeper.take({ type: "Runs", pack: packMessage(packed(runs)) });
     keeper.take(page);
     assert.deepEqual(told.answers, [null]);
     assert.equal(told.says.length, 1);

@@ -6,6 +6,7 @@ import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
 import { runEvent } from "../stream/events.ts";
 import { admitsRun, type RunFilter } from "../run_filter.ts";
+import { packOf, type RunPack, unpackRuns } from "../packs/run_pack.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
 import { histogramOf } from "../store/histogram.ts";
 import { isBadFile, isDiskTrouble, messageOf } from "../store/log_database.ts";
@@ -54,7 +55,7 @@ export class LogKeeper implements Disposable {
   take(message: Exclude<ToLogProcess, { type: "Start" }>): void {
     switch (message.type) {
       case "Runs":
-        return this.#keep(message.runs);
+        return this.#keep(packOf(message.pack));
       case "Retain":
         this.#retention = message.retention;
         this.#store?.retain(message.retention);
@@ -93,14 +94,14 @@ export class LogKeeper implements Disposable {
     this.#store = null;
   }
 
-  #keep(runs: readonly RunRecord[]): void {
+  #keep(pack: RunPack): void {
     let firstId = 0;
-    const kept = this.#attempt((store) => firstId = store.add(runs, this.#options.now()));
+    const kept = this.#attempt((store) => firstId = store.add(pack, this.#options.now()));
     if (!kept) {
-      this.#lost += runs.length;
+      this.#lost += pack.count;
       return this.#tellState();
     }
-    if (this.#tails.size > 0) this.#tell(runs, firstId);
+    if (this.#tails.size > 0) this.#tell(unpackRuns(pack), firstId);
   }
 
   #tell(runs: readonly RunRecord[], firstId: number): void {

@@ -1,6 +1,7 @@
 /** What main and the log process say to one another: lines of JSON. */
 import type { RunFilter } from "../run_filter.ts";
-import type { LoggedRun, RunRecord } from "../run_record.ts";
+import type { PackMessage } from "../packs/run_pack.ts";
+import type { LoggedRun } from "../run_record.ts";
 import type { Histogram } from "../store/histogram.ts";
 import type { Retention, SavedFigures } from "../store/log_store.ts";
 
@@ -47,7 +48,7 @@ export type QuestionKind = keyof Questions;
 export type ToLogProcess =
   /** The first message. */
   | { readonly type: "Start"; readonly path: string; readonly retention: Retention }
-  | { readonly type: "Runs"; readonly runs: readonly RunRecord[] }
+  | { readonly type: "Runs"; readonly pack: PackMessage }
   | { readonly type: "Retain"; readonly retention: Retention }
   | { readonly type: "SaveFigures"; readonly figures: readonly SavedFigures[] }
   /** From now on runs that pass come as `Tailed`. */

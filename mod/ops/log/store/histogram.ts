@@ -2,7 +2,7 @@
 import type { RunFilter } from "../run_filter.ts";
 import { runOutcomes } from "../run_record.ts";
 import type { LogStore } from "./log_store.ts";
-import { classesOf } from "./function_names.ts";
+import { classesOf, OTHER_FUNCTIONS } from "./function_names.ts";
 import { checked, walk } from "./search.ts";
 
 export interface HistogramOptions {
@@ -78,15 +78,15 @@ function byRuns(
 ): Histogram {
   const counts = emptyBars(bars);
   const window = { ...filter, from: Math.max(from, filter.from ?? from), to: Math.min(to, filter.to ?? to) };
-  const verify = filter.text !== undefined || filter.caller !== undefined;
+  const verify = filter.text !== undefined || filter.caller !== undefined ||
+    store.names.admitted(filter)?.has(OTHER_FUNCTIONS) === true;
   let countedFrom: number | null = null;
   let last = to;
-  for (const { rows, next } of walk(store, { filter: window, limit: ROWS_AT_ONCE })) {
-    for (const row of rows) {
-      const [, at, , outcome] = row as number[];
-      if (verify && checked(store, row, window) === null) continue;
-      last = at ?? last;
-      add(counts, { bar: Math.floor((last - from) / width), outcome: outcome ?? 0, runs: 1 });
+  for (const { candidates, next } of walk(store, { filter: window, limit: ROWS_AT_ONCE })) {
+    for (const candidate of candidates) {
+      if (verify && checked(store, candidate, window) === null) continue;
+      last = candidate.at;
+      add(counts, { bar: Math.floor((last - from) / width), outcome: candidate.outcome, runs: 1 });
     }
     if (next !== null && performance.now() >= deadline) {
       countedFrom = last;

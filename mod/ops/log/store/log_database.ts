@@ -5,7 +5,7 @@ import { logLimits } from "../../limits.ts";
 /** `PRAGMA application_id` of the log: "SYNX". */
 const APPLICATION_ID = 0x53594e58;
 /** `PRAGMA user_version`: raised when an older program could not read what a newer one wrote. */
-const FORMAT_VERSION = 1;
+const FORMAT_VERSION = 2;
 
 /** SQLite's primary result codes after which the file is of no more use to us. */
 const BAD_FILE: ReadonlySet<number> = new Set([8, 11, 14, 26]);

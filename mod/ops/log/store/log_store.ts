@@ -1,6 +1,8 @@
 /** What the log holds: runs in parts, their counts by minute, and the figures of the stats. Owned by the log process. */
 import { logLimits } from "../../limits.ts";
-import { type RunRecord, searchedText } from "../run_record.ts";
+import { NumberColumns } from "../packs/number_columns.ts";
+import { column, COLUMNS, nothingTold, recordAt, type RunPack } from "../packs/run_pack.ts";
+import { lineLevels, runOutcomes, type RunRecord, searchedText } from "../run_record.ts";
 import { callerNumber } from "./caller_number.ts";
 import { classNumber, FunctionNames, OTHER_FUNCTIONS } from "./function_names.ts";
 import { LogDatabase, messageOf, UnusableLogError } from "./log_database.ts";
@@ -94,12 +96,12 @@ export class LogStore implements Disposable {
   }
 
   /**
-   * Adds runs in the order given; returns the id of the first, the others follow it. Throws what SQLite throws, and nothing
+   * Adds runs in their order; returns the id of the first, the others follow it. Throws what SQLite throws, and nothing
    * was added then.
    */
-  add(records: readonly RunRecord[], now: number): number {
+  add(pack: RunPack, now: number): number {
     try {
-      return this.database.transaction(() => this.#add(records, now));
+      return this.database.transaction(() => this.#add(pack, now));
     } catch (error) {
       this.#dataVersion = undefined;
       throw error;
@@ -158,29 +160,45 @@ export class LogStore implements Disposable {
     this.database[Symbol.dispose]();
   }
 
-  #add(records: readonly RunRecord[], now: number): number {
+  #add(pack: RunPack, now: number): number {
     this.#refresh(now);
-    const firstId = this.#lastId + 1;
-    const counts = new Map<string, number>();
-    let segment = this.#current(now);
-    for (const record of records) {
-      if (segment.facts.rows >= logLimits.segmentRowsMax) segment = this.#begin(now);
-      this.#addOne(segment, ++this.#lastId, record, counts);
-    }
-    for (const [key, runs] of counts) {
-      const [minute = 0, fn = 0, outcome = 0, level = 0] = key.split(" ").map(Number);
-      this.database.run(
-        `INSERT INTO minutes (minute, fn, outcome, level, runs) VALUES (?, ?, ?, ?, ?)
-         ON CONFLICT DO UPDATE SET runs = runs + excluded.runs`,
-        ...[minute, fn, outcome, level, runs],
-      );
-    }
-    return firstId;
+    const first = this.#lastId + 1;
+    if (pack.count === 0) return first;
+    const columns = new NumberColumns(pack.columns, { columns: COLUMNS, rows: pack.count });
+    const functions = pack.functions.map(([path, kind]) => this.names.numberOf({ path, kind }));
+    const segment = this.#current(now, pack.count);
+    segment.packs.add(this.database, { ...pack, first, functions });
+    segment.count({ ...pack, first, functions, columns });
+    this.#lastId += pack.count;
+    this.#addTold(segment, { pack, columns, functions, first });
+    this.#countMinutes(pack, { columns, functions });
+    return first;
   }
 
-  #addOne(segment: Segment, id: number, record: RunRecord, counts: Map<string, number>): void {
+  /** Rows for runs that failed or said something, and for those whose function has no number. */
+  #addTold(
+    segment: Segment,
+    { pack, columns, functions, first }: Numbered & { readonly pack: RunPack; readonly first: number },
+  ): void {
+    const told = new Map(pack.told.map(([position, error, logLines]) => [position, { error, logLines }]));
+    if (told.size === 0 && !functions.includes(OTHER_FUNCTIONS)) return;
+    for (let row = 0; row < pack.count; row++) {
+      const at = columns.at(column.fn, row);
+      const fn = functions[at] ?? OTHER_FUNCTIONS;
+      const said = told.get(row) ?? (fn === OTHER_FUNCTIONS ? nothingTold : undefined);
+      if (said === undefined) continue;
+      const [path, kind] = pack.functions[at] ?? ["?", 0];
+      const caller = pack.callers[columns.at(column.caller, row) - 1] ?? null;
+      const record = recordAt(columns, row, { path, kind, caller, ...said });
+      this.#addRow(segment, { id: first + row, fn, record });
+    }
+  }
+
+  #addRow(
+    segment: Segment,
+    { id, fn, record }: { readonly id: number; readonly fn: number; readonly record: RunRecord },
+  ): void {
     const [at, path, kind, caller, outcome, level, request, ...rest] = record;
-    const fn = this.names.numberOf({ path, kind });
     const callerKey = caller === null ? null : callerNumber(caller);
     const body = JSON.stringify(
       fn === OTHER_FUNCTIONS ? [caller, ...rest, path, kind] : [caller, ...rest],
@@ -189,33 +207,42 @@ export class LogStore implements Disposable {
       `INSERT INTO ${segment.runs} (id, at, fn, outcome, level, caller, request, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       ...[id, at, fn, outcome, level, callerKey, request, body],
     );
-    const [error, lines] = [record[14], record[15]];
-    if (error !== null || lines.length > 0) {
-      this.database.run(
-        `INSERT INTO ${segment.texts} (rowid, text) VALUES (?, ?)`,
-        ...[id, searchedText(error, lines)],
-      );
-    }
-    const { facts } = segment;
-    if (facts.rows++ === 0) Object.assign(facts, { firstId: id, firstAt: at, lastAt: at });
-    facts.lastId = id;
-    if (at < facts.lastAt) facts.sorted = false;
-    facts.firstAt = Math.min(facts.firstAt, at);
-    facts.lastAt = Math.max(facts.lastAt, at);
-    facts.functions.set(fn, (facts.functions.get(fn) ?? 0) + 1);
-    facts.outcomes[outcome] = (facts.outcomes[outcome] ?? 0) + 1;
-    facts.levels[level] = (facts.levels[level] ?? 0) + 1;
-    const minute = Math.floor(at / MINUTE_MS);
-    for (const counted of [fn, classNumber({ path, kind })]) {
-      const key = `${minute} ${counted} ${outcome} ${level}`;
+    const text = searchedText(record[14], record[15]);
+    if (text === "") return;
+    this.database.run(`INSERT INTO ${segment.texts} (rowid, text) VALUES (?, ?)`, id, text);
+  }
+
+  /** Counts runs by minute, function and class of functions, outcome and level. */
+  #countMinutes(pack: RunPack, { columns, functions }: Numbered): void {
+    const counts = new Map<number, number>();
+    const origin = Math.floor(columns.at(column.at, 0) / MINUTE_MS);
+    const [outcomes, levels] = [runOutcomes.length, lineLevels.length + 1];
+    for (let row = 0; row < pack.count; row++) {
+      const minute = Math.floor(columns.at(column.at, row) / MINUTE_MS) - origin;
+      const key = ((minute * functions.length + columns.at(column.fn, row)) * outcomes +
+            columns.at(column.outcome, row)) * levels + columns.at(column.level, row);
       counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    for (const [key, runs] of counts) {
+      const [rest, level] = divided(key, levels);
+      const [others, outcome] = divided(rest, outcomes);
+      const [minute, position] = divided(others, functions.length);
+      const [path, kind] = pack.functions[position] ?? ["?", 0];
+      for (const fn of [functions[position] ?? OTHER_FUNCTIONS, classNumber({ path, kind })]) {
+        this.database.run(
+          `INSERT INTO minutes (minute, fn, outcome, level, runs) VALUES (?, ?, ?, ?, ?)
+           ON CONFLICT DO UPDATE SET runs = runs + excluded.runs`,
+          ...[origin + minute, fn, outcome, level, runs],
+        );
+      }
     }
   }
 
-  /** The part for the next runs. In a transaction. */
-  #current(now: number): Segment {
+  /** The part for so many more runs. In a transaction. */
+  #current(now: number, runs: number): Segment {
     const last = this.#segments.at(-1);
     if (last === undefined) return this.#begin(now);
+    if (last.facts.rows > 0 && last.facts.rows + runs > logLimits.segmentRowsMax) return this.#begin(now);
     const full = last.isFull(now, { bytes: this.bytes - this.#bytesBefore, ...this.#retention });
     return full ? this.#begin(now) : last;
   }
@@ -251,4 +278,16 @@ export class LogStore implements Disposable {
     this.names.reload();
     this.#load(now);
   }
+}
+
+/** The numbers of a pack, and those of its functions. */
+interface Numbered {
+  readonly columns: NumberColumns;
+  readonly functions: readonly number[];
+}
+
+/** The remainder is never negative, as the minutes of a clock that was set back may be. */
+function divided(number: number, by: number): readonly [quotient: number, remainder: number] {
+  const quotient = Math.floor(number / by);
+  return [quotient, number - quotient * by];
 }

@@ -1,7 +1,13 @@
-/** A part of the log: some hundred thousand runs in tables of their own. Old runs leave the log by parts. */
+/**
+ * A part of the log: some hundred thousand runs in tables of their own. Old runs leave the log by parts. All runs stand in
+ * packs; those that failed or said something also have a row of their own, with indexes.
+ */
 import { logLimits } from "../../limits.ts";
 import { lineLevels, runOutcomes } from "../run_record.ts";
 import type { LogDatabase } from "./log_database.ts";
+import type { RunFilter } from "../run_filter.ts";
+import { column } from "../packs/run_pack.ts";
+import { createPacksSql, type KeptPack, PackTable } from "./pack_table.ts";
 
 /** What is known of a part without looking into it. */
 export interface SegmentFacts {
@@ -25,12 +31,11 @@ export interface SegmentFacts {
 /** SQL that makes the tables of a part. */
 export function createSegmentSql(no: number): string {
   const [runs, texts] = [`runs_${no}`, `texts_${no}`];
-  return `
+  return `${createPacksSql(no)};
     CREATE TABLE ${runs} (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, fn INTEGER NOT NULL,
       outcome INTEGER NOT NULL, level INTEGER NOT NULL, caller INTEGER, request INTEGER NOT NULL,
       body TEXT NOT NULL);
     CREATE INDEX ${runs}_fn ON ${runs} (fn);
-    CREATE INDEX ${runs}_request ON ${runs} (request);
     CREATE INDEX ${runs}_caller ON ${runs} (caller) WHERE caller IS NOT NULL;
     CREATE INDEX ${runs}_outcome ON ${runs} (outcome) WHERE outcome > 0;
     CREATE INDEX ${runs}_level ON ${runs} (level) WHERE level > 2;
@@ -41,9 +46,11 @@ export function createSegmentSql(no: number): string {
 export class Segment {
   readonly no: number;
   readonly facts: SegmentFacts;
+  readonly packs: PackTable;
 
   constructor(no: number, facts: SegmentFacts) {
     this.no = no;
+    this.packs = new PackTable(no);
     this.facts = facts;
   }
 
@@ -69,46 +76,60 @@ export class Segment {
     return new Segment(no, { ...rest, functions: new Map(functions) });
   }
 
-  /** Counts anew: facts are saved when a part is complete, so those of the last one are older than its rows. */
+  /** Counts anew: facts are saved when a part is complete, so those of the last one are older than its runs. */
   recount(database: LogDatabase): void {
-    const { facts, runs } = this;
-    const [row] = database.all(
-      `SELECT count(*), coalesce(min(id), 0), coalesce(max(id), 0), coalesce(min(at), 0), coalesce(max(at), 0) FROM ${runs}`,
-    );
-    const [rows, firstId, lastId, firstAt, lastAt] = row as number[];
-    Object.assign(facts, { rows, firstId, lastId, firstAt, lastAt });
-    facts.sorted = database.value(
-      `SELECT 1 FROM (SELECT at, lag(at) OVER (ORDER BY id) AS before FROM ${runs}) WHERE at < before LIMIT 1`,
-    ) === undefined;
+    const { facts } = this;
+    Object.assign(facts, { ...emptyFacts(facts.openedAt), functions: facts.functions });
     facts.functions.clear();
-    for (const [fn, count] of database.all(`SELECT fn, count(*) FROM ${runs} GROUP BY fn`)) {
-      facts.functions.set(fn as number, count as number);
+    for (const pack of this.packs.all(database)) this.count(pack);
+  }
+
+  /** Counts the runs of a pack. */
+  count({ first, count, functions, columns }: KeptPack): void {
+    const { facts } = this;
+    if (facts.rows === 0) Object.assign(facts, { firstId: first, firstAt: Infinity, lastAt: -Infinity });
+    facts.rows += count;
+    facts.lastId = first + count - 1;
+    const counts = functions.map(() => 0);
+    let last = facts.lastAt;
+    for (let row = 0; row < count; row++) {
+      const at = columns.at(column.at, row);
+      if (at < last) facts.sorted = false;
+      last = at;
+      facts.firstAt = Math.min(facts.firstAt, at);
+      facts.lastAt = Math.max(facts.lastAt, at);
+      addOne(counts, columns.at(column.fn, row));
+      addOne(facts.outcomes, columns.at(column.outcome, row));
+      addOne(facts.levels, columns.at(column.level, row));
     }
-    facts.outcomes.fill(0);
-    facts.levels.fill(0);
-    for (
-      const [outcome, level, count] of database.all(
-        `SELECT outcome, level, count(*) FROM ${runs} GROUP BY outcome, level`,
-      ) as number[][]
-    ) {
-      facts.outcomes[outcome ?? 0] = (facts.outcomes[outcome ?? 0] ?? 0) + (count ?? 0);
-      facts.levels[level ?? 0] = (facts.levels[level ?? 0] ?? 0) + (count ?? 0);
+    for (const [position, fn] of functions.entries()) {
+      facts.functions.set(fn, (facts.functions.get(fn) ?? 0) + (counts[position] ?? 0));
     }
   }
 
-  /** The id from which on runs ended at or after an instant; only for a part that is sorted. */
-  idAt(database: LogDatabase, instant: number): number {
-    let [low, high] = [this.facts.firstId, this.facts.lastId + 1];
-    while (low < high) {
-      const middle = Math.floor((low + high) / 2);
-      const at = database.value(
-        `SELECT at FROM ${this.runs} WHERE id >= ? ORDER BY id LIMIT 1`,
-        middle,
-      ) as number;
-      if (at < instant) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+  /** Whether it can hold anything that passes, by what is known of it. */
+  mayHold(
+    { from = -Infinity, to = Infinity, outcomes, level }: RunFilter,
+    functions: ReadonlySet<number> | null,
+  ): boolean {
+    const { facts } = this;
+    if (facts.rows === 0 || facts.lastAt < from || facts.firstAt >= to) return false;
+    if (outcomes !== undefined && sumOf(facts.outcomes, outcomes) === 0) return false;
+    if (level !== undefined && sumFrom(facts.levels, level) === 0) return false;
+    return functions === null || [...functions].some((fn) => facts.functions.has(fn));
+  }
+
+  /** The ids between which runs may have ended within a time: all of them when the clock did not only go on. */
+  idsWithin(
+    database: LogDatabase,
+    { from, to }: Pick<RunFilter, "from" | "to">,
+  ): readonly [low: number, high: number] {
+    const { facts, packs } = this;
+    let [low, high] = [facts.firstId, facts.lastId];
+    if (!facts.sorted) return [low, high];
+    if (from !== undefined && from > facts.firstAt) low = packs.firstSince(database, from) ?? high + 1;
+    if (to !== undefined && to <= facts.lastAt) high = packs.lastBefore(database, to) ?? low - 1;
+    return [low, high];
   }
 
   save(database: LogDatabase): void {
@@ -120,7 +141,7 @@ export class Segment {
   /** In a transaction. */
   drop(database: LogDatabase): void {
     database.forgetStatements();
-    database.execute(`DROP TABLE ${this.runs}; DROP TABLE ${this.texts}`);
+    database.execute(`DROP TABLE ${this.runs}; DROP TABLE ${this.texts}; DROP TABLE packs_${this.no}`);
     database.run("DELETE FROM segments WHERE no = ?", this.no);
   }
 
@@ -138,6 +159,10 @@ export class Segment {
   }
 }
 
+function addOne(counts: number[], at: number): void {
+  counts[at] = (counts[at] ?? 0) + 1;
+}
+
 function emptyFacts(openedAt: number): SegmentFacts {
   return {
     rows: 0,
@@ -151,4 +176,12 @@ function emptyFacts(openedAt: number): SegmentFacts {
     outcomes: runOutcomes.map(() => 0),
     levels: [0, ...lineLevels.map(() => 0)],
   };
+}
+
+export function sumOf(counts: readonly number[], positions: readonly number[]): number {
+  return positions.reduce((sum, position) => sum + (counts[position] ?? 0), 0);
+}
+
+export function sumFrom(counts: readonly number[], first: number): number {
+  return counts.slice(first).reduce((sum, count) => sum + count, 0);
 }
