@@ -7,6 +7,7 @@ import { resolveConfig, type ServeConfig } from "../config/config.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
 import type { GivenTexts, ServeOptions } from "../config/options.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
+import { narrowPermissions } from "../server/permissions/narrow.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
 import { AppError, StartError } from "../config/start_error.ts";
@@ -27,12 +28,14 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
   try {
     const config = await resolveConfig(options, given);
     const native = await openNativeSockets();
+    const cwd = Deno.cwd();
+    await narrowPermissions(config, log);
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
     const { url, setupLink } = server;
-    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd: Deno.cwd(), setupLink })));
+    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd, setupLink })));
     const gaveWay = server.gaveWay.then(() => "gave way" as const);
     const stop = Promise.race([signals.first, restart.promise, gaveWay]);
     const { dev, functionsDir, typeCheck } = config;

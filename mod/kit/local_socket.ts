@@ -3,6 +3,7 @@
  * What goes over them is JSON, a value a line.
  */
 import { join } from "node:path";
+import { makeLinks } from "./symbolic_links.ts";
 
 /** Longest path of a unix socket that every system takes. */
 const SOCKET_PATH_BYTES_MAX = 100;
@@ -38,7 +39,7 @@ export class LocalSocket implements Disposable {
     const listener = Deno.listen({ transport: "unix", path: made });
     await Deno.chmod(made, 0o600);
     if (!short) {
-      await Deno.symlink(made, path);
+      await makeLinks([{ path, target: made }]);
       return new LocalSocket(listener, { path: made, created: [path, made, madeIn] });
     }
     await Deno.rename(made, path);

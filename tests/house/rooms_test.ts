@@ -62,6 +62,7 @@ const DOORS = new Set([
   "server/backend.ts",
   "server/signals.ts",
   "server/net/native_sockets.ts",
+  "server/permissions/narrow.ts",
   "server/offline_host.ts",
   "server/data/aside.ts",
   "server/data/data_lock.ts",

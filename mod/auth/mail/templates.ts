@@ -136,6 +136,11 @@ async function readOptional(path: string): Promise<string | null> {
     return await Deno.readTextFile(path);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return null;
+    if (error instanceof Deno.errors.NotCapable) {
+      throw new TemplateError(
+        `The server may not read "${path}": start it with the folder as --mail-templates`,
+      );
+    }
     throw error;
   }
 }

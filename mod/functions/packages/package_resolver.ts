@@ -21,6 +21,27 @@ export type ImportKind = "import" | "require";
 const CACHE_MS = 60_000;
 const ADDRESS = /^[a-z][a-z0-9+.-]*:/i;
 
+/** The files that this process may read: others are not there. A package is looked for in all folders above a file. */
+const readableFiles: typeof fs = {
+  ...fs,
+  statSync: whereReadable(fs.statSync),
+  lstatSync: whereReadable(fs.lstatSync),
+  readFileSync: whereReadable(fs.readFileSync),
+  readlinkSync: whereReadable(fs.readlinkSync),
+  readdirSync: whereReadable(fs.readdirSync),
+};
+
+function whereReadable<F extends (...args: never[]) => unknown>(call: F): F {
+  return ((...args: Parameters<F>) => {
+    try {
+      return call(...args);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotCapable)) throw error;
+      throw Object.assign(new Error("not readable", { cause: error }), { code: "ENOENT" });
+    }
+  }) as F;
+}
+
 export class PackageResolver {
   readonly #folders: readonly string[];
   readonly #files: InstanceType<typeof enhancedResolve.CachedInputFileSystem>;
@@ -29,7 +50,7 @@ export class PackageResolver {
   /** `folders`: where files may lie. */
   constructor(folders: readonly string[]) {
     this.#folders = folders;
-    this.#files = new enhancedResolve.CachedInputFileSystem(fs, CACHE_MS);
+    this.#files = new enhancedResolve.CachedInputFileSystem(readableFiles, CACHE_MS);
     const resolver = (...conditionNames: string[]) =>
       enhancedResolve.ResolverFactory.createResolver({
         useSyncFileSystemCalls: true,

@@ -69,6 +69,8 @@ const absent = [
   Deno.errors.NotADirectory,
   Deno.errors.PermissionDenied,
   Deno.errors.FilesystemLoop,
+  // Of a project's folders a server may read those it knew of when it started.
+  Deno.errors.NotCapable,
 ];
 
 /** The real path of a folder; `null` when there is none, or none that this user may enter. */

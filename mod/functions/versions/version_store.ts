@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
+import { makeLinks } from "../../kit/symbolic_links.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
@@ -277,9 +278,9 @@ async function linkZod(path: string): Promise<void> {
   const target = dirname(fileURLToPath(import.meta.resolve("zod")));
   if (await Deno.readLink(path).catch(() => null) === target) return;
   await removeIfThere(path);
-  await Deno.symlink(target, path).catch((error) => {
-    // Another process was faster.
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  await makeLinks([{ path, target }]).catch(async (error) => {
+    // Another process may have been faster.
+    if (await Deno.readLink(path).catch(() => null) !== target) throw error;
   });
 }
 

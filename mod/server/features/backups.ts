@@ -8,7 +8,7 @@ import {
   BACKUP_PATH,
   backupActions,
   type BackupTarget,
-  FolderTarget,
+  openFolder,
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
 import { emptyFolder } from "../../ops/mod.ts";
@@ -142,7 +142,7 @@ async function openTarget(
 ): Promise<BackupTarget> {
   if (to.kind === "folder") {
     try {
-      return await FolderTarget.open(to.path, { signal });
+      return await openFolder(to.path, { signal });
     } catch (error) {
       throw new StartError(`Backups cannot be put into "${to.path}": ${reasonOf(error)}`, { cause: error });
     }

@@ -34,6 +34,11 @@ export class FolderTarget implements BackupTarget {
     return new FolderTarget(path, options);
   }
 
+  /** The folder as it was opened before: nothing is tried. */
+  static at(path: string): FolderTarget {
+    return new FolderTarget(path, {});
+  }
+
   /** The folder is not made again: it may be one of a disk that is not mounted now. */
   async check(): Promise<void> {
     if ((await statIfThere(this.place))?.isDirectory) return;

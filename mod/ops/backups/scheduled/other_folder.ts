@@ -1,0 +1,103 @@
+/**
+ * A folder that main may not use as the place of scheduled backups, because it was named while the server runs: a process
+ * that may use it, and nothing else, is started for each job.
+ */
+import { dirname } from "node:path";
+import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { opsLimits } from "../../limits.ts";
+import { BackupError } from "../backup_error.ts";
+import type { BackupTarget } from "./backup_target.ts";
+import type { FolderAnswer, FolderJob } from "./folder_messages.ts";
+import { FolderTarget } from "./folder_target.ts";
+
+/** Queries and mutations go first. */
+const NICENESS = 19;
+
+type Call = FolderJob extends infer Job ? Job extends FolderJob ? Omit<Job, "folder"> : never : never;
+
+/** A folder as the place of scheduled backups, whether this process may use it or not. Throws when nothing can be written there. */
+export async function openFolder(
+  path: string,
+  { signal }: { readonly signal: AbortSignal },
+): Promise<BackupTarget> {
+  const states = await Promise.all(
+    (["read", "write"] as const).map((name) => Deno.permissions.query({ name, path })),
+  );
+  if (states.every(({ state }) => state === "granted")) return await FolderTarget.open(path, { signal });
+  return await OtherFolder.open(path, signal);
+}
+
+class OtherFolder implements BackupTarget {
+  readonly place: string;
+  readonly #signal: AbortSignal;
+
+  private constructor(place: string, signal: AbortSignal) {
+    this.place = place;
+    this.#signal = signal;
+  }
+
+  static async open(path: string, signal: AbortSignal): Promise<OtherFolder> {
+    const folder = new OtherFolder(path, signal);
+    await folder.#run({ call: "open" });
+    return folder;
+  }
+
+  async check(): Promise<void> {
+    await this.#run({ call: "check" });
+  }
+
+  async list(): Promise<string[]> {
+    return [...await this.#run({ call: "list" })];
+  }
+
+  async put(name: string, path: string): Promise<void> {
+    await this.#run({ call: "put", name, path });
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#run({ call: "remove", name });
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #run(call: Call): Promise<readonly string[]> {
+    this.#signal.throwIfAborted();
+    const folders = [this.place, ...call.call === "put" ? [dirname(call.path)] : []];
+    const allowed = allowedPaths(folders);
+    const child = new HelperProcess({
+      entry: new URL("./folder_process.ts", import.meta.url),
+      permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`],
+      dataMiB: opsLimits.maintenanceDataMiB,
+      niceness: NICENESS,
+      stderr: "inherit",
+    });
+    const kill = () => child.kill();
+    this.#signal.addEventListener("abort", kill, { once: true });
+    try {
+      const said = await answerOf(child, { ...call, folder: this.place } as FolderJob);
+      if (said.ok) return said.names;
+      throw said.told ? new BackupError(said.message) : new Error(said.message);
+    } finally {
+      this.#signal.removeEventListener("abort", kill);
+      kill();
+      await child.input.abort().catch(() => {});
+      await child.status;
+    }
+  }
+}
+
+async function answerOf(child: HelperProcess, job: FolderJob): Promise<FolderAnswer> {
+  const answers = readJsonLines(child.output, opsLimits.maintenanceLineCharsMax);
+  try {
+    // One that has ended is noticed by the end of its output.
+    await child.input.write(encodeJsonLine(job)).catch(() => {});
+    const { value } = await answers.next();
+    if (value === undefined) throw new Error("The process that did the work ended before it was done");
+    return JSON.parse(value) as FolderAnswer;
+  } finally {
+    await answers.return(undefined);
+  }
+}

@@ -1,0 +1,120 @@
+/** What a server may do once it has started: its own files and nothing else, however its folders are named. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { TempFolder } from "../support/temp_folder.ts";
+
+const PROBE = fileURLToPath(new URL("./support/served_probe.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
+
+const FILES: Readonly<Record<string, string>> = {
+  "app/functions/a.ts": "",
+  "app/.env": "SECRET=1",
+  "app/node_modules/p/package.json": "{}",
+  "packages/q/package.json": "{}",
+  "data/file": "",
+  "public/index.html": "",
+  "mails/reset.txt": "",
+  "auth/config.json":
+    '{"providers": {"google": {"clientId": "a", "clientSecret": {"file": "../secrets/one"}}}}',
+  "secrets/one": "",
+  "later/file": "",
+  "backups/file": "",
+  beside: "",
+};
+
+const OPTIONS = [
+  ...["--functions", "app/functions", "--static", "public", "--mail-templates", "mails"],
+  ...["--auth-config", "auth/config.json", "--backup-every", "1h", "--backup-to", "backups"],
+];
+
+/** What only a server may that has them all. */
+const ALLOWED = [
+  "read the data",
+  "write the data",
+  "make a link in the data",
+  "read the functions",
+  "look at the functions",
+  "read packages beside the functions",
+  "read a package of the same project",
+  "read the static files",
+  "read the mail templates",
+  "read a secret that --auth-config names",
+  "write the backups",
+  "read its own sources",
+  "listen",
+  "start sh",
+  "have a backup put into a folder named later",
+];
+
+async function prepared(folder: string): Promise<void> {
+  for (const [path, text] of Object.entries(FILES)) {
+    await Deno.mkdir(join(folder, path, ".."), { recursive: true });
+    await Deno.writeTextFile(join(folder, path), text);
+  }
+  // As workspaces have it.
+  await Deno.mkdir(join(folder, "node_modules"));
+  await Deno.symlink("../packages/q", join(folder, "node_modules/q"));
+}
+
+interface Probed {
+  readonly outcomes: Readonly<Record<string, string>>;
+  readonly log: readonly string[];
+}
+
+async function probed(
+  folder: string,
+  { options = OPTIONS, permissions = ["-P=serve"] }: {
+    readonly options?: readonly string[];
+    readonly permissions?: readonly string[];
+  } = {},
+): Promise<Probed> {
+  const { success, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--no-prompt", "--config", CONFIG, ...permissions, PROBE, ...options],
+    cwd: folder,
+  }).output();
+  assert.ok(success, new TextDecoder().decode(stderr));
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+Deno.test("[PE1] [PE2] [PE3] a server that has started may use its own files, and starts and reaches little else", async () => {
+  await using temp = new TempFolder();
+  const folder = temp.path;
+  await prepared(folder);
+  const { outcomes, log } = await probed(folder, { options: ["--data", "data", ...OPTIONS] });
+  const expected = Object.keys(outcomes).map((
+    name,
+  ) => [name, ALLOWED.includes(name) ? "allowed" : "refused"]);
+  assert.deepEqual(outcomes, Object.fromEntries(expected));
+  assert.deepEqual(ALLOWED.filter((name) => !(name in outcomes)), []);
+  assert.deepEqual(log, []);
+});
+
+Deno.test("[PE1] what options do not name is refused, and folders are found behind links", async () => {
+  await using temp = new TempFolder();
+  const folder = temp.path;
+  await prepared(folder);
+  await Deno.rename(join(folder, "data"), join(folder, "real"));
+  await Deno.symlink("real", join(folder, "data"));
+  const { outcomes } = await probed(folder, { options: ["--data", "data", "--functions", "app/functions"] });
+  const of = (...names: string[]) => names.map((name) => outcomes[name]);
+  assert.deepEqual(of("read the data", "write the data", "read the functions"), Array(3).fill("allowed"));
+  assert.deepEqual(
+    of(
+      "read the static files",
+      "read the mail templates",
+      "read a secret that --auth-config names",
+      "write the backups",
+    ),
+    Array(4).fill("refused"),
+  );
+});
+
+Deno.test("[PE1] a server that was started with rights it cannot give up says so", async () => {
+  await using temp = new TempFolder();
+  await prepared(temp.path);
+  const permissions = ["--allow-read", "--allow-write", "--allow-env", "--allow-run=sh", "--allow-sys"];
+  const { outcomes, log } = await probed(temp.path, { permissions, options: ["--data", "data", ...OPTIONS] });
+  assert.equal(outcomes["read a file of the system"], "allowed");
+  assert.match(log.join(), /^warn The server may read or write all files/);
+});

@@ -1,0 +1,100 @@
+/**
+ * Starts as `serve` does with the arguments given, as far as giving up what a server does not need; then tries what it may
+ * and may not do, and prints the outcomes as JSON. Runs in a folder that has `app`, `data`, `public` and `mails`, `apart`
+ * and a file `beside`.
+ */
+import { join } from "node:path";
+import { runCommandLine } from "../../../mod/cli/command_line.ts";
+import { resolveConfig } from "../../../mod/config/config.ts";
+import { makeLinks } from "../../../mod/kit/symbolic_links.ts";
+import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
+import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
+import { narrowPermissions } from "../../../mod/server/permissions/narrow.ts";
+
+type Attempt = () => unknown;
+
+const folder = Deno.cwd();
+const at = (...path: string[]) => join(folder, ...path);
+
+function writes(path: string): Attempt {
+  return () => Deno.writeTextFile(join(path, "written"), "");
+}
+
+const attempts: Record<string, Attempt> = {
+  "read the data": () => Deno.readTextFile(at("data/file")),
+  "write the data": writes(at("data")),
+  "make a link in the data": async () => {
+    await makeLinks([{ path: at("data/link"), target: "file" }]);
+    await Deno.readTextFile(at("data/link"));
+  },
+  "read the functions": () => Deno.readTextFile(at("app/functions/a.ts")),
+  "look at the functions": () => Deno.watchFs(at("app/functions")).close(),
+  "read packages beside the functions": () => Deno.readTextFile(at("app/node_modules/p/package.json")),
+  "read a package of the same project": () => Deno.readTextFile(at("packages/q/package.json")),
+  "read the static files": () => Deno.readTextFile(at("public/index.html")),
+  "read the mail templates": () => Deno.readTextFile(at("mails/reset.txt")),
+  "read a secret that --auth-config names": () => Deno.readTextFile(at("secrets/one")),
+  "write the backups": writes(at("backups")),
+  "read its own sources": () => Deno.readTextFile(new URL("../../../mod/limits.ts", import.meta.url)),
+  "listen": () => Deno.listen({ port: 0, hostname: "127.0.0.1" }).close(),
+  "start sh": () => new Deno.Command("sh", { args: ["-c", "true"] }).output(),
+  "have a backup put into a folder named later": async () => {
+    const target = await openFolder(at("later"), { signal: new AbortController().signal });
+    await Deno.writeTextFile(at("data/archive"), "all of it");
+    const name = scheduledName(new Date());
+    await target.check();
+    await target.put(name, at("data/archive"));
+    const names = await target.list();
+    if (names.join() !== name) throw new Error(`there are ${names}`);
+    await target.remove(name);
+    if ((await target.list()).length > 0) throw new Error("it was not removed");
+  },
+  "read a file of the system": () => Deno.readTextFile("/etc/passwd"),
+  "read a file beside the data": () => Deno.readTextFile(at("beside")),
+  "read a file beside the functions": () => Deno.readTextFile(at("app/.env")),
+  "write beside the data": writes(folder),
+  "write the functions": writes(at("app/functions")),
+  "write the static files": writes(at("public")),
+  "write its own sources": writes(new URL("../../../mod", import.meta.url).pathname),
+  "rename out of the data": () => Deno.rename(at("data/file"), at("file")),
+  "link what is outside into the data": () => Deno.symlink(at("beside"), at("data/beside")),
+  "make a temporary file": () => Deno.makeTempFile(),
+  "use a folder that was named later": writes(at("later")),
+  "start another program": () => new Deno.Command("/bin/ls", { stdout: "null" }).output(),
+  "start the runtime": () => new Deno.Command(Deno.execPath(), { args: ["--version"] }).output(),
+  "read the whole environment": () => Deno.env.toObject(),
+  "reach the credentials of a cloud": () => Deno.connect({ hostname: "169.254.169.254", port: 80 }),
+  "load a native library": () => Deno.dlopen("libm.so.6", {}).close(),
+};
+
+async function outcomeOf(attempt: Attempt): Promise<string> {
+  try {
+    await attempt();
+    return "allowed";
+  } catch (error) {
+    return error instanceof Deno.errors.NotCapable ? "refused" : `failed: ${error}`;
+  }
+}
+
+const log: string[] = [];
+const code = await runCommandLine([{
+  name: "serve",
+  description: "",
+  async run(options, _argument, given) {
+    await narrowPermissions(
+      await resolveConfig(options, given),
+      (level, text) => log.push(`${level} ${text}`),
+    );
+    const outcomes: Record<string, string> = {};
+    for (const [name, attempt] of Object.entries(attempts)) outcomes[name] = await outcomeOf(attempt);
+    // deno-lint-ignore no-console -- the answer to the test that started this
+    console.log(JSON.stringify({ outcomes, log }));
+    return 0;
+  },
+}], {
+  args: ["serve", ...Deno.args],
+  env: (name) => Deno.env.get(name),
+  out: () => {},
+  err: (text) => Deno.stderr.writeSync(new TextEncoder().encode(text)),
+});
+Deno.exit(code);
