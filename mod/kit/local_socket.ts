@@ -3,7 +3,7 @@
  * What goes over them is JSON, a value a line.
  */
 import { join } from "node:path";
-import { makeLinks } from "./symbolic_links.ts";
+import { makeLinks } from "./processes/symbolic_links.ts";
 
 /** Longest path of a unix socket that every system takes. */
 const SOCKET_PATH_BYTES_MAX = 100;

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
-import { makeLinks } from "../../kit/symbolic_links.ts";
+import { makeLinks } from "../../kit/processes/symbolic_links.ts";
 import type { Turns } from "../../kit/turns.ts";
 import { ChangedError } from "./collect.ts";
 import { sumOf } from "./file_sums.ts";
@@ -137,7 +137,9 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
   // All folders are there before the first link is, so none of them is made through one.
   const places = Object.entries(inside).map(([path, to]) => ({ path, to, place: join(folder, path) }));
   for (const { place } of places) makeFolder(dirname(place));
-  await makeLinks(places.map(({ path, to, place }) => ({ path: place, target: relative(dirname(path), to) })));
+  await makeLinks(
+    places.map(({ path, to, place }) => ({ path: place, target: relative(dirname(path), to) })),
+  );
   if (durable) { for (const path of made) await syncFolder(path); }
 }
 

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
-import { makeLinks } from "../../kit/symbolic_links.ts";
+import { makeLinks } from "../../kit/processes/symbolic_links.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";

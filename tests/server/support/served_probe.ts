@@ -6,7 +6,7 @@
 import { join } from "node:path";
 import { runCommandLine } from "../../../mod/cli/command_line.ts";
 import { resolveConfig } from "../../../mod/config/config.ts";
-import { makeLinks } from "../../../mod/kit/symbolic_links.ts";
+import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
 import { narrowPermissions } from "../../../mod/server/permissions/narrow.ts";
