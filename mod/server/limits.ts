@@ -32,6 +32,8 @@ export const connectionLimits = {
   bodyStallMs: 20_000,
   /** Connections ended at least when there are too many: then the next ones find room. */
   relievedAtOnce: 32,
+  /** What the system keeps of a socket that sends more than can be served, and of one that did so before. */
+  aheadBytes: { little: 4 * 1024, usual: 1024 * 1024 },
   /** When no connection could be taken, the next are taken after this. */
   acceptPauseMs: 50,
   /** How often the log says so. */

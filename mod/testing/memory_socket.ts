@@ -19,6 +19,7 @@ export function memorySockets(hub: Hub): WebSocketFactory {
         this.#handle = hub.connect({
           bufferedAmount: 0,
           takenBytes: null,
+          letAhead: () => {},
           cut: () => this.#later(() => this.#end(1006, "")),
           send: (text) => this.#later(() => this.onmessage?.({ data: text } as never)),
           close: (code, reason) => this.#later(() => this.#end(code, reason)),

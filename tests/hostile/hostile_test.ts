@@ -5,18 +5,26 @@
  */
 import assert from "node:assert/strict";
 import { callScenarios } from "./scenarios/calls_scenarios.ts";
+import { controlScenarios } from "./scenarios/control_scenarios.ts";
 import { connectionScenarios } from "./scenarios/connections_scenarios.ts";
 import { socketScenarios } from "./scenarios/sockets_scenarios.ts";
 import type { Scenario } from "./support/scenario.ts";
 import { Suite, tableOf } from "./support/suite.ts";
 
-const scenarios: readonly Scenario[] = [...callScenarios, ...socketScenarios, ...connectionScenarios];
+const scenarios: readonly Scenario[] = [
+  ...controlScenarios,
+  ...callScenarios,
+  ...socketScenarios,
+  ...connectionScenarios,
+];
 
 const full = Deno.env.get("SYNCLINE_HOSTILE") === "full";
 const picked = Deno.env.get("SYNCLINE_HOSTILE_ROWS");
 
 function chosen({ rule, name, long = false }: Scenario): boolean {
-  return picked === undefined ? full || !long : `${rule} ${name}`.includes(picked);
+  return picked === undefined
+    ? full || !long
+    : picked.split(",").some((part) => `${rule} ${name}`.includes(part));
 }
 
 Deno.test("nobody takes from anybody", async (t) => {

@@ -4,6 +4,7 @@ import { socketLimits } from "../../mod/limits.ts";
 import { FrameAllowance } from "../../mod/sync/sockets/frame_allowance.ts";
 import { HeldBudget } from "../../mod/sync/sockets/held_budget.ts";
 import { UnsentBudget } from "../../mod/sync/sockets/unsent_budget.ts";
+import { until } from "../support/waiting.ts";
 import { settle, type TestSocket } from "./support/test_socket.ts";
 import { World } from "./support/world.ts";
 
@@ -66,6 +67,7 @@ Deno.test("BU1 the largest holders are cut off first", () => {
     const account = budget.open({
       send: () => {},
       close: () => {},
+      letAhead: () => {},
       cut: () => cuts.push(name),
       bufferedAmount: bytes,
       takenBytes: 0,
@@ -165,6 +167,22 @@ Deno.test("BU4 too many frames, and too many that say nothing, are FatalErrors; 
     for (let n = 0; n < socketLimits.framesAfterEndMax; n++) socket.raw(frame);
     assert.equal(socket.wasCut, true);
   }
+});
+
+Deno.test("BU7 who has many frames waiting is let send little ahead until they are served, and nobody else is", async () => {
+  const end = Promise.withResolvers<null>();
+  const world = new World({ actions: { wait: () => end.promise } });
+  const [flooding, other] = [world.connected(), world.connected()];
+  const { callsInFlightMax, heldFramesSlowed } = socketLimits;
+  // One more is read, and waits to be served.
+  const served = callsInFlightMax + 1;
+  for (let n = 0; n < served + heldFramesSlowed; n++) flooding.act(n, "wait", {});
+  assert.equal(flooding.ahead, "usual");
+  flooding.act(100_000, "wait", {});
+  assert.deepEqual([flooding.ahead, other.ahead, flooding.closedWith], ["little", "usual", null]);
+  end.resolve(null);
+  await until(() => flooding.all("ActionResponse").length === served + heldFramesSlowed + 1);
+  assert.equal(flooding.ahead, "usual");
 });
 
 Deno.test("BU4 an allowance is a burst and a rate, and a clock that was set back refills nothing", () => {

@@ -414,6 +414,7 @@ function shuttingDown(sockets: number) {
       world.hub.connect({
         send: () => {},
         close: (code) => closes.push(code),
+        letAhead: () => {},
         cut: () => {},
         bufferedAmount: 0,
         takenBytes: null,

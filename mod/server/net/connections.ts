@@ -101,6 +101,10 @@ export class Connections implements Disposable {
         const fd = this.#find(peer);
         return fd === null ? null : this.#native?.traffic(fd)?.acknowledged ?? null;
       },
+      letAhead: (how) => {
+        const fd = this.#find(peer);
+        if (fd !== null) this.#native?.buffer(fd, connectionLimits.aheadBytes[how]);
+      },
       closed: () => this.#sockets.delete(peer),
     };
   }

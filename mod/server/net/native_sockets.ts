@@ -26,6 +26,8 @@ export interface NativeSockets {
   traffic(fd: number): Traffic | null;
   /** Ends a connection at once: what waits to be sent or read is dropped. */
   end(fd: number): void;
+  /** Sets how much of what comes the system keeps until it is read: the other side can send no more than that ahead. */
+  buffer(fd: number, bytes: number): void;
   /** The socket on which this process takes the connections of a port; `null` when there is none among so many files. */
   listening(port: number): number | null;
   /** Lets other processes of this user listen on the port of a socket too; whether that is so now. */
@@ -57,6 +59,7 @@ const symbols = {
 const AF_INET = 2;
 const AF_INET6 = 10;
 const SOL_SOCKET = 1;
+const SO_RCVBUF = 8;
 const SO_REUSEPORT = 15;
 const SO_ACCEPTCONN = 30;
 const SO_ATTACH_REUSEPORT_CBPF = 51;
@@ -133,6 +136,10 @@ function nativeSockets(calls: Library["symbols"]): NativeSockets {
     },
     // To connect a connected socket to nowhere resets it: what waits in either direction is dropped by the system.
     end: (fd) => void calls.connect(fd, nowhere, nowhere.length),
+    buffer(fd, bytes) {
+      const value = new Uint8Array(new Uint32Array([bytes]).buffer);
+      calls.setsockopt(fd, SOL_SOCKET, SO_RCVBUF, value, value.length);
+    },
     listening(ownPort) {
       for (let fd = 0; fd < max; fd++) {
         if (nameOf("getsockname", fd) && port() === ownPort && takesConnections(fd)) return fd;

@@ -11,7 +11,7 @@ import type {
 } from "../../protocol/client_messages.ts";
 import type { Authenticator, AuthErrorText, SessionEnd } from "../authenticator.ts";
 import { callerOf } from "../caller.ts";
-import type { Channel } from "./channel.ts";
+import type { Ahead, Channel } from "./channel.ts";
 import type { Clock } from "../../kit/clock.ts";
 import { closeCodes } from "./close_codes.ts";
 import type { FrameMemo } from "./frame_memo.ts";
@@ -79,6 +79,8 @@ export class Connection implements View {
   #bytesSinceTransition = 0;
   #ended = false;
   #framesAfterEnd = 0;
+  /** Little as long as many of its frames wait. */
+  #ahead: Ahead = "usual";
   #serving = false;
   /** Who it is while nobody is signed in. */
   readonly #guest: Caller;
@@ -161,7 +163,18 @@ export class Connection implements View {
       this.fatal("too many frames wait behind running calls", closeCodes.protocol);
     } else {
       this.#serve();
+      if (this.#inbound.waiting > socketLimits.heldFramesSlowed) this.#letAhead("little");
     }
+  }
+
+  /**
+   * The runtime reads all that has come of a socket before others have a turn: of one that is not served anyway that has to
+   * be little.
+   */
+  #letAhead(how: Ahead): void {
+    if (how === this.#ahead) return;
+    this.#ahead = how;
+    this.#channel.letAhead(how);
   }
 
   /** Sends the Transitions that can be sent. */
@@ -264,6 +277,7 @@ export class Connection implements View {
       }
     }
     this.#serving = false;
+    if (!this.#ended && this.#inbound.waiting < socketLimits.heldFramesFree) this.#letAhead("usual");
   }
 
   #mayServe(message: ClientMessage): boolean {

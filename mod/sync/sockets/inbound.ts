@@ -63,6 +63,11 @@ export class Inbound {
     return readClientFrame(text);
   }
 
+  /** Frames that wait, but for the one that everything waits behind. */
+  get waiting(): number {
+    return this.#count;
+  }
+
   get #count(): number {
     return this.#frames.length - this.#first;
   }

@@ -1,5 +1,5 @@
 /** The real WebSocket behind a connection. */
-import type { Channel } from "./channel.ts";
+import type { Ahead, Channel } from "./channel.ts";
 import { closeCodes } from "./close_codes.ts";
 
 /** The connection below a socket, as far as it can be reached. */
@@ -8,6 +8,8 @@ export interface SocketConnection {
   cut(): boolean;
   /** Bytes that the other side has acknowledged, `null` when that cannot be known. */
   takenBytes(): number | null;
+  /** How much the other side is let send ahead of what has been read. */
+  letAhead(how: Ahead): void;
 }
 
 /** One open socket as its owner drives it. */
@@ -55,6 +57,10 @@ class WebSocketChannel implements Channel {
 
   get takenBytes(): number | null {
     return this.#connection.takenBytes();
+  }
+
+  letAhead(how: Ahead): void {
+    this.#connection.letAhead(how);
   }
 
   cut(): void {

@@ -122,6 +122,7 @@ const answers: Answers = {
     const handle = serverOf(server)[remoteDoor].connect({
       bufferedAmount: 0,
       takenBytes: null,
+      letAhead: () => {},
       cut: () => closed(1006, ""),
       send: (text) => tell({ socket, text }),
       close: closed,

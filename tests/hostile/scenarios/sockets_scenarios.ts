@@ -56,6 +56,17 @@ function call(
   return JSON.stringify({ type, requestId: n, udfPath: path, args });
 }
 
+/** Guests who send the same frame as fast as the network takes it, and come again when they are thrown out. */
+async function flooded(port: number, text: string): Promise<string> {
+  const flood = new Worker(new URL("../support/flood_worker.ts", import.meta.url), { type: "module" });
+  const done = Promise.withResolvers<string>();
+  flood.onmessage = ({ data }) => done.resolve(data);
+  flood.postMessage({ port, sockets: FLOODERS, ms: FLOOD_MS, text });
+  const figure = await done.promise;
+  flood.terminate();
+  return figure;
+}
+
 /** A share of the memory that the server may plan with is little on a machine this small. */
 const SMALL = ["--memory", "1GiB"];
 
@@ -117,14 +128,13 @@ export const socketScenarios: readonly Scenario[] = [
     rule: "BU4",
     name: `${FLOODERS} guests who send nothing but Pong`,
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
-    attack: async ({ server: { port } }) => {
-      const flood = new Worker(new URL("../support/flood_worker.ts", import.meta.url), { type: "module" });
-      const done = Promise.withResolvers<string>();
-      flood.onmessage = ({ data }) => done.resolve(data);
-      flood.postMessage({ port, sockets: FLOODERS, ms: FLOOD_MS });
-      const figure = await done.promise;
-      flood.terminate();
-      return figure;
-    },
+    attack: ({ server: { port } }) => flooded(port, '{"type":"Pong"}'),
+  },
+  {
+    rule: "BU4",
+    name: `${FLOODERS} guests who call what is not there`,
+    mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
+    attack: ({ server: { port } }) =>
+      flooded(port, '{"type":"Mutation","requestId":1,"udfPath":"no:such","args":{}}'),
   },
 ];

@@ -1,4 +1,4 @@
-/** Sockets that send Pong frames as fast as the network takes them, in a thread of their own. */
+/** Sockets that send one frame again and again, as fast as the network takes them, in a thread of their own. */
 /// <reference lib="deno.worker" />
 
 const FRAMES = 2_000;
@@ -11,36 +11,42 @@ function frame(text: string): Uint8Array {
   return new Uint8Array([0x81, 0x80 | payload.length, 0, 0, 0, 0, ...payload]);
 }
 
-const pongs = new Uint8Array(
-  Array.from({ length: FRAMES }, () => [...frame('{"type":"Pong"}')]).flat(),
-);
+function many(text: string): Uint8Array {
+  return new Uint8Array(Array.from({ length: FRAMES }, () => [...frame(text)]).flat());
+}
 
-async function flood(port: number, until: number): Promise<number> {
+async function flood(port: number, frames: Uint8Array, until: number): Promise<number> {
   let sent = 0;
-  using conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+  // A server that takes no more would keep it from ending.
+  const timer = setTimeout(() => conn.close(), Math.max(0, until - performance.now()));
   const request =
     `GET /api/sync HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n` +
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
-  await conn.write(encoder.encode(request));
   try {
+    await conn.write(encoder.encode(request));
     while (performance.now() < until) {
-      for (let at = 0; at < pongs.length;) at += await conn.write(pongs.subarray(at));
+      for (let at = 0; at < frames.length;) at += await conn.write(frames.subarray(at));
       sent += FRAMES;
     }
   } catch {
-    // The server has had enough.
+    // The server has had enough, or the time is over.
+  } finally {
+    clearTimeout(timer);
+    if (performance.now() < until) conn.close();
   }
   return sent;
 }
 
-self.onmessage = async ({ data: { port, sockets, ms } }) => {
+self.onmessage = async ({ data: { port, sockets, ms, text } }) => {
+  const frames = many(text);
   const until = performance.now() + ms;
   const counts = await Promise.all(Array.from({ length: sockets }, async () => {
     let sent = 0;
     let ended = 0;
     // Who is thrown out comes again.
     while (performance.now() < until) {
-      sent += await flood(port, until).catch(() => 0);
+      sent += await flood(port, frames, until).catch(() => 0);
       ended++;
     }
     return { sent, ended: ended - 1 };

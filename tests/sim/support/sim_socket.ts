@@ -38,6 +38,8 @@ export class SimSocket implements Channel {
     this.#handle?.closed();
   }
 
+  letAhead(): void {}
+
   cut(): void {
     this.closedWith ??= 1006;
     this.#toClient.length = 0;

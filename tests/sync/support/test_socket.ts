@@ -15,7 +15,7 @@ import {
   transitionSchema,
 } from "../../../mod/protocol/server_messages.ts";
 import { initialVersion, type StateVersion } from "../../../mod/protocol/state_version.ts";
-import type { Channel } from "../../../mod/sync/sockets/channel.ts";
+import type { Ahead, Channel } from "../../../mod/sync/sockets/channel.ts";
 import type { Hub } from "../../../mod/sync/hub.ts";
 import type { SocketHandle } from "../../../mod/sync/sockets/socket.ts";
 
@@ -68,6 +68,13 @@ export class TestSocket implements Channel {
   close(code: number): void {
     this.closedWith ??= code;
     this.#handle?.closed();
+  }
+
+  /** How much the server lets this client send ahead. */
+  ahead: Ahead = "usual";
+
+  letAhead(how: Ahead): void {
+    this.ahead = how;
   }
 
   /** The server cuts the connection. */
