@@ -41,6 +41,20 @@ export class Connection implements Disposable {
     return connection;
   }
 
+  /**
+   * Opens a file that nobody else has open, and that is thrown away when this ends before its time: a crash may leave it
+   * damaged. Its writes are on the disk when it is closed and the file was synced.
+   */
+  static openScratch(path: string): Connection {
+    const connection = Connection.#open(path, { readOnly: false });
+    // Pages go into the file itself, once, and what undoes a transaction stays in memory.
+    connection.execute(
+      `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+       PRAGMA cache_size = -${engineLimits.scratchCacheBytes / 1024}`,
+    );
+    return connection;
+  }
+
   /** Opens an existing file for reading. */
   static openReader(path: string): Connection {
     return Connection.#open(path, { readOnly: true });

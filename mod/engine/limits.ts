@@ -11,6 +11,8 @@ export const engineLimits = {
   writerCacheBytes: 64 * MiB,
   /** Pages a reader keeps in memory. */
   readerCacheBytes: 16 * MiB,
+  /** Pages kept in memory of a copy that is brought along its history. */
+  scratchCacheBytes: 32 * MiB,
   /** Pages in the write-ahead log after which a commit copies them into the database file. */
   checkpointPages: 16_000,
   /** The same while groups are small, where it delays no answer; looked at when so many have come in a row. */
@@ -59,6 +61,12 @@ export const engineLimits = {
   creationTimeMax: 2 ** 43,
   /** Those of single documents lie at most this far ahead of the clock. */
   creationTimeAheadMs: 86_400_000,
+  /** Bytes of a history that a replay gathers before it writes: of what changes often only the last state is written. */
+  replayBytesGathered: 16 * MiB,
+  /** Documents that a replay looks up at once, reads at once (they may be the largest there are), and writes in one transaction. */
+  replayRowsFound: 1_024,
+  replayRowsRead: 64,
+  replayRowsWritten: 4_096,
   /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
   journalCharsRead: 4 * MiB,
 } as const;

@@ -12,6 +12,7 @@ export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError }
 export { type ExportSnapshot, openExport } from "./whole/export.ts";
 export { decodeId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
+export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
 export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
 export {
   type JournalPart,

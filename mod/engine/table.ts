@@ -25,6 +25,9 @@ export interface Table {
     readonly restore: string;
     readonly update: string;
     readonly remove: string;
+    /** Of documents by a JSON list: places of ids in it, with their row ids; and row ids, with their texts. */
+    readonly ridsOf: string;
+    readonly docsOf: string;
   };
 }
 
@@ -70,6 +73,8 @@ export function table(
       restore: `INSERT INTO ${documents} (id, doc, rid) VALUES (?, ?, ?)`,
       update: `UPDATE ${documents} SET doc = ? WHERE rid = ?`,
       remove: `DELETE FROM ${documents} WHERE rid = ?`,
+      ridsOf: `SELECT j.key, d.rid FROM json_each(?) j CROSS JOIN ${documents} d ON d.id = j.value`,
+      docsOf: `SELECT d.rid, d.doc FROM json_each(?) j CROSS JOIN ${documents} d ON d.rid = j.value`,
     },
   };
 }

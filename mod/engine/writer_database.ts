@@ -15,7 +15,7 @@ import {
   readHead,
   writeHead,
 } from "./journal/journal.ts";
-import { chainedSum, type JournalRow, readRow } from "./journal/row.ts";
+import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
 import { CREATE_DATABASE_SQL } from "./whole/new_database.ts";
@@ -205,16 +205,7 @@ class SqliteWriterDatabase implements WriterDatabase {
 
   applyRow(row: JournalRow, { untilTs = Infinity, withRecords = true }: ApplyOptions = {}): CommitEntry[] {
     const { writes } = this.#openGroup();
-    const head = this.#applied;
-    if (head === null) {
-      throw new EngineError("bad_entry", "This database does not follow the history of another");
-    }
-    if (row.seq !== head.seq + 1 || row.tsBefore !== this.#ts || chainedSum(head.sum, row) !== row.sum) {
-      throw new EngineError(
-        "bad_entry",
-        `Journal row ${row.seq} does not follow row ${head.seq}, with which this database ends`,
-      );
-    }
+    const head = checkFollows({ head: this.#applied, ts: this.#ts }, row);
     const { commits, records, lastCreationTime, catalog } = readRow(row);
     this.#at = row.at;
     if (catalog !== null) {
@@ -384,11 +375,4 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#mutation === null) throw new RangeError("No mutation is open");
     return this.#mutation;
   }
-}
-
-/** The records of a run that were made up to a commit: what was answered later has not happened. */
-function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
-  const count = run.ts.filter((ts) => ts <= untilTs).length;
-  if (count === run.ts.length) return run;
-  return { ...run, answers: run.answers.slice(0, count), ts: run.ts.slice(0, count) };
 }

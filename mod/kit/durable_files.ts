@@ -42,6 +42,12 @@ export async function stageDurably(path: string, text: string): Promise<StagedFi
   };
 }
 
+/** Brings what others have written to a file to the disk. */
+export async function syncFile(path: string): Promise<void> {
+  using file = await Deno.open(path, { write: true });
+  await file.sync();
+}
+
 /** Brings the entries of a folder to disk: names that came, went or changed. */
 export async function syncFolder(folder: string): Promise<void> {
   using file = await Deno.open(folder);

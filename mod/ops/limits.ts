@@ -298,7 +298,9 @@ export const replicationLimits = {
   restartMsMax: 60_000,
   /** Errors of shipping that are told in the status. */
   errorsKept: 10,
-  /** Journal rows that a restore applies in one transaction, and their characters. */
+  /** Journal rows that a restore takes before it says how far it is. */
+  rowsPerPause: 4_096,
+  /** Journal rows that are applied to a database before it follows in one transaction, and their characters. */
   rowsPerCommit: 512,
   charsPerCommit: 8 * MiB,
   /** Segments that a restore fetches ahead. */

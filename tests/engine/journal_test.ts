@@ -7,6 +7,7 @@ import {
   forgetHistory,
   holdDatabase,
   type JournalRow,
+  openHistoryReplay,
   openJournalReader,
   openWriterDatabase,
   type RecordKey,
@@ -129,6 +130,17 @@ function applyAll(path: string, rows: readonly JournalRow[]): void {
   }
 }
 
+/** As a restore does it: of so many rows at a time the last states are written. */
+async function replayAll(path: string, rows: readonly JournalRow[], atOnce: number): Promise<void> {
+  using copy = openHistoryReplay(path);
+  for (const [index, row] of rows.entries()) {
+    copy.take(row);
+    if (index % atOnce === 0) await Array.fromAsync(copy.write());
+  }
+  await Array.fromAsync(copy.write());
+  assert.equal(copy.history?.sum, rows.at(-1)?.sum);
+}
+
 Deno.test("RP1 a database that follows the rows is the same in every table, through schema changes and restarts", async () => {
   for (const seed of [1, 2, 3, 4]) {
     using origin = new TemporaryDatabase();
@@ -155,12 +167,18 @@ Deno.test("RP1 a database that follows the rows is the same in every table, thro
     db[Symbol.dispose]();
     const rows = rowsOf(origin.path, from);
     assert.ok(rows.length > 50);
-    applyAll(other.path, rows);
-    assert.deepEqual(contents(other.path), contents(origin.path), `seed ${seed}`);
-    checkDatabase(other.path);
-    using followed = openWriterDatabase(other.path, { journal: { kind: "applied" } });
-    assert.equal(followed.history?.generation, generation);
-    assert.deepEqual(recent.map(({ key }) => followed.findRecord(key)), answers);
+    const atOnce = work.pick(100) + 1;
+    for (const way of ["row by row", `${atOnce} rows at once`]) {
+      using copy = new TemporaryDatabase();
+      await Deno.copyFile(other.path, copy.path);
+      if (way === "row by row") applyAll(copy.path, rows);
+      else await replayAll(copy.path, rows, atOnce);
+      assert.deepEqual(contents(copy.path), contents(origin.path), `seed ${seed}, ${way}`);
+      checkDatabase(copy.path);
+      using followed = openWriterDatabase(copy.path, { journal: { kind: "applied" } });
+      assert.equal(followed.history?.generation, generation);
+      assert.deepEqual(recent.map(({ key }) => followed.findRecord(key)), answers);
+    }
   }
 });
 
@@ -176,6 +194,8 @@ Deno.test("RP16 a gap, a repeat, a swapped or a changed row is refused, and the 
   }
   const [schemaRow, first, second, third] = rowsOf(origin.path);
   assert.ok(schemaRow && first && second && third);
+  using replayed = new TemporaryDatabase();
+  await Deno.copyFile(other.path, replayed.path);
   using db = openWriterDatabase(other.path, { journal: { kind: "applied" } });
   const refused = (row: JournalRow) => {
     const before = db.history;
@@ -187,6 +207,19 @@ Deno.test("RP16 a gap, a repeat, a swapped or a changed row is refused, and the 
     db.rollbackGroup();
     assert.deepEqual(db.history, before);
   };
+  {
+    using copy = openHistoryReplay(replayed.path);
+    const stands = copy.history;
+    for (const row of [second, { ...first, at: first.at + 1 }, { ...first, ts: first.ts + 1 }]) {
+      assert.throws(
+        () => copy.take(row),
+        (error) => error instanceof EngineError && error.code === "bad_entry",
+      );
+    }
+    assert.deepEqual(copy.history, stands);
+    copy.take(first);
+    assert.throws(() => copy.take(first), /does not follow row/);
+  }
   refused(second);
   refused({ ...first, body: first.body.replace("word", "work") });
   refused({ ...first, at: first.at + 1 });
@@ -219,14 +252,25 @@ Deno.test("PT2 of a row that holds many commits some can be applied, with the an
   db.commitGroup("");
   const [row] = rowsOf(origin.path, 1);
   assert.ok(row);
+  using replayed = new TemporaryDatabase();
+  await Deno.copyFile(other.path, replayed.path);
+  {
+    using copy = openHistoryReplay(replayed.path);
+    assert.deepEqual(copy.take(row, { untilTs: 2 }), { commits: 2, at: 1_001 });
+    await Array.fromAsync(copy.write());
+  }
   using applied = openWriterDatabase(other.path, { journal: { kind: "applied" }, now: () => 1_000 });
   applied.openGroup();
   const entries = applied.applyRow(row, { untilTs: 2 });
   applied.commitGroup(null);
   assert.deepEqual(entries.map(({ ts, at }) => [ts, at]), [[1, 1_000], [2, 1_001]]);
   assert.equal(applied.ts, 2);
-  const record = (requestId: number) => applied.findRecord({ sessionId: "s", requestId, principal: null });
-  assert.deepEqual([0, 1, 2].map(record), ["answer 0", "answer 1", null]);
+  using restored = openWriterDatabase(replayed.path, { journal: { kind: "applied" }, now: () => 1_000 });
+  assert.equal(restored.ts, 2);
+  for (const db of [applied, restored]) {
+    const record = (requestId: number) => db.findRecord({ sessionId: "s", requestId, principal: null });
+    assert.deepEqual([0, 1, 2].map(record), ["answer 0", "answer 1", null]);
+  }
 });
 
 Deno.test("RP2 what is confirmed is removed in bounded steps, and the history goes on from there after a restart", () => {

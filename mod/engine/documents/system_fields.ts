@@ -77,7 +77,7 @@ export function importedDocument(
 
 /** The document of a commit entry's text. Throws an `EngineError` when the text is not that of a document with this id. */
 export function documentOfEntry(id: string, text: string): Doc & StoredFields {
-  let doc: unknown;
+  let doc: Partial<Doc> | null;
   try {
     doc = JSON.parse(text);
   } catch (cause) {
@@ -85,7 +85,7 @@ export function documentOfEntry(id: string, text: string): Doc & StoredFields {
       cause,
     });
   }
-  if (importedDocument(doc).id !== id) {
+  if (doc?._id !== id || !isCreationTime(doc._creationTime)) {
     throw new EngineError("bad_entry", `Cannot apply the change of document "${id}": it is another document`);
   }
   return doc as Doc & StoredFields;

@@ -76,6 +76,30 @@ export function chainedSum(before: string, row: Omit<JournalRow, "sum">): string
   return hash("sha256", `${before} ${seq} ${tsBefore} ${ts} ${at}\n${body}`).slice(0, SUM_CHARS);
 }
 
+/** Where a row has to follow: throws an `EngineError` unless it does. Gives back where that is. */
+export function checkFollows<Head extends { readonly seq: number; readonly sum: string }>(
+  { head, ts }: { readonly head: Head | null; readonly ts: number },
+  row: JournalRow,
+): Head {
+  if (head === null) {
+    throw new EngineError("bad_entry", "This database does not follow the history of another");
+  }
+  if (row.seq !== head.seq + 1 || row.tsBefore !== ts || chainedSum(head.sum, row) !== row.sum) {
+    throw new EngineError(
+      "bad_entry",
+      `Journal row ${row.seq} does not follow row ${head.seq}, with which this database ends`,
+    );
+  }
+  return head;
+}
+
+/** The records of a run that were made up to a commit: what was answered later has not happened. */
+export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
+  const count = run.ts.filter((ts) => ts <= untilTs).length;
+  if (count === run.ts.length) return run;
+  return { ...run, answers: run.answers.slice(0, count), ts: run.ts.slice(0, count) };
+}
+
 /** The text of a row. */
 export function rowBody(
   { entries, records, lastCreationTime, catalog }: {

@@ -14,6 +14,8 @@ export interface HelperProcessOptions {
   readonly permissions: readonly string[];
   /** Private writable memory, above what the runtime itself reserves. */
   readonly dataMiB: number;
+  /** Flags of V8, which keep its heap small; its own when absent. */
+  readonly heapFlags?: string;
   /** How far other processes go first, as `nice` counts it. Set from outside: from inside it would miss its threads. */
   readonly niceness: number;
   /** What becomes of what it says on standard error. */
@@ -24,7 +26,7 @@ export class HelperProcess {
   readonly #child: Deno.ChildProcess;
   readonly input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
 
-  constructor({ entry, permissions, dataMiB, niceness, stderr }: HelperProcessOptions) {
+  constructor({ entry, permissions, dataMiB, heapFlags, niceness, stderr }: HelperProcessOptions) {
     const { executable, args, env } = limitedCommand(dataMiB, [
       "run",
       "--quiet",
@@ -33,6 +35,7 @@ export class HelperProcess {
       "--cached-only",
       "--no-check",
       `--config=${CONFIG}`,
+      ...(heapFlags === undefined ? [] : [`--v8-flags=${heapFlags}`]),
       ...permissions,
       fileURLToPath(entry),
     ], { niceness });

@@ -1,6 +1,7 @@
-/** Brings a database from a snapshot to a point: journal rows, applied the way all rows are, in bounded memory. */
-import { type JournalRow, openWriterDatabase, readRow, type WriterDatabase } from "../../engine/mod.ts";
+/** Brings the database of a snapshot to a point: journal rows, taken in their order, in bounded memory. */
+import { type HistoryReplay, type JournalRow, openHistoryReplay, readRow } from "../../engine/mod.ts";
 import { replayLimits } from "../../engine/limits.ts";
+import { syncFile } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import type { RestorePlan, Segment } from "./history.ts";
 import { ReplicaError } from "./replica_error.ts";
@@ -39,83 +40,65 @@ export async function replay(
   { databasePath, signal, onProgress = () => {} }: ReplayOptions,
 ): Promise<Replayed> {
   const last = plan.segments.at(-1);
-  let clock = plan.snapshot.at;
-  using db = openWriterDatabase(databasePath, { journal: { kind: "applied" }, now: () => clock });
-  const { history } = db;
-  if (history?.generation !== plan.generation || history.seq !== plan.snapshot.seq) {
-    throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} is not what its name says`);
-  }
   const untilTs = plan.toTs ??
     await newestUntil(target, last, { toTime: plan.toTime ?? Infinity, none: plan.snapshot.ts });
-  const withRecordsFrom = (last?.minAt ?? 0) - 2 * replayLimits.recordMs;
-  const group = new Groups(db);
+  let replayed: Replayed;
+  {
+    using copy = openHistoryReplay(databasePath);
+    const { history } = copy;
+    if (history?.generation !== plan.generation || history.seq !== plan.snapshot.seq) {
+      throw new ReplicaError("target", `The snapshot of ts ${plan.snapshot.ts} is not what its name says`);
+    }
+    replayed = await takeAll(copy, { target, plan, untilTs, signal, onProgress });
+  }
+  await syncFile(databasePath);
+  return replayed;
+}
+
+async function takeAll(
+  copy: HistoryReplay,
+  { target, plan, untilTs, signal, onProgress }: {
+    readonly target: ReplicaTarget;
+    readonly plan: RestorePlan;
+    readonly untilTs: number;
+    readonly signal: AbortSignal | undefined;
+    readonly onProgress: (progress: ReplayProgress) => void;
+  },
+): Promise<Replayed> {
+  // Older records nobody asks for.
+  const withRecordsFrom = (plan.segments.at(-1)?.minAt ?? 0) - 2 * replayLimits.recordMs;
   const progress = { rows: 0, commits: 0, at: null as number | null };
+  // What else this process does has its turn.
+  const pause = async () => {
+    onProgress({ rows: progress.rows, ofRows: plan.rows, ts: copy.ts });
+    await new Promise((resolve) => setTimeout(resolve));
+    signal?.throwIfAborted();
+  };
+  const write = async () => {
+    for await (const _ of copy.write()) await pause();
+  };
   try {
     for await (const row of rowsOf(target, plan.segments)) {
-      signal?.throwIfAborted();
-      if (row.seq <= history.seq) continue;
+      if (row.seq <= plan.snapshot.seq) continue;
       if (row.tsBefore >= untilTs && row.ts > untilTs) break;
-      clock = row.at;
-      const entries = group.apply(row, { untilTs, withRecords: row.at >= withRecordsFrom });
+      const { commits, at } = copy.take(row, { untilTs, withRecords: row.at >= withRecordsFrom });
       progress.rows++;
-      progress.commits += entries.length;
-      progress.at = entries.at(-1)?.at ?? progress.at;
+      progress.commits += commits;
+      progress.at = at ?? progress.at;
       if (row.ts > untilTs) break;
-      if (group.open) continue;
-      onProgress({ rows: progress.rows, ofRows: plan.rows, ts: db.ts });
-      // What else this process does has its turn.
-      await new Promise((resolve) => setTimeout(resolve));
+      if (copy.full) await write();
+      else if (progress.rows % replicationLimits.rowsPerPause === 0) await pause();
     }
   } catch (error) {
-    group.end();
     if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
     throw new ReplicaError(
       "target",
-      `${error.message}. The newest point that can be reached through it is ts ${db.ts}: --to-ts ${db.ts} restores it`,
+      `${error.message}. The newest point that can be reached through it is ts ${copy.ts}: --to-ts ${copy.ts} restores it`,
       { cause: error },
     );
   }
-  group.end();
-  return { ts: db.ts, commits: progress.commits, at: progress.at };
-}
-
-/** Transactions of many rows. */
-export class Groups {
-  readonly #db: WriterDatabase;
-  #rows = 0;
-  #chars = 0;
-
-  constructor(db: WriterDatabase) {
-    this.#db = db;
-  }
-
-  get open(): boolean {
-    return this.#rows > 0;
-  }
-
-  /** Throws for a row that does not fit; nothing of the open transaction is committed then. */
-  apply(row: JournalRow, options: { readonly untilTs: number; readonly withRecords: boolean }) {
-    if (this.#rows === 0) this.#db.openGroup();
-    this.#rows++;
-    this.#chars += row.body.length;
-    let entries;
-    try {
-      entries = this.#db.applyRow(row, options);
-    } catch (error) {
-      this.#db.rollbackGroup();
-      this.#rows = this.#chars = 0;
-      throw error;
-    }
-    const { rowsPerCommit, charsPerCommit } = replicationLimits;
-    if (this.#rows >= rowsPerCommit || this.#chars >= charsPerCommit) this.end();
-    return entries;
-  }
-
-  end(): void {
-    if (this.#rows === 0) return;
-    this.#db.commitGroup(null);
-    this.#rows = this.#chars = 0;
-  }
+  await write();
+  return { ts: copy.ts, commits: progress.commits, at: progress.at };
 }
 
 /** The rows of segments one after the other; the next ones are fetched meanwhile. */

@@ -18,10 +18,10 @@ import { archiveNames, extractArchive } from "../../backups/archive/mod.ts";
 import { generationsOf } from "../history.ts";
 import { GENERATIONS } from "../names.ts";
 import { openReplica } from "../place.ts";
-import { Groups } from "../replay.ts";
 import { ReplicaError } from "../replica_error.ts";
 import type { ReplicaTarget } from "../target/replica_target.ts";
 import { LogGapError, type LogPosition } from "./commit_log.ts";
+import { RowGroups } from "./row_groups.ts";
 import { newestWithSnapshot, SegmentLog } from "./segment_log.ts";
 
 export interface BringOptions {
@@ -113,10 +113,10 @@ async function catchUp(
     const position = positionOf({ place: null, history: db.history });
     if (position === null) throw new LogGapError("The database was written to by others");
     const { items, newestTs } = await log.read(position, { signal });
-    const groups = new Groups(db);
+    const groups = new RowGroups(db);
     for (const row of items) {
       clock = row.at;
-      groups.apply(row, { untilTs: Infinity, withRecords: true });
+      groups.apply(row);
     }
     groups.end();
     if (items.length === 0 && newestTs <= db.ts) return db.ts;

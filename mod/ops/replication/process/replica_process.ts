@@ -8,6 +8,9 @@ import type { TargetPlace } from "../target/open_target.ts";
 /** Queries and mutations go first, but what is shipped late may be lost. */
 const NICENESS = 5;
 
+/** V8 lets its heap grow far beyond what is in use: the tasks for restores in `deno.json` have the same. */
+const HEAP_FLAGS = "--max-old-space-size=256,--max-semi-space-size=16";
+
 /** What the client of buckets looks at. */
 const CLIENT_ENV = [
   "AWS_LAMBDA_BENCHMARK_MODE",
@@ -48,6 +51,7 @@ export class ReplicaProcess {
         ...ofBucket,
       ],
       dataMiB: replicationLimits.processDataMiB,
+      heapFlags: HEAP_FLAGS,
       niceness: NICENESS,
       stderr: "inherit",
     });

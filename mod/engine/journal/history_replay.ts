@@ -1,0 +1,232 @@
+/**
+ * Brings a copy of a database that nobody uses along its history: rows are gathered, and of each document only the last
+ * state is written, in the order in which documents lie in the file. That is some times faster than commit by commit, and
+ * nothing can be undone: a copy whose replay failed is thrown away.
+ */
+import { storedTables, type Tables } from "../catalog.ts";
+import { Connection } from "../connection.ts";
+import { DocumentWriter, type StoredDocument } from "../documents/document_writer.ts";
+import { documentOfEntry } from "../documents/system_fields.ts";
+import { EngineError } from "../errors.ts";
+import { indexEntries } from "../indexes/index_set.ts";
+import { engineLimits } from "../limits.ts";
+import type { RecordRun } from "../record_runs.ts";
+import { Records } from "../records.ts";
+import type { Table } from "../table.ts";
+import type { ApplyOptions } from "../transaction.ts";
+import { fitCatalog } from "./catalog_state.ts";
+import { hasJournal, type JournalHead, readHead, writeHead } from "./journal.ts";
+import { checkFollows, type JournalRow, readRow, recordsUntil } from "./row.ts";
+
+/** What a row brought. */
+export interface ReplayedRow {
+  readonly commits: number;
+  /** Wall clock of the newest of them, ms since the epoch; `null` without any. */
+  readonly at: number | null;
+}
+
+export interface HistoryReplay extends Disposable {
+  /** Where the history stands with all rows that were taken. */
+  readonly history: JournalHead | null;
+  /** The newest commit that was taken. */
+  readonly ts: number;
+  /** Whether so much was gathered that it has to be written before more is taken. */
+  readonly full: boolean;
+  /** Takes the row that follows, and no other: throws an `EngineError` for one that does not fit. */
+  take(row: JournalRow, options?: ApplyOptions): ReplayedRow;
+  /** Writes what was gathered, and goes on giving the thread up meanwhile. What is not written when it ends is lost. */
+  write(): AsyncGenerator<void>;
+}
+
+/** What a change costs in memory beside its text. */
+const CHANGE_BYTES = 250;
+
+/** Opens a copy that nobody else has open. Throws an `EngineError` when the file is damaged or foreign. */
+export function openHistoryReplay(path: string): HistoryReplay {
+  const connection = Connection.openScratch(path);
+  try {
+    return new SqliteHistoryReplay(connection);
+  } catch (error) {
+    connection[Symbol.dispose]();
+    throw error;
+  }
+}
+
+class SqliteHistoryReplay implements HistoryReplay {
+  readonly #connection: Connection;
+  readonly #records: Records;
+  readonly #writer: DocumentWriter;
+  #tables: Tables;
+  #head: JournalHead | null;
+  #ts: number;
+  #lastCreationTime: number;
+  /** Time of the newest row. */
+  #at = 0;
+  /** By table: the last state of each document that changed, `null` for none. */
+  readonly #pending = new Map<Table, Map<string, string | null>>();
+  #pendingBytes = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
+    [this.#ts, this.#lastCreationTime] = row as [number, number];
+    this.#head = hasJournal(connection) ? readHead(connection) : null;
+    this.#records = new Records(connection, () => this.#at);
+    this.#writer = new DocumentWriter(connection);
+    this.#tables = storedTables(connection);
+  }
+
+  get history(): JournalHead | null {
+    return this.#head;
+  }
+
+  get ts(): number {
+    return this.#ts;
+  }
+
+  get full(): boolean {
+    return this.#pendingBytes >= engineLimits.replayBytesGathered;
+  }
+
+  take(row: JournalRow, { untilTs = Infinity, withRecords = true }: ApplyOptions = {}): ReplayedRow {
+    const head = checkFollows({ head: this.#head, ts: this.#ts }, row);
+    const { commits, records, lastCreationTime, catalog } = readRow(row);
+    this.#at = row.at;
+    if (catalog !== null) {
+      for (const _ of this.#writeAll()) { /* The tables are about to be others. */ }
+      this.#inTransaction(() => fitCatalog(this.#connection, catalog));
+      this.#tables = storedTables(this.#connection);
+    }
+    let taken = 0;
+    let at: number | null = null;
+    for (const commit of commits) {
+      if (commit.ts > untilTs) break;
+      for (const { id, text } of commit.changes) this.#gather(id, text);
+      this.#ts = commit.ts;
+      at = commit.at;
+      taken++;
+    }
+    this.#lastCreationTime = lastCreationTime;
+    if (withRecords) { for (const run of records) this.#keep(recordsUntil(run, untilTs)); }
+    this.#pendingBytes += row.body.length;
+    this.#head = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
+    return { commits: taken, at };
+  }
+
+  async *write(): AsyncGenerator<void> {
+    for (const _ of this.#writeAll()) yield;
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection[Symbol.dispose]();
+  }
+
+  #gather(id: string, text: string | null): void {
+    const table = this.#tables.ofId(id);
+    if (table === undefined) throw new EngineError("bad_entry", `There is no table of document "${id}"`);
+    let changed = this.#pending.get(table);
+    if (changed === undefined) this.#pending.set(table, changed = new Map());
+    changed.set(id, text);
+    this.#pendingBytes += CHANGE_BYTES;
+  }
+
+  #keep(run: RecordRun): void {
+    if (run.answers.length === 0) return;
+    this.#records.saveRun(run);
+    this.#pendingBytes += CHANGE_BYTES;
+  }
+
+  /** Some at a time. */
+  *#writeAll(): Generator<void> {
+    for (const [table, changed] of this.#pending) {
+      for (const part of this.#parts(table, changed)) {
+        this.#inTransaction(() => {
+          for (const [before, after] of this.#states(table, part)) this.#writer.write(before, after);
+          this.#writer.searches.write();
+        });
+        yield;
+      }
+    }
+    this.#pending.clear();
+    this.#pendingBytes = 0;
+    this.#inTransaction(() => {
+      this.#records.write();
+      this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = NULL")
+        .run(this.#ts, this.#lastCreationTime);
+      if (this.#head !== null) writeHead(this.#connection, this.#head);
+    });
+    yield;
+  }
+
+  /** What changed: first what is there, as it lies in the file, then what is new, as it came. */
+  *#parts(table: Table, changed: ReadonlyMap<string, string | null>): Generator<Change[]> {
+    const { replayRowsWritten, replayRowsFound } = engineLimits;
+    const there: Change[] = [];
+    const known = new Set<string>();
+    for (const some of pieces([...changed.keys()].sort(), replayRowsFound)) {
+      for (const row of this.#connection.statement(table.sql.ridsOf).all(JSON.stringify(some))) {
+        const [at, rid] = row as [number, number];
+        const id = some[at] ?? "";
+        there.push({ id, rid, text: changed.get(id) ?? null });
+        known.add(id);
+      }
+    }
+    yield* pieces(there.sort((a, b) => a.rid - b.rid), replayRowsWritten);
+    if (known.size === changed.size) return;
+    const made: Change[] = [];
+    for (const [id, text] of changed) if (text !== null && !known.has(id)) made.push({ id, rid: 0, text });
+    yield* pieces(made, replayRowsWritten);
+  }
+
+  /** The documents of some changes, before and after them. */
+  *#states(
+    table: Table,
+    changes: readonly Change[],
+  ): Generator<readonly [before: StoredDocument | null, after: StoredDocument | null]> {
+    for (const some of pieces(changes, engineLimits.replayRowsRead)) {
+      const rids = some.filter(({ rid }) => rid !== 0).map(({ rid }) => rid);
+      const texts = new Map(
+        rids.length === 0
+          ? []
+          : this.#connection.statement(table.sql.docsOf).all(JSON.stringify(rids)) as unknown as [
+            number,
+            string,
+          ][],
+      );
+      for (const { id, rid, text } of some) {
+        const old = texts.get(rid);
+        const before = old === undefined ? null : stored({ table, id, rid, text: old });
+        const after = text === null ? null : stored({ table, id, rid, text });
+        if (old !== text) yield [before, after];
+      }
+    }
+  }
+
+  #inTransaction(write: () => void): void {
+    this.#connection.statement("BEGIN IMMEDIATE").run();
+    write();
+    this.#connection.statement("COMMIT").run();
+  }
+}
+
+/** A document that is to be in a state; `rid` is 0 for one that is not there yet. */
+interface Change {
+  readonly id: string;
+  readonly rid: number;
+  readonly text: string | null;
+}
+
+function stored(
+  { table, id, rid, text }: {
+    readonly table: Table;
+    readonly id: string;
+    readonly rid: number;
+    readonly text: string;
+  },
+): StoredDocument {
+  return { table, id, rid, text, entries: indexEntries(table.indexes, documentOfEntry(id, text)) };
+}
+
+function* pieces<Item>(items: readonly Item[], size: number): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += size) yield items.slice(at, at + size);
+}
