@@ -100,6 +100,8 @@ export interface BackendSurroundings {
   readonly socketsMax: number;
   /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
   readonly renew: () => void;
+  /** Aborted when the server is to stop: a start that is under way has to end soon then. */
+  readonly stopping?: AbortSignal;
   /**
    * For a data folder that another server uses: resolves when that one has let go of the database. What the backend does by
    * itself begins with `begin` then.
@@ -115,7 +117,7 @@ export async function startBackend(
   surroundings: BackendSurroundings,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
-  await bringFollowed(config, surroundings.log);
+  await bringFollowed(config, surroundings);
   const secret = await loadSecret(config.dataDir);
   const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
   const metrics = opened.use(await openMetrics(config));

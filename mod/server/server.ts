@@ -85,6 +85,7 @@ export class Server implements AsyncDisposable {
   #frontend: Frontend | null;
   /** Set by the first `stop`; later ones wait for it too. */
   #stopped: Promise<void> | null = null;
+  readonly #stopping = new AbortController();
   /** Where others ask it to give way, and how it does. */
   #door: TakeoverDoor | null = null;
   #givingWay: GivingWay | null = null;
@@ -227,6 +228,7 @@ export class Server implements AsyncDisposable {
    * ends the isolates and gives the data folder up.
    */
   stop(): Promise<void> {
+    this.#stopping.abort();
     return this.#stopped ??= this.#drain();
   }
 
@@ -280,7 +282,8 @@ export class Server implements AsyncDisposable {
       if (config.devFrontendUrl !== null || (config.staticDir !== null && !config.example)) return;
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
     };
-    const surroundings = { log, url: this.url, restart, socketsMax, renew, serveFrontend };
+    const { signal: stopping } = this.#stopping;
+    const surroundings = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
     const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
@@ -311,14 +314,15 @@ export class Server implements AsyncDisposable {
     } catch (error) {
       this.#parts.log("error", "What was served could not be ended as it should", { error });
     }
-    while (this.#stopped === null) {
+    while (!this.#stopping.signal.aborted) {
       try {
         const served = await this.#load();
         this.#state = { name: "serving", ...served };
         return;
       } catch (error) {
+        if (this.#stopping.signal.aborted) return;
         this.#parts.log("error", "What is to be served now cannot be started; it is tried again", { error });
-        await delay(httpLimits.drainMs);
+        await delay(httpLimits.drainMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
       }
     }
   }

@@ -238,3 +238,29 @@ Deno.test("SF4 the bundled example is served on data of its own, never on those 
   await Deno.remove(database);
   await serve(true);
 });
+
+Deno.test("[RP20] a stop while another backend is being started ends that start", async () => {
+  await using s = await setup();
+  const asked = Promise.withResolvers<() => void>();
+  const starting = Promise.withResolvers<void>();
+  let starts = 0;
+  const server = await s.start({}, {
+    startBackend(_config, { renew, stopping }) {
+      if (starts++ === 0) {
+        asked.resolve(renew);
+        return Promise.resolve(s.backend);
+      }
+      // As one that fetches a snapshot from a target that does not answer.
+      starting.resolve();
+      return new Promise((_, reject) => stopping?.addEventListener("abort", () => reject(stopping.reason)));
+    },
+  });
+  (await asked.promise)();
+  await starting.promise;
+  await server.stop();
+  assert.equal(starts, 2, "it is not tried again");
+  await using again = await s.start();
+  const response = await call(again);
+  assert.equal(response.status, 200, "the data folder was given up");
+  await response.body?.cancel();
+});

@@ -31,7 +31,11 @@ export interface FollowingFeature extends Feature {
  */
 export async function bringFollowed(
   { dataDir, follow }: Pick<ServeConfig, "dataDir" | "follow">,
-  log: Log,
+  { log, stopping = new AbortController().signal }: {
+    readonly log: Log;
+    /** Ends it: it throws then. */
+    readonly stopping?: AbortSignal;
+  },
 ): Promise<void> {
   if (follow === null) return;
   const from = placeText(follow.from);
@@ -40,8 +44,7 @@ export async function bringFollowed(
   if (isNew) log("info", "The newest state of the replica is fetched, which may take a while", { from });
   let brought;
   try {
-    const signal = new AbortController().signal;
-    brought = await bringInProcess({ dataDir, target: follow.from, step, signal });
+    brought = await bringInProcess({ dataDir, target: follow.from, step, signal: stopping });
   } catch (error) {
     if (!(error instanceof BringError)) throw error;
     throw new StartError(`Cannot follow "${from}": ${error.message}`, { cause: error });

@@ -7,6 +7,9 @@ import { Follower, LogGapError } from "../../../mod/ops/replication/mod.ts";
 import { SegmentLog } from "../../../mod/ops/replication/follow/segment_log.ts";
 import { followedState, openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { openTarget, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
+import { StartError } from "../../../mod/config/start_error.ts";
+import { bringFollowed } from "../../../mod/server/features/following.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
 import { faultyTarget } from "./faulty_target.ts";
 import { documentsIn, Rig, sorted } from "./rig.ts";
@@ -307,4 +310,34 @@ Deno.test("[RP20] behind a gap a follower begins anew, and is done itself", asyn
   await until(() => Promise.resolve(world.renewed !== null), { what: "it begins anew" });
   assert.equal(world.renewed, "nothing follows row 0");
   assert.deepEqual(world.applied, []);
+});
+
+Deno.test("[RP20] a server that is to stop does not wait for a replica that does not answer", async () => {
+  await using folder = new TempFolder();
+  await Deno.mkdir(folder.at("data"));
+  const asked = Promise.withResolvers<void>();
+  await using silent = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, (request) => {
+    asked.resolve();
+    return new Promise((resolve) => request.signal.addEventListener("abort", () => resolve(new Response())));
+  });
+  const stopping = new AbortController();
+  const place = {
+    endpoint: `http://127.0.0.1:${silent.addr.port}`,
+    region: "auto",
+    bucket: "b",
+    prefix: "",
+    accessKeyId: "id",
+    secretAccessKey: "secret",
+  };
+  const brought = bringFollowed(
+    {
+      dataDir: folder.at("data"),
+      follow: { from: { kind: "bucket", place }, everyMs: 20, promote: false },
+    },
+    { log: () => {}, stopping: stopping.signal },
+  );
+  const refused = assert.rejects(brought, StartError);
+  await asked.promise;
+  stopping.abort();
+  await refused;
 });
