@@ -222,6 +222,27 @@ Deno.test("AT3 RT6 an impersonation session keeps its expiry and caps its access
   assert.equal(codeOf(await refresh(accounts, refreshed.body.refreshToken)), "401 session_expired");
 });
 
+Deno.test("AT3 RT6 RT5 an impersonation that begins within a second ends with the last token that can be made for it", async () => {
+  await using accounts = await startTestAccounts();
+  const user = await accounts.signUp("a@example.com");
+  const admin = await accounts.signInAdmin("admin@example.com");
+  const adminSession = (await accounts.identityOf(admin.accessToken)).sessionId ?? "";
+  accounts.clock.now = Math.floor(accounts.clock.now / 1000) * 1000 + 700;
+  const tokens = await accounts.service.sessions.impersonate({
+    userId: user.userId ?? "",
+    adminId: admin.adminId ?? "",
+    adminSession,
+    lifetimeMs: 2_000,
+    userAgent: null,
+  });
+  assert.equal(tokens?.expiresIn, 2);
+  accounts.clock.now += 1_250;
+  const refreshed = await refresh(accounts, tokens.refreshToken);
+  assert.equal(refreshed.body.expiresIn, 1);
+  accounts.clock.now += 50;
+  assert.equal(codeOf(await refresh(accounts, refreshed.body.refreshToken)), "401 session_expired");
+});
+
 Deno.test("expired rows are swept: codes at once, sessions once nobody needs the reason any more", async () => {
   await using accounts = await startTestAccounts();
   await accounts.signUp("a@example.com");

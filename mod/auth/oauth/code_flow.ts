@@ -4,6 +4,9 @@ import { type BoundedFetch, isThisMachine, OutgoingError } from "../outgoing/bou
 import { signatureAlgorithms } from "../issuers/mod.ts";
 import { type FlowSecrets, ProviderError, type Return } from "./provider.ts";
 
+/** How providers say that the person did not want to: the standard, and Apple. */
+const SAID_NO: ReadonlySet<string> = new Set(["access_denied", "user_cancelled_authorize"]);
+
 export interface CodeFlowOptions {
   readonly issuer: string;
   readonly authorizationEndpoint: string;
@@ -93,7 +96,7 @@ export class CodeFlow {
 export function providerError(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error;
   if (error instanceof client.AuthorizationResponseError) {
-    const code = error.error === "access_denied" ? "access_denied" : "provider_error";
+    const code = SAID_NO.has(error.error) ? "access_denied" : "provider_error";
     return new ProviderError(code, `The provider refused: ${printable(error.error)}`, { cause: error });
   }
   if (error instanceof client.ResponseBodyError) {

@@ -15,6 +15,8 @@ export interface Preset<Settings extends z.ZodType = z.ZodType> {
   /** `secret` reads a value that does not stand in the file itself. */
   readonly settings: (secret: z.ZodType<string>) => Settings;
   readonly open: (settings: z.output<Settings>, parts: PresetParts) => Provider;
+  /** Whether its providers send browsers back with a form. */
+  readonly formPost?: boolean;
 }
 
 /** Keeps the types of a preset's settings together. */

@@ -9,6 +9,7 @@ import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
+import { presets } from "./presets/mod.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./provider.ts";
 import { keepBrought } from "./brought.ts";
 
@@ -66,6 +67,11 @@ export class SignIns {
     return provider;
   }
 
+  /** Whether browsers come back from it with a form, whether it is set up or not. */
+  answersWithForm(name: string): boolean {
+    return (this.#options.providers().get(name) ?? presets.get(name))?.formPost === true;
+  }
+
   /**
    * Begins a sign-in. `origin`: address of this server, to which the provider sends the browser back. Throws `not_found`,
    * `invalid_redirect`, `invalid_code` (of a link), `rate_limited`.
@@ -106,11 +112,13 @@ export class SignIns {
     }
   }
 
-  /** Finishes a sign-in; `null` when this browser has no such one under way. Throws `not_found`, `rate_limited`. */
+  /** Finishes a sign-in; `null` when this browser has no such one under way. Throws `rate_limited`. */
   async finish(arrival: Arrival, requester: Requester): Promise<Ended | null> {
     const { calls, hasher, limits, now } = this.#options.parts;
-    const provider = this.provider(arrival.provider);
     limits.finishFlow(requester.client);
+    // Of a provider that is not set up no sign-in is under way.
+    const provider = this.#options.providers().get(arrival.provider);
+    if (provider === undefined) return null;
     const [state, ...more] = arrival.parameters.getAll("state");
     if (state === undefined || more.length > 0 || !STATE.test(state)) return null;
     // Before anything is looked up: who does not have the cookie can end nobody's sign-in.

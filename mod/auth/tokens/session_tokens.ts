@@ -56,7 +56,8 @@ export class SessionTokens {
       family,
       tokenHash: hasher.hash("refresh", token),
       now: at,
-      expiresAt: at + lifetimeMs,
+      // A whole second, as `exp` is: no session outlives the last token that can be made for it.
+      expiresAt: Math.floor((at + lifetimeMs) / 1000) * 1000,
       ...(userAgent !== null && { userAgent: userAgent.slice(0, authLimits.userAgentCharsMax) }),
       ...(client !== undefined && { address: client.slice(0, authLimits.addressCharsMax) }),
     };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { redirectVectors } from "./hostile_vectors.ts";
 import { othersLimits } from "../../../mod/auth/limits.ts";
+import { startTestAccounts } from "../support/test_accounts.ts";
 import {
   appUrl,
   fragmentOf,
@@ -16,7 +17,6 @@ Deno.test("OA1 the providers that are set up are named, in the order of the file
   const { body } = await signIns.accounts.get("/providers");
   assert.deepEqual(body.oauth, [...providerNames]);
   assert.equal((await signIns.accounts.get("/oauth/facebook")).status, 404);
-  assert.equal((await signIns.accounts.get("/oauth/facebook/callback?state=x")).status, 404);
 });
 
 for (const provider of providerNames) {
@@ -203,6 +203,20 @@ Deno.test("OA12 a form is taken from the preset that answers with one, and from 
   assert.equal(byGet.status, 302);
 });
 
+Deno.test("OA9 OA12 a provider that is not set up is called back like one that is", async () => {
+  await using accounts = await startTestAccounts({ origin: "https://api.example.com" });
+  const text = `state=${"x".repeat(43)}&code=c`;
+  const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+  for (const provider of ["github", "apple", "nobody"]) {
+    const path = `/oauth/${provider}/callback`;
+    const answer = await accounts.get(`${path}?${text}`);
+    assert.equal(answer.status, 400, provider);
+    assert.match(answer.headers.get("content-type") ?? "", /^text\/plain/i);
+    const byForm = await accounts.post(path, undefined, { text, headers });
+    assert.equal(byForm.status, provider === "apple" ? 400 : 405, provider);
+  }
+});
+
 Deno.test("OA12 asking how an answer would begin neither begins nor finishes anything", async () => {
   await using signIns = await startTestSignIns();
   const departed = await signIns.begin("github");
@@ -342,6 +356,14 @@ Deno.test("OA11 a person who says no comes back with access_denied, and nothing 
   assert.deepEqual(signIns.asked.filter((url) => url.endsWith("/token")), []);
 });
 
+Deno.test("OA11 saying no in the words of the preset that answers with a form is the same refusal", async () => {
+  await using signIns = await startTestSignIns();
+  const { state, cookie } = await signIns.begin("apple");
+  const parameters = new URLSearchParams({ state, error: "user_cancelled_authorize" });
+  const fragment = fragmentOf(await signIns.back("apple", parameters, { cookie }));
+  assert.equal(fragment.get("svc_error"), "access_denied");
+});
+
 Deno.test("OA11 a provider that cannot be reached is told in the app, and no cookie is set", async () => {
   await using signIns = await startTestSignIns();
   Object.defineProperty(signIns.at.work, "issuer", { value: "https://evil.test" });
@@ -396,6 +418,7 @@ Deno.test("ME9 every return from a provider is counted once, by how it ended", a
     ["provider_sign_in", 502],
     // The address belongs to somebody else there.
     ["provider_sign_in", 400],
-    ["provider_sign_in", 404],
+    // There is no such provider.
+    ["provider_sign_in", 400],
   ]);
 });

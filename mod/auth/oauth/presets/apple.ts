@@ -14,7 +14,10 @@ const nameSchema = z.object({
 
 const issuer = "https://appleid.apple.com";
 
+const formPost = true;
+
 export const apple = preset({
+  formPost,
   settings: (secret) =>
     z.strictObject({
       clientId: z.string().min(1).max(500),
@@ -47,7 +50,7 @@ export const apple = preset({
       },
       endpoints: () => Promise.resolve(endpoints),
       scope: "name email",
-      formPost: true,
+      formPost,
       linkByEmail,
       fetch: fetchFrom(Object.values(endpoints)),
       now,
