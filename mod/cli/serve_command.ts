@@ -107,6 +107,7 @@ async function serveUntil(
     log,
     signal: ended.signal,
     reload: () => server.reload(),
+    standBy: () => server.standBy(),
     checkTypes: typeCheck ? checkTypes : () => Promise.resolve(null),
   }).catch((error) => log("error", "Edits are no longer noticed", { error }));
   const gaveWay = await stop === "gave way";

@@ -31,6 +31,8 @@ export const versionLimits = {
 
 /** Limits of the isolates and of the queues in front of them. */
 export const isolateLimits = {
+  /** Files and folders of a version up to which isolates stand by for an edit (`--dev`): beyond, they start with the edit. */
+  linkedFilesMax: 2_000,
   /** Old generation of the V8 heap of an isolate. New objects come on top: up to three semi-spaces. */
   heapMiB: 512,
   /**

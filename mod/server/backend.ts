@@ -80,6 +80,8 @@ export interface Backend extends AsyncDisposable {
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
   reload(): Promise<ReloadResult>;
+  /** Makes the next `reload` shorter, at the cost of two processes that wait for it. */
+  standBy?(): void;
 }
 
 /** The connection below a socket, until `closed` is called. */
@@ -297,6 +299,7 @@ async function connect(
     },
     closeSockets,
     reload: () => host.reload(),
+    standBy: () => host.standBy(),
   };
 }
 

@@ -223,6 +223,11 @@ export class Server implements AsyncDisposable {
     return await this.#state.backend.reload();
   }
 
+  /** Makes the next `reload` shorter (`--dev`). */
+  standBy(): void {
+    if (this.#state.name === "serving") this.#state.backend.standBy?.();
+  }
+
   /**
    * Refuses new requests, closes the sockets with 1012, lets running calls finish for at most `drainMs`, then
    * ends the isolates and gives the data folder up.

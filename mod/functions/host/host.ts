@@ -548,6 +548,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return check;
   }
 
+  /** Has isolates stand by for the next edit of the code, beside the work that there is. */
+  standBy(): void {
+    this.#parts.starter.standBy?.();
+  }
+
   /** What actions see as `ctx.env` from now on; those under way end with what they began with. */
   useEnv(env: Readonly<Record<string, string>>): void {
     this.#parts.starter.useEnv?.(env);
@@ -599,6 +604,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   ): Promise<ReplaceResult> {
     const { starter, log } = this.#parts;
     let held = false;
+    // While they begin, what is served now goes on.
+    using _prepared = version === null ? null : await starter.prepare?.(version) ?? null;
     const result = await this.#writer.replace(
       async (ready) => {
         // A lost isolate comes back with the new code from now on.

@@ -89,6 +89,9 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   const sender = new FrameSender(conn);
   const frames: Frames = readFrames<ToIsolate>(conn);
+  // Our own modules: one that was started before it is needed has them by the time it is told what it is.
+  await refuseUnmapped();
+  await loadAppZod();
   const first = await frames.next();
   if (first.done) return;
   const boot = first.value.message;
@@ -108,8 +111,6 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   });
   watchIdle();
   catchUncaught();
-  await refuseUnmapped();
-  await loadAppZod();
   lockDown({
     role: boot.role,
     env: boot.env,
@@ -125,7 +126,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
       settings.configure(boot.settings[settings.name]);
     }
   }
-  const answer = await load(boot, { database, systemModules, sender });
+  const answer = await load(boot, { database, systemModules, sender, frames });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
     return;
@@ -139,11 +140,13 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false, check }: Boot,
-  { database, systemModules, sender }: {
+  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false, check, waits = false }:
+    Boot,
+  { database, systemModules, sender, frames }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
     readonly sender: FrameSender;
+    readonly frames: Frames;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
@@ -160,7 +163,8 @@ async function load(
     }
     // It has left before the database is worked with, which lets nothing else run.
     const looksAtAll = role === "writer" || check !== undefined;
-    if (looksAtAll) await sender.send({ type: "Loaded" } satisfies FromIsolate);
+    if (looksAtAll || waits) await sender.send({ type: "Loaded" } satisfies FromIsolate);
+    if (waits) await fitted(frames);
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
@@ -191,6 +195,14 @@ async function load(
   } catch (error) {
     return { type: "Broken", message: asAuthored(error instanceof Error ? error.message : String(error)) };
   }
+}
+
+/** What comes next must be that. One whose socket is closed instead was not needed. */
+async function fitted(frames: Frames): Promise<void> {
+  const next = await frames.next();
+  if (next.done) exit(0);
+  const { type } = next.value.message;
+  if (type !== "Fitted") throw new TypeError(`A reader that waits cannot be sent ${type}`);
 }
 
 interface Parts {
@@ -231,7 +243,8 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
 }
 
 function isForRunner(message: ToIsolate): message is ToRunner {
-  return message.type !== "Boot" && message.type !== "Batch" && message.type !== "RunWave" &&
+  return message.type !== "Boot" && message.type !== "Fitted" && message.type !== "Batch" &&
+    message.type !== "RunWave" &&
     message.type !== "WaveGo" && message.type !== "ApplyRows" && !isAboutJournal(message);
 }
 

@@ -41,6 +41,13 @@ export interface Boot {
   readonly follows?: boolean;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */
   readonly check?: CheckBounds;
+  /** For a reader that loads the app beside a writer, and looks into the database when it is told `Fitted`. */
+  readonly waits?: boolean;
+}
+
+/** To a reader that waits: the writer has made tables and indexes fit the schema. Said once. */
+export interface Fitted {
+  readonly type: "Fitted";
 }
 
 export interface CheckBounds extends MisfitBounds {
@@ -57,7 +64,8 @@ export interface AppCheck {
 
 /**
  * Writer to main: the app is loaded, and from now on the writer makes tables and indexes fit its
- * schema, for as long as that takes. Said once, before the answer to Boot, unless the app is broken.
+ * schema, for as long as that takes. Said once, before the answer to Boot, unless the app is broken; by a reader that waits,
+ * too.
  */
 export interface Loaded {
   readonly type: "Loaded";
@@ -364,6 +372,7 @@ export type ResponseMessage = BodyTaken | BodyUnwanted | Bytes | ResponseHead;
 
 export type ToIsolate =
   | Boot
+  | Fitted
   | Batch
   | JournalConfirmed
   | JournalRestart

@@ -10,12 +10,14 @@ export interface DevModeOptions {
   /** Ends the watch. */
   readonly signal: AbortSignal;
   readonly reload: () => Promise<ReloadResult>;
+  /** Gets ready for the next reload. */
+  readonly standBy: () => void;
   readonly checkTypes: (folder: string, signal: AbortSignal) => Promise<TypeCheckResult | null>;
 }
 
 /** Resolves when `signal` ends it. A broken edit is told of and the old code goes on serving. */
 export async function runDevMode(
-  { functionsDir, log, signal, reload, checkTypes }: DevModeOptions,
+  { functionsDir, log, signal, reload, standBy, checkTypes }: DevModeOptions,
 ): Promise<void> {
   let check = new AbortController();
   let checked: Promise<void> = Promise.resolve();
@@ -24,6 +26,7 @@ export async function runDevMode(
     check = new AbortController();
     checked = reportTypes(checkTypes(functionsDir, AbortSignal.any([check.signal, signal])), log);
   };
+  standBy();
   startCheck();
   try {
     await watchFolder(functionsDir, {
@@ -32,6 +35,7 @@ export async function runDevMode(
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else log("error", `The edit is not served, the code before it still is:\n${result.message}`);
+        standBy();
         startCheck();
       },
     });

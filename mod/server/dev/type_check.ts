@@ -14,11 +14,12 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   if (signal.aborted) return null;
   const zod = await ownZodVersion();
   const packages = await packagesFolder(folder, zod);
-  // Through the shell, the one program the server may start; it is replaced by the checker.
+  // Through the shell, the one program the server may start; it is replaced by the checker, which goes behind the server: an
+  // edit is to be served first.
   const child = new Deno.Command("sh", {
     args: [
       "-c",
-      'exec "$0" "$@"',
+      'exec nice -n 10 "$0" "$@"',
       Deno.execPath(),
       "check",
       "--quiet",

@@ -1,5 +1,6 @@
 /** What is served is a version: every isolate loads it and no other, whatever happens to the files it was made from. */
 import assert from "node:assert/strict";
+import { until } from "../../support/waiting.ts";
 import { RealHost } from "./support/real_host.ts";
 
 const app = (word: string): Record<string, string> => ({
@@ -94,4 +95,52 @@ Deno.test("VE6 loads that are asked for at once follow one another", async () =>
   const results = await Promise.all([host.reload(), host.load(first), host.reload()]);
   assert.deepEqual(results, [{ ok: true }, { ok: true }, { ok: true }]);
   assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+});
+
+Deno.test("VE17 isolates that stand by load what comes next, and name its files as their author does", async () => {
+  await using it = await RealHost.start(app("one"));
+  const roles = ["writer", "reader"];
+  const pids = async () => (await Promise.all(roles.map((role) => it.pids(role)))).flat();
+  const serving = await pids();
+  it.host.standBy();
+  await until(async () => (await pids()).length === 4);
+  const standing = (await pids()).filter((pid) => !serving.includes(pid));
+  await edit(it, "two");
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
+  const { outcome } = await it.run("notes:fail");
+  assert.ok(!outcome.ok);
+  assert.equal(outcome.error.message, `bad luck file://${it.dir}/functions/notes.ts`);
+  assert.match(outcome.error.stack ?? "", /^\s+at \S* ?\(?notes\.ts:5:\d+\)?/);
+  await until(async () => (await pids()).length === 2);
+  assert.deepEqual((await pids()).toSorted(), standing.toSorted());
+});
+
+Deno.test("VE17 an edit that is broken, or that brings a package, leaves nobody standing by for nothing", async () => {
+  await using it = await RealHost.start(app("one"));
+  const all = async () => (await Promise.all(["writer", "reader"].map((role) => it.pids(role)))).flat();
+  it.host.standBy();
+  await until(async () => (await all()).length === 4);
+  await it.write("word.ts", "export const word = ;");
+  assert.equal((await it.host.reload()).ok, false);
+  await until(async () => (await all()).length === 2);
+  it.host.standBy();
+  await until(async () => (await all()).length === 4);
+  const folder = `${it.dir}/node_modules/words`;
+  await Deno.mkdir(folder, { recursive: true });
+  await Deno.writeTextFile(`${folder}/package.json`, '{"name":"words","main":"index.mjs","version":"1.0.0"}');
+  await Deno.writeTextFile(`${folder}/index.mjs`, 'export const word = "packed";');
+  await it.write("word.ts", 'export { word } from "words";');
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.equal(await it.query("notes:ask"), "packed");
+  await until(async () => (await all()).length === 2);
+  // With the package it is the same from one version to the next.
+  it.host.standBy();
+  await until(async () => (await all()).length === 4);
+  const standing = await all();
+  await it.write("word.ts", 'import { word as packed } from "words"; export const word = `${packed} again`;');
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.equal(await it.query("notes:ask"), "packed again");
+  await until(async () => (await all()).length === 2);
+  assert.ok((await all()).every((pid) => standing.includes(pid)));
 });

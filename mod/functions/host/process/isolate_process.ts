@@ -13,10 +13,12 @@ import { isolateImportMap } from "./isolate_import_map.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
 import { plainEntry } from "./command.ts";
+import { linkCode, unlinkCode } from "./linked_code.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
 import { machineMemory, type MemoryReader, MemoryWatch } from "./memory_watch.ts";
 import { StderrText } from "./stderr_text.ts";
+import { type BootGate, startWaiting, type WaitingIsolate, WaitingIsolates } from "./waiting_isolates.ts";
 
 /** Time an isolate has to end by itself when its socket is closed, before it is killed. */
 const CLOSE_MS = 2_000;
@@ -62,14 +64,14 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   /** A folder only this user can enter: whoever can reach the sockets in it is trusted. */
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
-  /** Isolates that were started by `warm` and wait for their Boot. */
-  readonly #warm = new Map<IsolateRole, WarmIsolate>();
+  readonly #waiting = new WaitingIsolates();
   /** Set by `use`. */
   #version: Version;
   /** Set by `useEnv`. */
   #env: Readonly<Record<string, string>>;
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
+  #places = 0;
   #disposed = false;
   /** Where the kernel does not end them with main: one busy with tables and indexes would keep the database until it is done. */
   readonly #killAll = () => this.#running.forEach((process) => process.kill());
@@ -96,21 +98,32 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 
   async warm(role: IsolateRole): Promise<void> {
-    const connected = Promise.withResolvers<void>();
-    const opened = Promise.withResolvers<void>();
-    const gate = { connected: connected.resolve, opened: opened.promise };
-    const version = this.#version;
-    const started = this.#start(role, { version, gate });
-    this.#warm.set(role, { version, started, open: opened.resolve });
-    await Promise.race([connected.promise, started]);
+    await this.#wait(role, this.#version).connected;
+  }
+
+  async prepare(version: Version): Promise<Disposable> {
+    const [writer, reader] = await Promise.all([
+      this.#prepared("writer", version),
+      this.#prepared("reader", version),
+    ]);
+    // It loads beside the writer, which has the database for itself first.
+    reader.open();
+    return { [Symbol.dispose]: () => this.#waiting.end([writer, reader]) };
+  }
+
+  standBy(): void {
+    for (const role of ["writer", "reader"] as const) {
+      if (this.#waiting.find(role, this.#version) !== null) continue;
+      this.#wait(role, this.#version, join(this.#runDir, `code-${++this.#places}`));
+    }
   }
 
   async start(role: IsolateRole, version: Version = this.#version): Promise<StartResult> {
-    const warm = this.#warm.get(role);
-    if (warm === undefined || warm.version !== version) return await this.#start(role, { version });
-    this.#warm.delete(role);
-    warm.open();
-    return await warm.started;
+    const waiting = this.#waiting.take(role, version);
+    if (waiting === null) return await this.#start(role, { version });
+    waiting.open();
+    waiting.goOn();
+    return await waiting.started;
   }
 
   useEnv(env: Readonly<Record<string, string>>): void {
@@ -121,12 +134,39 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return this.#start("reader", { version, check: bounds });
   }
 
+  #wait(role: IsolateRole, version: Version, place: string | null = null): WaitingIsolate {
+    const waiting = startWaiting({
+      version,
+      place,
+      launch: (version, options) => this.#start(role, { version, ...options }),
+      put: (version, place) => this.#put(version, place),
+    });
+    this.#waiting.put(role, waiting);
+    return waiting;
+  }
+
+  /** One that stood by, or a new one, once it is connected. */
+  async #prepared(role: IsolateRole, version: Version): Promise<WaitingIsolate> {
+    let isolate = this.#waiting.find(role, version) ?? this.#wait(role, version);
+    if (!await isolate.keepFor(version)) isolate = this.#wait(role, version);
+    await isolate.connected;
+    return isolate;
+  }
+
+  async #put(version: Version, place: string): Promise<Disposable> {
+    // Its files may go when they are linked.
+    using _held = await this.#options.versions.hold(version);
+    linkCode(version.folder, place);
+    return { [Symbol.dispose]: () => unlinkCode(place) };
+  }
+
   async #start(
     role: IsolateRole,
-    { version, gate = null, check }: {
+    { version, gate = null, check, onProcess = () => {} }: {
       readonly version: Version;
       readonly gate?: BootGate | null;
       readonly check?: CheckBounds;
+      readonly onProcess?: (process: IsolateProcess) => void;
     },
   ): Promise<StartResult> {
     const name = `${role}-${++this.#started}`;
@@ -167,7 +207,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         actionNet,
         importMapPath,
       });
-      const boot: Boot = {
+      const boot = (): Boot => ({
         type: "Boot",
         role,
         databasePath,
@@ -181,7 +221,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(journal && { journal }),
         ...(follows && { follows }),
         ...(check && { check }),
-      };
+        ...(gate !== null && role === "reader" && { waits: true }),
+      });
       const process = new IsolateProcess({
         child,
         progress,
@@ -193,13 +234,14 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       });
       resources = { listener };
       this.#running.add(process);
+      onProcess(process);
       this.census.started(process.pid, role);
       process.ended.then(({ cause }) => {
         this.#running.delete(process);
         held[Symbol.dispose]();
         this.census.ended(process.pid, cause);
       });
-      return await process.boot(listener, { boot, gate });
+      return await process.boot(listener, { boot, gate, role, ...(check && { check }) });
     } catch (error) {
       return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
     } finally {
@@ -236,18 +278,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       stderr: "piped",
     }).spawn();
   }
-}
-
-/** What an isolate that has connected waits for before it is told what it is. */
-interface BootGate {
-  readonly connected: () => void;
-  readonly opened: Promise<void>;
-}
-
-interface WarmIsolate {
-  readonly version: Version;
-  readonly started: Promise<StartResult>;
-  readonly open: () => void;
 }
 
 /** One child process from its start to its end. */
@@ -316,7 +346,10 @@ class IsolateProcess implements Isolate {
    */
   async boot(
     listener: Deno.Listener,
-    { boot, gate }: { readonly boot: Boot; readonly gate: BootGate | null },
+    { boot, gate, check, role }: {
+      readonly boot: () => Boot;
+      readonly gate: BootGate | null;
+    } & Pick<Boot, "role" | "check">,
   ): Promise<StartResult> {
     const answer = Promise.withResolvers<StartResult>();
     const onAnswer = (result: StartResult) => {
@@ -339,20 +372,25 @@ class IsolateProcess implements Isolate {
       slow = this.#clock.after(isolateLimits.startMs, tooSlow);
     };
     let fitted = (_ok: boolean) => {};
-    const { check } = boot;
     if (check !== undefined) {
       this.#onLoaded = () => {
         slow.cancel();
         const late = this.#clock.after(check.msMax, () => onAnswer(looksTooLong(check)));
         fitted = () => late.cancel();
       };
-    } else if (boot.role === "writer") {
+    } else if (role === "writer") {
       this.#onLoaded = () => {
         slow.cancel();
         fitted = this.#watchFitting();
       };
+    } else if (role === "reader" && gate !== null) {
+      this.#onLoaded = () => {
+        slow.cancel();
+        void gate.fitted.then(() => slow = this.#clock.after(isolateLimits.startMs, tooSlow));
+      };
     }
-    this.#live(listener, { boot, held, onAnswer });
+    const fittedSaid = role === "reader" ? gate?.fitted ?? null : null;
+    this.#live(listener, { boot, held, fitted: fittedSaid, onAnswer });
     const result = await answer.promise;
     slow.cancel();
     fitted(result.ok);
@@ -427,10 +465,12 @@ class IsolateProcess implements Isolate {
   /** The whole life; tells `onAnswer` how the boot went, and settles `ended` when everything is closed. */
   async #live(
     listener: Deno.Listener,
-    { boot, held, onAnswer }: {
-      readonly boot: Boot;
+    { boot, held, fitted, onAnswer }: {
+      readonly boot: () => Boot;
       /** Waits for what stands before its Boot. */
       readonly held: (() => Promise<void>) | null;
+      /** When it is to be told that the database fits. */
+      readonly fitted: Promise<void> | null;
       readonly onAnswer: (result: StartResult) => void;
     },
   ): Promise<void> {
@@ -442,7 +482,8 @@ class IsolateProcess implements Isolate {
     if (conn !== null) {
       this.#sender = new FrameSender(conn);
       if (held !== null) await Promise.race([held(), status]);
-      this.send(boot);
+      this.send(boot());
+      void fitted?.then(() => this.send({ type: "Fitted" }));
       await this.#readAll(conn, onAnswer);
       close(conn);
       // It has nothing to do without its socket. One that lingers is ended.
