@@ -4,11 +4,18 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import project from "../../deno.json" with { type: "json" };
 import { projectDir } from "../bench/support/child.ts";
 import { launchChromium } from "../support/chromium.ts";
 import { until } from "../support/waiting.ts";
+import {
+  changesSchema,
+  type Client,
+  deploys,
+  installedClient,
+  Production,
+  refusesDeploys,
+} from "./support/deploying.ts";
 import { LanguageServer } from "./support/language_server.ts";
 import { NodeMachine, type Running } from "./support/node_machine.ts";
 import { Registry } from "./support/registry.ts";
@@ -22,8 +29,6 @@ const NO_NETWORK = {
   npm_config_registry: "http://127.0.0.1:9/",
   npm_config_fetch_retries: "0",
 };
-
-type Client = import("../../mod/client/mod.ts").SynclineClient;
 
 Deno.test("from nothing to an app with Node alone", async (test) => {
   const opened = await Registry.start();
@@ -210,6 +215,16 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
     await demo.interrupt();
   });
 
+  await t.step("NP12 the app goes to another server: deploy, two browsers, a migration, back", async () => {
+    await machine.done("npm run build", { at: "my-app", env: NO_NETWORK });
+    await using production = await Production.start(machine);
+    figures.push(`deploy of an unchanged app: ${seconds(await deploys(production))}`);
+    await twoClients(machine, production.url);
+    await twoTabs(production.url);
+    await changesSchema(machine, production);
+    await refusesDeploys(machine, production);
+  });
+
   // deno-lint-ignore no-console
   console.log(figures.join("\n"));
 });
@@ -236,9 +251,9 @@ interface Refusal {
 
 /** Two clients of the installed package: what one adds, the other sees. */
 async function twoClients(machine: NodeMachine, url: string): Promise<void> {
-  const path = pathToFileURL(machine.at("my-app/node_modules/syncline/client.js")).href;
-  const { SynclineClient } = await import(path) as { SynclineClient: new (url: string) => Client };
-  const [ada, ben] = [new SynclineClient(url), new SynclineClient(url)];
+  const Installed = await installedClient(machine);
+  const [ada, ben]: Client[] = [new Installed(url), new Installed(url)];
+  assert.ok(ada && ben);
   try {
     const seen: unknown[] = [];
     const end = ben.subscribe("tasks:list", {}, (tasks) => seen.push(tasks));
