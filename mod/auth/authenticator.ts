@@ -26,17 +26,22 @@ export type EndedSession =
 export interface AccountAuthenticatorOptions {
   readonly accessTokens: AccessTokens;
   /** Tokens of other issuers. */
-  readonly external: ExternalTokens;
+  readonly external: OtherIssuers;
   readonly calls: SystemCalls;
   readonly now: () => number;
 }
+
+/** Who checks tokens of other issuers, and knows whose have ended. */
+export type OtherIssuers = Pick<ExternalTokens, "applyCommits" | "recheck"> & {
+  verify(token: string): Promise<TokenVerification>;
+};
 
 /** Sessions looked up again at once. */
 const RECHECKED_AT_ONCE = 256;
 
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
-  readonly #external: ExternalTokens;
+  readonly #external: OtherIssuers;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
   readonly #sessions: KnownRows<OpenedSession>;
@@ -83,6 +88,19 @@ export class AccountAuthenticator {
     if (adminId === null || sessionId === null) return false;
     const session = await this.#sessions.find(sessionId);
     return session !== null && session.adminId === adminId && session.expiresAt > this.#now();
+  }
+
+  /** Whether the session of a caller lives; of one without, nothing is known to have ended. */
+  async isLive({ principal, sessionId }: Identity): Promise<boolean> {
+    if (sessionId === null) return true;
+    const session = await this.#sessions.find(sessionId);
+    if (session === null || session.expiresAt <= this.#now()) return false;
+    return principal === `user:${session.userId}` || principal === `admin:${session.adminId}`;
+  }
+
+  /** Another server, which knows better, has seen credentials end that no commit tells of here. */
+  endedElsewhere(ended: EndedSession): void {
+    this.#tell(ended);
   }
 
   /** Calls the listener in the turn in which the end of a session is known. */

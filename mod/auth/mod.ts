@@ -43,6 +43,13 @@ import { type CallPort, SystemCalls } from "./system_calls.ts";
 import { TokenHasher } from "./tokens/token_hash.ts";
 
 export type { AccountPolicy } from "./accounts.ts";
+export {
+  AccountAuthenticator,
+  type EndedSession,
+  type OtherIssuers,
+  type TokenVerification,
+} from "./authenticator.ts";
+export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
 export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_commands.ts";
 export { AdminAccounts } from "./admin/admin_accounts.ts";

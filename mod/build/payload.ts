@@ -16,6 +16,7 @@ export const ENTRIES: readonly string[] = [
   "cli.ts",
   "mod/storage/thumbnails/process.ts",
   "mod/ops/maintenance/process.ts",
+  "mod/server/workers/main.ts",
 ];
 
 /** Writes the compressed archive; `work`, an empty folder, holds what goes into it meanwhile. */

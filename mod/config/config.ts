@@ -14,6 +14,8 @@ export interface ServeConfig {
   readonly host: string;
   /** `null`: the default port, or the next free one. 0: any free one. */
   readonly port: number | null;
+  /** Processes that share the port, this one included. */
+  readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;
   /** Absolute. */
@@ -211,6 +213,7 @@ export async function resolveConfig(
   return {
     host: options.host,
     port: options.port,
+    workers: workersOf(options),
     dataDir,
     functionsDir,
     pinned,
@@ -238,6 +241,30 @@ export async function resolveConfig(
     metrics: metricsConfig(options),
     executionLog: executionLogConfig(options),
   };
+}
+
+/** Up to this many cores one process is enough, beside the isolates. */
+const CORES_FOR_ONE = 4;
+
+/** What cannot go together is refused where somebody asked for it, and is one process where nobody did. */
+function workersOf({ workers, takeover, followed, devFrontend, dev }: ServeOptions): number {
+  const alone = takeover
+    ? "--takeover"
+    : followed !== null
+    ? "--follow"
+    : devFrontend !== null
+    ? "--dev-frontend"
+    : null;
+  if (workers !== null && workers > 1) {
+    if (alone !== null) throw new StartError(`One process is needed with ${alone}: leave out --workers`);
+    if (Deno.build.os !== "linux") {
+      throw new StartError("Several processes share a port on Linux only: leave out --workers");
+    }
+    return workers;
+  }
+  if (workers !== null || alone !== null || dev || Deno.build.os !== "linux") return 1;
+  const cores = navigator.hardwareConcurrency;
+  return cores > CORES_FOR_ONE ? cores - 2 : 1;
 }
 
 function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {

@@ -53,6 +53,16 @@ export function parseExitCode(text: string): number {
   return Number(text);
 }
 
+/** More than there are cores is no use, but no fault. */
+const WORKERS_MAX = 64;
+
+export function parseWorkers(text: string): number {
+  if (!/^\d{1,2}$/.test(text) || Number(text) < 1 || Number(text) > WORKERS_MAX) {
+    throw new OptionValueError(`expected a count from 1 to ${WORKERS_MAX}, received "${text}"`);
+  }
+  return Number(text);
+}
+
 /** An address to listen on: a host name or an IP address, without scheme, port or path. */
 export function parseHost(text: string): string {
   const host = text.replace(/^\[(.*)\]$/, "$1");

@@ -28,6 +28,7 @@ import {
   parseSwitch,
   parseText,
   parseWebUrl,
+  parseWorkers,
 } from "./option_types.ts";
 
 export type CommandName =
@@ -366,6 +367,16 @@ export const options = {
     default: null,
     defaultText: "what the machine or its control group has",
     description: "Memory that the bounds of what clients can fill are shares of, such as 512MiB",
+    commands: ["serve"],
+  }),
+  workers: option({
+    flag: "--workers",
+    placeholder: "count",
+    env: "SYNCLINE_WORKERS",
+    parse: parseWorkers,
+    default: null,
+    defaultText: "1 on up to four cores, two less than there are on more",
+    description: "Processes that share the port and answer sockets, queries and static files side by side",
     commands: ["serve"],
   }),
   host: option({

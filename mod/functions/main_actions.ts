@@ -99,6 +99,13 @@ export class MainActions {
     return action === undefined ? undefined : { kind: "action", visibility: action.visibility ?? "public" };
   }
 
+  /** All of them, as {@linkcode info} tells them. */
+  *infos(): Generator<[udfPath: string, info: FunctionInfo]> {
+    for (const [udfPath, { visibility = "public" }] of this.#actions) {
+      yield [udfPath, { kind: "action", visibility }];
+    }
+  }
+
   /** Runs the action a call is for; `null` when main has none at its path. */
   run(call: FunctionCall): Promise<Outcome> | null {
     const action = this.#actions.get(call.udfPath);

@@ -39,6 +39,9 @@ import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
 import { apiHeaders } from "./http/router.ts";
 import { RunLines } from "./dev/run_lines.ts";
+import { SummedWork } from "./workers/summed_work.ts";
+import type { LeadingParts } from "./workers/leading_parts.ts";
+import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
 const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
@@ -76,6 +79,8 @@ export interface Backend extends AsyncDisposable {
   lend?(): Promise<Lent | null>;
   /** Runs calls of a server whose database this one has taken over. */
   readonly passedCalls?: PassedCalls;
+  /** For processes that take connections beside this one. */
+  readonly leading?: LeadingParts;
   /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
@@ -111,6 +116,8 @@ export interface BackendSurroundings {
   readonly letGo?: () => Promise<void>;
   /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
+  /** What the processes beside this one have to do. */
+  readonly workerFigures?: () => readonly FollowerFigures[];
 }
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
@@ -134,7 +141,18 @@ export async function startBackend(
   const host = opened.use(
     await startIsolates(config, { secret, observers, log, ...(letGo && { letGo }) }),
   );
-  const parts = { ...surroundings, config, secret, backupPlace, metrics, executionLog, runStats, host };
+  const observer = observers.length > 0 ? observeAll(observers) : null;
+  const parts = {
+    ...surroundings,
+    config,
+    secret,
+    backupPlace,
+    metrics,
+    executionLog,
+    runStats,
+    host,
+    observer,
+  };
   const backend = await connect(parts, opened);
   const resources = opened.move();
   return {
@@ -166,7 +184,7 @@ async function startIsolates(
       actionNet: config.actionNet,
       timeouts: config.timeouts,
       entry: ISOLATE_ENTRY,
-      settings: { ...storageSettingsOf(config, secret.keys), ...settingsOf(config, secret.keys) },
+      settings: isolateSettings(config, secret),
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
@@ -181,6 +199,10 @@ async function startIsolates(
   }
 }
 
+function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
+  return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
+}
+
 interface BackendParts extends BackendSurroundings {
   readonly config: ServeConfig;
   readonly secret: LoadedSecret;
@@ -189,11 +211,13 @@ interface BackendParts extends BackendSurroundings {
   readonly executionLog: ExecutionLog | null;
   readonly runStats: RunStats;
   readonly host: IsolateHost;
+  /** Told of runs, if anybody is. */
+  readonly observer: RunObserver | null;
 }
 
 /** The list of features is here; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, executionLog, runStats, ...surroundings }: BackendParts,
+  { secret, backupPlace, executionLog, runStats, observer, ...surroundings }: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, log } = surroundings;
@@ -245,15 +269,21 @@ async function connect(
     authenticator,
     dev,
     log,
-    memoryBytes: config.memoryBytes,
+    // Each process has its share.
+    memoryBytes: Math.floor(config.memoryBytes / config.workers),
     socketsMax: surroundings.socketsMax,
     onCacheHit: (path) => runStats.cacheHit(path),
   });
+  const work = surroundings.workerFigures === undefined
+    ? hub
+    : new SummedWork(hub, surroundings.workerFigures);
   const { sizes } = steering;
-  features.add(startStats(context, { runStats, executionLog, accounts, logs, hub, sizes }));
+  features.add(startStats(context, { runStats, executionLog, accounts, logs, hub: work, sizes }));
   features.add(startHealth(context, { ...admin.replication, following }));
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
-  if (metrics !== null) features.add(startMetrics(metrics, { ...context, hub, storage, admin, following }));
+  if (metrics !== null) {
+    features.add(startMetrics(metrics, { ...context, hub: work, storage, admin, following }));
+  }
 
   const { given } = config;
   if (given !== null) {
@@ -282,6 +312,20 @@ async function connect(
     begin: () => features.begin(log),
     lend: () => lendDatabase(host, closeSockets),
     passedCalls: port,
+    leading: {
+      host,
+      admits: (identity) => authenticator.isLive(identity),
+      verify: (token) => authenticator.verify(token),
+      observer,
+      onCacheHit: (path) => runStats.cacheHit(path),
+      // Ends of sessions follow from commits, which workers are told of.
+      onEnded: (listener) =>
+        authenticator.onSessionEnd((ended) => {
+          if ("withoutSession" in ended) listener(ended);
+        }),
+      settings: isolateSettings(config, secret),
+      passedCalls: port,
+    },
     ...(metrics && { metrics }),
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),

@@ -89,3 +89,26 @@ export const staticLimits = {
   /** Copies kept, files that are not worth one included. */
   copiesMax: 4_096,
 } as const;
+
+/** Limits of the processes that take connections beside the server's own. */
+export const workerLimits = {
+  /** Longest text that a worker is told at its start. */
+  bootCharsMax: 1_048_576,
+  /** Private memory of a worker, above what the runtime itself reserves. */
+  dataMiB: 8_192,
+  /** A worker has so long to serve; then it is ended and started again. */
+  startMs: 60_000,
+  /** One that ended is started again after this, then after twice as long, up to the second; one that served for a minute begins anew. */
+  restartMsMin: 250,
+  restartMsMax: 30_000,
+  steadyMs: 60_000,
+  /** When the server stops, its workers have so long beyond the time of their requests; then they are killed. */
+  stopMs: 5_000,
+  /** How often a worker tells what ran in it, and how many runs it tells at most. */
+  reportMs: 250,
+  reportRunsMax: 10_000,
+  /** While so much waits to be read by the leader nothing is told of runs. */
+  reportBytesBehind: 8_388_608,
+  /** How often a worker tells how many sockets it has. */
+  figuresMs: 1_000,
+} as const;

@@ -1,6 +1,5 @@
 /** One running server: the data folder's lock, the port, the isolates and the hub, from start to stop. */
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { ServiceError } from "../errors.ts";
 import type { Log } from "../kit/log.ts";
 import { connectionLimits, dataLockLimits, takeoverLimits } from "./limits.ts";
@@ -15,6 +14,7 @@ import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
+import { openDashboard } from "./http/dashboard_page.ts";
 import type { Frontend } from "./http/frontend.ts";
 import { listen, type Listener, localUrl } from "./http/listen.ts";
 import { withPlainPath } from "./http/plain_path.ts";
@@ -23,9 +23,8 @@ import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import { Connections } from "./net/connections.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
+import { Workers } from "./workers/workers.ts";
 import { GivingWay, PassedRequests, Passing, Predecessor, TakeoverDoor } from "./takeover/mod.ts";
-
-const DASHBOARD_DIR = fileURLToPath(new URL("../../dashboard/public", import.meta.url));
 
 /** Starts what is behind the HTTP face; tests give one of their own. */
 export type StartBackend = (config: ServeConfig, surroundings: BackendSurroundings) => Promise<Backend>;
@@ -90,6 +89,8 @@ export class Server implements AsyncDisposable {
   #door: TakeoverDoor | null = null;
   #givingWay: GivingWay | null = null;
   readonly #gaveWay = Promise.withResolvers<void>();
+  /** The processes that take connections beside this one. */
+  #workers: Workers | null = null;
   /** The one that this server took over from, and what is done until that one is gone. */
   #predecessor: Predecessor | null = null;
   #succession: Promise<void> = Promise.resolve();
@@ -123,6 +124,7 @@ export class Server implements AsyncDisposable {
       server.#listen();
       const served = await server.#load();
       server.#state = { name: "serving", ...served };
+      await server.#startWorkers(served.backend);
       await server.#openDoor();
       return server;
     } catch (error) {
@@ -288,7 +290,9 @@ export class Server implements AsyncDisposable {
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
     };
     const { signal: stopping } = this.#stopping;
-    const surroundings = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
+    const workerFigures = () => this.#workers?.figures ?? [];
+    const given = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
+    const surroundings = { ...given, workerFigures };
     const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
@@ -344,11 +348,14 @@ export class Server implements AsyncDisposable {
     if (gaveWay === null) this.#state = { name: "draining" };
     await this.#predecessor?.[Symbol.asyncDispose]();
     await this.#succession;
+    // They finish while what they ask of this process is still answered.
+    const workersEnded = this.#workers?.[Symbol.asyncDispose]();
     try {
       // Sockets first: shutting the listener down would close them with a code that tells clients nothing.
       await backend?.closeSockets();
       await gaveWay?.quiet(this.#parts.drainMs ?? httpLimits.drainMs);
       await this.#finishRequests();
+      await workersEnded;
       await backend?.[Symbol.asyncDispose]();
     } finally {
       this.#connections[Symbol.dispose]();
@@ -371,12 +378,24 @@ export class Server implements AsyncDisposable {
     }
   }
 
+  async #startWorkers({ leading }: Backend): Promise<void> {
+    const { config, native = null, log } = this.#parts;
+    if (config.workers <= 1 || leading === undefined) return;
+    const { port } = this.#address;
+    const fd = native?.listening(port) ?? null;
+    if (fd === null || native === null || !native.share(fd)) {
+      throw new StartError("This system does not let several processes share a port: leave out --workers");
+    }
+    const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respond(request, info);
+    this.#workers = await Workers.start({ config, port, parts: leading, respond, log });
+  }
+
   async #openDoor(): Promise<void> {
     const { config: { dataDir, host }, native = null, log } = this.#parts;
     const state = this.#state;
-    if (state.name !== "serving" || state.backend.lend === undefined || isFollower(this.#parts.config)) {
-      return;
-    }
+    // Its workers would go on taking connections of the port.
+    if (state.name !== "serving" || state.backend.lend === undefined || this.#workers !== null) return;
+    if (isFollower(this.#parts.config)) return;
     const { backend } = state;
     const server = this.#givingWay = new GivingWay({
       address: { host, port: this.#address.port },
@@ -482,10 +501,7 @@ export class Server implements AsyncDisposable {
 }
 
 async function openStatics(config: ServeConfig): Promise<Pick<Held, "dashboard" | "frontend">> {
-  const dashboard = await StaticFiles.open(DASHBOARD_DIR, {
-    clientRoutes: false,
-    kept: /^\/built\/chunks\//,
-  });
+  const dashboard = await openDashboard();
   const frontend = await openFrontend(config);
   return { dashboard, frontend };
 }
@@ -500,8 +516,8 @@ async function acquire({ dataDir, takeover }: ServeConfig): Promise<DataLock> {
   } catch (error) {
     if (!takeover || !(error instanceof DataLockedError) || !error.byServer) throw error;
     throw new StartError(
-      `The server that uses the data folder "${dataDir}" cannot be asked to give way: it is starting or ending, or older ` +
-        "than this way of taking over. Try again, or stop it first",
+      `The server that uses the data folder "${dataDir}" cannot be asked to give way: it is starting or ending, has ` +
+        "workers, or is older than this way of taking over. Try again, or stop it first",
       { cause: error },
     );
   }

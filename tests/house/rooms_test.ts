@@ -17,7 +17,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["functions/isolate", "functions/packages"],
   ["functions/versions"],
   ["functions/host"],
-  ["sync", "auth", "storage", "scheduler", "ops"],
+  ["sync", "auth", "storage", "scheduler", "ops", "cluster"],
   ["config"],
   ["server", "testing"],
   ["cli"],

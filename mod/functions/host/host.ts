@@ -29,11 +29,13 @@ import type {
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import { FailureLog } from "./failure_log.ts";
+import type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
 import { Refusals } from "./refusals.ts";
 import type { IsolateStarter, Ready } from "./process/isolate.ts";
 import { ranTooLong, refusedFor, type Timeouts, usualTimeouts } from "./outcomes.ts";
 import { ProcessStarter } from "./process/isolate_process.ts";
+import { Arrivals } from "./readers/arrivals.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
@@ -42,6 +44,7 @@ import { type Version, type VersionSource, VersionStore } from "../versions/vers
 import { nextRequest, type RunEnd, type RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
+import { HearingWriter } from "./writer/hearing_writer.ts";
 import type { MutationWriter, ReplaceResult } from "./writer/mutation_writer.ts";
 import { Writer } from "./writer/writer.ts";
 
@@ -64,9 +67,13 @@ export interface IsolateHostOptions {
   readonly tableNumbers?: Readonly<Record<string, number>>;
   /** Has the writer keep a journal, of which so many bytes may wait. */
   readonly journal?: { readonly pendingBytesMax: number };
-  /** The commits are made elsewhere, and come by {@linkcode IsolateHost.applyRows}; mutations are refused. */
+  /** The commits are made elsewhere, and come by {@linkcode IsolateHost.applyRows}; mutations are refused without a leader. */
   readonly follows?: boolean;
-  /** Told of every run; nobody has to be. */
+  /** The database is the leader's, which is asked for all that writes, and tells of commits by {@linkcode IsolateHost.hear}. */
+  readonly heard?: Heard;
+  /** Where mutations run when they do not run here. */
+  readonly leader?: LeaderPort;
+  /** Told of every run here; nobody has to be. */
   readonly observer?: RunObserver;
   /** How long queries and mutations may run; as the contract says when absent. */
   readonly timeouts?: Timeouts;
@@ -106,6 +113,8 @@ export interface HostParts {
   readonly observer?: RunObserver;
   readonly timeouts?: Timeouts;
   readonly follows?: boolean;
+  readonly heard?: Heard;
+  readonly leader?: LeaderPort;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -137,6 +146,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** The writer of a server that follows; `null` on others. */
   readonly #following: FollowingWriter | null;
   readonly #readers: ReaderPool;
+  /** Answers of the leader that are newer than what was heard of its commits. */
+  readonly #answers: Arrivals;
   readonly #runners: RunnerPool;
   readonly #failures: FailureLog;
   readonly #refusals: Refusals;
@@ -163,6 +174,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #mainActions = new MainActions();
   /** Set by `serveActions`. */
   #ctxActions = new MainActions();
+  /** Other processes that read this database; set by `accompany`. */
+  #companions: Companions | null = null;
   /** Where calls go while the database is lent: settles to `null` when it is given back. */
   #passing: Promise<PassedCalls | null> | null = null;
 
@@ -176,14 +189,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#failures = new FailureLog({ log, clock });
     const told = {
       onGroup: (entries: readonly CommitEntry[], ts: number) => this.#onGroup(entries, ts),
-      onGap: (ts: number) => {
-        this.#ts = ts;
-        this.#tell(this.#reloadListeners, undefined);
-        this.#readers.heard(ts);
-      },
+      onGap: (ts: number) => this.#onGap(ts),
     };
-    this.#following = parts.follows === true ? new FollowingWriter({ starter, clock, log, ...told }) : null;
-    this.#writer = this.#following ?? new Writer({
+    const { leader, heard } = parts;
+    this.#following = parts.follows === true
+      ? new FollowingWriter({ starter, clock, log, ...(leader && { leader }), ...told })
+      : null;
+    const hearing = heard === undefined || leader === undefined ? null : new HearingWriter({ leader, heard });
+    this.#writer = this.#following ?? hearing ?? new Writer({
       starter,
       clock,
       log,
@@ -193,6 +206,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(observer && { observer }),
       ...told,
     });
+    this.#answers = new Arrivals(clock, 0);
     this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts, timeoutMs: queryMs });
     this.#runners = new RunnerPool({
       starter,
@@ -221,6 +235,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       tableNumbers,
       journal,
       follows = false,
+      heard,
+      leader,
       observer,
       timeouts,
       log,
@@ -246,7 +262,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       command: isolateCommand,
       log,
       clock: steadyClock,
-      ...(letGo && { shared: true }),
+      ...((letGo || heard) && { shared: true }),
     });
     if (letGo !== undefined) {
       try {
@@ -271,6 +287,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(observer && { observer }),
       ...(timeouts && { timeouts }),
       follows,
+      ...(heard && { heard }),
+      ...(leader && { leader }),
       code: { versions, version, source, ...(passing && { passing }) },
     });
   }
@@ -281,7 +299,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     try {
       host.#loaded(await host.#writer.start());
       await host.#readers.start();
-      if (parts.code !== undefined && !parts.code.passing) await host.#served(parts.code.version);
+      // It is the leader that says what is served.
+      if (parts.code !== undefined && parts.heard !== undefined) {
+        host.#held = await host.versions.hold(parts.code.version);
+      } else if (parts.code !== undefined && !parts.code.passing) await host.#served(parts.code.version);
     } catch (error) {
       await host[Symbol.asyncDispose]();
       throw error;
@@ -327,6 +348,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       if (given.replay === undefined) return Promise.resolve({ outcome, ts: this.#ts, replayed: false });
       call = { ...given, udfPath: "", args: {}, failedWith: given.failedWith ?? outcome.error };
     }
+    // The leader tells of what it runs.
+    if (this.#parts.leader !== undefined) return this.#heardFirst(this.#writer.mutate(call));
     const answer = this.#writer.mutate(call);
     answer.then(({ outcome, replayed, ts, run }) => {
       // A recorded answer was told when it was new.
@@ -347,6 +370,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       });
     });
     return answer;
+  }
+
+  /** Passes an answer on when the commits it shows have been told of here. */
+  async #heardFirst(answer: Promise<MutationAnswer>): Promise<MutationAnswer> {
+    const answered = await answer;
+    if (answered.ts <= this.#ts) return answered;
+    return await new Promise((resolve) => this.#answers.arrived(answered.ts, () => resolve(answered)));
   }
 
   get readerFree(): boolean {
@@ -401,6 +431,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 
   act(call: FunctionCall): Promise<Outcome> {
     if (this.#isRefused(call)) return Promise.resolve(refusedFor(call.udfPath));
+    const { leader } = this.#parts;
+    if (leader?.act !== undefined) return leader.act(call);
     const since = performance.now();
     const inMain = this.#mainActions.run(call);
     if (inMain === null) return this.#runners.act(call);
@@ -477,6 +509,58 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   get #followingWriter(): FollowingWriter {
     if (this.#following === null) throw new Error("This server does not follow another");
     return this.#following;
+  }
+
+  /** Takes note of a group that the leader has committed in the database of both; `entries` may be empty. */
+  hear(entries: readonly CommitEntry[], ts: number): void {
+    this.#onGroup(entries, ts);
+  }
+
+  /** Commits up to this one were made of which nothing was told. */
+  missed(ts: number): void {
+    this.#onGap(ts);
+  }
+
+  /** Queries wait until {@linkcode follow}. Resolves when those that run have their snapshots. */
+  async holdQueries(): Promise<void> {
+    await this.#readers.hold();
+  }
+
+  /** The leader serves this app from now on; `null`: what it served before. Rejects with why its version cannot be had. */
+  follow(app: ServedApp | null): Promise<void> {
+    return this.#oneByOne(async () => {
+      try {
+        if (app !== null) await this.#follow(app);
+      } finally {
+        this.#readers.release();
+      }
+      if (app !== null) this.#tell(this.#reloadListeners, undefined);
+    });
+  }
+
+  async #follow(app: ServedApp): Promise<void> {
+    const version = await this.versions.get(app.version);
+    const held = await this.versions.hold(version);
+    this.#held?.[Symbol.dispose]();
+    this.#held = held;
+    this.#version = version;
+    this.#parts.starter.use?.(version);
+    this.#declared(app);
+    await this.#readers.replace();
+    this.#runners.replace();
+  }
+
+  /** The app as other processes have to know it. Throws where the code is not kept in versions. */
+  get app(): ServedApp {
+    if (this.#version === null) throw new Error("The code of these isolates is not kept in versions");
+    const functions = new Map([...this.#functions, ...this.#mainActions.infos()]);
+    const { hash: version } = this.#version;
+    return { version, functions: [...functions], crons: this.#crons, routes: this.#routes.routes };
+  }
+
+  /** Other processes read this database from now on. */
+  accompany(companions: Companions): void {
+    this.#companions = companions;
   }
 
   onReload(listener: () => void): void {
@@ -614,17 +698,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
         await swapped();
         await this.#readers.replace();
         this.#runners.replace();
+        if (version !== null) this.#version = version;
       },
       {
-        before: () => {
+        before: async () => {
           held = true;
-          return this.#readers.hold();
+          await Promise.all([this.#readers.hold(), this.#companions?.hold()]);
         },
         start: () => starter.start("writer", version ?? undefined),
       },
     );
     // Otherwise they may be held because the database is lent.
     if (held) this.#readers.release();
+    if (held) this.#companions?.release(result.ok && version !== null ? this.app : null);
     if (!result.ok) return result;
     this.#tell(this.#reloadListeners, undefined);
     if (version !== null) {
@@ -650,6 +736,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     // The writer last: it leaves the database in one file when nobody else has it open.
     await this.#readers.close();
     await this.#writer.close();
+    this.#answers.close();
     await this.#parts.starter[Symbol.asyncDispose]();
     this.#held?.[Symbol.dispose]();
     await this.#forget();
@@ -668,9 +755,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#declared(ready);
     this.#ts = ready.ts;
     this.#readers.heard(ready.ts);
+    this.#answers.heard(ready.ts);
   }
 
-  #declared({ functions, crons = [], routes = [] }: Ready): void {
+  #declared({ functions, crons = [], routes = [] }: Pick<Ready, "functions" | "crons" | "routes">): void {
     this.#functions = new Map(functions);
     this.#crons = crons;
     this.#routes = new RouteTable(routes);
@@ -681,6 +769,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     if (entries.length > 0) this.#tell(this.#commitListeners, entries);
     this.#tell(this.#groupListeners, undefined);
     this.#readers.heard(ts);
+    this.#answers.heard(ts);
+  }
+
+  #onGap(ts: number): void {
+    this.#ts = ts;
+    this.#tell(this.#reloadListeners, undefined);
+    this.#readers.heard(ts);
+    this.#answers.heard(ts);
   }
 
   /** One listener's fault must neither keep the others from hearing nor end an isolate. */

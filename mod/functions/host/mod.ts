@@ -9,6 +9,8 @@ export {
   type RunObserver,
 } from "./run_observer.ts";
 export { BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
+export type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
+export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";

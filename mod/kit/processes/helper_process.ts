@@ -50,6 +50,10 @@ export class HelperProcess {
     this.input = this.#child.stdin.getWriter();
   }
 
+  get pid(): number {
+    return this.#child.pid;
+  }
+
   get output(): ReadableStream<Uint8Array<ArrayBuffer>> {
     return this.#child.stdout;
   }

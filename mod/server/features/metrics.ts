@@ -6,7 +6,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../ops/limits.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
-import type { Hub } from "../../sync/mod.ts";
+import type { HubWork } from "../workers/summed_work.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { FollowingFeature } from "./following.ts";
@@ -22,7 +22,7 @@ export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | n
 }
 
 export interface MeteredParts extends FeatureContext {
-  readonly hub: Hub;
+  readonly hub: HubWork;
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
   readonly following: FollowingFeature;

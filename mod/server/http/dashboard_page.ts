@@ -1,11 +1,18 @@
 /** The dashboard's page, with a nonce of its own for each time it is asked for: styles that scripts add carry it. */
-import type { StaticFiles } from "./static_files.ts";
+import { fileURLToPath } from "node:url";
+import { StaticFiles } from "./static_files.ts";
+
+const FOLDER = fileURLToPath(new URL("../../../dashboard/public", import.meta.url));
 
 /** What stands in the page in the place of the nonce. */
 const PLACE = 'nonce=""';
 
 /** Where it lies. */
 const PAGE = "/built/index.html";
+
+export async function openDashboard(): Promise<StaticFiles> {
+  return await StaticFiles.open(FOLDER, { clientRoutes: false, kept: /^\/built\/chunks\// });
+}
 
 /** Answers a request for a file of the dashboard; `nonce` is the one that the answer's policy names. */
 export async function dashboardFile(

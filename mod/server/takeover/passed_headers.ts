@@ -6,3 +6,5 @@ export const ADDRESS_HEADER = "syncline-passed-address";
 export const CALL_HEADER = "syncline-passed-call";
 /** What only the two servers know: what a client sends is never taken for a call of the old server. */
 export const KEY_HEADER = "syncline-passed-key";
+/** The address that a request was for, where it is not that of the request that passes it on. */
+export const URL_HEADER = "syncline-passed-url";

@@ -1,10 +1,10 @@
 /**
- * The ear of a server that has taken over for what the old one passes on: a socket in a folder that only their user can
- * enter.
+ * The ear of a server for what other processes of its data folder pass on: the one that it has taken over from, or those
+ * that take connections beside it. A socket in a folder that only their user can enter.
  */
 import { join } from "node:path";
 import type { PassedCalls } from "../../functions/host/mod.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Left by a server that was killed, it goes with the folders of its isolates. */
@@ -45,7 +45,7 @@ export class PassedRequests implements AsyncDisposable {
         return answerCall(kind, { request, calls });
       }
       const remoteAddr = JSON.parse(request.headers.get(ADDRESS_HEADER) ?? "null") as Deno.NetAddr;
-      return respond(request, { remoteAddr, completed: info.completed });
+      return respond(asAsked(request), { remoteAddr, completed: info.completed });
     };
     const http = Deno.serve({ transport: "unix", path, onListen: () => {} }, handler);
     await Deno.chmod(path, 0o600);
@@ -56,6 +56,17 @@ export class PassedRequests implements AsyncDisposable {
     await this.#http.shutdown();
     await Deno.remove(this.#folder, { recursive: true }).catch(() => {});
   }
+}
+
+/** The request as it came to whoever has passed it on. */
+function asAsked(request: Request): Request {
+  const url = request.headers.get(URL_HEADER);
+  if (url === null) return request;
+  const headers = new Headers(request.headers);
+  headers.set("host", new URL(url).host);
+  headers.delete(URL_HEADER);
+  const { method, body, signal } = request;
+  return new Request(url, { method, headers, body, signal });
 }
 
 async function answerCall(

@@ -9,7 +9,7 @@ import { failed, type Outcome } from "../../functions/outcome.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { takeoverLimits } from "../limits.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_headers.ts";
 
 /** Of one connection only. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
@@ -35,7 +35,7 @@ export class Successor implements Disposable {
     try {
       const headers = new Headers(request.headers);
       // What the servers tell one another is nothing for a client to say.
-      for (const name of [...HOP_HEADERS, CALL_HEADER, KEY_HEADER]) headers.delete(name);
+      for (const name of [...HOP_HEADERS, CALL_HEADER, KEY_HEADER, URL_HEADER]) headers.delete(name);
       // What comes back is packed for whoever asked, here.
       headers.set("accept-encoding", "identity");
       headers.set(ADDRESS_HEADER, JSON.stringify(info.remoteAddr));

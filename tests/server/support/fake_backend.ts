@@ -100,6 +100,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     },
     backups: null,
     restartExitCode: null,
+    workers: 1,
     metrics: null,
     executionLog: null,
     ...changes,

@@ -6,8 +6,10 @@ export class RouteTable {
   readonly #exact = new Map<string, WireRoute>();
   /** Longest first. */
   readonly #prefixes: readonly WireRoute[];
+  readonly routes: readonly WireRoute[];
 
   constructor(routes: readonly WireRoute[]) {
+    this.routes = routes;
     for (const route of routes) if (!route.prefix) this.#exact.set(`${route.method} ${route.path}`, route);
     this.#prefixes = routes.filter(({ prefix }) => prefix).sort((a, b) => b.path.length - a.path.length);
   }

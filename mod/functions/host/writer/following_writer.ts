@@ -1,11 +1,12 @@
 /**
- * The writer of a server whose commits are made elsewhere: it applies journal rows, one group after the other, and refuses
- * mutations. When its isolate is lost the next rows wait for a new one.
+ * The writer of a server whose commits are made elsewhere: it applies journal rows, one group after the other. Mutations go
+ * to the leader where there is one, and are refused elsewhere. When its isolate is lost the next rows wait for a new one.
  */
 import type { CommitEntry, JournalRow } from "../../../engine/mod.ts";
 import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
-import type { MutationAnswer } from "../../host_port.ts";
+import type { MutationAnswer, MutationCall } from "../../host_port.ts";
+import type { LeaderPort } from "../leader_port.ts";
 import { readOnly } from "../../outcome.ts";
 import type { ApplyRows, Reached, RowsApplied, RowsRefused } from "../../wire/messages.ts";
 import { unpackEntries } from "../../wire/packed_entry.ts";
@@ -18,6 +19,7 @@ export interface FollowingWriterOptions {
   readonly starter: IsolateStarter;
   readonly clock: Clock;
   readonly log: Log;
+  readonly leader?: LeaderPort;
   /** Called with each committed group. Must not throw. */
   readonly onGroup: (entries: readonly CommitEntry[], ts: number) => void;
   /** Called when the database turned out to hold commits whose entries are lost. Must not throw. */
@@ -68,7 +70,9 @@ export class FollowingWriter implements MutationWriter {
     return started.isolate.ready;
   }
 
-  mutate(): Promise<MutationAnswer> {
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    const { leader } = this.#options;
+    if (leader !== undefined) return leader.mutate(call);
     return Promise.resolve({ outcome: readOnly(), ts: this.#reached?.ts ?? 0, replayed: false });
   }
 

@@ -1,0 +1,345 @@
+/**
+ * The leader's side: it runs what its followers send, as if it had been asked itself, and tells those that read its
+ * database of every commit, in order and before the answer of the call that made it.
+ */
+import type { CommitEntry } from "../engine/types.ts";
+import { type Companions, type IsolateHost, packedEntries, type RunObserver } from "../functions/host/mod.ts";
+import type { FunctionCall, MutationCall } from "../functions/host_port.ts";
+import type { Identity } from "../functions/identity.ts";
+import { failed, type Outcome } from "../functions/outcome.ts";
+import { type Clock, steadyClock } from "../kit/clock.ts";
+import { closeQuietly } from "../kit/local_socket.ts";
+import type { Log } from "../kit/log.ts";
+import { linkLimits } from "./limits.ts";
+import { frameBody, FrameReader } from "./link/frames.ts";
+import { receive } from "./link/handshake.ts";
+import { Link, type LinkEnd } from "./link/link.ts";
+import {
+  type FollowerFigures,
+  type FromFollower,
+  type FromLeader,
+  type Hello,
+  parseFromFollower,
+  parseHello,
+  type Welcome,
+  wireEnd,
+} from "./messages.ts";
+
+/** What of a host its followers need. */
+export type LeaderHost = Pick<
+  IsolateHost,
+  "ts" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
+>;
+
+export interface LeaderOptions {
+  readonly host: LeaderHost;
+  /** What both sides have to know. */
+  readonly secret: string;
+  /** Whether links lead over a network. */
+  readonly sealed: boolean;
+  /** Whether the session of a caller lives, as the leader knows it: a follower may not have heard of its end yet. */
+  readonly admits?: (identity: Identity) => Promise<boolean>;
+  /** Checks a token of another issuer. May throw. */
+  readonly verify?: (token: string) => Promise<unknown>;
+  /** Told of the runs of followers, as of the leader's own. */
+  readonly observer?: RunObserver | null;
+  /** Told of answers of followers that took no run, by function. */
+  readonly onCacheHit?: (udfPath: string) => void;
+  readonly onFollower?: (follower: Follower) => void;
+  readonly clock?: Clock;
+  readonly log: Log;
+  /** How long a follower may take to have its queries wait, before it is cut off. */
+  readonly holdMs?: number;
+}
+
+const HOLD_MS = 10_000;
+
+export class Leader implements Companions, AsyncDisposable {
+  readonly #options: LeaderOptions;
+  readonly #clock: Clock;
+  readonly #followers = new Set<Follower>();
+  readonly #handshakes = new Set<Deno.Conn>();
+  readonly #listeners = new Set<Deno.Listener>();
+  readonly #accepting: Promise<void>[] = [];
+  /** Entries of the group that is being told. */
+  #entries: readonly CommitEntry[] = [];
+  /** ts of the newest group that followers were told of. */
+  #toldTs: number;
+  #holds = 0;
+  #closed = false;
+
+  constructor(options: LeaderOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
+    const { host } = options;
+    this.#toldTs = host.ts;
+    host.onCommits((entries) => void (this.#entries = entries));
+    // Follows the commits of a group in the same turn, also where there are none.
+    host.onGroup(() => this.#tellGroup());
+    host.onReload(() => this.#tellMissed());
+    host.accompany(this);
+  }
+
+  get followers(): ReadonlySet<Follower> {
+    return this.#followers;
+  }
+
+  /** Takes followers on a listener until it is disposed of, which closes it. */
+  listen(listener: Deno.Listener): void {
+    this.#listeners.add(listener);
+    this.#accepting.push(this.#accept(listener));
+  }
+
+  /** Something that followers are told as it happens, such as the end of an external identity. */
+  tell(message: FromLeader): void {
+    for (const follower of this.#followers) follower.tell(message);
+  }
+
+  async hold(): Promise<void> {
+    const n = ++this.#holds;
+    const { holdMs = HOLD_MS } = this.#options;
+    await Promise.all(
+      [...this.#followers].filter(({ readsHere }) => readsHere).map((follower) =>
+        follower.hold(n, { clock: this.#clock, holdMs })
+      ),
+    );
+  }
+
+  release(app: Parameters<Companions["release"]>[0]): void {
+    for (const follower of this.#followers) {
+      if (follower.readsHere) follower.tell({ t: "release", app });
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    for (const listener of this.#listeners) closeQuietly(listener);
+    for (const conn of this.#handshakes) closeQuietly(conn);
+    for (const follower of this.#followers) follower.close();
+    await Promise.all(this.#accepting);
+  }
+
+  async #accept(listener: Deno.Listener): Promise<void> {
+    const { log } = this.#options;
+    try {
+      for await (const conn of listener) {
+        if (this.#handshakes.size >= linkLimits.handshakesMax) {
+          closeQuietly(conn);
+          continue;
+        }
+        this.#handshakes.add(conn);
+        void this.#welcome(conn).catch((error) => {
+          closeQuietly(conn);
+          log("warn", "A follower was refused", { error });
+        }).finally(() => this.#handshakes.delete(conn));
+      }
+    } catch (error) {
+      if (!this.#closed) log("error", "No follower can connect any more: restart the server", { error });
+    }
+  }
+
+  async #welcome(conn: Deno.Conn): Promise<void> {
+    const { secret, sealed, host, onFollower } = this.#options;
+    const late = this.#clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
+    const reader = new FrameReader(conn);
+    try {
+      let hello: Hello | undefined;
+      const { seal } = await receive({ conn, reader, secret, sealed }, (told) => {
+        hello = parseHello(told);
+        return {};
+      });
+      if (hello === undefined || this.#closed) return closeQuietly(conn);
+      const link = new Link({ conn, reader, seal, clock: this.#clock });
+      const follower = new Follower(link, { hello, options: this.#options });
+      // In one turn: from this ts on it is told of everything.
+      const welcome: Welcome = { ts: host.ts, app: hello.commits ? host.app : null };
+      link.send({ t: "welcome", ...welcome });
+      this.#followers.add(follower);
+      link.ended.then(() => this.#followers.delete(follower));
+      onFollower?.(follower);
+      follower.serve();
+    } finally {
+      late.cancel();
+    }
+  }
+
+  #tellGroup(): void {
+    const entries = this.#entries;
+    this.#entries = [];
+    const { ts } = this.#options.host;
+    this.#toldTs = ts;
+    const hearing = [...this.#followers].filter(({ readsHere }) => readsHere);
+    if (hearing.length === 0) return;
+    const body = frameBody(
+      { t: "commits", ts } satisfies FromLeader,
+      entries.length === 0 ? "" : packedEntries(entries),
+    );
+    for (const follower of hearing) follower.tellBody(body);
+  }
+
+  /** After a reload there may be commits that nobody was told of. */
+  #tellMissed(): void {
+    const { ts } = this.#options.host;
+    if (ts === this.#toldTs) return;
+    this.#toldTs = ts;
+    for (const follower of this.#followers) {
+      if (follower.readsHere) follower.tell({ t: "missed", ts });
+    }
+  }
+}
+
+/** One follower, as long as its link lasts. */
+export class Follower {
+  readonly #link: Link;
+  readonly #hello: Hello;
+  readonly #options: LeaderOptions;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #held = new Map<number, () => void>();
+  #calls = 0;
+  /** What it last told of itself; `null` before. */
+  figures: FollowerFigures | null = null;
+
+  constructor(link: Link, { hello, options }: { readonly hello: Hello; readonly options: LeaderOptions }) {
+    this.#link = link;
+    this.#hello = hello;
+    this.#options = options;
+    this.#ready.promise.catch(() => {});
+    link.ended.then(({ detail }) => {
+      this.#ready.reject(new Error(`The link ended: ${detail}`));
+      for (const done of this.#held.values()) done();
+    });
+  }
+
+  get name(): string {
+    return this.#hello.name;
+  }
+
+  /** Whether it reads the leader's database. */
+  get readsHere(): boolean {
+    return this.#hello.commits;
+  }
+
+  /** Resolves when it serves; rejects when its link ends before. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  get ended(): Promise<{ readonly end: LinkEnd; readonly detail: string }> {
+    return this.#link.ended;
+  }
+
+  serve(): void {
+    this.#link.receive(({ message }) => this.#handle(parseFromFollower(message)));
+  }
+
+  tell(message: FromLeader, text = ""): void {
+    this.#link.send(message, text);
+  }
+
+  tellBody(body: Uint8Array): void {
+    this.#link.sendBody(body);
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  /** Resolves when its queries wait, or it is cut off because they do not. */
+  async hold(
+    n: number,
+    { clock, holdMs }: { readonly clock: Clock; readonly holdMs: number },
+  ): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (!this.#link.open) return;
+    this.#held.set(n, resolve);
+    this.tell({ t: "hold", n });
+    const late = clock.after(holdMs, () => this.close());
+    await promise;
+    late.cancel();
+    this.#held.delete(n);
+  }
+
+  #handle(message: FromFollower): void {
+    switch (message.t) {
+      case "mutate":
+        return void this.#take(message.id, () => this.#mutate(message.id, message.call));
+      case "act":
+        return void this.#take(message.id, () => this.#act(message.id, message.call));
+      case "verify":
+        return void this.#take(message.id, () => this.#verify(message.id, message.token));
+      case "held":
+        return this.#held.get(message.n)?.();
+      case "ready":
+        return this.#ready.resolve();
+      case "runs":
+        return this.#observe(message);
+      case "figures":
+        this.figures = message.figures;
+        return;
+      default:
+        message satisfies never;
+    }
+  }
+
+  /** Nothing of it rejects, whatever fails: the follower would wait for ever. */
+  async #take(id: number, work: () => Promise<void>): Promise<void> {
+    if (this.#calls >= linkLimits.callsMax) {
+      const { end } = wireEnd(failed("internal", "Too many calls of one server", { retryable: true }));
+      return this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
+    }
+    this.#calls++;
+    try {
+      await work();
+    } catch (error) {
+      this.#options.log("error", "A call of a follower failed", { error });
+      const { end } = wireEnd(failed("internal", error instanceof Error ? error.message : String(error)));
+      this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
+    } finally {
+      this.#calls--;
+    }
+  }
+
+  async #mutate(id: number, call: MutationCall): Promise<void> {
+    const refused = await this.#refusal(call);
+    if (refused !== null) return this.#answer(id, refused);
+    const { outcome, ...answer } = await this.#options.host.mutate(call);
+    const { end, text } = wireEnd(outcome);
+    this.tell({ t: "mutated", id, end, answer }, text);
+  }
+
+  async #act(id: number, call: FunctionCall): Promise<void> {
+    this.#answer(id, await this.#refusal(call) ?? await this.#options.host.act(call));
+  }
+
+  async #verify(id: number, token: string): Promise<void> {
+    const { verify } = this.#options;
+    if (verify === undefined) throw new Error("The leader checks no tokens");
+    const verification = await verify(token);
+    this.tell({ t: "verified", id, verification });
+  }
+
+  #answer(id: number, outcome: Outcome): void {
+    const { end, text } = wireEnd(outcome);
+    this.tell({ t: "acted", id, end, ts: this.#options.host.ts }, text);
+  }
+
+  async #refusal({ identity, origin }: FunctionCall): Promise<Outcome | null> {
+    const { admits } = this.#options;
+    // Guests have nothing that could have ended.
+    if (admits === undefined || identity.sessionId === null || origin === "system") return null;
+    return await admits(identity)
+      ? null
+      : failed("internal", "The session of the caller has ended", { retryable: true });
+  }
+
+  #observe({ runs, cached }: FromFollower & { readonly t: "runs" }): void {
+    const { observer, onCacheHit } = this.#options;
+    for (const { kind, udfPath, identity, error, logLines, ...end } of runs) {
+      const outcome: Outcome = error === null
+        ? { ok: true, value: "null", logLines }
+        : { ok: false, error, logLines };
+      observer?.runEnded(kind, { ...end, call: { udfPath, identity }, outcome });
+    }
+    for (const udfPath of cached) onCacheHit?.(udfPath);
+  }
+}

@@ -1,0 +1,185 @@
+/**
+ * Calls that a follower has its leader run. They are kept until they are answered: when the link breaks, those that the
+ * leader recognises when they come again, by their replay key, and those it never got are sent to the next one.
+ */
+import type { LeaderPort } from "../functions/host/mod.ts";
+import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
+import { failed, type Outcome } from "../functions/outcome.ts";
+import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
+import { linkLimits } from "./limits.ts";
+import { frameBody } from "./link/frames.ts";
+import type { Link } from "./link/link.ts";
+import { type FromFollower, type FromLeader, outcomeOf, wireCall } from "./messages.ts";
+
+/** How a call was answered; `null` parts where the leader has nothing to say of them. */
+interface Answered {
+  readonly outcome: Outcome;
+  readonly answer: Omit<MutationAnswer, "outcome"> | null;
+  readonly ts: number;
+  readonly verification?: unknown;
+}
+
+interface Pending {
+  readonly body: Uint8Array;
+  /** Whether it may be sent once more. */
+  readonly again: boolean;
+  readonly resolve: (answered: Answered) => void;
+  sent: boolean;
+  /** Since when it waits for a leader. */
+  since: number;
+}
+
+/** What a follower is told that is an answer. */
+export type AnswerMessage = FromLeader & { readonly t: "mutated" | "acted" | "verified" };
+
+export class LeaderCalls implements LeaderPort {
+  readonly #clock: Clock;
+  /** Where this process stands, for answers that nobody gave. */
+  readonly #ts: () => number;
+  readonly #pending = new Map<number, Pending>();
+  #pendingBytes = 0;
+  #link: Link | null = null;
+  #lastId = 0;
+  #expiry: Timer | null = null;
+  #closed = false;
+
+  constructor({ ts, clock = steadyClock }: { readonly ts: () => number; readonly clock?: Clock }) {
+    this.#ts = ts;
+    this.#clock = clock;
+  }
+
+  /** Calls that wait for answers. */
+  get waiting(): number {
+    return this.#pending.size;
+  }
+
+  async mutate(call: MutationCall): Promise<MutationAnswer> {
+    const again = call.replay !== undefined;
+    const { outcome, answer, ts } = await this.#ask(
+      (id) => ({ t: "mutate", id, call: wireCall(call) }),
+      again,
+    );
+    return answer === null ? { outcome, ts, replayed: false } : { outcome, ...answer };
+  }
+
+  async act(call: FunctionCall): Promise<Outcome> {
+    return (await this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), false)).outcome;
+  }
+
+  /** Has the leader check a token; `null` when it did not say. */
+  async verify(token: string): Promise<unknown> {
+    const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), true);
+    return verification;
+  }
+
+  /** The leader is reached by this link from now on; `null`: by none. */
+  use(link: Link | null): void {
+    this.#link = link;
+    const now = this.#clock.now();
+    for (const [id, pending] of this.#pending) {
+      if (pending.sent && !pending.again) {
+        this.#settle(id, lost());
+        continue;
+      }
+      pending.since = now;
+      pending.sent = link?.sendBody(pending.body) ?? false;
+    }
+    this.#watch();
+  }
+
+  /** Takes an answer. Throws for one that nobody waits for. */
+  answered(message: AnswerMessage, text: string): void {
+    // One that was given up, and comes late, is nobody's.
+    if (!this.#pending.has(message.id)) {
+      if (message.id > this.#lastId) throw new RangeError("An answer to no call");
+      return;
+    }
+    switch (message.t) {
+      case "mutated": {
+        const { answer } = message;
+        const outcome = outcomeOf(message.end, text);
+        return this.#settle(message.id, { outcome, answer, ts: answer.ts });
+      }
+      case "acted":
+        return this.#settle(message.id, {
+          outcome: outcomeOf(message.end, text),
+          answer: null,
+          ts: message.ts,
+        });
+      case "verified":
+        return this.#settle(message.id, {
+          outcome: failed("internal", "It was no call"),
+          answer: null,
+          ts: this.#ts(),
+          verification: message.verification,
+        });
+      default:
+        message satisfies never;
+    }
+  }
+
+  /** Everything that waits is answered as what may come again, and so is what is still to come. */
+  close(): void {
+    this.#closed = true;
+    this.#link = null;
+    this.#expiry?.cancel();
+    for (const id of [...this.#pending.keys()]) this.#settle(id, away());
+  }
+
+  #ask(messageOf: (id: number) => FromFollower, again: boolean): Promise<Answered> {
+    const answer = (answered: Omit<Answered, "ts" | "answer">) =>
+      Promise.resolve({ ...answered, answer: null, ts: this.#ts() });
+    if (this.#closed) return answer(away());
+    const id = ++this.#lastId;
+    let body: Uint8Array;
+    try {
+      body = frameBody(messageOf(id));
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return answer({ outcome: failed("args", `The arguments are not JSON: ${reason}`) });
+    }
+    const { pendingMax, pendingBytesMax } = linkLimits;
+    if (this.#pending.size >= pendingMax || this.#pendingBytes + body.length > pendingBytesMax) {
+      const message = `${this.#pending.size} calls wait for the leader`;
+      return answer({ outcome: failed("internal", message, { retryable: true }) });
+    }
+    const { promise, resolve } = Promise.withResolvers<Answered>();
+    this.#pendingBytes += body.length;
+    const sent = this.#link?.sendBody(body) ?? false;
+    this.#pending.set(id, { body, again, resolve, sent, since: this.#clock.now() });
+    if (!sent) this.#watch();
+    return promise;
+  }
+
+  #settle(id: number, answered: Omit<Answered, "ts" | "answer"> & Partial<Answered>): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined) return;
+    this.#pending.delete(id);
+    this.#pendingBytes -= pending.body.length;
+    pending.resolve({ answer: null, ts: this.#ts(), ...answered });
+  }
+
+  /** Without a leader calls wait for a bounded time. */
+  #watch(): void {
+    if (this.#link !== null || this.#pending.size === 0) {
+      this.#expiry?.cancel();
+      this.#expiry = null;
+      return;
+    }
+    this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
+      const before = this.#clock.now() - linkLimits.leaderWaitMs;
+      for (const [id, { since }] of this.#pending) if (since <= before) this.#settle(id, away());
+      this.#watch();
+    });
+  }
+}
+
+/** Nothing has happened; or it has, and is answered as it was when it comes again. */
+function away(): Pick<Answered, "outcome"> {
+  return { outcome: failed("internal", "There is no leader now", { retryable: true }) };
+}
+
+/** Whether it ran is not known. */
+function lost(): Pick<Answered, "outcome"> {
+  return { outcome: failed("internal", "The leader was lost: whether the call ran is not known") };
+}

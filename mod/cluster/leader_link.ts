@@ -1,0 +1,164 @@
+/** A follower's way to its leader: one connection, its handshake, and what the leader tells on it. */
+import { entriesOf, type ServedApp } from "../functions/host/mod.ts";
+import type { CommitEntry } from "../engine/types.ts";
+import { type Clock, steadyClock } from "../kit/clock.ts";
+import { closeQuietly } from "../kit/local_socket.ts";
+import { linkLimits } from "./limits.ts";
+import { type Frame, FrameReader } from "./link/frames.ts";
+import { greet, HandshakeError } from "./link/handshake.ts";
+import { Link, type LinkEnd } from "./link/link.ts";
+import type { LeaderCalls } from "./leader_calls.ts";
+import type { FollowerFigures, FollowerRun, FromFollower, FromLeader, Hello, Welcome } from "./messages.ts";
+
+/** What a follower does with what the leader tells. Each is called in the order in which it was said. */
+export interface Told {
+  commits?(entries: readonly CommitEntry[], ts: number): void;
+  missed?(ts: number): void;
+  /** A session or a principal's credentials have ended, which no commit tells. */
+  ended?(ended: unknown): void;
+  /** Queries are to wait, until `release`. Resolves when they do. */
+  hold?(): Promise<void>;
+  release?(app: ServedApp | null): void;
+  /** The leader wants this follower to end. */
+  stop?(): void;
+}
+
+export interface LeaderLinkOptions {
+  readonly conn: Deno.Conn;
+  readonly secret: string;
+  readonly sealed: boolean;
+  readonly hello: Hello;
+  readonly calls: LeaderCalls;
+  readonly clock?: Clock;
+}
+
+export class LeaderLink {
+  readonly #link: Link;
+  readonly #calls: LeaderCalls;
+  readonly welcome: Welcome;
+  /** What came before somebody took it. */
+  #early: Frame[] | null = [];
+  #earlyChars = 0;
+  #told: Told = {};
+
+  private constructor(link: Link, { welcome, calls }: {
+    readonly welcome: Welcome;
+    readonly calls: LeaderCalls;
+  }) {
+    this.#link = link;
+    this.#calls = calls;
+    this.welcome = welcome;
+  }
+
+  /**
+   * Shows the leader who this is and hears where it stands; calls go by this link from then on. Throws a `HandshakeError`, or
+   * what the connection came to; it is closed then.
+   */
+  static async open(
+    { conn, secret, sealed, hello, calls, clock = steadyClock }: LeaderLinkOptions,
+  ): Promise<LeaderLink> {
+    const late = clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
+    const reader = new FrameReader(conn);
+    try {
+      const { seal } = await greet({ conn, reader, secret, sealed }, hello);
+      const link = new Link({ conn, reader, seal, clock });
+      const welcomed = Promise.withResolvers<Welcome>();
+      let opened: LeaderLink | null = null;
+      link.ended.then(({ detail }) => welcomed.reject(new HandshakeError(`The link ended: ${detail}`)));
+      const first: Frame[] = [];
+      link.receive((frame) => {
+        if (opened !== null) return opened.#take(frame);
+        const message = frame.message as { readonly t?: unknown };
+        if (message.t === "welcome") welcomed.resolve(frame.message as Welcome);
+        else first.push(frame);
+      });
+      const welcome = await welcomed.promise;
+      opened = new LeaderLink(link, { welcome, calls });
+      for (const frame of first) opened.#take(frame);
+      calls.use(link);
+      link.ended.then(() => calls.use(null));
+      return opened;
+    } catch (error) {
+      closeQuietly(conn);
+      throw error;
+    } finally {
+      late.cancel();
+    }
+  }
+
+  /** Never rejects. */
+  get ended(): Promise<{ readonly end: LinkEnd; readonly detail: string }> {
+    return this.#link.ended;
+  }
+
+  /** From now on this is told; first what came meanwhile. */
+  tell(told: Told): void {
+    this.#told = told;
+    const early = this.#early ?? [];
+    this.#early = null;
+    for (const frame of early) this.#take(frame);
+  }
+
+  ready(): void {
+    this.#say({ t: "ready" });
+  }
+
+  runs(runs: readonly FollowerRun[], cached: readonly string[]): void {
+    this.#say({ t: "runs", runs, cached });
+  }
+
+  figures(figures: FollowerFigures): void {
+    this.#say({ t: "figures", figures });
+  }
+
+  /** Bytes that the leader has not taken yet. */
+  get unsentBytes(): number {
+    return this.#link.unsentBytes;
+  }
+
+  close(): void {
+    this.#link.close();
+  }
+
+  #say(message: FromFollower): void {
+    this.#link.send(message);
+  }
+
+  #take(frame: Frame): void {
+    const message = frame.message as FromLeader;
+    if (message.t === "mutated" || message.t === "acted" || message.t === "verified") {
+      return this.#calls.answered(message, frame.text);
+    }
+    if (this.#early === null) return this.#hear(message, frame.text);
+    // Nothing runs yet that would have to wait.
+    if (message.t === "hold") return this.#say({ t: "held", n: message.n });
+    this.#earlyChars += frame.text.length;
+    if (this.#earlyChars > linkLimits.unsentBytesMax) {
+      throw new RangeError("Too much came before this follower had begun");
+    }
+    this.#early.push(frame);
+  }
+
+  #hear(message: Exclude<FromLeader, { readonly t: "mutated" | "acted" | "verified" }>, text: string): void {
+    const told = this.#told;
+    switch (message.t) {
+      case "commits":
+        return told.commits?.(text === "" ? [] : entriesOf(text), message.ts);
+      case "missed":
+        return told.missed?.(message.ts);
+      case "ended":
+        return told.ended?.(message.ended);
+      case "hold": {
+        const { n } = message;
+        return void (told.hold?.() ?? Promise.resolve()).then(() => this.#say({ t: "held", n }), () => {});
+      }
+      case "release":
+        return told.release?.(message.app);
+      case "stop":
+        return told.stop?.();
+      default:
+        message satisfies never;
+        throw new TypeError("The leader said something unknown");
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/** The bounds of links between a leader and its followers. Units stand last in the names, as in `mod/limits.ts`. */
+
+export const linkLimits = {
+  /** Longest frame before both sides have shown that they know the secret. */
+  handshakeBytesMax: 4_096,
+  /** Longest frame of an authenticated link: a group of commits, or a call with all it brings. */
+  frameBytesMax: 268_435_456,
+  /** Bytes that may wait to be read by the other side; a side with more behind it is cut off, and begins anew. */
+  unsentBytesMax: 67_108_864,
+  /** Time for the handshake. */
+  handshakeMs: 10_000,
+  /** Connections whose handshake is under way; more are closed at once. */
+  handshakesMax: 64,
+  /** A side with nothing to say says so this often. */
+  beatMs: 1_000,
+  /** Looks, one a beat, without anything from the other side: then it hangs or is gone. */
+  silentBeatsMax: 10,
+  /** Calls of one follower that the leader has taken and not answered; more are refused as an overload. */
+  callsMax: 20_000,
+  /** Calls that wait at a follower for the leader's answers, and their bytes; more are refused as an overload. */
+  pendingMax: 20_000,
+  pendingBytesMax: 134_217_728,
+  /** A call that waits for a leader is refused after this; whoever asked may ask again. */
+  leaderWaitMs: 15_000,
+  /** A follower whose link broke tries again after this, and then after twice as long, up to the second. */
+  retryMsMin: 50,
+  retryMsMax: 2_000,
+} as const;

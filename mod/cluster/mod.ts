@@ -1,0 +1,7 @@
+/** Several processes that serve one app: the link between the one that writes and those that follow it. */
+export { HandshakeError } from "./link/handshake.ts";
+export type { LinkEnd } from "./link/link.ts";
+export { Follower, Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
+export { LeaderCalls } from "./leader_calls.ts";
+export { LeaderLink, type LeaderLinkOptions, type Told } from "./leader_link.ts";
+export type { FollowerFigures, FollowerRun, FromLeader, Hello, Welcome } from "./messages.ts";

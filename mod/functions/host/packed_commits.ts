@@ -1,0 +1,15 @@
+/** Commit entries as a text, for other processes that follow: as short as between the writer and main. */
+import type { CommitEntry } from "../../engine/types.ts";
+import { EntryPacker, unpackEntries, type WireEntries } from "../wire/packed_entry.ts";
+
+export function packedEntries(entries: readonly CommitEntry[]): string {
+  const packer = new EntryPacker();
+  for (const entry of entries) packer.add(entry);
+  const { tables, entries: packed } = packer;
+  return JSON.stringify({ tables, entries: packed });
+}
+
+/** Throws for what is no such text. */
+export function entriesOf(text: string): CommitEntry[] {
+  return unpackEntries(JSON.parse(text) as WireEntries);
+}

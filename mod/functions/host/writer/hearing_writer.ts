@@ -1,0 +1,34 @@
+/** The writer of a host whose commits are made and told by another process, in the same database: it has no isolate. */
+import type { MutationAnswer, MutationCall } from "../../host_port.ts";
+import type { Heard, LeaderPort } from "../leader_port.ts";
+import type { Ready } from "../process/isolate.ts";
+import type { MutationWriter, ReplaceResult } from "./mutation_writer.ts";
+
+export class HearingWriter implements MutationWriter {
+  readonly #leader: LeaderPort;
+  readonly #heard: Heard;
+
+  constructor({ leader, heard }: { readonly leader: LeaderPort; readonly heard: Heard }) {
+    this.#leader = leader;
+    this.#heard = heard;
+  }
+
+  readonly waiting = 0;
+
+  start(): Promise<Ready> {
+    const { app: { functions, crons, routes }, ts } = this.#heard;
+    return Promise.resolve({ type: "Ready", functions, crons, routes, ts, lastGroup: null });
+  }
+
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    return this.#leader.mutate(call);
+  }
+
+  replace(): Promise<ReplaceResult> {
+    return Promise.resolve({ ok: false, message: "The code is exchanged by the server that writes" });
+  }
+
+  tendJournal(): void {}
+
+  async close(): Promise<void> {}
+}

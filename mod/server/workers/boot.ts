@@ -1,0 +1,51 @@
+/** What a worker is told when it is started, on its standard input: one line of JSON, which names a secret. */
+import type { ServeConfig } from "../../config/config.ts";
+
+export interface WorkerBoot {
+  /** In the log, and in figures. */
+  readonly name: string;
+  /** Where it listens, beside the others. */
+  readonly host: string;
+  readonly port: number;
+  /** The socket on which the leader takes followers, and what shows it that this is one. */
+  readonly link: { readonly path: string; readonly secret: string };
+  /** The socket on which the leader takes requests. */
+  readonly passed: { readonly path: string };
+  /** What functions of the service have to know, by feature. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  readonly config: WorkerConfig;
+}
+
+/** What of a configuration concerns a worker. */
+export type WorkerConfig =
+  & Pick<
+    ServeConfig,
+    | "dataDir"
+    | "dev"
+    | "publicUrl"
+    | "allowedOrigins"
+    | "trustedProxies"
+    | "timeouts"
+    | "staticDir"
+    | "example"
+  >
+  & {
+    /** Its share. */
+    readonly memoryBytes: number;
+  };
+
+export function workerConfig(config: ServeConfig): WorkerConfig {
+  const { dataDir, dev, publicUrl, allowedOrigins, trustedProxies, timeouts, staticDir, example } = config;
+  const memoryBytes = Math.floor(config.memoryBytes / config.workers);
+  return {
+    dataDir,
+    dev,
+    publicUrl,
+    allowedOrigins,
+    trustedProxies,
+    timeouts,
+    staticDir,
+    example,
+    memoryBytes,
+  };
+}

@@ -1,0 +1,27 @@
+/** The program of a worker. It is told what it serves on its standard input, and ends when the process that started it does. */
+import { stderrLog } from "../../kit/log.ts";
+import { readJsonLines } from "../../kit/processes/json_lines.ts";
+import { workerLimits } from "../limits.ts";
+import { openNativeSockets } from "../net/native_sockets.ts";
+import type { WorkerBoot } from "./boot.ts";
+import { WorkerServer } from "./worker_server.ts";
+
+async function bootOf(): Promise<WorkerBoot | null> {
+  for await (const line of readJsonLines(Deno.stdin.readable, workerLimits.bootCharsMax)) {
+    return JSON.parse(line) as WorkerBoot;
+  }
+  return null;
+}
+
+const boot = await bootOf();
+if (boot === null) Deno.exit(1);
+const plain = stderrLog({ debug: boot.config.dev });
+const log: typeof plain = (level, message, fields = {}) =>
+  plain(level, message, { ...fields, worker: boot.name });
+try {
+  const native = await openNativeSockets();
+  Deno.exit(await WorkerServer.run(boot, { native, log }) ? 0 : 1);
+} catch (error) {
+  log("error", "A worker cannot serve", { error });
+  Deno.exit(1);
+}

@@ -1,0 +1,167 @@
+/** What is behind the port of a worker: readers of its own, sockets and sign-in state; all that writes goes to the leader. */
+import { AccessTokens, AccountAuthenticator, type EndedSession, type OtherIssuers } from "../../auth/mod.ts";
+import { LeaderCalls, LeaderLink } from "../../cluster/mod.ts";
+import { ServiceError } from "../../errors.ts";
+import { IsolateHost, type ServedApp } from "../../functions/host/mod.ts";
+import { SystemCalls } from "../../functions/system_calls.ts";
+import type { Log } from "../../kit/log.ts";
+import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
+import { loadSecret } from "../data/secret.ts";
+import { addressOfRequests } from "../http/client_of.ts";
+import { apiHeaders } from "../http/router.ts";
+import { workerLimits } from "../limits.ts";
+import type { WorkerBoot } from "./boot.ts";
+import { RunReport } from "./run_report.ts";
+
+const ISOLATE_ENTRY = new URL("../isolate_entry.ts", import.meta.url);
+
+type TokenCheck = Awaited<ReturnType<OtherIssuers["verify"]>>;
+
+export interface WorkerBackend extends AsyncDisposable {
+  readonly host: IsolateHost;
+  readonly hub: Hub;
+  readonly calls: HttpCalls;
+  /** The address of the client of a request. */
+  readonly addressOf: ReturnType<typeof addressOfRequests>;
+  /** Tells the leader that this worker serves. */
+  ready(): void;
+  /** Resolves when nobody is left to serve for: why. Never rejects. */
+  readonly ended: Promise<{ readonly why: string; readonly orderly: boolean }>;
+}
+
+export async function startWorkerBackend(
+  boot: WorkerBoot,
+  { socketsMax, log }: { readonly socketsMax: number; readonly log: Log },
+): Promise<WorkerBackend> {
+  const { name, config, link: { path, secret } } = boot;
+  await using opened = new AsyncDisposableStack();
+  const ended = Promise.withResolvers<{ readonly why: string; readonly orderly: boolean }>();
+  let now = () => 0;
+  const calls = new LeaderCalls({ ts: () => now() });
+  opened.defer(() => calls.close());
+  const conn = await Deno.connect({ transport: "unix", path });
+  const link = await LeaderLink.open({ conn, secret, sealed: false, hello: { name, commits: true }, calls });
+  opened.defer(() => link.close());
+  link.ended.then(({ detail }) => ended.resolve({ why: detail, orderly: false }));
+  const report = opened.use(new RunReport(link, log));
+  const { ts, app } = link.welcome;
+  if (app === null) throw new TypeError("The leader did not say what it serves");
+  const host = opened.use(
+    await IsolateHost.start({
+      dataDir: config.dataDir,
+      code: { version: app.version },
+      heard: { app, ts },
+      leader: calls,
+      env: {},
+      timeouts: config.timeouts,
+      entry: ISOLATE_ENTRY,
+      settings: boot.settings,
+      observer: report,
+      log,
+    }),
+  );
+  now = () => host.ts;
+  const { authenticator, hub } = await wire(boot, { host, calls, report, socketsMax, log });
+  link.tell(told({ host, authenticator, log, stop: (why, orderly) => ended.resolve({ why, orderly }) }));
+  const figures = setInterval(() => link.figures(figuresOf(hub)), workerLimits.figuresMs);
+  opened.defer(() => clearInterval(figures));
+  const addressOf = addressOfRequests(config.trustedProxies);
+  const resources = opened.move();
+  return {
+    host,
+    hub,
+    calls: httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log }),
+    addressOf,
+    ready: () => link.ready(),
+    ended: ended.promise,
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+async function wire(
+  { config: { dataDir, dev, memoryBytes } }: WorkerBoot,
+  { host, calls, report, socketsMax, log }: {
+    readonly host: IsolateHost;
+    readonly calls: LeaderCalls;
+    readonly report: RunReport;
+    readonly socketsMax: number;
+    readonly log: Log;
+  },
+): Promise<{ readonly authenticator: AccountAuthenticator; readonly hub: Hub }> {
+  const { keys } = await loadSecret(dataDir);
+  const authenticator = new AccountAuthenticator({
+    accessTokens: new AccessTokens(keys.accessTokens),
+    external: issuersOf(calls),
+    calls: new SystemCalls({ mutate: (call) => host.mutate(call), query: (call) => hub.query(call) }),
+    now: Date.now,
+  });
+  // Accounts are told of commits first: a session that ended sends nothing more.
+  host.onCommits((entries) => authenticator.applyCommits(entries));
+  host.onReload(() => {
+    authenticator.recheck().catch((error) =>
+      log("error", "Sessions could not be looked up again", { error })
+    );
+  });
+  const hub: Hub = new Hub({
+    host,
+    authenticator,
+    dev,
+    log,
+    memoryBytes,
+    socketsMax,
+    onCacheHit: (path) => report.cacheHit(path),
+  });
+  host.serveQueries((call) => hub.query(call));
+  return { authenticator, hub };
+}
+
+/** The leader knows the issuers and their keys, and tells of what ends. */
+function issuersOf(calls: LeaderCalls): OtherIssuers {
+  return {
+    async verify(token) {
+      const verification = await calls.verify(token);
+      if (verification === null) {
+        throw new ServiceError("unavailable", "The token cannot be checked now");
+      }
+      return verification as TokenCheck;
+    },
+    applyCommits: () => [],
+    recheck: () => Promise.resolve([]),
+  };
+}
+
+function told(
+  { host, authenticator, log, stop }: {
+    readonly host: IsolateHost;
+    readonly authenticator: AccountAuthenticator;
+    readonly log: Log;
+    readonly stop: (why: string, orderly: boolean) => void;
+  },
+): Parameters<LeaderLink["tell"]>[0] {
+  return {
+    commits: (entries, ts) => host.hear(entries, ts),
+    missed: (ts) => host.missed(ts),
+    ended: (ended) => authenticator.endedElsewhere(ended as EndedSession),
+    hold: () => host.holdQueries(),
+    release(app: ServedApp | null) {
+      host.follow(app).catch((error) => {
+        log("error", "The functions that are served now cannot be loaded here", { error });
+        stop("it cannot load the functions", false);
+      });
+    },
+    stop: () => stop("the server stops", true),
+  };
+}
+
+function figuresOf(hub: Hub): Parameters<LeaderLink["figures"]>[0] {
+  return {
+    sockets: hub.socketCount,
+    subscriptions: hub.subscriptionCount,
+    sharedQueries: hub.queryCount,
+    transitions: hub.transitionCount,
+    waves: hub.work.waves,
+    wavesUnderWay: hub.work.wavesUnderWay,
+    queriesWaiting: hub.work.queriesWaiting,
+    callsWaiting: hub.work.callsWaiting,
+  };
+}

@@ -1,0 +1,82 @@
+/** One worker as the process that started it sees it: from its start to its end. */
+import { fileURLToPath } from "node:url";
+import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
+import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { workerLimits } from "../limits.ts";
+import type { WorkerBoot } from "./boot.ts";
+
+const SOURCES = fileURLToPath(new URL("../../../", import.meta.url));
+
+const SHORT_PATH_CHARS_MAX = 60;
+
+/** What a process is started with, and whoever it starts in turn. */
+const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
+const LIBRARIES = [
+  "/lib/x86_64-linux-gnu/libc.so.6",
+  "/lib/aarch64-linux-gnu/libc.so.6",
+  "/lib64/libc.so.6",
+  "/usr/lib/libc.so.6",
+];
+
+/**
+ * The flags of a worker: it reads the data, the program and the front end, writes in the data folder alone, and starts
+ * isolates. The network is whole, because every isolate has a socket with a name of its own; nothing in it connects anywhere.
+ */
+export async function workerPermissions({ config, link, passed }: WorkerBoot): Promise<readonly string[]> {
+  const { dataDir, staticDir } = config;
+  const data = [dataDir, await Deno.realPath(dataDir)];
+  // Sockets of a folder with a long path are made where the system keeps temporary files.
+  const temp = dataDir.length > SHORT_PATH_CHARS_MAX ? [Deno.env.get("TMPDIR") ?? "/tmp"] : [];
+  const write = [...data, link.path, passed.path, ...temp];
+  const read = [...write, SOURCES, ...(staticDir === null ? [] : [staticDir])];
+  return [
+    `--allow-read=${allowedPaths(unique(read))}`,
+    `--allow-write=${allowedPaths(unique(write))}`,
+    "--allow-net",
+    "--allow-run=sh",
+    `--allow-ffi=${LIBRARIES.join(",")}`,
+    "--allow-sys=systemMemoryInfo",
+    `--allow-env=${VARIABLES.join(",")}`,
+  ];
+}
+
+function unique(paths: readonly string[]): readonly string[] {
+  return [...new Set(paths)];
+}
+
+export class WorkerProcess {
+  readonly #process: HelperProcess;
+  readonly name: string;
+
+  private constructor(process: HelperProcess, name: string) {
+    this.#process = process;
+    this.name = name;
+  }
+
+  static async start(boot: WorkerBoot): Promise<WorkerProcess> {
+    const process = new HelperProcess({
+      entry: new URL("./main.ts", import.meta.url),
+      permissions: await workerPermissions(boot),
+      dataMiB: workerLimits.dataMiB,
+      niceness: 0,
+      stderr: "inherit",
+    });
+    // One that has ended is noticed by its end.
+    process.input.write(encodeJsonLine(boot)).then(() => process.input.close()).catch(() => {});
+    void process.output.pipeTo(new WritableStream()).catch(() => {});
+    return new WorkerProcess(process, boot.name);
+  }
+
+  get pid(): number {
+    return this.#process.pid;
+  }
+
+  /** Resolves when it is gone. */
+  get ended(): Promise<Deno.CommandStatus> {
+    return this.#process.status;
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+}

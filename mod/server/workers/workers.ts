@@ -1,0 +1,192 @@
+/**
+ * The processes that take connections beside this one: each is started, watched, killed when it hangs, and started again
+ * when it ends.
+ */
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ServeConfig } from "../../config/config.ts";
+import { type Follower, type FollowerFigures, Leader } from "../../cluster/mod.ts";
+import { httpLimits } from "../../limits.ts";
+import { LocalSocket } from "../../kit/local_socket.ts";
+import type { Log } from "../../kit/log.ts";
+import { workerLimits } from "../limits.ts";
+import { PassedRequests } from "../takeover/mod.ts";
+import { type WorkerBoot, workerConfig } from "./boot.ts";
+import type { LeadingParts } from "./leading_parts.ts";
+import { WorkerProcess } from "./worker_process.ts";
+
+export interface WorkersOptions {
+  readonly config: ServeConfig;
+  /** The port that is shared. */
+  readonly port: number;
+  readonly parts: LeadingParts;
+  /** Answers what a worker passes on. */
+  readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
+  readonly log: Log;
+}
+
+/** Name of the socket in the data folder on which workers reach the process that writes. */
+const LINK_SOCKET = "workers.sock";
+
+const NOTHING: FollowerFigures = {
+  sockets: 0,
+  subscriptions: 0,
+  sharedQueries: 0,
+  transitions: 0,
+  waves: 0,
+  wavesUnderWay: 0,
+  queriesWaiting: 0,
+  callsWaiting: 0,
+};
+
+export class Workers implements AsyncDisposable {
+  readonly #options: WorkersOptions;
+  readonly #leader: Leader;
+  readonly #socket: LocalSocket;
+  readonly #passed: PassedRequests;
+  readonly #secret: string;
+  readonly #running = new Map<string, WorkerProcess>();
+  readonly #stopping = new AbortController();
+  #loops: readonly Promise<void>[] = [];
+  #pastTransitions = 0;
+
+  private constructor(options: WorkersOptions, { leader, secret, socket, passed }: {
+    readonly leader: Leader;
+    readonly secret: string;
+    readonly socket: LocalSocket;
+    readonly passed: PassedRequests;
+  }) {
+    this.#options = options;
+    this.#leader = leader;
+    this.#secret = secret;
+    this.#socket = socket;
+    this.#passed = passed;
+  }
+
+  /** Starts one less than there are to be processes; resolves when each serves, or has been tried once. */
+  static async start(options: WorkersOptions): Promise<Workers> {
+    const { config: { dataDir, workers }, parts, respond, log } = options;
+    const { host, admits, verify, observer, onCacheHit, passedCalls: calls } = parts;
+    const secret = randomBytes(32).toString("hex");
+    const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
+    const passed = await PassedRequests.open(dataDir, { calls, respond });
+    const leader = new Leader({
+      host,
+      secret,
+      sealed: false,
+      ...(admits && { admits }),
+      ...(verify && { verify }),
+      ...(observer && { observer }),
+      ...(onCacheHit && { onCacheHit }),
+      onFollower: (follower) => self.#watch(follower),
+      log,
+    });
+    parts.onEnded((ended) => leader.tell({ t: "ended", ended }));
+    const self: Workers = new Workers(options, { leader, secret, socket, passed });
+    leader.listen(socket.listener);
+    const firsts = Array.from({ length: workers - 1 }, () => Promise.withResolvers<void>());
+    self.#loops = firsts.map(({ resolve }, index) => self.#keep(`worker-${index + 1}`, resolve));
+    await Promise.all(firsts.map(({ promise }) => promise));
+    return self;
+  }
+
+  /** What workers have to do now; what was sent by those that are gone counts too. */
+  get figures(): readonly FollowerFigures[] {
+    const now = [...this.#leader.followers].map(({ figures }) => figures).filter((figures) =>
+      figures !== null
+    );
+    return [...now, { ...NOTHING, transitions: this.#pastTransitions }];
+  }
+
+  /** Process ids of the workers. */
+  get pids(): readonly number[] {
+    return [...this.#running.values()].map(({ pid }) => pid);
+  }
+
+  /** Has all of them finish what they are at, and end. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    this.#leader.tell({ t: "stop" });
+    const late = setTimeout(() => {
+      for (const worker of this.#running.values()) worker.kill();
+    }, httpLimits.drainMs + workerLimits.stopMs);
+    await Promise.all(this.#loops);
+    clearTimeout(late);
+    await this.#leader[Symbol.asyncDispose]();
+    await this.#passed[Symbol.asyncDispose]();
+    this.#socket[Symbol.dispose]();
+  }
+
+  /** A link that ends while its process goes on: that hangs, or serves what nobody tells it is old. */
+  #watch(follower: Follower): void {
+    follower.ended.then(({ end, detail }) => {
+      this.#pastTransitions += follower.figures?.transitions ?? 0;
+      const worker = this.#running.get(follower.name);
+      if (worker === undefined || this.#stopping.signal.aborted || end === "closed") return;
+      this.#options.log("error", "A worker is killed, as it does not answer", {
+        worker: follower.name,
+        reason: detail,
+      });
+      worker.kill();
+    });
+  }
+
+  /** Runs one worker again and again. `tried` is called when it serves, or cannot. Never rejects. */
+  async #keep(name: string, tried: () => void): Promise<void> {
+    const { log } = this.#options;
+    const { signal } = this.#stopping;
+    for (let failures = 0; !signal.aborted;) {
+      const startedAt = performance.now();
+      const why = await this.#runOnce(name, tried).catch((error) => String(error));
+      tried();
+      if (signal.aborted) return;
+      failures = performance.now() - startedAt >= workerLimits.steadyMs ? 1 : failures + 1;
+      log("warn", "A worker ended, and is started again", { worker: name, reason: why });
+      const { restartMsMin, restartMsMax } = workerLimits;
+      const pauseMs = Math.min(restartMsMax, restartMsMin * 2 ** Math.min(failures - 1, 16));
+      await delay(pauseMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Gives how it ended. */
+  async #runOnce(name: string, serves: () => void): Promise<string> {
+    const worker = await WorkerProcess.start(this.#boot(name));
+    this.#running.set(name, worker);
+    if (this.#stopping.signal.aborted) worker.kill();
+    const late = setTimeout(() => {
+      if (!ready) worker.kill();
+    }, workerLimits.startMs);
+    let ready = false;
+    const look = setInterval(() => {
+      const follower = this.#followerOf(name);
+      if (follower === undefined) return;
+      clearInterval(look);
+      follower.ready.then(() => {
+        ready = true;
+        serves();
+      }, () => {});
+    }, 20);
+    const { code, signal } = await worker.ended;
+    clearTimeout(late);
+    clearInterval(look);
+    this.#running.delete(name);
+    return signal ?? `exit code ${code}`;
+  }
+
+  #followerOf(name: string): Follower | undefined {
+    return [...this.#leader.followers].find((follower) => follower.name === name);
+  }
+
+  #boot(name: string): WorkerBoot {
+    const { config, port, parts: { settings } } = this.#options;
+    return {
+      name,
+      host: config.host,
+      port,
+      link: { path: this.#socket.path, secret: this.#secret },
+      passed: { path: this.#passed.socket },
+      settings,
+      config: workerConfig(config),
+    };
+  }
+}

@@ -1,0 +1,330 @@
+/** The link between a leader and its followers: who may speak on it, in which order, and within which bounds. */
+import assert from "node:assert/strict";
+import { Leader, LeaderCalls, type LeaderHost, LeaderLink } from "../../mod/cluster/mod.ts";
+import { linkLimits } from "../../mod/cluster/limits.ts";
+import { frameBody, framed, FrameReader, parseBody } from "../../mod/cluster/link/frames.ts";
+import { Link } from "../../mod/cluster/link/link.ts";
+import { Sealing } from "../../mod/cluster/link/sealing.ts";
+import type { CommitEntry } from "../../mod/engine/types.ts";
+import type { ServedApp } from "../../mod/functions/host/mod.ts";
+import type { MutationAnswer, MutationCall } from "../../mod/functions/host_port.ts";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { FakeClock } from "../support/fake_clock.ts";
+import { until } from "../support/waiting.ts";
+
+const APP: ServedApp = { version: "abc", functions: [], crons: [], routes: [] };
+
+/** A host that runs nothing: what it is asked is answered by the test. */
+class HostDouble implements LeaderHost {
+  ts = 1;
+  readonly app = APP;
+  readonly asked: { readonly call: MutationCall; readonly answer: (answer: MutationAnswer) => void }[] = [];
+  #onCommits: (entries: readonly CommitEntry[]) => void = () => {};
+  #onGroup: () => void = () => {};
+  #onReload: () => void = () => {};
+
+  onCommits(listener: (entries: readonly CommitEntry[]) => void): void {
+    this.#onCommits = listener;
+  }
+
+  onGroup(listener: () => void): void {
+    this.#onGroup = listener;
+  }
+
+  onReload(listener: () => void): void {
+    this.#onReload = listener;
+  }
+
+  accompany(): void {}
+
+  mutate(call: MutationCall): Promise<MutationAnswer> {
+    const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
+    this.asked.push({ call, answer: resolve });
+    return promise;
+  }
+
+  act() {
+    return Promise.resolve({ ok: true as const, value: "1", logLines: [] });
+  }
+
+  commit(): void {
+    this.ts++;
+    this.#onCommits([{ ts: this.ts, at: 0, changes: [] }]);
+    this.#onGroup();
+  }
+
+  lose(): void {
+    this.ts += 5;
+    this.#onReload();
+  }
+}
+
+class World implements AsyncDisposable {
+  readonly host = new HostDouble();
+  readonly listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly log: string[] = [];
+  readonly leader: Leader;
+  readonly #links: LeaderLink[] = [];
+  readonly #sealed: boolean;
+
+  constructor({ sealed = false, admits = true } = {}) {
+    this.#sealed = sealed;
+    this.leader = new Leader({
+      host: this.host,
+      secret: "right",
+      sealed,
+      admits: () => Promise.resolve(admits),
+      log: (_level, message, fields) => this.log.push(`${message} ${fields?.error}`),
+    });
+    this.leader.listen(this.listener);
+  }
+
+  connect(): Promise<Deno.TcpConn> {
+    return Deno.connect({ hostname: "127.0.0.1", port: this.listener.addr.port });
+  }
+
+  async follow(calls: LeaderCalls, secret = "right"): Promise<LeaderLink> {
+    const hello = { name: "f", commits: true };
+    const link = await LeaderLink.open({
+      conn: await this.connect(),
+      secret,
+      sealed: this.#sealed,
+      hello,
+      calls,
+    });
+    this.#links.push(link);
+    return link;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const link of this.#links) link.close();
+    await this.leader[Symbol.asyncDispose]();
+  }
+}
+
+function mutation(requestId: number | null): MutationCall {
+  const replay = requestId === null ? {} : { replay: { sessionId: "s", requestId } };
+  return { udfPath: "a:b", args: { text: "ü\n" }, identity: anonymous, origin: "client", ...replay };
+}
+
+const DONE = { outcome: { ok: true, value: '"é\\n"', logLines: ["said"] }, ts: 2, replayed: false } as const;
+
+for (const sealed of [false, true]) {
+  Deno.test(`[WK9] calls and commits pass a link in their order, ${sealed ? "sealed" : "plain"}`, async () => {
+    await using world = new World({ sealed });
+    const { host } = world;
+    const calls = new LeaderCalls({ ts: () => 0 });
+    const link = await world.follow(calls);
+    assert.deepEqual(link.welcome.app, APP);
+    const order: string[] = [];
+    host.commit();
+    link.tell({
+      commits: (entries, ts) => order.push(`${entries.length} entries at ${ts}`),
+      missed: (ts) => order.push(`missed up to ${ts}`),
+    });
+    const answered = calls.mutate(mutation(7)).then((answer) => {
+      order.push("answered");
+      return answer;
+    });
+    await until(() => host.asked.length === 1);
+    assert.deepEqual(host.asked[0]?.call, mutation(7));
+    host.commit();
+    host.lose();
+    host.asked[0]?.answer(DONE);
+    assert.deepEqual(await answered, DONE);
+    assert.deepEqual(order, ["1 entries at 2", "1 entries at 3", "missed up to 8", "answered"]);
+    assert.deepEqual(await calls.act(mutation(null)), { ok: true, value: "1", logLines: [] });
+    calls.close();
+  });
+}
+
+Deno.test("[WK9] who does not know the secret is refused, on either side, and nothing is told", async () => {
+  await using world = new World();
+  const calls = new LeaderCalls({ ts: () => 0 });
+  await assert.rejects(world.follow(calls, "wrong"), /closed the connection/);
+  await until(() => world.log.some((line) => line.includes("does not know the secret")));
+  // A leader that only claims to be one.
+  const liar = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const conn = await Deno.connect({ hostname: "127.0.0.1", port: liar.addr.port });
+  const other = await liar.accept();
+  const opened = LeaderLink.open({
+    conn,
+    secret: "right",
+    sealed: false,
+    hello: { name: "f", commits: true },
+    calls,
+  });
+  await other.write(framed(frameBody({ link: 1, nonce: "0".repeat(64) })));
+  const told = parseBody(await new FrameReader(other).next(4_096) ?? new Uint8Array()).message;
+  assert.match(JSON.stringify(told), /"proof":"[0-9a-f]{64}"/);
+  await other.write(framed(frameBody({ proof: "0".repeat(64), welcome: "{}" })));
+  await assert.rejects(opened, /does not know the secret/);
+  other.close();
+  liar.close();
+  assert.equal(world.leader.followers.size, 0);
+});
+
+Deno.test("[WK9] what comes before the secret is short, and nonsense behind it ends the link alone", async () => {
+  await using world = new World();
+  const early = await world.connect();
+  const reader = new FrameReader(early);
+  assert.notEqual(await reader.next(4_096), null);
+  await early.write(new Uint8Array([0, 0x10, 0, 0]));
+  // Closed, at once or with a reset.
+  assert.equal(await reader.next(4_096).catch(() => null), null);
+  early.close();
+  for (
+    const nonsense of [
+      frameBody({ t: "mutate", id: -1, call: mutation(1) }),
+      frameBody({ t: "mutate", id: 1, call: { ...mutation(1), origin: "god" } }),
+      frameBody({ t: "none" }),
+      new TextEncoder().encode("no line"),
+      new Uint8Array([0xff, 0x0a]),
+    ]
+  ) {
+    const conn = await world.connect();
+    const frames = new FrameReader(conn);
+    const { greet } = await import("../../mod/cluster/link/handshake.ts");
+    await greet({ conn, reader: frames, secret: "right", sealed: false }, { name: "liar", commits: false });
+    await until(() => world.leader.followers.size === 1);
+    const [follower] = world.leader.followers;
+    await conn.write(framed(nonsense));
+    assert.equal((await follower?.ended)?.end, "nonsense");
+    conn.close();
+  }
+  assert.equal(world.host.asked.length, 0);
+});
+
+Deno.test("[WK9] a sealed frame that was changed, left out or sent again is not opened", () => {
+  const keys = { sends: new Uint8Array(32).fill(1), receives: new Uint8Array(32).fill(2) };
+  const other = { sends: keys.receives, receives: keys.sends };
+  const text = new TextEncoder().encode("a frame");
+  const from = new Sealing(keys);
+  const [first, second] = [from.seal(text), from.seal(text)];
+  assert.notDeepEqual(first, second);
+  const to = new Sealing(other);
+  assert.deepEqual(to.open(first), text);
+  assert.throws(() => new Sealing(other).open(second));
+  assert.throws(() => to.open(first));
+  const changed = new Sealing(keys).seal(text);
+  changed[0] = (changed[0] ?? 0) ^ 1;
+  assert.throws(() => new Sealing(other).open(changed));
+  assert.throws(() => new Sealing(other).open(new Uint8Array(3)));
+});
+
+Deno.test("[WK2] when the link breaks, what the leader recognises is sent to the next, and the rest is told as lost", async () => {
+  const calls = new LeaderCalls({ ts: () => 9 });
+  const first = new World();
+  await first.follow(calls);
+  const named = calls.mutate(mutation(1));
+  const nameless = calls.mutate(mutation(null));
+  await until(() => first.host.asked.length === 2);
+  await first[Symbol.asyncDispose]();
+  const { outcome } = await nameless;
+  assert.ok(!outcome.ok && /not known/.test(outcome.error.message) && outcome.error.retryable === undefined);
+  // Asked while there is no leader: it waits.
+  const waiting = calls.mutate(mutation(null));
+  await using second = new World();
+  await second.follow(calls);
+  await until(() => second.host.asked.length === 2);
+  for (const { answer } of second.host.asked) answer(DONE);
+  assert.deepEqual(await named, DONE);
+  assert.deepEqual(await waiting, DONE);
+  assert.equal(calls.waiting, 0);
+  calls.close();
+});
+
+Deno.test("[WK2] without a leader calls wait for a bounded time and a bounded number, and may come again", async () => {
+  const clock = new FakeClock();
+  const calls = new LeaderCalls({ ts: () => 9, clock });
+  const early = calls.mutate(mutation(1));
+  clock.move(linkLimits.leaderWaitMs / 2);
+  const late = calls.mutate(mutation(2));
+  let lateAnswered = false;
+  void late.then(() => lateAnswered = true);
+  clock.move(linkLimits.leaderWaitMs / 2 + linkLimits.beatMs);
+  const { outcome, ts } = await early;
+  assert.ok(!outcome.ok && outcome.error.retryable);
+  assert.equal(ts, 9);
+  assert.equal(lateAnswered, false);
+  for (let i = calls.waiting; i < linkLimits.pendingMax; i++) void calls.mutate(mutation(i));
+  const full = await calls.mutate(mutation(3));
+  assert.ok(!full.outcome.ok && full.outcome.error.retryable);
+  calls.close();
+  assert.ok(!(await late).outcome.ok);
+});
+
+Deno.test("[WK5] a caller whose session has ended at the leader is refused, and may ask again", async () => {
+  await using world = new World({ admits: false });
+  const calls = new LeaderCalls({ ts: () => 0 });
+  await world.follow(calls);
+  const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "ended" };
+  const { outcome } = await calls.mutate({ ...mutation(1), identity });
+  assert.ok(!outcome.ok && outcome.error.retryable);
+  assert.equal(world.host.asked.length, 0);
+  calls.close();
+});
+
+/** A connection on which nothing comes, and nothing leaves. */
+class Stuck {
+  readonly #closed = Promise.withResolvers<null>();
+
+  async read(): Promise<number | null> {
+    return await this.#closed.promise;
+  }
+
+  async write(): Promise<number> {
+    await this.#closed.promise;
+    throw new Deno.errors.BadResource();
+  }
+
+  close(): void {
+    this.#closed.resolve(null);
+  }
+}
+
+Deno.test("[WK4] [WK9] a side that says nothing, or does not read, is given up", async () => {
+  const clock = new FakeClock();
+  const linkOf = () => {
+    const conn = new Stuck() as unknown as Deno.Conn;
+    const link = new Link({ conn, reader: new FrameReader(conn), seal: null, clock, silentBeatsMax: 3 });
+    link.receive(() => {});
+    return link;
+  };
+  const silent = linkOf();
+  clock.move(linkLimits.beatMs * 3 - 1);
+  assert.ok(silent.open);
+  clock.move(1);
+  assert.equal((await silent.ended).end, "silent");
+  assert.equal(silent.send({ t: "late" }), false);
+
+  const full = linkOf();
+  const part = "x".repeat(1_048_576);
+  let sent = 0;
+  while (full.send({ t: "part" }, part)) sent++;
+  assert.equal((await full.ended).end, "full");
+  assert.ok(
+    sent * part.length >= linkLimits.unsentBytesMax && sent * part.length < linkLimits.unsentBytesMax * 1.1,
+  );
+});
+
+Deno.test("[WK9] frames are read as they come, in pieces or together, and room is made for what has come only", async () => {
+  const bodies = ["a", "b".repeat(200_000), "", "c"].map((text, i) => frameBody({ i }, text));
+  const bytes = new Uint8Array(await new Blob(bodies.map(framed)).arrayBuffer());
+  for (const size of [1_000, 65_536, bytes.length]) {
+    let at = 0;
+    const reader = new FrameReader({
+      read(into) {
+        if (at === bytes.length) return Promise.resolve(null);
+        const part = bytes.subarray(at, at + Math.min(size, into.length));
+        into.set(part);
+        at += part.length;
+        return Promise.resolve(part.length);
+      },
+    });
+    for (const body of bodies) {
+      assert.deepEqual(parseBody(await reader.next(1_000_000) ?? new Uint8Array()), parseBody(body));
+    }
+    assert.equal(await reader.next(1_000_000), null);
+  }
+});

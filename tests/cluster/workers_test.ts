@@ -1,0 +1,402 @@
+/** Several processes that share a port, as their clients see them: real processes, some of which are killed. */
+import assert from "node:assert/strict";
+import { SynclineClient } from "../../mod/client/mod.ts";
+import { Child } from "../bench/support/child.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { pause, until } from "../support/waiting.ts";
+import { areAlive, connectionsOf, workersOf } from "./support/processes.ts";
+
+const START_MS = 120_000;
+const WORKERS = 3;
+const ACCOUNTS = 6;
+const EACH = 100;
+const JSON_BODY = { "content-type": "application/json" };
+/** Other for each answer, or left to whoever sends it. */
+const VARYING = ["date", "content-length", "content-security-policy"];
+
+const APP = {
+  "one/schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({
+  accounts: defineTable({ n: z.number(), balance: z.number() }).index("by_n", ["n"]),
+  moves: defineTable({ by: z.string(), n: z.number() }).index("by_by", ["by", "n"]),
+});
+`,
+  "one/bank.ts": `
+import { action, mutation, query } from "syncline/server";
+import { z } from "zod";
+export const version = query({ args: {}, handler: () => 1 });
+export const open = mutation({
+  args: { count: z.number(), each: z.number() },
+  handler: async (ctx, { count, each }) => {
+    for (let n = 0; n < count; n++) await ctx.db.insert("accounts", { n, balance: each });
+  },
+});
+export const balances = query({
+  args: {},
+  handler: async (ctx) => (await ctx.db.query("accounts").withIndex("by_n").collect()).map((a) => a.balance),
+});
+export const moved = query({ args: {}, handler: async (ctx) => (await ctx.db.query("moves").collect()).length });
+export const movesOf = query({
+  args: { by: z.string() },
+  handler: async (ctx, { by }) =>
+    (await ctx.db.query("moves").withIndex("by_by", (q) => q.eq("by", by)).collect()).map((move) => move.n),
+});
+export const move = mutation({
+  args: { by: z.string(), n: z.number(), from: z.number(), to: z.number(), amount: z.number() },
+  handler: async (ctx, { by, n, from, to, amount }) => {
+    const at = (n: number) => ctx.db.query("accounts").withIndex("by_n", (q) => q.eq("n", n)).first();
+    const giver = await at(from);
+    if (giver === null) throw new Error("no account");
+    await ctx.db.patch(giver._id, { balance: giver.balance - amount });
+    const taker = await at(to);
+    if (taker === null) throw new Error("no account");
+    await ctx.db.patch(taker._id, { balance: taker.balance + amount });
+    await ctx.db.insert("moves", { by, n });
+    return n;
+  },
+});
+export const twice = action({
+  args: { by: z.string() },
+  handler: async (ctx, { by }) => {
+    for (const n of [1, 2]) await ctx.runMutation("bank:move", { by, n, from: 0, to: 1, amount: 1 });
+    return await ctx.runQuery("bank:movesOf", { by });
+  },
+});
+export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
+`,
+  "one/http.ts": `
+import { httpRouter, httpAction } from "syncline/server";
+const http = httpRouter();
+http.route({
+  path: "/echo",
+  method: "POST",
+  handler: httpAction(async (_ctx, request) => new Response(await request.text(), {
+    headers: { "X-Url": request.url },
+  })),
+});
+export default http;
+`,
+  "static/index.html": "<!doctype html><title>a page</title>",
+};
+
+class Server implements AsyncDisposable {
+  readonly child: Child;
+  url = "";
+
+  constructor(folder: TempFolder, ...flags: readonly string[]) {
+    const given = ["--data", folder.at("data"), "--host", "127.0.0.1", "--static", folder.at("static")];
+    this.child = new Child({
+      args: [..."run --quiet --no-prompt -P=serve main.ts".split(" "), ...given, ...flags],
+    });
+  }
+
+  async serving(): Promise<this> {
+    const [url] = await this.child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
+    this.url = url;
+    return this;
+  }
+
+  get port(): number {
+    return Number(new URL(this.url).port);
+  }
+
+  workers(): Promise<number[]> {
+    return workersOf(this.child.pid);
+  }
+
+  /** Whether each process has some connections. */
+  async onAll(): Promise<boolean> {
+    const pids = [this.child.pid, ...await this.workers()];
+    const counts = await Promise.all(pids.map((pid) => connectionsOf(pid, this.port)));
+    return counts.every((count) => count >= 2);
+  }
+
+  /** Clients, so many that each process has some. */
+  async clientsOnAll(atLeast: number): Promise<SynclineClient[]> {
+    const clients: SynclineClient[] = [];
+    for (;;) {
+      clients.push(new SynclineClient(this.url, { polling: false }));
+      await until(() => clients.every((client) => client.connectionState().isConnected));
+      if (clients.length >= atLeast && await this.onAll()) return clients;
+      assert.ok(clients.length < 200, "some process gets no connection");
+    }
+  }
+
+  async call<Value>(kind: string, path: string, args: object = {}): Promise<Value> {
+    const response = await fetch(`${this.url}/api/${kind}`, {
+      method: "POST",
+      body: JSON.stringify({ path, args }),
+      headers: { connection: "close" },
+    });
+    const answer = await response.json();
+    assert.equal(answer.status, "success", JSON.stringify(answer));
+    return answer.value;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.child[Symbol.asyncDispose]();
+  }
+}
+
+/** Moves money at random until it is stopped, and watches that no view is torn or goes back. */
+class Mover {
+  readonly acknowledged: number[] = [];
+  readonly faults: string[] = [];
+  views = 0;
+  readonly #client: SynclineClient;
+  readonly #by: string;
+  #seen = -1;
+  #stopped = false;
+  readonly #loop: Promise<void>;
+  readonly #releases: readonly (() => void)[];
+
+  constructor(client: SynclineClient, by: string) {
+    this.#client = client;
+    this.#by = by;
+    this.#releases = [
+      client.subscribe("bank:balances", {}, (value) => {
+        this.views++;
+        const sum = (value as number[]).reduce((a, b) => a + b, 0);
+        if (sum !== ACCOUNTS * EACH) this.faults.push(`torn view: ${JSON.stringify(value)}`);
+      }),
+      client.subscribe("bank:moved", {}, (value) => {
+        if (Number(value) < this.#seen) this.faults.push(`went back from ${this.#seen} to ${value}`);
+        this.#seen = Number(value);
+      }),
+    ];
+    this.#loop = this.#run();
+  }
+
+  get by(): string {
+    return this.#by;
+  }
+
+  async #run(): Promise<void> {
+    for (let n = 0; !this.#stopped; n++) {
+      const from = Math.floor(Math.random() * ACCOUNTS);
+      const to = Math.floor(Math.random() * ACCOUNTS);
+      const before = this.#seen;
+      await this.#client.mutation("bank:move", { by: this.#by, n, from, to, amount: 1 + n % 5 });
+      this.acknowledged.push(n);
+      // What was acknowledged is visible then, in the same client.
+      if (before >= 0 && this.#seen <= before) this.faults.push(`does not show its own write ${n}`);
+      await pause(2);
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#loop;
+    for (const release of this.#releases) release();
+  }
+}
+
+async function checkMoves(server: Server, movers: readonly Mover[]): Promise<void> {
+  for (const { by, acknowledged, faults } of movers) {
+    assert.deepEqual(faults, [], by);
+    const found = await server.call<number[]>("query", "bank:movesOf", { by });
+    assert.deepEqual(found, acknowledged, `${by}: what was acknowledged is there once, and nothing else`);
+  }
+  const balances = await server.call<number[]>("query", "bank:balances");
+  assert.equal(balances.reduce((a, b) => a + b, 0), ACCOUNTS * EACH);
+}
+
+async function progress(movers: readonly Mover[]): Promise<void> {
+  const before = movers.map(({ acknowledged }) => acknowledged.length);
+  await until(() => movers.every(({ acknowledged }, i) => acknowledged.length > (before[i] ?? 0) + 2), {
+    what: "every client goes on",
+    timeoutMs: 120_000,
+  });
+}
+
+Deno.test("[WK1] several processes share the port", async (t) => {
+  await using folder = await TempFolder.with(APP);
+  const flags = ["--workers", String(WORKERS), "--functions", folder.at("one"), "--port"];
+  await using server = await new Server(folder, ...flags, "0").serving();
+  const { url, port } = server;
+  await until(async () => (await server.workers()).length === WORKERS - 1);
+  await server.call("mutation", "bank:open", { count: ACCOUNTS, each: EACH });
+
+  await t.step("[WK1] every request is answered alike, whichever process takes it", async () => {
+    const texts = new Set<string>();
+    for (let i = 0; i < 24; i++) {
+      const headers = { connection: "close" };
+      const [health, page, about, admin, unknown, echo] = await Promise.all([
+        fetch(`${url}/api/health`, { headers }),
+        fetch(`${url}/deep/link`, { headers: { ...headers, accept: "text/html" } }),
+        fetch(`${url}/_/about`, { headers }),
+        fetch(`${url}/api/admin/stats`, { headers }),
+        fetch(`${url}/api/none`, { headers }),
+        fetch(`${url}/echo`, { method: "POST", body: "é".repeat(100_000), headers }),
+      ]);
+      assert.equal((await health.json()).status, "ok");
+      assert.match(await page.text(), /a page/);
+      assert.equal(echo.headers.get("x-url"), `${url}/echo`);
+      assert.equal((await echo.text()).length, 100_000);
+      const plain = [about, admin, unknown].map(async (answer) => {
+        const headers = [...answer.headers].filter(([name]) => !VARYING.includes(name));
+        return [answer.status, headers, await answer.text()];
+      });
+      texts.add(JSON.stringify(await Promise.all(plain)));
+    }
+    assert.equal(texts.size, 1, [...texts].join("\n"));
+    assert.deepEqual(await server.call("action", "bank:twice", { by: "twice" }), [1, 2]);
+  });
+
+  await t.step("[WK2] a request that comes again is answered as it was, by whichever process", async () => {
+    const session = crypto.randomUUID();
+    const headers = { connection: "close", "Syncline-Request": `${session} 7` };
+    const body = JSON.stringify({
+      path: "bank:move",
+      args: { by: "again", n: 1, from: 0, to: 1, amount: 1 },
+    });
+    const answers = await Promise.all(
+      Array.from({ length: 24 }, async () => {
+        const answer = await fetch(`${url}/api/mutation`, { method: "POST", body, headers });
+        assert.equal(answer.headers.get("syncline-request"), "recognised");
+        return await answer.text();
+      }),
+    );
+    assert.equal(new Set(answers).size, 1, answers.join("\n"));
+    assert.deepEqual(await server.call("query", "bank:movesOf", { by: "again" }), [1]);
+  });
+
+  await t.step("[WK5] when a session ends no process goes on with it", async () => {
+    const clients = await server.clientsOnAll(12);
+    const account = { email: "a@example.org", password: "a long password of mine" };
+    const signUp = await fetch(`${url}/api/auth/signup`, {
+      method: "POST",
+      headers: JSON_BODY,
+      body: JSON.stringify(account),
+    });
+    const tokens = await signUp.json();
+    assert.equal(typeof tokens.accessToken, "string", JSON.stringify(tokens));
+    const users = clients.map(() => undefined as unknown);
+    clients.forEach((client, i) => {
+      client.setAuth(() => Promise.resolve(tokens.accessToken), () => {});
+      client.subscribe("bank:me", {}, (value) => users[i] = value);
+    });
+    await until(() => users.every((user) => typeof user === "string"));
+    await fetch(`${url}/api/auth/signout`, {
+      method: "POST",
+      headers: { ...JSON_BODY, authorization: `Bearer ${tokens.accessToken}` },
+      body: JSON.stringify({ refreshToken: tokens.refreshToken }),
+    });
+    await until(() => users.every((user) => user === null), { what: "nobody is signed in any more" });
+    for (const client of clients) client.close();
+  });
+
+  const movers: Mover[] = [];
+  const clients = await server.clientsOnAll(16);
+  await t.step("[WK2] all of them see every mutation whole and in order, on all processes", async () => {
+    movers.push(...clients.map((client, i) => new Mover(client, `mover ${i}`)));
+    await progress(movers);
+    assert.ok(movers.every(({ views }) => views > 0));
+  });
+
+  await t.step(
+    "[WK3] workers are killed: nothing is lost, nothing is done twice, no view is torn",
+    async () => {
+      for (let round = 0; round < 4; round++) {
+        const victim = (await server.workers())[round % (WORKERS - 1)] ?? 0;
+        Deno.kill(victim, "SIGKILL");
+        await progress(movers);
+        await until(async () => (await areAlive([victim])).length === 0, { timeoutMs: START_MS });
+        await until(async () => (await server.workers()).length === WORKERS - 1, { timeoutMs: START_MS });
+      }
+      await server.clientsOnAll(0).then((more) => more.forEach((client) => client.close()));
+    },
+  );
+
+  await t.step("[WK4] a worker that hangs is killed, and its sockets come back", async () => {
+    const [victim = 0] = await server.workers();
+    Deno.kill(victim, "SIGSTOP");
+    await until(async () => (await areAlive([victim])).length === 0, {
+      what: "the one that hangs is gone",
+      timeoutMs: START_MS,
+    });
+    await progress(movers);
+    await until(async () => (await server.workers()).length === WORKERS - 1, { timeoutMs: START_MS });
+  });
+
+  await t.step(
+    "[WK6] the process that writes is killed: all end with it, and a new start goes on",
+    async () => {
+      const workers = await server.workers();
+      Deno.kill(server.child.pid, "SIGKILL");
+      await until(async () => (await areAlive(workers)).length === 0, { what: "the workers end" });
+      await using next = await new Server(folder, ...flags, String(port)).serving();
+      await progress(movers);
+      for (const mover of movers) await mover.stop();
+      await checkMoves(next, movers);
+      for (const client of clients) client.close();
+
+      const left = await next.workers();
+      assert.equal(left.length, WORKERS - 1);
+      Deno.kill(next.child.pid, "SIGTERM");
+      assert.equal((await next.child.exited).code, 0);
+      assert.deepEqual(await areAlive(left), []);
+    },
+  );
+});
+
+Deno.test("[WK7] functions that are edited are served by all processes from then on, with their tables", async () => {
+  await using folder = await TempFolder.with(APP);
+  const flags = [
+    "--workers",
+    "2",
+    "--dev",
+    "--skip-type-check",
+    "--functions",
+    folder.at("one"),
+    "--port",
+    "0",
+  ];
+  await using server = await new Server(folder, ...flags).serving();
+  await server.call("mutation", "bank:open", { count: ACCOUNTS, each: EACH });
+  const clients = await server.clientsOnAll(6);
+  const versions = clients.map(() => 0);
+  const faults: string[] = [];
+  clients.forEach((client, i) => {
+    const failed = (error: Error) => faults.push(error.message);
+    client.subscribe("bank:version", {}, (value) => versions[i] = Number(value), failed);
+    client.subscribe("bank:balances", {}, () => {}, failed);
+  });
+  const movers = clients.map((client, i) => new Mover(client, `mover ${i}`));
+  await until(() => versions.every((version) => version === 1));
+  for (const version of [2, 3]) {
+    await progress(movers);
+    // The index that all queries use goes by another name.
+    const index = `by_number_${version}`;
+    const edited = (text: string) =>
+      text.replaceAll('"by_n"', `"${index}"`).replace("handler: () => 1", `handler: () => ${version}`);
+    await folder.write({
+      "one/schema.ts": edited(APP["one/schema.ts"]),
+      "one/bank.ts": edited(APP["one/bank.ts"]),
+    });
+    await until(() => versions.every((known) => known === version), { timeoutMs: START_MS });
+    await progress(movers);
+  }
+  for (const mover of movers) await mover.stop();
+  await checkMoves(server, movers);
+  assert.deepEqual(faults, []);
+  for (const client of clients) client.close();
+});
+
+Deno.test("[WK8] what cannot go with several processes is refused in a line", async () => {
+  await using folder = await TempFolder.with(APP);
+  for (
+    const [flags, reason] of [
+      [["--takeover"], /ERROR One process is needed with --takeover: leave out --workers/],
+      [["--follow", folder.at("replica")], /ERROR One process is needed with --follow/],
+      [["--dev", "--dev-frontend", "http://localhost:1"], /ERROR One process is needed with --dev-frontend/],
+    ] as const
+  ) {
+    await using server = new Server(folder, "--workers", "2", ...flags);
+    assert.equal((await server.child.exited).code, 1);
+    await server[Symbol.asyncDispose]();
+    assert.match(server.child.lastOutput, reason);
+  }
+});
