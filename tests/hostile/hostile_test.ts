@@ -7,7 +7,9 @@ import assert from "node:assert/strict";
 import { callScenarios } from "./scenarios/calls_scenarios.ts";
 import { controlScenarios } from "./scenarios/control_scenarios.ts";
 import { connectionScenarios } from "./scenarios/connections_scenarios.ts";
+import { requestScenarios } from "./scenarios/requests_scenarios.ts";
 import { socketScenarios } from "./scenarios/sockets_scenarios.ts";
+import { elsewhere } from "./support/elsewhere.ts";
 import type { Scenario } from "./support/scenario.ts";
 import { Suite, tableOf } from "./support/suite.ts";
 
@@ -16,6 +18,7 @@ const scenarios: readonly Scenario[] = [
   ...callScenarios,
   ...socketScenarios,
   ...connectionScenarios,
+  ...requestScenarios,
 ];
 
 const full = Deno.env.get("SYNCLINE_HOSTILE") === "full";
@@ -26,6 +29,13 @@ function chosen({ rule, name, long = false }: Scenario): boolean {
     ? full || !long
     : picked.split(",").some((part) => `${rule} ${name}`.includes(part));
 }
+
+Deno.test("what the table names elsewhere is tested there", async () => {
+  for (const { test, named } of elsewhere) {
+    const text = await Deno.readTextFile(new URL(`../../${test}`, import.meta.url));
+    assert(text.includes(named), `${test} has no test "${named}"`);
+  }
+});
 
 Deno.test("nobody takes from anybody", async (t) => {
   await using suite = new Suite();

@@ -29,7 +29,7 @@ const APP = {
     export const one = query(() => 1);`,
 };
 
-Deno.test("what a call leaves behind is undone, or ends its isolate and nobody's call", async (t) => {
+Deno.test("[FA15] what a call leaves behind is undone, or ends its isolate and nobody's call", async (t) => {
   await using it = await RealHost.start(APP);
 
   await t.step("how stacks are made", async () => {

@@ -18,6 +18,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA1",
     name: `${WRITERS} clients that write without a pause`,
+    before: "reads waited for the writer: 7 ms, p99 42",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async ({ server: { port } }) => {
       const until = performance.now() + CROWD_MS;
@@ -39,6 +40,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA2",
     name: "a mutation that never ends holds up no read",
+    before: "no fresh query for 5 s",
     mayWait: { queryMs: SHORT_MS, mutationMs: MUTATION_TIMEOUT_MS + 3 * SHORT_MS },
     attack: async ({ server: { port } }) => {
       const { ms, httpStatus } = await callOf("mutation", { port, path: "slow:endlessMutation" });
@@ -49,6 +51,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA3",
     name: "4 mutations of one client that take 1 s each",
+    before: "21 s without writes of others",
     mayWait: null,
     attack: async ({ server: { port }, signUp }) => {
       const token = await signUp();
@@ -64,6 +67,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA4",
     name: "6 queries of one client that take 1 s each",
+    before: "all readers busy for 94 s",
     mayWait: null,
     attack: async ({ server: { port }, signUp }) => {
       const token = await signUp();
@@ -84,6 +88,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA5",
     name: "400 actions of one client that take 3 s each",
+    before: "one client had all places",
     mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ server: { port }, signUp }) => {
       const [token, other] = [await signUp(), await signUp()];
@@ -107,6 +112,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA6",
     name: "12 scheduled mutations that take 0.25 s each",
+    before: "a client waited 39.6 s",
     mayWait: null,
     attack: async ({ server }) => {
       await server.call("mutation", "chains:plan", { count: 12, ms: 250 });
@@ -123,6 +129,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA8",
     name: "a client that calls an endless mutation again and again",
+    before: "everybody waited, for as long as he liked",
     flags: ["--mutation-timeout", "1s", "--query-timeout", "2s"],
     mayWait: { queryMs: SHORT_MS, mutationMs: 1_000 + 3 * SHORT_MS },
     attack: async ({ server: { port }, signUp, logged }) => {
@@ -142,6 +149,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA7",
     name: "a query that never ends, with a shorter time",
+    before: "30 s, nothing to set",
     flags: ["--mutation-timeout", "1s", "--query-timeout", "2s"],
     mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ server: { port }, signUp }) => {
@@ -160,6 +168,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA9",
     name: "an action that calls itself three times, and so on",
+    before: "128,864 waiting, actions refused for 40 s",
     mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ server: { port }, signUp }) => {
       const [token, other] = [await signUp(), await signUp()];
@@ -181,6 +190,7 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA10",
     name: "a scheduled function that schedules ten of itself",
+    before: "3,000 runs/s, 103 MB in 13 s, no word",
     alone: true,
     mayWait: { queryMs: 2 * SHORT_MS, mutationMs: 2 * SHORT_MS },
     attack: async ({ server, logged }) => {
@@ -199,12 +209,37 @@ export const callScenarios: readonly Scenario[] = [
   {
     rule: "FA11",
     name: "a write in forEach(async ...) that fails",
+    before: "success, nothing stored",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     attack: async ({ server: { port }, logged }) => {
       const { httpStatus, ms } = await callOf("mutation", { port, path: "careless:leave" });
       assert.equal(httpStatus, 500);
       await logged(/ctx\.db\.insert\(.*counters.*failed and was not awaited/);
       return `fails after ${ms.toFixed(0)} ms, the log names ctx.db.insert`;
+    },
+  },
+  {
+    rule: "FA15",
+    name: "calls that patch how stacks are made, and leave hashes behind",
+    before: "5.4 s for the next call, 16 s of a processor",
+    mayWait: { queryMs: MUTATION_TIMEOUT_MS, mutationMs: MUTATION_TIMEOUT_MS },
+    long: true,
+    attack: async ({ server: { port }, signUp, logged }) => {
+      const token = await signUp();
+      let longestMs = 0;
+      for (let round = 0; round < 3; round++) {
+        await callOf("mutation", { port, path: "leftovers:stacks", token });
+        const { ms, httpStatus } = await callOf("mutation", { port, path: "leftovers:fails", token });
+        assert.equal(httpStatus, 500);
+        longestMs = Math.max(longestMs, ms);
+      }
+      assert(longestMs < MUTATION_TIMEOUT_MS, `a failure took ${longestMs} ms`);
+      for (const kind of ["mutation", "action"] as const) {
+        const path = `leftovers:leaving${kind === "action" ? "Action" : "Mutation"}`;
+        assert.equal((await callOf(kind, { port, path, token })).httpStatus, 200);
+      }
+      await logged(/left work behind/);
+      return `the next failure took ${longestMs.toFixed(0)} ms, the isolates were replaced`;
     },
   },
 ];

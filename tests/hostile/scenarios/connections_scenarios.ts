@@ -55,6 +55,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
   {
     rule: "BU5",
     name: `${CONNECTIONS} idle connections and ${FILES_LEFT} open files`,
+    before: "main ended",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     alone: true,
     attack: async (world) => {
@@ -79,6 +80,7 @@ export const connectionScenarios: readonly Scenario[] = Deno.build.os !== "linux
   {
     rule: "BU6",
     name: "connections with no request, half a head, half a body",
+    before: "open for 300 s",
     mayWait: { queryMs: SHORT_MS, mutationMs: SHORT_MS },
     long: true,
     attack: async ({ server: { port } }) => {

@@ -34,6 +34,8 @@ export interface Scenario {
   /** The rule of the list that it proves. */
   readonly rule: string;
   readonly name: string;
+  /** What it did when nothing stood against it, in a few words. */
+  readonly before?: string;
   /**
    * Does the harm and looks at what became of it, asserting what the rule says. Gives the row's figure in a few words, and
    * what the bystander may wait when that follows from what was measured: how long one call took on this machine. The

@@ -2,10 +2,13 @@
 import assert from "node:assert/strict";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 import { Bystander, type Waits } from "./bystander.ts";
+import { elsewhere } from "./elsewhere.ts";
 import type { Result, Scenario, World } from "./scenario.ts";
 
 const LOG_WAIT_MS = 60_000;
 const LOG_LINES_MAX = 10_000;
+/** The bystander goes about his business for so long in each row. */
+const ROW_MS_MIN = 1_000;
 
 /** A running server and what scenarios need of it. */
 class Place implements AsyncDisposable, World {
@@ -126,6 +129,8 @@ export class Suite implements AsyncDisposable {
       logged: (pattern) => place.logged(pattern),
     });
     const ms = performance.now() - startedAt;
+    // What is over at once says nothing about who stands beside it.
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, ROW_MS_MIN - ms)));
     const { figure, mayWait } = typeof measured === "string"
       ? { figure: measured, mayWait: scenario.mayWait }
       : measured;
@@ -162,8 +167,20 @@ export function tableOf(results: readonly Result[]): string {
     ms(waits?.shownMs),
     (took / 1000).toFixed(1),
     figure,
+    scenario.before ?? "",
   ]);
-  const head = ["rule", "attack", "query ms", "mutation ms", "shown ms", "took s", "figure"];
+  const others = elsewhere.map(({ rule, name, test, before }) => [rule, name, "", "", "", "", test, before]);
+  rows.push(...others);
+  const head = [
+    "rule",
+    "attack",
+    "query ms",
+    "mutation ms",
+    "shown ms",
+    "took s",
+    "figure, or test",
+    "before",
+  ];
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell, i) => cell.padEnd(widths[i] ?? 0)).join(" | ")} |`;

@@ -1,0 +1,35 @@
+/** Calls that leave something behind for those after them. */
+import { action, mutation } from "syncline/server";
+
+/** Whoever makes a stack from now on never ends. */
+export const stacks = mutation({
+  args: {},
+  handler: () => {
+    Error.prepareStackTrace = () => {
+      for (;;);
+    };
+    return null;
+  },
+});
+
+export const fails = mutation({
+  args: {},
+  handler: (): null => {
+    throw new Error("with a stack");
+  },
+});
+
+/** Hashes that take all of the processor, and that nobody waits for. */
+function leave(): null {
+  for (let n = 0; n < 16; n++) hash().catch(() => {});
+  return null;
+}
+
+async function hash(): Promise<void> {
+  const key = await crypto.subtle.importKey("raw", new Uint8Array(8), "PBKDF2", false, ["deriveBits"]);
+  const algorithm = { name: "PBKDF2", hash: "SHA-512", salt: new Uint8Array(8), iterations: 20_000_000 };
+  await crypto.subtle.deriveBits(algorithm, key, 256);
+}
+
+export const leavingMutation = mutation({ args: {}, handler: leave });
+export const leavingAction = action({ args: {}, handler: leave });

@@ -1,0 +1,120 @@
+/** Attacks whose tests stand elsewhere, because they are not about waiting, or need more than a client. */
+
+export interface Elsewhere {
+  /** The rule of the contract; empty for one that stands in the text of the room alone. */
+  readonly rule: string;
+  readonly name: string;
+  /** The file, from the project's folder. */
+  readonly test: string;
+  /** What the file has to say: the name of the test, or its beginning. */
+  readonly named: string;
+  readonly before: string;
+}
+
+export const elsewhere: readonly Elsewhere[] = [
+  {
+    rule: "",
+    name: "app code that patches the validators of the service",
+    test: "tests/functions/isolate/shared_objects_test.ts",
+    named: "sees nothing of what the service validates, reads and writes",
+    before: "read password hashes, made itself an administrator",
+  },
+  {
+    rule: "",
+    name: "an action that opens a descriptor of the process",
+    test: "tests/functions/isolate/descriptors_test.ts",
+    named: "what actions have of the network takes over nothing that is open already",
+    before: "forged answers, mutations as another user",
+  },
+  {
+    rule: "VE8",
+    name: "a link in the functions folder to the secret key",
+    test: "tests/functions/versions/version_store_test.ts",
+    named: "VE8 a link that leads out of the functions folder is refused by its name",
+    before: "app code read the key",
+  },
+  {
+    rule: "VE1",
+    name: "an edit on disk while the server runs",
+    test: "tests/functions/host/versions_test.ts",
+    named: "VE1 an edit on disk reaches nobody before it is loaded",
+    before: "code of two versions at once",
+  },
+  {
+    rule: "SF4",
+    name: "a start without functions on an app's data",
+    test: "tests/server/server_test.ts",
+    named: "SF4 the bundled example is served on data of its own",
+    before: "the example added its tables",
+  },
+  {
+    rule: "FA12",
+    name: "a default for a field that documents lack",
+    test: "tests/engine/schema_defaults_test.ts",
+    named: "[FA12] a default for a field that documents lack is refused",
+    before: "read without it, against the type",
+  },
+  {
+    rule: "FA13",
+    name: "a restored database with an index that computes, views, times out of range",
+    test: "tests/engine/check_database_test.ts",
+    named: 'rule: "FA13"',
+    before: "64 s of checking; views passed",
+  },
+  {
+    rule: "TH7",
+    name: "an image of 2147483647 x 2147483647",
+    test: "tests/storage/hostile_images_test.ts",
+    named: "TH7 sizes that no decoder takes are too large, too",
+    before: "invalid_image",
+  },
+  {
+    rule: "HC12",
+    name: "a mutation that is sent again over HTTP after its socket was lost",
+    test: "tests/sync/http_calls_test.ts",
+    named: "HC12 a mutation that names its request is recognised, and runs once",
+    before: "rejected, though it may have committed",
+  },
+  {
+    rule: "AT6",
+    name: "two access tokens of one second",
+    test: "tests/auth/refresh_test.ts",
+    named: "AT6 no two access tokens are the same",
+    before: "byte for byte the same",
+  },
+  {
+    rule: "HC11",
+    name: "paginationOpts as other clients send it",
+    test: "tests/functions/api/pagination_test.ts",
+    named: "HC11 paginationOpts leaves out what other clients send beside it",
+    before: "refused",
+  },
+  {
+    rule: "HC10",
+    name: "a call that finds no place in a full queue",
+    test: "tests/sync/http_calls_test.ts",
+    named: "HC10 a call that found no place is overloaded",
+    before: "500 Server Error",
+  },
+  {
+    rule: "PE1",
+    name: "main reads, writes, links and starts what is not its own",
+    test: "tests/server/own_permissions_test.ts",
+    named: "[PE1] [PE2] [PE3] a server that has started may use its own files",
+    before: "everything was allowed",
+  },
+  {
+    rule: "AE8",
+    name: "a sign-out with a token that has just expired",
+    test: "tests/auth/refresh_test.ts",
+    named: "AE8 an access token that has expired says whose session is to end",
+    before: "the session lived on for 30 days",
+  },
+  {
+    rule: "BS9",
+    name: "a restore without files, and what was uploaded since",
+    test: "tests/storage/uploads_test.ts",
+    named: "BS9 contents of an earlier state are kept as long as that state lies there",
+    before: "files of the put-aside state were removed",
+  },
+];
