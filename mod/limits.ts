@@ -18,9 +18,9 @@ export const socketLimits = {
    * platform's sockets cannot do: so there is room for what a client may well send without waiting for answers.
    */
   heldFramesMax: 65_536,
-  /** A socket of which more frames wait is let send little ahead of what is served, until fewer than these wait. */
+  /** A socket of which more waits is let send little ahead of what is served, until less than a quarter of both does. */
   heldFramesSlowed: 1_024,
-  heldFramesFree: 256,
+  heldCharsSlowed: 1 * MiB,
   /** Characters of frames that may wait behind a held call. */
   heldCharsMax: 32 * MiB,
   /** Queries of one socket, those included whose Add or Remove awaits its Transition; past it frames are held. */

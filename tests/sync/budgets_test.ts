@@ -173,16 +173,22 @@ Deno.test("BU7 who has many frames waiting is let send little ahead until they a
   const end = Promise.withResolvers<null>();
   const world = new World({ actions: { wait: () => end.promise } });
   const [flooding, other] = [world.connected(), world.connected()];
-  const { callsInFlightMax, heldFramesSlowed } = socketLimits;
+  const { callsInFlightMax, heldCharsSlowed, heldFramesSlowed } = socketLimits;
   // One more is read, and waits to be served.
   const served = callsInFlightMax + 1;
   for (let n = 0; n < served + heldFramesSlowed; n++) flooding.act(n, "wait", {});
   assert.equal(flooding.ahead, "usual");
   flooding.act(100_000, "wait", {});
   assert.deepEqual([flooding.ahead, other.ahead, flooding.closedWith], ["little", "usual", null]);
+  const large = world.connected();
+  for (let n = 0; n < served; n++) large.act(n, "wait", {});
+  large.act(served, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
+  assert.equal(large.ahead, "usual");
+  large.act(served + 1, "wait", { text: "x".repeat(heldCharsSlowed / 2) });
+  assert.equal(large.ahead, "little");
   end.resolve(null);
   await until(() => flooding.all("ActionResponse").length === served + heldFramesSlowed + 1);
-  assert.equal(flooding.ahead, "usual");
+  assert.deepEqual([flooding.ahead, large.ahead], ["usual", "usual"]);
 });
 
 Deno.test("BU4 an allowance is a burst and a rate, and a clock that was set back refills nothing", () => {

@@ -163,7 +163,7 @@ export class Connection implements View {
       this.fatal("too many frames wait behind running calls", closeCodes.protocol);
     } else {
       this.#serve();
-      if (this.#inbound.waiting > socketLimits.heldFramesSlowed) this.#letAhead("little");
+      if (this.#inbound.fullness > 1) this.#letAhead("little");
     }
   }
 
@@ -277,7 +277,7 @@ export class Connection implements View {
       }
     }
     this.#serving = false;
-    if (!this.#ended && this.#inbound.waiting < socketLimits.heldFramesFree) this.#letAhead("usual");
+    if (this.#ahead === "little" && !this.#ended && this.#inbound.fullness < 0.25) this.#letAhead("usual");
   }
 
   #mayServe(message: ClientMessage): boolean {

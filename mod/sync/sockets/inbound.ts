@@ -63,9 +63,10 @@ export class Inbound {
     return readClientFrame(text);
   }
 
-  /** Frames that wait, but for the one that everything waits behind. */
-  get waiting(): number {
-    return this.#count;
+  /** How full it is, but for the message that everything waits behind: from 1 on more waits than is good for others. */
+  get fullness(): number {
+    const { heldFramesSlowed, heldCharsSlowed } = socketLimits;
+    return Math.max(this.#count / heldFramesSlowed, this.#chars / heldCharsSlowed);
   }
 
   get #count(): number {
