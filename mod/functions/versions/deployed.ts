@@ -54,6 +54,13 @@ export function stageDeployed(dataDir: string, deployed: Deployed): Promise<Stag
   return stageDurably(join(dataDir, FILE), JSON.stringify({ format: FORMAT, ...deployed }));
 }
 
+/** Removes what a process that was killed has staged; nobody may be deploying meanwhile. */
+export async function removeStaged(dataDir: string): Promise<void> {
+  for await (const { name } of Deno.readDir(dataDir)) {
+    if (name.startsWith(`.${FILE}.`)) await removeIfThere(join(dataDir, name));
+  }
+}
+
 function parsed(text: string, path: string): Deployed & { readonly format: unknown } {
   try {
     return JSON.parse(text);

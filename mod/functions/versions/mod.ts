@@ -1,6 +1,13 @@
 /** What other rooms use of versions. */
 export { ContentReader } from "./content.ts";
-export { type Deployed, type Deployment, readDeployed, stageDeployed, writeDeployed } from "./deployed.ts";
+export {
+  type Deployed,
+  type Deployment,
+  readDeployed,
+  removeStaged,
+  stageDeployed,
+  writeDeployed,
+} from "./deployed.ts";
 export {
   hashOf,
   isBelow,

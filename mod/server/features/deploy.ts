@@ -1,6 +1,7 @@
 /** Deploying as this server is configured. */
 import { join } from "node:path";
 import { SystemCalls } from "../../functions/system_calls.ts";
+import { removeStaged } from "../../functions/versions/mod.ts";
 import { DeployKeys, Deployments, migrationActions, Variables } from "../../ops/deploy/mod.ts";
 import type { AdminRoutesOptions } from "../../ops/mod.ts";
 import { INCOMING_DIR } from "../../config/config.ts";
@@ -13,7 +14,7 @@ export interface DeployFeature extends Feature {
 
 /** `serveFrontend`: for a front end that comes with a version. */
 export function startDeploy(
-  { config, keys, host, port, log }: FeatureContext,
+  { config, keys, host, port, log, takesOver }: FeatureContext,
   serveFrontend: (folder: string | null) => Promise<void> = () => Promise.resolve(),
 ): DeployFeature {
   const { dataDir, env, pinned } = config;
@@ -53,6 +54,8 @@ export function startDeploy(
     ]),
     applyCommits: (entries) => variables.applyCommits(entries),
     async start() {
+      // A server that takes over has another one beside it, which may be deploying.
+      if (!takesOver) await removeStaged(dataDir);
       const staticDir = host.version?.staticDir ?? null;
       if (staticDir !== null) await serveOrLog(staticDir);
       await variables.load();

@@ -1,0 +1,64 @@
+/**
+ * The server, but for one step of what it writes: where a file says so, it stands still before or after that step, so that
+ * it can be killed there, or the step fails. The file is read at each step, and is JSON of a {@linkcode Step}.
+ */
+import { readFileSync } from "node:fs";
+import { exitOnBug, runProgram } from "../../../mod/cli/program.ts";
+import { serveCommand } from "../../../mod/cli/serve_command.ts";
+
+/** A step, and what becomes of it. */
+export interface Step {
+  /** What writes. */
+  readonly call: "mkdir" | "rename" | "writeTextFile";
+  /** The path that is made, as a pattern. */
+  readonly path: string;
+  readonly then: "stand before" | "stand behind" | "ENOSPC" | "EACCES";
+}
+
+const FILE = Deno.env.get("SYNCLINE_TEST_STEP_FILE") ?? "";
+
+function stepAt(call: Step["call"], path: unknown): Step["then"] | null {
+  let text;
+  try {
+    text = readFileSync(FILE, "utf8");
+  } catch {
+    return null;
+  }
+  const step = JSON.parse(text) as Step;
+  return step.call === call && new RegExp(step.path).test(String(path)) ? step.then : null;
+}
+
+/** Holds up the whole process, until it is killed. */
+function stand(): never {
+  Deno.stdout.writeSync(new TextEncoder().encode("stands at the step\n"));
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  throw new Error("nobody wakes it");
+}
+
+function patched<Args extends unknown[], Result>(
+  call: Step["call"],
+  { run, pathOf }: {
+    readonly run: (...args: Args) => Promise<Result>;
+    readonly pathOf: (...args: Args) => unknown;
+  },
+): (...args: Args) => Promise<Result> {
+  return async (...args) => {
+    const then = stepAt(call, pathOf(...args));
+    if (then === "stand before") stand();
+    if (then === "ENOSPC" || then === "EACCES") {
+      throw Object.assign(new Error(`${then}, made up`), { code: then });
+    }
+    const result = await run(...args);
+    if (then === "stand behind") stand();
+    return result;
+  };
+}
+
+Deno.rename = patched("rename", { run: Deno.rename, pathOf: (_from, to) => to });
+Deno.mkdir = patched("mkdir", { run: Deno.mkdir, pathOf: (path) => path });
+Deno.writeTextFile = patched("writeTextFile", { run: Deno.writeTextFile, pathOf: (path) => path });
+
+if (import.meta.main) {
+  exitOnBug();
+  Deno.exit(await runProgram([serveCommand], ["serve", ...Deno.args]));
+}
