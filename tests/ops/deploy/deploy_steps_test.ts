@@ -120,7 +120,8 @@ async function servedWhole(server: SteppedServer, dataDir: string): Promise<numb
 Deno.test("a deploy that is interrupted at any step leaves the old version or the new one, whole", async (t) => {
   await using folder = new TempFolder();
   const dataDir = folder.at("data");
-  const stepFile = folder.at("step.json");
+  // Where the server may read.
+  const stepFile = folder.at("data", "step.json");
   await Deno.mkdir(dataDir);
   let admin: string;
   let round = 0;
