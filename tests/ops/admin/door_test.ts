@@ -1,38 +1,25 @@
 /** Who reaches the functions for administrators, over HTTP and over sockets, and what everybody else is told. */
 import assert from "node:assert/strict";
 import type { TestSocket } from "../../auth/server/test_server.ts";
+import { type Registry, watchFeatures } from "./support/registry.ts";
 import { type Kind, startWorld, type World } from "./support/world.ts";
 
-/** Functions that main runs; the others tell of themselves. */
-const mainActions = [
-  "_admin/administrators:changePassword",
-  "_admin/administrators:create",
-  "_admin/data:deleteWhere",
-  "_admin/data:sizes",
-  "_admin/files:orphans",
-  "_admin/files:references",
-  "_admin/functions:run",
-  "_admin/users:create",
-  "_admin/users:remove",
-  "_admin/users:sendReset",
-  "_admin/users:sendVerification",
-  "_admin/users:setPassword",
-];
 const kinds: readonly Kind[] = ["query", "mutation", "action"];
 
-async function adminPaths(world: World): Promise<{ path: string; kind: Kind }[]> {
+async function adminPaths(world: World, registry: Registry): Promise<{ path: string; kind: Kind }[]> {
   const listed = await world.ok("query", "_admin/functions:list");
   const inIsolates = listed.filter(({ visibility }: { visibility: string }) => visibility === "admin");
   return [
     ...inIsolates.map(({ path, kind }: { path: string; kind: Kind }) => ({ path, kind })),
-    ...mainActions.map((path) => ({ path, kind: "action" as const })),
+    ...registry.actions.map((path) => ({ path, kind: "action" as const })),
   ];
 }
 
 Deno.test("functions for administrators", async (t) => {
+  using registry = watchFeatures();
   await using world = await startWorld();
   const { server, call } = world;
-  const paths = await adminPaths(world);
+  const paths = await adminPaths(world, registry);
   const acting = await world.impersonate(world.userId);
   const strangers: Record<string, string | null> = {
     guest: null,

@@ -1,0 +1,100 @@
+/**
+ * Each endpoint below `/api/admin` and each function for administrators, as the server has registered them, asked by each
+ * kind of caller.
+ */
+import assert from "node:assert/strict";
+import { watchFeatures } from "./support/registry.ts";
+import { type Kind, startWorld } from "./support/world.ts";
+
+const kinds: readonly Kind[] = ["query", "mutation", "action"];
+
+Deno.test("what is for administrators, by who asks", async (t) => {
+  using registry = watchFeatures();
+  await using world = await startWorld({ config: { restartExitCode: 75 }, onRestart: () => {} });
+  const { server, call } = world;
+  const ended = await world.addAdmin("left@example.com");
+  await server.post("/api/auth/signout", { refreshToken: ended.refreshToken });
+  const strangers: Record<string, string | null> = {
+    guest: null,
+    user: world.user,
+    "ended administrator": ended.accessToken,
+    "administrator who acts as a user": await world.impersonate(world.userId),
+  };
+  const { routes, actions } = registry;
+  const listed: { path: string; kind: Kind; visibility: string }[] = await world.ok(
+    "query",
+    "_admin/functions:list",
+  );
+  const functions = [
+    ...listed.filter(({ visibility }) => visibility === "admin"),
+    ...actions.map((path) => ({ path, kind: "action" as const })),
+  ];
+
+  await t.step("[AD1] [SY1] the registry has what there is", () => {
+    const paths = new Set(routes.map(({ method, path }) => `${method} ${path}`));
+    for (
+      const known of [
+        "POST /api/admin/impersonate",
+        "GET /api/admin/logs",
+        "GET /api/admin/stats",
+        "PUT /api/admin/functions",
+        "POST /api/admin/replication/snapshot",
+        "POST /api/admin/restore/point-in-time",
+      ]
+    ) assert.ok(paths.has(known), `${known}: ${[...paths].join(", ")}`);
+    assert.ok(functions.length > 50, `${functions.length} functions`);
+    for (const path of ["_admin/users:remove", "_admin/users:list", "_admin/settings:list"]) {
+      assert.ok(functions.some((known) => known.path === path), path);
+    }
+  });
+
+  const ask = (method: string, path: string, bearer: string | null) =>
+    fetch(`${server.url}${path.replaceAll(/:\w+(\{[^}]*\})?/g, "none")}`, {
+      method,
+      ...(bearer !== null && { headers: { Authorization: `Bearer ${bearer}` } }),
+    });
+
+  for (const [who, bearer] of Object.entries(strangers)) {
+    await t.step(`[AD1] every endpoint refuses with the same words: ${who}`, async () => {
+      for (const { method, path } of routes) {
+        const response = await ask(method, path, bearer);
+        assert.equal(response.status, 401, `${method} ${path}`);
+        const { errorMessage, errorData } = await response.json();
+        assert.deepEqual([errorMessage, errorData.code], [
+          "The access token is not valid",
+          "invalid_token",
+        ], `${method} ${path}`);
+      }
+    });
+
+    await t.step(`[SY1] [SY5] no function is told of: ${who}`, async () => {
+      for (const { path } of functions) {
+        for (const kind of kinds) {
+          const { status, message, code } = await call(kind, path, { wrong: true }, bearer);
+          const expected = who === "ended administrator"
+            ? [401, "invalid_token"]
+            : [404, `There is no function "${path}"`];
+          assert.deepEqual([status, status === 401 ? code : message], expected, `${kind} ${path}`);
+        }
+      }
+    });
+  }
+
+  await t.step("[SY1] every function is there for an administrator", async () => {
+    for (const { path, kind } of functions) {
+      // Arguments that fit nothing, so that nothing is done.
+      const { status, message } = await call(kind, path, { wrong: true });
+      assert.notEqual(status, 401, path);
+      assert.notEqual(message, `There is no function "${path}"`);
+    }
+  });
+
+  await t.step("[AD1] every endpoint lets an administrator in", async () => {
+    for (const { method, path } of routes) {
+      const response = await ask(method, path, world.admin);
+      await response.body?.cancel();
+      assert.notEqual(response.status, 401, `${method} ${path}`);
+      assert.ok(response.status < 500, `${method} ${path}: ${response.status}`);
+    }
+  });
+});
