@@ -50,6 +50,25 @@ class RealServer implements AsyncDisposable {
   }
 }
 
+/** A connection that has asked to speak WebSocket, and leaves what it is sent unread. */
+async function upgraded(port: number): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  await connection.write(
+    new TextEncoder().encode(
+      "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ),
+  );
+  return connection;
+}
+
+/** One masked text frame; its mask is zero. */
+function textFrame(text: string): Uint8Array {
+  const payload = new TextEncoder().encode(text);
+  const head = [0x81, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0];
+  return new Uint8Array([...head, ...payload]);
+}
+
 const addGet = (key: string) =>
   JSON.stringify({
     type: "ModifyQuerySet",
@@ -90,6 +109,25 @@ Deno.test("WS15 a binary frame and a frame that is too long get their FatalError
   assert.equal(long.received.frames[0]?.type, "FatalError");
 });
 
+Deno.test("WS15 a client that sends on while it is refused gets the FatalError and the close code", async () => {
+  await using server = new RealServer();
+  for (const framesMore of [0, 1, 40]) {
+    const client = await upgraded(server.port);
+    const pongs = Array.from({ length: framesMore }, () => '{"type":"Pong"}');
+    // In one piece, so that the server has them all when it handles the first.
+    await client.write(
+      new Uint8Array(['{"type":"Hello"}', ...pongs].flatMap((text) => [...textFrame(text)])),
+    );
+    let text = "";
+    for await (const bytes of client.readable) {
+      text += new TextDecoder().decode(bytes);
+      if (text.endsWith("fatal error")) break;
+    }
+    // 136 begins a close frame, of two bytes for the code 1008 and the reason.
+    assert.match(text, /"error":"unknown message type \\"Hello\\""\}\uFFFD\r\u0003\uFFFDfatal error$/);
+  }
+});
+
 Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", async () => {
   const server = new RealServer();
   const sockets = await Promise.all(Array.from({ length: 20 }, () => server.open()));
@@ -105,17 +143,8 @@ Deno.test("SV8 clients see 1012 at shutdown, after all that was sent before", as
 
 Deno.test("SH7 a real socket that stops reading holds up nobody and costs no more than its buffer", async () => {
   await using server = new RealServer();
-  const stuck = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
-  await stuck.write(
-    new TextEncoder().encode(
-      "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
-    ),
-  );
-  // One masked text frame; its mask is zero.
-  const payload = new TextEncoder().encode(addGet("a"));
-  const head = new Uint8Array([0x81, 0xfe, payload.length >> 8, payload.length & 255, 0, 0, 0, 0]);
-  await stuck.write(new Uint8Array([...head, ...payload]));
+  const stuck = await upgraded(server.port);
+  await stuck.write(textFrame(addGet("a")));
   const reading = await server.open();
   reading.send(addGet("a"));
   await until(() => server.hub.subscriptionCount === 2);

@@ -77,6 +77,10 @@ class WebSocketChannel implements Channel {
   }
 
   close(code: number, reason: string): void {
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(code, reason);
+    // In a turn of its own: the runtime ends a connection without a close frame when it still holds frames that came
+    // with the one that is being handled.
+    setTimeout(() => {
+      if (this.#socket.readyState === WebSocket.OPEN) this.#socket.close(code, reason);
+    }, 0);
   }
 }
