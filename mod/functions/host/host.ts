@@ -364,9 +364,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       const seen = call.seenAs?.(outcome);
       const told = seen === undefined ? given : { ...given, udfPath: seen.udfPath };
       observer.runEnded("mutation", {
-        ...{ ms, request, ts, durationMs, queuedMs, use },
-        call: told,
         outcome: seen?.outcome ?? outcome,
+        ms,
+        call: told,
+        request,
+        ts,
+        durationMs,
+        queuedMs,
+        use,
       });
     });
     return answer;

@@ -5,7 +5,7 @@ import type { Group } from "../../wire/messages.ts";
 import { CallWatch } from "../call_watch.ts";
 import type { Death } from "../process/isolate.ts";
 import type { PendingMutation } from "./mutation_queue.ts";
-import { answerFromWire, endedIsolate, failedCallText, runUse } from "../outcomes.ts";
+import { answerFromWire, endedIsolate, failedCallText } from "../outcomes.ts";
 
 /** A call that was running each of these many times when its isolate was lost is taken for the cause. */
 export const RUNS_LOST_MAX = 3;
@@ -80,22 +80,32 @@ export class MutationBatch {
     const answered = calls.map((call, i): Answered => {
       const answer = group.answers[i];
       if (answer === undefined) throw new RangeError(`Group ${group.batch}/${group.from} has a hole`);
-      const run = group.uses === undefined
-        ? undefined
-        : this.#runOf(call, group.uses.slice(i * 5, i * 5 + 5));
-      return { call, answer: { ...answerFromWire(answer, segments), ...(run && { run }) } };
+      const told = answerFromWire(answer, segments);
+      const { uses } = group;
+      return {
+        call,
+        answer: uses === undefined ? told : { ...told, run: this.#runOf(call, { uses, at: i * 5 }) },
+      };
     });
     this.#answered += answered.length;
     return answered;
   }
 
+  /** What stands in `uses` of a call, from `at` on. */
   #runOf(
     { queuedAt }: PendingMutation,
-    [durationMs = 0, read = 0, rowsRead = 0, written = 0, rowsWritten = 0]: readonly number[],
+    { uses, at }: { readonly uses: readonly number[]; readonly at: number },
   ): NonNullable<MutationAnswer["run"]> {
+    const durationMs = uses[at] ?? 0;
     const queuedMs = Math.max(0, (this.#begun?.at ?? queuedAt) + this.#ranMs - queuedAt);
     this.#ranMs += durationMs;
-    return { durationMs, queuedMs, use: runUse([read, rowsRead, written, rowsWritten]) };
+    const use = {
+      documentsRead: uses[at + 1] ?? 0,
+      indexRowsRead: uses[at + 2] ?? 0,
+      documentsWritten: uses[at + 3] ?? 0,
+      indexRowsWritten: uses[at + 4] ?? 0,
+    };
+    return { durationMs, queuedMs, use };
   }
 
   /** The writer runs no more of it: gives back the calls without an answer, in order. */

@@ -74,44 +74,32 @@ export class RunPacker {
     return this.#count;
   }
 
-  add(
-    [
-      at,
-      path,
-      kind,
-      caller,
-      outcome,
-      level,
-      request,
-      ts,
-      durationMs,
-      queuedMs,
-      documentsRead,
-      indexRowsRead,
-      documentsWritten,
-      indexRowsWritten,
-      error,
-      logLines,
-    ]: RunRecord,
-  ): void {
+  add(run: RunRecord): void {
+    const kind = run[2];
+    const caller = run[3];
+    const outcome = run[4];
+    const level = run[5];
+    const ts = run[7];
+    const error = run[14];
+    const logLines = run[15];
     const told = error !== null || logLines.length > 0 || outcome > 0 || level > 0;
     if (told) this.#told.push([this.#count, error, logLines]);
     const cell = this.#count++ * COLUMNS;
     if (cell === this.#table.length) this.#grow();
     const table = this.#table;
-    table[cell + column.at] = at;
-    table[cell + column.fn] = this.#functionOf(path, kind);
+    table[cell + column.at] = run[0];
+    table[cell + column.fn] = this.#functionOf(run[1], kind);
     table[cell + column.caller] = caller === null ? 0 : this.#callerOf(caller);
     table[cell + column.outcome] = outcome;
     table[cell + column.level] = level;
-    table[cell + column.request] = request;
+    table[cell + column.request] = run[6];
     table[cell + column.ts] = ts === null ? 0 : ts + 1;
-    table[cell + column.duration] = Math.round(durationMs * 100);
-    table[cell + column.queued] = Math.round(queuedMs * 100);
-    table[cell + column.documentsRead] = documentsRead;
-    table[cell + column.indexRowsRead] = indexRowsRead;
-    table[cell + column.documentsWritten] = documentsWritten;
-    table[cell + column.indexRowsWritten] = indexRowsWritten;
+    table[cell + column.duration] = Math.round(run[8] * 100);
+    table[cell + column.queued] = Math.round(run[9] * 100);
+    table[cell + column.documentsRead] = run[10];
+    table[cell + column.indexRowsRead] = run[11];
+    table[cell + column.documentsWritten] = run[12];
+    table[cell + column.indexRowsWritten] = run[13];
     table[cell + column.told] = told ? 1 : 0;
   }
 
