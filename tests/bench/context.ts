@@ -13,15 +13,32 @@ export const transferFunctions = "examples/transfer/functions";
 /** Functions of the rows about files. */
 export const storageFunctions = "tests/storage/functions";
 
+export type ControlName = "websocket_server" | "sqlite_server" | "two_process_server" | "file_server";
+
+export interface BenchOptions {
+  readonly full: boolean;
+  readonly dir: string;
+  /** With 1, servers and controls have one processor to themselves, and their clients another; else all share all. */
+  readonly cores?: number | undefined;
+}
+
+/** A control: a bare server beside ours. */
+export interface Control {
+  readonly port: number;
+  readonly pid: number;
+}
+
 export class BenchContext implements AsyncDisposable {
   /** Whether there is time for the long form of each row. */
   readonly full: boolean;
+  readonly #cores: number | undefined;
   readonly #dir: string;
   readonly #opened = new AsyncDisposableStack();
   #folders = 0;
 
-  constructor(options: { readonly full: boolean; readonly dir: string }) {
+  constructor(options: BenchOptions) {
     this.full = options.full;
+    this.#cores = options.cores;
     this.#dir = options.dir;
   }
 
@@ -34,28 +51,35 @@ export class BenchContext implements AsyncDisposable {
 
   /** Starts a server that ends with the row. */
   async server(functions: string, dataDir = this.folder()): Promise<ServerProcess> {
-    return this.#opened.use(await ServerProcess.start({ dataDir, functions }));
+    return this.#opened.use(
+      await ServerProcess.start({ dataDir, functions, starter: this.#onProcessor(0) }),
+    );
   }
 
   /** Starts a server with further flags that ends with the row. */
   async serverWith(flags: readonly string[], functions: string): Promise<ServerProcess> {
-    return this.#opened.use(await ServerProcess.start({ dataDir: this.folder(), functions, flags }));
+    const starter = this.#onProcessor(0);
+    return this.#opened.use(await ServerProcess.start({ dataDir: this.folder(), functions, flags, starter }));
   }
 
   /** A context whose processes end before this one's. */
   inner(): BenchContext {
-    return this.#opened.use(new BenchContext({ full: this.full, dir: this.folder() }));
+    return this.#opened.use(
+      new BenchContext({ full: this.full, dir: this.folder(), cores: this.#cores }),
+    );
   }
 
   load(): LoadProcess {
-    return this.#opened.use(new LoadProcess());
+    return this.#opened.use(new LoadProcess({ starter: this.#onProcessor(1) }));
   }
 
   /** Starts one of the control servers and returns its port. */
-  async control(
-    name: "websocket_server" | "sqlite_server" | "two_process_server" | "file_server",
-    args: readonly string[] = [],
-  ): Promise<number> {
+  async control(name: ControlName, args: readonly string[] = []): Promise<number> {
+    return (await this.controlProcess(name, args)).port;
+  }
+
+  /** Starts one of the control servers. */
+  async controlProcess(name: ControlName, args: readonly string[] = []): Promise<Control> {
     const dir = this.folder();
     const child = this.#opened.use(
       new Child({
@@ -70,9 +94,14 @@ export class BenchContext implements AsyncDisposable {
           join(dir, "control.db"),
           ...args,
         ],
+        starter: this.#onProcessor(0),
       }),
     );
-    return Number((await child.line(/^port (\d+)$/, 30_000))[1]);
+    return { port: Number((await child.line(/^port (\d+)$/, 30_000))[1]), pid: child.pid };
+  }
+
+  #onProcessor(processor: number): readonly string[] {
+    return this.#cores === 1 ? ["taskset", "-c", String(processor)] : [];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

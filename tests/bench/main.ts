@@ -1,8 +1,9 @@
-/** `deno task bench [row...] [--full] [--json file]`: measures, and prints each figure beside its control. */
+/** `deno task bench [row...] [--full] [--cores 1] [--json file]`: measures, and prints each figure beside its control. */
 import { parseArgs } from "node:util";
 import { join } from "node:path";
 import { BenchContext } from "./context.ts";
 import { accountRows } from "./rows/accounts.ts";
+import { cheapRows } from "./rows/cheap.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
@@ -18,6 +19,7 @@ import { markdown, met, type Row } from "./table.ts";
 
 const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   transfer: transferRows,
+  cheap: cheapRows,
   latency: latencyRows,
   "fan-out": fanOutRows,
   subscriptions: subscriptionRows,
@@ -42,6 +44,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     full: { type: "boolean", default: false },
+    cores: { type: "string" },
     json: { type: "string", default: "data/bench.json" },
   },
 });
@@ -52,12 +55,21 @@ if (unknown !== undefined) {
   Deno.exit(2);
 }
 
+if (values.cores !== undefined && values.cores !== "1") {
+  say("--cores takes 1: the servers share one processor, their clients have another");
+  Deno.exit(2);
+}
+
 const dir = Deno.makeTempDirSync({ prefix: "syncline-bench-" });
 const rows: Row[] = [];
 let failed = false;
 try {
   for (const name of names) {
-    await using context = new BenchContext({ full: values.full, dir: join(dir, name) });
+    await using context = new BenchContext({
+      full: values.full,
+      dir: join(dir, name),
+      cores: values.cores === undefined ? undefined : Number(values.cores),
+    });
     try {
       const measured = await rowsByName[name]?.(context) ?? [];
       rows.push(...measured);

@@ -7,8 +7,14 @@ export interface Transfer {
   readonly amount: number;
 }
 
-/** Makes the accounts in a new database and gives back what runs one transfer in a transaction of its own. */
-export function bareTransfers(path: string, accounts: number): (transfer: Transfer) => void {
+export interface BareTransfers {
+  /** Runs one in a transaction of its own. */
+  readonly transfer: (transfer: Transfer) => void;
+  readonly balanceOf: (account: number) => number;
+}
+
+/** Makes the accounts in a new database. */
+export function bareTransfers(path: string, accounts: number): BareTransfers {
   const database = new DatabaseSync(path);
   database.exec(
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;" +
@@ -22,7 +28,7 @@ export function bareTransfers(path: string, accounts: number): (transfer: Transf
   const write = database.prepare("UPDATE accounts SET balance = ? WHERE number = ?");
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
-  return ({ from_id: from, to_id: to, amount }) => {
+  const transfer = ({ from_id: from, to_id: to, amount }: Transfer) => {
     begin.run();
     const source = Number(read.get(from)?.balance);
     const target = Number(read.get(to)?.balance);
@@ -31,4 +37,5 @@ export function bareTransfers(path: string, accounts: number): (transfer: Transf
     write.run(target + amount, to);
     commit.run();
   };
+  return { transfer, balanceOf: (account) => Number(read.get(account)?.balance) };
 }

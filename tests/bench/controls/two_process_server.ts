@@ -21,7 +21,7 @@ interface Mutation {
 
 /** The second process: one transfer for each message. */
 async function runTransfers(path: string, socketPath: string): Promise<void> {
-  const run = bareTransfers(path, Number(accounts));
+  const { transfer: run } = bareTransfers(path, Number(accounts));
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   for (let size = await conn.read(buffer); size !== null; size = await conn.read(buffer)) {
     const { requestId, args }: Mutation = JSON.parse(decoder.decode(buffer.subarray(0, size)));

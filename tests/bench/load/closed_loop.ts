@@ -2,7 +2,7 @@
 import { RawHttp } from "../support/raw_http.ts";
 import { RawWebSocket } from "../support/raw_websocket.ts";
 import { percentile } from "../support/statistics.ts";
-import { transferArgs, type TransferWorkload } from "./transfers.ts";
+import { accountNumbers, transferArgs, type TransferWorkload } from "./transfers.ts";
 
 export interface ClosedLoop {
   readonly port: number;
@@ -147,9 +147,14 @@ export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResu
   }
 }
 
-/** Transfers as `POST /api/mutation`, one after another on each kept-alive connection. */
-export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
-  const nextArgs = transferArgs(loop.workload);
+export interface HttpLoop extends ClosedLoop {
+  /** Whether balances are read, instead of transfers. */
+  readonly reads?: boolean;
+}
+
+/** Transfers as `POST /api/mutation`, or reads, one after another on each kept-alive connection. */
+export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
+  const { path, next } = callsOf(loop);
   const connections: RawHttp[] = [];
   try {
     for (let i = 0; i < loop.clients; i++) connections.push(await RawHttp.connect(loop.port));
@@ -158,8 +163,7 @@ export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
       Promise.all(connections.map(async (connection) => {
         for (let more = true; more;) {
           const sentAt = performance.now();
-          const body = `{"path":"transfer:transfer","args":${nextArgs()}}`;
-          const answer = await connection.post("/api/mutation", body);
+          const answer = await connection.post(path, next());
           more = tally.answered(sentAt, answer.status === 200 ? null : answer.body);
         }
       })),
@@ -171,18 +175,33 @@ export async function httpLoop(loop: ClosedLoop): Promise<ClosedLoopResult> {
   }
 }
 
+/** Where calls go, and the body of the next one. */
+function callsOf(
+  { reads = false, workload }: HttpLoop,
+): { readonly path: string; readonly next: () => string } {
+  if (!reads) {
+    const nextArgs = transferArgs(workload);
+    return { path: "/api/mutation", next: () => `{"path":"transfer:transfer","args":${nextArgs()}}` };
+  }
+  const draw = accountNumbers(workload);
+  return { path: "/api/query", next: () => `{"path":"accounts:get_account","args":{"id":${draw()}}}` };
+}
+
+export interface OneAtATime {
+  readonly port: number;
+  readonly path: string;
+  readonly count: number;
+  readonly workload: TransferWorkload;
+  /** Time from an answer to the next message; none when absent. */
+  readonly pauseMs?: number;
+}
+
 /**
  * Durations in milliseconds of `count` transfers, one at least, over one otherwise idle socket, each sent when the last
- * is answered. What the client does by itself is part of them: there is no promise and no timer for each.
+ * is answered, or so long after. What the client does by itself is part of them: without a pause there is no promise and no
+ * timer for each.
  */
-export async function oneAtATime(
-  options: {
-    readonly port: number;
-    readonly path: string;
-    readonly count: number;
-    readonly workload: TransferWorkload;
-  },
-): Promise<number[]> {
+export async function oneAtATime(options: OneAtATime): Promise<number[]> {
   const nextArgs = transferArgs(options.workload);
   const durations: number[] = [];
   const done = Promise.withResolvers<number[]>();
@@ -202,7 +221,8 @@ export async function oneAtATime(
       durations.push(performance.now() - sentAt);
       if (text.includes('"success":false')) done.reject(new Error(text));
       else if (durations.length === options.count) done.resolve(durations);
-      else next(socket);
+      else if (options.pauseMs === undefined) next(socket);
+      else setTimeout(() => next(socket), options.pauseMs);
     },
     onClose: (code) => done.reject(new Error(`The server closed the socket: ${code}`)),
   });
@@ -214,5 +234,5 @@ export async function oneAtATime(
     clientVersion: "bench",
   }));
   next(socket);
-  return await inTime(done.promise, DRAIN_MS + options.count * CALL_MS);
+  return await inTime(done.promise, DRAIN_MS + options.count * (CALL_MS + (options.pauseMs ?? 0)));
 }

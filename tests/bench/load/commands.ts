@@ -1,18 +1,14 @@
 /** What the benchmark asks of the process that makes its load. One line of JSON each way. */
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
-import type { ClosedLoop, ClosedLoopResult, WebSocketLoop } from "./closed_loop.ts";
+import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
-import type { TransferWorkload } from "./transfers.ts";
 
 /** Commands by name, with what they take and give. */
 export interface LoadCommands {
   webSocketLoop: { takes: WebSocketLoop; gives: ClosedLoopResult };
-  httpLoop: { takes: ClosedLoop; gives: ClosedLoopResult };
-  oneAtATime: {
-    takes: { port: number; path: string; count: number; workload: TransferWorkload };
-    gives: number[];
-  };
+  httpLoop: { takes: HttpLoop; gives: ClosedLoopResult };
+  oneAtATime: { takes: OneAtATime; gives: number[] };
   callTimes: { takes: CallTimesOptions; gives: number[] };
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };

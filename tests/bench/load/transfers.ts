@@ -20,3 +20,8 @@ export function transferArgs(workload: TransferWorkload): () => string {
     return `{"from_id":${from},"to_id":${to},"amount":1}`;
   };
 }
+
+/** Gives the number of the next account with each call. */
+export function accountNumbers({ accounts, alpha, seed }: TransferWorkload): () => number {
+  return drawer(accounts, { alpha, random: mulberry32(seed) });
+}

@@ -9,6 +9,8 @@ export interface ChildOptions {
   /** Everything after `deno`. */
   readonly args: readonly string[];
   readonly env?: Record<string, string>;
+  /** What starts the runtime, when that is not done plainly: a command with arguments that the rest is put behind. */
+  readonly starter?: readonly string[];
   /** Called with each line of output and of error output. */
   readonly onLine?: (line: string) => void;
 }
@@ -28,8 +30,9 @@ export class Child implements AsyncDisposable {
   readonly #tail: string[] = [];
 
   constructor(options: ChildOptions) {
-    this.#process = new Deno.Command("deno", {
-      args: [...options.args],
+    const [command = "deno", ...args] = [...options.starter ?? [], "deno", ...options.args];
+    this.#process = new Deno.Command(command, {
+      args,
       cwd: projectDir,
       env: { NO_COLOR: "1", ...options.env },
       stdin: "piped",

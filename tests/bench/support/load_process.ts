@@ -6,14 +6,19 @@ import { Child } from "./child.ts";
 const COMMAND_MS = 300_000;
 
 export class LoadProcess implements AsyncDisposable {
-  readonly #child = new Child({
-    args: [
-      "run",
-      "--no-prompt",
-      "--allow-net=127.0.0.1",
-      fileURLToPath(new URL("../load/main.ts", import.meta.url)),
-    ],
-  });
+  readonly #child: Child;
+
+  constructor({ starter = [] }: { readonly starter?: readonly string[] } = {}) {
+    this.#child = new Child({
+      args: [
+        "run",
+        "--no-prompt",
+        "--allow-net=127.0.0.1",
+        fileURLToPath(new URL("../load/main.ts", import.meta.url)),
+      ],
+      starter,
+    });
+  }
 
   /** Runs one command; one at a time. Throws what went wrong there. */
   async run<Name extends keyof LoadCommands>(

@@ -15,6 +15,8 @@ export interface ServerOptions {
   readonly flags?: readonly string[];
   /** Flags for `deno run`, for profiling. */
   readonly runtimeFlags?: readonly string[];
+  /** See `ChildOptions`. */
+  readonly starter?: readonly string[] | undefined;
   /** Called with each line of its output. */
   readonly onLine?: (line: string) => void;
 }
@@ -61,6 +63,7 @@ export class ServerProcess implements AsyncDisposable {
       ],
       // As `deno task serve` sets it.
       env: { ...runtimeEnvironment },
+      ...(options.starter && { starter: options.starter }),
       ...(options.onLine && { onLine: options.onLine }),
     });
     try {
