@@ -108,6 +108,8 @@ export interface AccountsOptions {
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
+  /** Password hashes computed at once; `authLimits.hashesAtOnceMax` when absent. */
+  readonly hashesAtOnce?: number;
 }
 
 /** Whose word counts beside that of the server, at the moment. */
@@ -193,7 +195,8 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
       accessTokenMs: options.accessTokenMs,
       now,
     }),
-    passwords: options.passwords ?? new PasswordHasher(),
+    passwords: options.passwords ??
+      new PasswordHasher(options.hashesAtOnce === undefined ? {} : { atOnceMax: options.hashesAtOnce }),
     refreshTokens,
     hasher,
     limits,

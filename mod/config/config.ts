@@ -6,6 +6,7 @@ import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
+import { type MemoryPlan, memoryPlan } from "./memory.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
 import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
@@ -59,6 +60,8 @@ export interface ServeConfig {
   readonly follow: FollowConfig | null;
   /** Memory that bounds are shares of. */
   readonly memoryBytes: number;
+  /** What each part of the server may use of it. */
+  readonly memory: MemoryPlan;
   /** With which the process ends when an administrator restarts the server; `null`: nobody can. */
   readonly restartExitCode: number | null;
   /** `null`: there are none. */
@@ -209,6 +212,7 @@ export async function resolveConfig(
   const { functionsDir, example } = deployed === null
     ? await resolveFunctions(options.functions)
     : { functionsDir: resolve("functions"), example: false };
+  const memoryBytes = options.memory ?? machineMemoryBytes();
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
   return {
     host: options.host,
@@ -236,7 +240,8 @@ export async function resolveConfig(
     backups: backupsConfig(options),
     replication: replicationConfig(options),
     follow: followConfig(options),
-    memoryBytes: options.memory ?? machineMemoryBytes(),
+    memoryBytes,
+    memory: memoryPlan({ bytes: memoryBytes, cores: navigator.hardwareConcurrency }),
     restartExitCode: options.restartExitCode,
     metrics: metricsConfig(options),
     executionLog: executionLogConfig(options),

@@ -366,7 +366,9 @@ export const options = {
     parse: parseBytes,
     default: null,
     defaultText: "what the machine or its control group has",
-    description: "Memory that the bounds of what clients can fill are shares of, such as 512MiB",
+    description:
+      "Memory that the server shares out, such as 512MiB: heaps, caches, readers, sign-ins at once, " +
+      "and the bounds of what clients can fill",
     commands: ["serve"],
   }),
   workers: option({

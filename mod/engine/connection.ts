@@ -35,8 +35,14 @@ export class Connection implements Disposable {
   }
 
   /** Opens the file for writing, making it if there is none. It may grow to `pagesMax` pages of 4 KiB. */
-  static openWriter(path: string, { pagesMax }: { readonly pagesMax: number | undefined }): Connection {
-    const connection = Connection.#open(path, { readOnly: false });
+  static openWriter(
+    path: string,
+    { pagesMax, cacheBytes = engineLimits.writerCacheBytes }: {
+      readonly pagesMax: number | undefined;
+      readonly cacheBytes?: number | undefined;
+    },
+  ): Connection {
+    const connection = Connection.#open(path, { readOnly: false, cacheBytes });
     if (pagesMax !== undefined) connection.execute(`PRAGMA max_page_count = ${Math.trunc(pagesMax)}`);
     return connection;
   }
@@ -46,26 +52,28 @@ export class Connection implements Disposable {
    * damaged. Its writes are on the disk when it is closed and the file was synced.
    */
   static openScratch(path: string): Connection {
-    const connection = Connection.#open(path, { readOnly: false });
+    const { scratchCacheBytes: cacheBytes } = engineLimits;
+    const connection = Connection.#open(path, { readOnly: false, cacheBytes });
     // Pages go into the file itself, once, and what undoes a transaction stays in memory.
     connection.execute(
-      `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
-       PRAGMA cache_size = -${engineLimits.scratchCacheBytes / 1024}`,
+      `PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF`,
     );
     return connection;
   }
 
   /** Opens an existing file for reading. */
-  static openReader(path: string): Connection {
-    return Connection.#open(path, { readOnly: true });
+  static openReader(path: string, cacheBytes: number = engineLimits.readerCacheBytes): Connection {
+    return Connection.#open(path, { readOnly: true, cacheBytes });
   }
 
-  static #open(path: string, options: { readonly readOnly: boolean }): Connection {
+  static #open(
+    path: string,
+    options: { readonly readOnly: boolean; readonly cacheBytes: number },
+  ): Connection {
     let db: DatabaseSync | undefined;
     try {
       db = new DatabaseSync(path, { readOnly: options.readOnly, timeout: engineLimits.lockWaitMs });
-      const cacheKiB = (options.readOnly ? engineLimits.readerCacheBytes : engineLimits.writerCacheBytes) /
-        1024;
+      const cacheKiB = Math.ceil(options.cacheBytes / 1024);
       db.exec(`PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA cache_size = -${cacheKiB}`);
       checkFormat(db, { path, readOnly: options.readOnly });
       if (!options.readOnly) {

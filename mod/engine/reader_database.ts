@@ -7,9 +7,9 @@ import type { MisfitBounds, ReaderDatabase, ReadTransaction, SchemaFit } from ".
 import type { SchemaDefinition } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 
-/** Opens an existing database for reading. Throws an `EngineError` when the file is damaged, foreign or newer. */
-export function openReaderDatabase(path: string): ReaderDatabase {
-  return new SqliteReaderDatabase(Connection.openReader(path));
+/** Opens an existing database for reading; `cacheBytes` of its pages are kept. Throws an `EngineError` when the file is damaged, foreign or newer. */
+export function openReaderDatabase(path: string, cacheBytes?: number): ReaderDatabase {
+  return new SqliteReaderDatabase(Connection.openReader(path, cacheBytes));
 }
 
 class SqliteReaderDatabase implements ReaderDatabase {

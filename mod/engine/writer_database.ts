@@ -41,6 +41,8 @@ export interface WriterOptions {
   readonly now?: () => number;
   /** Size the file may grow to, in pages of 4 KiB. Beyond it writes fail as on a full disk. */
   readonly pagesMax?: number;
+  /** Pages that are kept in memory, when not `engineLimits.writerCacheBytes`. */
+  readonly cacheBytes?: number;
   /**
    * `on` keeps a journal of what is committed, of which so many bytes may wait. `applied` is for a database whose
    * commits are made elsewhere: it follows their history. Without either, the first change ends the history there was.
@@ -53,7 +55,8 @@ export interface WriterOptions {
  * Throws an `EngineError` when the file is damaged, foreign, or written by a newer version.
  */
 export function openWriterDatabase(path: string, options: WriterOptions = {}): WriterDatabase {
-  const connection = Connection.openWriter(path, { pagesMax: options.pagesMax });
+  const { pagesMax, cacheBytes } = options;
+  const connection = Connection.openWriter(path, { pagesMax, cacheBytes });
   try {
     createIfEmpty(connection);
     if (options.journal?.kind !== "applied") refuseFollowed(connection, path);

@@ -183,6 +183,7 @@ async function startIsolates(
       env: config.env,
       actionNet: config.actionNet,
       timeouts: config.timeouts,
+      memory: config.memory.isolates,
       entry: ISOLATE_ENTRY,
       settings: isolateSettings(config, secret),
       ...(observers.length > 0 && { observer: observeAll(observers) }),

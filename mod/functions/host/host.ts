@@ -28,6 +28,7 @@ import type {
 } from "../wire/messages.ts";
 import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
+import type { IsolateMemory } from "./process/isolate_memory.ts";
 import { FailureLog } from "./failure_log.ts";
 import type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
@@ -75,6 +76,8 @@ export interface IsolateHostOptions {
   readonly leader?: LeaderPort;
   /** Told of every run here; nobody has to be. */
   readonly observer?: RunObserver;
+  /** What isolates may use of the machine's memory. */
+  readonly memory?: IsolateMemory;
   /** How long queries and mutations may run; as the contract says when absent. */
   readonly timeouts?: Timeouts;
   /**
@@ -106,6 +109,8 @@ export interface HostParts {
   readonly log: Log;
   readonly batchPrefix: string;
   readonly cores: number;
+  /** Readers running at once; `isolateLimits.readersMax` when absent. */
+  readonly readersMax?: number;
   /** Spends short waits for the writer awake; without it main sleeps. */
   readonly awake?: Wakefulness;
   /** Kept by the starter. */
@@ -207,7 +212,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...told,
     });
     this.#answers = new Arrivals(clock, 0);
-    this.#readers = new ReaderPool({ starter, clock, log, cores, ts: () => this.#ts, timeoutMs: queryMs });
+    const { readersMax = isolateLimits.readersMax } = parts;
+    this.#readers = new ReaderPool({
+      ...{ starter, clock, log, cores, readersMax },
+      ts: () => this.#ts,
+      timeoutMs: queryMs,
+    });
     this.#runners = new RunnerPool({
       starter,
       clock,
@@ -239,6 +249,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       leader,
       observer,
       timeouts,
+      memory,
       log,
       passing,
       letGo,
@@ -260,6 +271,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(journal && { journal }),
       follows,
       command: isolateCommand,
+      ...(memory && { isolateMemory: memory }),
       log,
       clock: steadyClock,
       ...((letGo || heard) && { shared: true }),
@@ -286,6 +298,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       census: starter.census,
       ...(observer && { observer }),
       ...(timeouts && { timeouts }),
+      ...(memory && { readersMax: memory.readersMax }),
       follows,
       ...(heard && { heard }),
       ...(leader && { leader }),

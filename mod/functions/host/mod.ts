@@ -12,6 +12,7 @@ export { BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./
 export type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
+export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { RouteTable } from "./runners/route_table.ts";

@@ -59,14 +59,20 @@ type Database =
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
   | { readonly role: "runner" };
 
-function openDatabase({ role, databasePath, journal, follows }: Boot): Database {
+function openDatabase({ role, databasePath, journal, follows, cacheBytes }: Boot): Database {
   switch (role) {
     case "writer": {
       const kept = follows ? { kind: "applied" } as const : journal && { kind: "on", ...journal } as const;
-      return { role, writer: openWriterDatabase(databasePath, kept && { journal: kept }) };
+      return {
+        role,
+        writer: openWriterDatabase(databasePath, {
+          ...(kept && { journal: kept }),
+          ...(cacheBytes !== undefined && { cacheBytes }),
+        }),
+      };
     }
     case "reader":
-      return { role, reader: openReaderDatabase(databasePath) };
+      return { role, reader: openReaderDatabase(databasePath, cacheBytes) };
     case "runner":
       return { role };
     default:

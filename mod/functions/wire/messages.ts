@@ -39,6 +39,8 @@ export interface Boot {
   readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere: the writer applies rows and runs nothing, and the schema is what the rows say. */
   readonly follows?: boolean;
+  /** Pages of the database that it keeps. */
+  readonly cacheBytes?: number;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */
   readonly check?: CheckBounds;
   /** For a reader that loads the app beside a writer, and looks into the database when it is told `Fitted`. */

@@ -130,6 +130,9 @@ export function startDeno(
         DENO_DIR: cache,
         DENO_NO_UPDATE_CHECK: "1",
         DENO_TOKIO_EVENT_INTERVAL: "1",
+        MALLOC_ARENA_MAX: "2",
+        MALLOC_MMAP_THRESHOLD_: "4194304",
+        MALLOC_TRIM_THRESHOLD_: "16777216",
         NPM_CONFIG_REGISTRY: `https://${REGISTRY}/`,
         // What is on this machine is not asked of a proxy, such as the app's own frontend.
         NO_PROXY: [process.env["NO_PROXY"] ?? process.env["no_proxy"], "127.0.0.1"].filter(Boolean).join(","),

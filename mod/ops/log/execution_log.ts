@@ -19,6 +19,8 @@ export interface ExecutionLogOptions {
   /** Of the log's database, in the data folder. */
   readonly path: string;
   readonly retention: Retention;
+  /** Page cache of the database. */
+  readonly cacheBytes: number;
   readonly log: Log;
 }
 

@@ -140,6 +140,7 @@ async function openAccounts(
       mailTexts,
       appName: appNameOf(config.accounts, { config, url }),
       rateLimits,
+      hashesAtOnce: config.memory.hashesAtOnce,
       clientOf,
       readOnly: isFollower(config),
       others,

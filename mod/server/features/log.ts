@@ -11,12 +11,13 @@ import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 
 /** `null` when the operator wants none. */
-export function openLog({ dataDir, executionLog }: ServeConfig, log: Log): ExecutionLog | null {
+export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log): ExecutionLog | null {
   if (executionLog === null) return null;
   return new ExecutionLog({
     dataDir,
     path: join(dataDir, archiveNames.log),
     retention: executionLog,
+    cacheBytes: memory.logCacheBytes,
     log,
   });
 }

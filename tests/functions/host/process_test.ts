@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { steadyClock } from "../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
+import { usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
 import { type MemoryReader, residentBytes } from "../../../mod/functions/host/process/memory_watch.ts";
@@ -320,5 +321,8 @@ Deno.test("the heap of new objects is larger in writers, and the old one bounded
     const flags = heapFlags(role).split(",");
     assert.ok(flags.includes(`--max-old-space-size=${isolateLimits.heapMiB}`));
     assert.equal(flags.some((flag) => flag.startsWith("--max-semi-space-size=")), role === "writer");
+    const small = heapFlags(role, { ...usualMemory, heapMiB: 200, writerSemiSpaceMiB: 8 }).split(",");
+    assert.equal(small[0], "--max-old-space-size=200");
+    assert.equal(small[1], role === "writer" ? "--max-semi-space-size=8" : undefined);
   }
 });

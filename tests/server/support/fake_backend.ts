@@ -1,4 +1,5 @@
 /** A backend without isolates, for tests of what stands in front of it. */
+import { memoryPlan } from "../../../mod/config/memory.ts";
 import { Hono } from "hono";
 import type { Backend, ReloadResult } from "../../../mod/server/backend.ts";
 import type { ServeConfig } from "../../../mod/config/config.ts";
@@ -67,6 +68,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     staticDir: null,
     example: false,
     memoryBytes: 1024 ** 3,
+    memory: memoryPlan({ bytes: 1024 ** 3, cores: 2 }),
     dev: false,
     takeover: false,
     devFrontendUrl: null,

@@ -1,6 +1,6 @@
 /** The command that starts an isolate: its flags, its environment, its limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
-import { isolateLimits } from "../../limits.ts";
+import { usualMemory } from "./isolate_memory.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
 /** The entry of an isolate without functions of the service. */
@@ -9,6 +9,7 @@ export const plainEntry: URL = new URL("../../isolate/main.ts", import.meta.url)
 /** The command for an isolate. */
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {
   const own = startArguments(paths);
-  const { executable, args, env } = limitedCommand(isolateLimits.dataMiB, own);
-  return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlags(paths.role) } };
+  const { dataMiB } = paths.memory ?? usualMemory;
+  const { executable, args, env } = limitedCommand(dataMiB, own);
+  return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlags(paths.role, paths.memory) } };
 }

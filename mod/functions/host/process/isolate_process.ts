@@ -13,6 +13,7 @@ import { isolateImportMap } from "./isolate_import_map.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
 import { plainEntry } from "./command.ts";
+import type { IsolateMemory } from "./isolate_memory.ts";
 import { linkCode, unlinkCode } from "./linked_code.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
@@ -53,6 +54,8 @@ export interface ProcessStarterOptions {
   readonly clock: Clock;
   /** Whether another server still uses the data folder: what it has there is left alone. */
   readonly shared?: boolean;
+  /** What isolates may use. */
+  readonly isolateMemory?: IsolateMemory;
   /** Looks at the memory of isolates; `null`: nobody has to. That of this machine when absent. */
   readonly memory?: MemoryReader | null;
 }
@@ -173,7 +176,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const socketPath = join(this.#runDir, name);
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
-    const { dataDir, actionNet, settings, log, clock, entry = plainEntry } = this.#options;
+    const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
     const { tableNumbers, journal, follows = false, versions } = this.#options;
     const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
@@ -206,7 +209,11 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         progressPath,
         actionNet,
         importMapPath,
+        ...(isolateMemory && { memory: isolateMemory }),
       });
+      const cacheBytes = role === "writer"
+        ? isolateMemory?.writerCacheBytes
+        : isolateMemory?.readerCacheBytes;
       const boot = (): Boot => ({
         type: "Boot",
         role,
@@ -220,6 +227,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(tableNumbers && { tableNumbers }),
         ...(journal && { journal }),
         ...(follows && { follows }),
+        ...(cacheBytes !== undefined && { cacheBytes }),
         ...(check && { check }),
         ...(gate !== null && role === "reader" && { waits: true }),
       });

@@ -1,6 +1,6 @@
 /** How an isolate is started: where its files are, and the flags that give it what it needs until it gives it up. */
-import { isolateLimits } from "../../limits.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
+import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 
 /** What an isolate is started for. Paths are absolute and real. */
 export interface IsolatePaths {
@@ -20,6 +20,8 @@ export interface IsolatePaths {
   /** Hosts that actions may reach, as in `--allow-net`; `null` for any. */
   readonly actionNet: readonly string[] | null;
   readonly importMapPath: string;
+  /** As {@linkcode usualMemory} says when absent. */
+  readonly memory?: IsolateMemory;
 }
 
 const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
@@ -62,15 +64,15 @@ export function startArguments(paths: IsolatePaths): string[] {
     `--allow-read=${list([...read, codeFolder, zodFolder, sources])}`,
     `--allow-write=${list(write)}`,
     net,
-    `--v8-flags=${heapFlags(role)}`,
+    `--v8-flags=${heapFlags(role, paths.memory)}`,
     decodeURIComponent(paths.entry.pathname),
     socketPath,
   ];
 }
 
 /** Flags of V8, separated by commas. */
-export function heapFlags(role: IsolateRole): string {
-  const { heapMiB, writerSemiSpaceMiB } = isolateLimits;
+export function heapFlags(role: IsolateRole, memory: IsolateMemory = usualMemory): string {
+  const { heapMiB, writerSemiSpaceMiB } = memory;
   const old = `--max-old-space-size=${heapMiB}`;
   return role === "writer" ? `${old},--max-semi-space-size=${writerSemiSpaceMiB}` : old;
 }

@@ -44,6 +44,8 @@ export interface ReaderPoolOptions {
   readonly log: Log;
   /** Processors that readers can keep busy. */
   readonly cores: number;
+  /** Readers running at once. */
+  readonly readersMax: number;
   /** Main's newest ts. */
   readonly ts: () => number;
   /** How long a query may run. */
@@ -173,7 +175,7 @@ export class ReaderPool {
   #makeRoom(wanted = this.#slowWaiting.size > 0 ? 2 : 1): void {
     const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
     if (quick.length < wanted) this.#startOne();
-    if (quick.length > 0 || this.#readers.size < isolateLimits.readersMax) return;
+    if (quick.length > 0 || this.#readers.size < this.#options.readersMax) return;
     // All of them are at work that takes long: the newest of it has to wait.
     const [newest] = [...this.#readers].filter(({ slow, retired }) => slow && !retired)
       .sort((a, b) => b.workNumber - a.workNumber);
@@ -335,7 +337,7 @@ export class ReaderPool {
   #startOne(): void {
     const { clock, starter } = this.#options;
     if (this.#starting > 0 || this.#closing || this.#retryTimer !== null) return;
-    if (this.#readers.size >= isolateLimits.readersMax) return;
+    if (this.#readers.size >= this.#options.readersMax) return;
     const pauseMs = this.#restarts.pauseMs(clock.now(), this.#failures);
     const start = async () => {
       this.#retryTimer = null;

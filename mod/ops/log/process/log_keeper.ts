@@ -26,6 +26,8 @@ import type {
 export interface LogKeeperOptions {
   readonly path: string;
   readonly retention: Retention;
+  /** Page cache of the database; `logLimits.cacheBytes` when absent. */
+  readonly cacheBytes?: number;
   readonly now: () => number;
   readonly say: (message: FromLogProcess) => void;
 }
@@ -194,9 +196,9 @@ export class LogKeeper implements Disposable {
   }
 
   #open(): void {
-    const { path, now } = this.#options;
+    const { path, now, cacheBytes = logLimits.cacheBytes } = this.#options;
     try {
-      this.#store = LogStore.open(path, { retention: this.#retention, now: now() });
+      this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
     } catch (error) {
       if (isBadFile(error)) this.#putAside(messageOf(error));
       else this.#cannotOpen(messageOf(error));
@@ -205,14 +207,14 @@ export class LogKeeper implements Disposable {
 
   /** Puts the file aside, in the place of one that was put aside before, and begins a new one. */
   #putAside(reason: string): void {
-    const { path, now, say } = this.#options;
+    const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
     this.#store?.[Symbol.dispose]();
     this.#store = null;
     const aside = `${path}.unusable`;
     try {
       if (exists(path)) Deno.renameSync(path, aside);
       for (const end of BESIDE) if (exists(path + end)) Deno.removeSync(path + end);
-      this.#store = LogStore.open(path, { retention: this.#retention, now: now() });
+      this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
       say({
         type: "Say",
         level: "warn",

@@ -16,6 +16,8 @@ export interface LogProcessOptions {
   /** Of the log's database. */
   readonly path: string;
   readonly retention: Retention;
+  /** Page cache of the database. */
+  readonly cacheBytes: number;
   readonly log: Log;
   /** A process has begun: told before it is sent anything else. */
   readonly onStart: () => void;
@@ -114,7 +116,7 @@ export class LogProcess implements AsyncDisposable {
 
   /** Runs one process to its end; gives the reason of that. */
   async #runOne(): Promise<string> {
-    const { dataDir, path, onStart } = this.#options;
+    const { dataDir, path, cacheBytes, onStart } = this.#options;
     const folders = [...new Set([dataDir, await Deno.realPath(dataDir)])];
     if (this.#closed) return "asked";
     const child = new HelperProcess({
@@ -125,7 +127,7 @@ export class LogProcess implements AsyncDisposable {
       stderr: "inherit",
     });
     this.#child = child;
-    void this.send({ type: "Start", path, retention: this.#retention });
+    void this.send({ type: "Start", path, retention: this.#retention, cacheBytes });
     onStart();
     let nonsense: string | null = null;
     try {

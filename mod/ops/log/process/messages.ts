@@ -47,7 +47,12 @@ export type QuestionKind = keyof Questions;
 
 export type ToLogProcess =
   /** The first message. */
-  | { readonly type: "Start"; readonly path: string; readonly retention: Retention }
+  | {
+    readonly type: "Start";
+    readonly path: string;
+    readonly retention: Retention;
+    readonly cacheBytes: number;
+  }
   | { readonly type: "Runs"; readonly pack: PackMessage }
   | { readonly type: "Retain"; readonly retention: Retention }
   | { readonly type: "SaveFigures"; readonly figures: readonly SavedFigures[] }

@@ -45,13 +45,13 @@ export class LogDatabase implements Disposable {
   }
 
   /** Opens the file, making it if there is none. Throws an `UnusableLogError` for one that cannot be used. */
-  static open(path: string): LogDatabase {
+  static open(path: string, cacheBytes: number = logLimits.cacheBytes): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
       db = new DatabaseSync(path, { timeout: 5_000 });
       // A power failure may cost the newest runs, or the whole log, but a commit of the app never waits for it.
       db.exec(`PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
-               PRAGMA cache_size = -${logLimits.cacheBytes / 1024}`);
+               PRAGMA cache_size = -${Math.ceil(cacheBytes / 1024)}`);
       const log = new LogDatabase(db);
       log.#prepareFile(path);
       return log;

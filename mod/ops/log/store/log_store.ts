@@ -44,8 +44,15 @@ export class LogStore implements Disposable {
   }
 
   /** Opens the log, making it if there is none. Throws an `UnusableLogError` for a file that cannot be used. */
-  static open(path: string, { retention, now }: { readonly retention: Retention; readonly now: number }) {
-    const database = LogDatabase.open(path);
+  static open(
+    path: string,
+    { retention, now, cacheBytes }: {
+      readonly retention: Retention;
+      readonly now: number;
+      readonly cacheBytes?: number;
+    },
+  ) {
+    const database = LogDatabase.open(path, cacheBytes);
     try {
       const store = new LogStore(database, retention);
       store.#load(now);

@@ -1,4 +1,5 @@
 /** A reader pool over fake isolates, with what it answers. */
+import { isolateLimits } from "../../../../mod/functions/limits.ts";
 import { functionLimits } from "../../../../mod/limits.ts";
 import { ReaderPool } from "../../../../mod/functions/host/readers/reader_pool.ts";
 import type { Caller, QueryAnswer, Wave, WaveOptions } from "../../../../mod/functions/host_port.ts";
@@ -27,6 +28,7 @@ export class ReaderWorld {
 
   constructor(options: { readonly cores?: number } = {}) {
     this.pool = new ReaderPool({
+      readersMax: isolateLimits.readersMax,
       starter: this.starter,
       clock: this.clock,
       log: (_level, message) => this.warnings.push(message),
