@@ -18,6 +18,7 @@ const PROGRAMS = [
   "nice",
   "true",
   "find",
+  "ln",
   "ls",
   "tr",
   "cut",
