@@ -13,6 +13,7 @@ import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";
 import { restoreCommand } from "./mod/cli/restore_command.ts";
 import { runCommand } from "./mod/cli/run_command.ts";
 import { serveCommand } from "./mod/cli/serve_command.ts";
+import { serviceCommand } from "./mod/cli/service/service_command.ts";
 import { userCommands } from "./mod/cli/user_commands.ts";
 
 const commands = [
@@ -31,6 +32,7 @@ const commands = [
   ...deployKeyCommands,
   ...envCommands,
   migrateCommand,
+  serviceCommand,
 ];
 
 exitOnBug();

@@ -59,7 +59,8 @@ export type CommandName =
   | "env list"
   | "env set"
   | "env unset"
-  | "migrate";
+  | "migrate"
+  | "service";
 
 /** Commands that look after a data folder. */
 const everywhere = [
@@ -521,7 +522,7 @@ export const options = {
     default: null,
     defaultText: "none: URLs of files are relative",
     description: "Address of this server for browsers: links and URLs of files begin with it",
-    commands: ["serve"],
+    commands: ["serve", "service"],
   }),
   trustedProxy: option({
     flag: "--trusted-proxy",

@@ -128,6 +128,8 @@ export function startDeno(
       env: {
         ...process.env,
         DENO_DIR: cache,
+        // For `syncline service`.
+        SYNCLINE_PROGRAM: [process.execPath, join(home, "bin/syncline.mjs")].join("\n"),
         DENO_NO_UPDATE_CHECK: "1",
         DENO_TOKIO_EVENT_INTERVAL: "1",
         MALLOC_ARENA_MAX: "2",

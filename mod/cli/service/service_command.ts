@@ -1,0 +1,80 @@
+/** The command `service`: files that have what is installed here run as a service. */
+import { join } from "node:path";
+import type { OptionValues } from "../../config/options.ts";
+import { reasonOf, StartError } from "../../config/start_error.ts";
+import { stderrLog } from "../../kit/log.ts";
+import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { composeText, dockerfileText } from "./docker_texts.ts";
+import { type Installed, installedProgram } from "./program.ts";
+import { unitText } from "./unit_text.ts";
+
+/** How the npm package's command says what it was started as. */
+export const PROGRAM_VARIABLE = "SYNCLINE_PROGRAM";
+
+const kinds = ["systemd", "docker"] as const;
+
+export const serviceCommand: CommandSpec = {
+  name: "service",
+  description: "Write what runs this as a service: a hardened unit, or a Dockerfile with a compose file",
+  argument: { name: "kind", description: kinds.join(" or ") },
+  run: async ({ publicUrl }, kind) => {
+    const log = stderrLog({ debug: false });
+    const known = kinds.find((name) => name === kind);
+    if (known === undefined) {
+      log("error", `There is no service of the kind "${kind}": ${kinds.join(" or ")}`);
+      return exitCodes.usage;
+    }
+    try {
+      const installed = await installedProgram(Deno.env.get(PROGRAM_VARIABLE));
+      const text = await writeService(known, { installed, publicUrl, folder: Deno.cwd() });
+      await Deno.stdout.write(new TextEncoder().encode(text));
+      return exitCodes.ok;
+    } catch (error) {
+      if (!(error instanceof StartError)) throw error;
+      log("error", error.message);
+      return exitCodes.failed;
+    }
+  },
+};
+
+interface ServiceOptions extends Pick<OptionValues, "publicUrl"> {
+  readonly installed: Installed;
+  readonly folder: string;
+}
+
+/** Writes the files and gives what is to be done with them. Throws a `StartError` and leaves nothing when one is there. */
+export async function writeService(
+  kind: typeof kinds[number],
+  { installed, publicUrl, folder }: ServiceOptions,
+): Promise<string> {
+  if (kind === "systemd") {
+    await writeNew(folder, { "syncline.service": unitText(installed, { publicUrl }) });
+    return `syncline.service is written. With its program at ${installed.command.at(-1)}:
+
+  sudo cp syncline.service /etc/systemd/system/
+  sudo systemctl daemon-reload
+  sudo systemctl enable --now syncline
+`;
+  }
+  const files = { "Dockerfile": dockerfileText(installed), "compose.yaml": composeText({ publicUrl }) };
+  await writeNew(folder, files);
+  return `Dockerfile and compose.yaml are written:
+
+  docker compose up --build --detach
+`;
+}
+
+async function writeNew(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  const written: string[] = [];
+  try {
+    for (const [name, text] of Object.entries(files)) {
+      const path = join(folder, name);
+      await Deno.writeTextFile(path, text, { createNew: true });
+      written.push(path);
+    }
+  } catch (error) {
+    for (const path of written) await Deno.remove(path);
+    const why = error instanceof Deno.errors.AlreadyExists ? "it is there already" : reasonOf(error);
+    throw new StartError(`Nothing was written into "${folder}": ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,71 @@
+/** The unit for systemd. */
+import type { Installed } from "./program.ts";
+
+/** Folders of people, which a service does not see unless its program lies there. */
+const HOMES = /^\/(?:home|root)\//;
+
+export function unitText(
+  { kind, command }: Installed,
+  { publicUrl }: { readonly publicUrl: string | null },
+): string {
+  const serve = kind === "clone" ? [] : ["serve"];
+  const args = [
+    ...command,
+    ...serve,
+    ...["--data", "/var/lib/syncline"],
+    ...publicUrl === null ? [] : ["--public-url", publicUrl],
+    ...["--trusted-proxy", "127.0.0.1", "--restart-exit-code", "75"],
+  ];
+  const home = command.some((part) => HOMES.test(part)) ? "read-only" : "yes";
+  return `[Unit]
+Description=Syncline
+After=network.target
+
+[Service]
+Type=exec
+ExecStart=${args.map(quoted).join(" ")}
+WorkingDirectory=/var/lib/syncline
+Environment=DENO_TOKIO_EVENT_INTERVAL=1 XDG_CACHE_HOME=/var/cache/syncline SYNCLINE_CACHE_DIR=/var/cache/syncline
+DynamicUser=yes
+StateDirectory=syncline
+StateDirectoryMode=0700
+CacheDirectory=syncline
+UMask=0077
+KillMode=mixed
+KillSignal=SIGTERM
+TimeoutStopSec=20
+Restart=on-failure
+SuccessExitStatus=75
+RestartForceExitStatus=75
+LimitNOFILE=65536
+
+# What it does not need. It makes machine code and starts processes with less memory, so those two stay allowed.
+ProtectSystem=strict
+ProtectHome=${home}
+PrivateTmp=yes
+PrivateDevices=yes
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+`;
+}
+
+/** A word of a command line as systemd reads it. */
+function quoted(word: string): string {
+  const plain = word.replaceAll("%", "%%").replaceAll("$", "$$$$");
+  return /^[\w@%+=:,./$-]+$/.test(plain) ? plain : `"${plain.replaceAll(/["\\]/g, "\\$&")}"`;
+}

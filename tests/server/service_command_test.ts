@@ -1,0 +1,72 @@
+/** The command `service`: what it writes is what a service manager takes, and starts the server. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { dockerfileText } from "../../mod/cli/service/docker_texts.ts";
+import { installedProgram } from "../../mod/cli/service/program.ts";
+import { writeService } from "../../mod/cli/service/service_command.ts";
+import { unitText } from "../../mod/cli/service/unit_text.ts";
+import { Child } from "../bench/support/child.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+
+const NPM = "/opt/node\n/opt/app/node_modules/syncline/bin/syncline.mjs";
+
+Deno.test("NP13 the unit starts what is installed, with a state folder of its own and little else", async () => {
+  await using folder = await TempFolder.with({});
+  const installed = await installedProgram(undefined);
+  assert.equal(installed.kind, "clone");
+  const publicUrl = "https://app.example.com";
+  await writeService("systemd", { installed, publicUrl, folder: folder.at() });
+  const unit = await Deno.readTextFile(folder.at("syncline.service"));
+  assert.match(unit, /^ProtectSystem=strict$/m);
+  const [, command = ""] = /^ExecStart=(.*)$/m.exec(unit) ?? [];
+  const [program = "", ...args] = command.split(" ");
+  assert.equal(program, Deno.execPath());
+  const started = args.map((arg) => arg === "/var/lib/syncline" ? folder.at("data") : arg);
+  await using server = new Child({ args: [...started, "--port", "0"] });
+  await server.line(/https:\/\/app\.example\.com|http:\/\/127\.0\.0\.1:\d+/, 120_000);
+  await verified(folder.at("syncline.service"));
+});
+
+/** By systemd's own program, where there is one. */
+async function verified(path: string): Promise<void> {
+  const args = ["verify", "--man=no", path];
+  const ended = await new Deno.Command("systemd-analyze", { args }).output().catch(() => null);
+  if (ended === null) return;
+  assert.doesNotMatch(
+    new TextDecoder().decode(ended.stderr),
+    /syncline\.service:\d+:|Unknown|Failed to parse/,
+  );
+}
+
+Deno.test("NP13 the package's program, and one in one file, are started as they are", async () => {
+  const npm = await installedProgram(NPM);
+  const unit = unitText(npm, { publicUrl: null });
+  assert.match(
+    unit,
+    /^ExecStart=\/opt\/node \/opt\/app\/node_modules\/syncline\/bin\/syncline\.mjs serve --data /m,
+  );
+  assert.match(unit, /^ProtectHome=yes$/m);
+  assert.match(dockerfileText(npm), /^RUN npm install --global .* syncline@\d+\.\d+\.\d+ /m);
+  const inHome = unitText({ kind: "file", command: ["/home/ada/my $app 100%/syncline"] }, {
+    publicUrl: null,
+  });
+  assert.match(inHome, /^ExecStart="\/home\/ada\/my \$\$app 100%%\/syncline" serve /m);
+  assert.match(inHome, /^ProtectHome=read-only$/m);
+});
+
+Deno.test("NP13 nothing is written over a file, nor beside one", async () => {
+  await using folder = await TempFolder.with({ "compose.yaml": "mine" });
+  const installed = await installedProgram(NPM);
+  await assert.rejects(
+    writeService("docker", { installed, publicUrl: null, folder: folder.at() }),
+    /^StartError: Nothing was written into "[^"]*": it is there already/,
+  );
+  assert.equal(await Deno.readTextFile(folder.at("compose.yaml")), "mine");
+  await assert.rejects(Deno.stat(join(folder.at(), "Dockerfile")), Deno.errors.NotFound);
+  await Deno.remove(folder.at("compose.yaml"));
+  await writeService("docker", { installed, publicUrl: "https://a.example", folder: folder.at() });
+  assert.match(
+    await Deno.readTextFile(folder.at("compose.yaml")),
+    /SYNCLINE_PUBLIC_URL: "https:\/\/a\.example"/,
+  );
+});
