@@ -22,6 +22,7 @@ import { DataLock } from "../server/data/data_lock.ts";
 import { refuseStaged } from "../server/data/data_restore.ts";
 import { startOfflineHost } from "../server/offline_host.ts";
 import type { OptionValues } from "../config/options.ts";
+import { importSnapshot } from "./snapshot_import.ts";
 import { type StopSignal, StopSignals } from "../server/signals.ts";
 import { reasonOf, StartError } from "../config/start_error.ts";
 
@@ -31,7 +32,7 @@ export const importCommand: CommandSpec = {
   argument: {
     name: "path",
     description:
-      "File named for its table, such as messages.jsonl or messages.csv, or a folder of such files",
+      "File named for its table, such as messages.jsonl or messages.csv, a folder of such files, or an export of Convex (.zip)",
   },
   run,
 };
@@ -45,6 +46,15 @@ async function run(options: ImportOptions, path: string): Promise<number> {
   const log = stderrLog({ debug: false });
   using signals = new StopSignals();
   try {
+    if (extname(path).toLowerCase() === ".zip") {
+      using progress = new ConsoleProgress();
+      const onProgress = ({ name, step, rows }: { name: string; step: string; rows: number }) => {
+        const what = `${step === "checked" ? "Checking" : "Importing"} ${name}`;
+        progress.show({ what, done: rows, of: null, unit: "documents" });
+      };
+      for (const line of await importSnapshot(path, { options, log, onProgress })) print(line);
+      return exitCodes.ok;
+    }
     const sources = await sourcesOf(path, options.format, log);
     for (const summary of await importAll(sources, options, { log, signals })) print(summaryText(summary));
     return exitCodes.ok;

@@ -43,6 +43,10 @@ export const opsLimits = {
   importBatchCharsMax: 512 * KiB,
   /** Rows of one imported file. */
   importRowsMax: 10_000_000,
+  /** Documents of an export of Convex, whose ids are kept in memory. */
+  snapshotIdsMax: 5_000_000,
+  /** Files in such an export. */
+  snapshotFilesMax: 1_000_000,
   /** Bad rows that are told before an import is given up. */
   importFaultsMax: 20,
   /** Characters told of what is wrong with one row; the rest is cut. */

@@ -5,6 +5,8 @@ const MiB = 1024 * KiB;
 
 /** Limits of stored files; bounds that the contract leaves open are chosen here. */
 export const storageLimits = {
+  /** Files whose ids are made at once when files come from elsewhere. */
+  importedAtOnceMax: 1_000,
   /** Largest upload unless the operator sets another. */
   uploadBytesMax: 100 * MiB,
   /** An upload URL can be used this long after it was made. */

@@ -31,6 +31,7 @@ export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";
 export { LocalBlobs } from "./blobs/local_blobs.ts";
+export { ImportedFiles } from "./imported_files.ts";
 
 export interface StorageOptions {
   /** Key of URL signatures. */

@@ -5,7 +5,7 @@ import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.t
 import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
 import { filesAmong, referencesAmong } from "./references.ts";
 import { configureStorage } from "./settings.ts";
-import { commitFile, isUploadUsed, uploadedFile } from "./uploads.ts";
+import { commitFile, importFiles, isUploadUsed, newFileIds, uploadedFile } from "./uploads.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/storage:<name>`. */
@@ -13,6 +13,8 @@ export const systemFunctions = {
   commitFile,
   deletedBlobs,
   findFile,
+  importFiles,
+  newFileIds,
   forgetDeletedBlobs,
   forgetUsedUploads,
   isUploadUsed,

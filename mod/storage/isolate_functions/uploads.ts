@@ -1,6 +1,7 @@
 /** Uploads as transactions: a URL is used once, and a file exists from the commit that uses it. */
 import { z } from "zod";
 import { UserError } from "../../errors.ts";
+import type { ImportApi } from "../../functions/isolate/mod.ts";
 import { internalMutation, internalQuery, newFileShape } from "../tables.ts";
 
 /** Whether an upload with this URL has succeeded. */
@@ -38,3 +39,31 @@ export const commitFile = internalMutation({
     return id;
   },
 });
+
+/** Ids that files may be given which come from elsewhere; nothing is stored. */
+export const newFileIds = internalMutation({
+  args: { count: z.int().min(0) },
+  handler: async (ctx, { count }): Promise<string[]> => {
+    const before = importerOf(ctx).savepoint();
+    const ids: string[] = [];
+    const file = { blob: "0".repeat(32), sha256: "0".repeat(64), size: 0 };
+    while (ids.length < count) ids.push(await ctx.db.insert("_storage", file));
+    before.rollback();
+    return ids;
+  },
+});
+
+/** Stores the documents of files that come from elsewhere; their blobs are there. */
+export const importFiles = internalMutation({
+  args: {
+    files: z.array(z.strictObject({ ...newFileShape, _id: z.string(), _creationTime: z.number() })),
+  },
+  handler: (ctx, { files }): void => {
+    for (const file of files) importerOf(ctx).store("_storage", file, "insert");
+  },
+});
+
+/** Functions of the service have one, which the type of `ctx` that authors know does not say. */
+function importerOf(ctx: object): ImportApi {
+  return (ctx as { readonly importer: ImportApi }).importer;
+}

@@ -1,0 +1,107 @@
+/** What `import` does with an export of Convex: tables and files into a new data folder, or nothing at all. */
+import { join, resolve } from "node:path";
+import { resolveFunctions } from "../config/config.ts";
+import type { OptionValues } from "../config/options.ts";
+import { StartError } from "../config/start_error.ts";
+import type { IsolateHost } from "../functions/host/mod.ts";
+import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
+import type { Log } from "../kit/log.ts";
+import { archiveNames } from "../ops/backups/archive/mod.ts";
+import { ConvexSnapshot } from "../ops/tables/convex/mod.ts";
+import { Importer, ImportError, type ImportProgress } from "../ops/tables/import/mod.ts";
+import { claimData } from "../server/data/data_owner.ts";
+import { DataLock } from "../server/data/data_lock.ts";
+import { refuseStaged } from "../server/data/data_restore.ts";
+import { startOfflineHost } from "../server/offline_host.ts";
+import { ImportedFiles, LocalBlobs } from "../storage/mod.ts";
+
+/** Tables of the app have numbers from here on, so that their ids can be made before anything is written. */
+const FIRST_TABLE_NUMBER = 10_001;
+
+interface SnapshotImport {
+  readonly options: Pick<OptionValues, "data" | "functions">;
+  readonly log: Log;
+  readonly onProgress: (progress: Pick<ImportProgress, "step" | "rows"> & { readonly name: string }) => void;
+}
+
+/** Gives the lines of the report. Throws a `StartError` or an `ImportError`; the data folder is as it was then. */
+export async function importSnapshot(
+  path: string,
+  { options: { data, functions }, log, onProgress }: SnapshotImport,
+): Promise<readonly string[]> {
+  const { functionsDir, example } = await resolveFunctions(functions);
+  if (example) throw new StartError('There is no folder "functions" here: name the app with --functions');
+  const dataDir = resolve(data);
+  const names = await ConvexSnapshot.tableNames(path);
+  using _lock = await DataLock.acquire(dataDir, { by: "import" });
+  await refuseStaged(dataDir, "what is imported");
+  if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
+    throw new StartError(
+      `"${dataDir}" has data: an export of Convex goes into a new folder, named with --data`,
+    );
+  }
+  try {
+    const tableNumbers = new Map(names.map((name, at) => [name, FIRST_TABLE_NUMBER + at]));
+    await claimData(dataDir, { example: false });
+    await using host = await startOfflineHost({ dataDir, functionsDir, tableNumbers, log });
+    return await intoNew(host, { path, dataDir, tableNumbers, onProgress });
+  } catch (error) {
+    await removeMade(dataDir);
+    throw error;
+  }
+}
+
+async function intoNew(
+  host: IsolateHost,
+  { path, dataDir, tableNumbers, onProgress }: {
+    readonly path: string;
+    readonly dataDir: string;
+    readonly tableNumbers: ReadonlyMap<string, number>;
+  } & Pick<SnapshotImport, "onProgress">,
+): Promise<readonly string[]> {
+  await using store = await LocalBlobs.open(join(dataDir, "storage"));
+  const port = { mutate: host.mutate.bind(host), query: () => Promise.reject(new Error("Nothing is asked")) };
+  const files = new ImportedFiles({ port, store });
+  using snapshot = await ConvexSnapshot.open(path, {
+    tableNumbers,
+    fileIds: (count) => files.newIds(count),
+  });
+  const importer = new Importer({
+    port: host,
+    mode: "insert",
+    onProgress: ({ source, step, rows }) => onProgress({ name: source.name, step, rows }),
+  });
+  const sources = snapshot.tables.map(({ table }) => snapshot.source(table));
+  for (const source of sources) await importer.check(source);
+  const before = snapshot.references;
+  const report: string[] = [];
+  for (const source of sources) {
+    const { table, imported } = await importer.write(source);
+    report.push(`${table}: ${counted(imported, "document")} imported`);
+  }
+  let bytes = 0;
+  for (const [at, file] of snapshot.files.entries()) {
+    onProgress({ name: "_storage", step: "written", rows: at });
+    bytes += await files.store(file, snapshot.contents(file)).catch((error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ImportError("bad_file", `Nothing was imported.\n${file.entry}: ${reason}`, { cause: error });
+    });
+  }
+  if (snapshot.files.length > 0) {
+    report.push(`_storage: ${counted(snapshot.files.length, "file")} imported, ${bytes} bytes`);
+  }
+  report.push(`${counted(snapshot.references - before, "reference")} to documents and files mapped`);
+  return [...report, ...snapshot.leftOut.map((table) => `${table}: left out, it is Convex's own`)];
+}
+
+/** What was made in a folder without a database. */
+async function removeMade(dataDir: string): Promise<void> {
+  const { database } = archiveNames;
+  for (const name of [database, `${database}-wal`, `${database}-shm`, "storage"]) {
+    await removeIfThere(join(dataDir, name));
+  }
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,117 @@
+/** The command `import` with an export of Convex: tables, references and files, whole or not at all. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { startOfflineHost } from "../../mod/server/offline_host.ts";
+import { projectDir } from "../bench/support/child.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { zipOf } from "../support/zip.ts";
+
+const APP = {
+  "functions/schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({
+  people: defineTable({ name: z.string(), photo: id("_storage").optional(), seen: z.number() }),
+  messages: defineTable({ by: id("people"), body: z.string(), readBy: z.array(id("people")), votes: z.record(z.string(), z.number()) }),
+});`,
+  "functions/all.ts": `import { query } from "syncline/server";
+export const all = query(async (ctx) => ({
+  people: await ctx.db.query("people").collect(),
+  messages: await ctx.db.query("messages").collect(),
+  photo: await ctx.storage.getMetadata((await ctx.db.query("people").first()).photo),
+}));`,
+};
+const [ADA, BEN, HELLO, PHOTO] = ["j57ada", "j57ben", "k17hello", "kg2photo"];
+const contents = new Uint8Array([1, 2, 3]);
+const lines = (...documents: readonly object[]) =>
+  documents.map((one) => JSON.stringify(one)).join("\n") + "\n";
+const at = { _creationTime: 1700000000000.25 };
+const SNAPSHOT: Readonly<Record<string, string | Uint8Array>> = {
+  "README.md": "about",
+  "_tables/documents.jsonl": lines({ name: "people", id: 10001 }),
+  "people/generated_schema.jsonl": '"any"\n',
+  "people/documents.jsonl": lines(
+    { _id: ADA, ...at, name: "Ada", photo: PHOTO, seen: { $integer: "KgAAAAAAAAA=" } },
+    { _id: BEN, ...at, name: "Ben", seen: 1 },
+  ),
+  "messages/documents.jsonl": lines({
+    _id: HELLO,
+    ...at,
+    by: ADA,
+    body: "Hello",
+    readBy: [BEN, ADA],
+    votes: { [BEN]: 2 },
+  }),
+  "_storage/documents.jsonl": lines({
+    _id: PHOTO,
+    ...at,
+    contentType: "image/png",
+    size: 3,
+    sha256: createHash("sha256").update(contents).digest("base64"),
+  }),
+  [`_storage/${PHOTO}.png`]: contents,
+  "_components/mail/jobs/documents.jsonl": lines({ _id: "x1", ...at }),
+};
+
+async function imported(folder: TempFolder, files: Readonly<Record<string, string | Uint8Array>>) {
+  await Deno.writeFile(folder.at("snapshot.zip"), zipOf(files));
+  const flags = ["--data", folder.at("data"), "--functions", folder.at("functions")];
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
+      folder.at("snapshot.zip"),
+      ...flags,
+    ],
+    cwd: projectDir,
+    env: { NO_COLOR: "1" },
+  }).output();
+  return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+Deno.test("IM19 an export of Convex comes in with its files, and its references lead to where they led", async () => {
+  await using folder = await TempFolder.with(APP);
+  const { code, out, err } = await imported(folder, SNAPSHOT);
+  assert.deepEqual([code, out.trim().split("\n")], [0, [
+    "messages: 1 document imported",
+    "people: 2 documents imported",
+    "_storage: 1 file imported, 3 bytes",
+    "5 references to documents and files mapped",
+    "_components/mail/jobs: left out, it is Convex's own",
+  ]], err);
+  await using host = await startOfflineHost({
+    dataDir: folder.at("data"),
+    functionsDir: folder.at("functions"),
+    log: () => {},
+  });
+  let value = "";
+  const call = { udfPath: "all:all", args: {}, identity: anonymous, origin: "client" } as const;
+  await host.startWave([call], (_, { outcome }) => {
+    value = outcome.ok ? outcome.value : JSON.stringify(outcome);
+  }).done;
+  const { people: [ada, ben], messages: [hello], photo } = JSON.parse(value);
+  assert.deepEqual([ada.name, ada.seen, ada._creationTime, ben.name], ["Ada", 42, at._creationTime, "Ben"]);
+  assert.deepEqual([hello.by, hello.readBy, hello.votes], [ada._id, [ben._id, ada._id], { [ben._id]: 2 }]);
+  assert.deepEqual([photo._id, photo.size, photo.contentType], [ada.photo, 3, "image/png"]);
+  const again = await imported(folder, SNAPSHOT);
+  assert.equal(again.code, 1);
+  assert.match(again.err, /has data: an export of Convex goes into a new folder/);
+});
+
+Deno.test("IM19 one that is not as it should be is told with file and line, and nothing is left of it", async () => {
+  await using folder = await TempFolder.with(APP);
+  const refused = async (files: Readonly<Record<string, string | Uint8Array>>, why: RegExp) => {
+    const { code, err } = await imported(folder, { ...SNAPSHOT, ...files });
+    assert.equal(code, 1, err);
+    assert.match(err, why);
+    await assert.rejects(Deno.stat(folder.at("data/data.db")), Deno.errors.NotFound);
+  };
+  await refused({ "ghosts/documents.jsonl": lines({ _id: "g1", ...at }) }, /ghosts/);
+  const unfit = lines({ _id: BEN, ...at, name: "Ben", seen: 1 }, { _id: ADA, ...at, name: 7, seen: 1 });
+  await refused({ "people/documents.jsonl": unfit }, /people\/documents\.jsonl, line 2: .*name/);
+  await refused(
+    { [`_storage/${PHOTO}.png`]: new Uint8Array([9]) },
+    /_storage\/kg2photo\.png: its contents are damaged/,
+  );
+  const empty = await imported(folder, { "README.md": "about" });
+  assert.deepEqual([empty.code, /has no <table>\/documents\.jsonl/.test(empty.err)], [1, true], empty.err);
+});
