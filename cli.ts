@@ -6,7 +6,7 @@ import { deployKeyCommands, envCommands } from "./mod/cli/deploy/deploy_key_comm
 import { doctorCommand } from "./mod/cli/doctor/doctor_command.ts";
 import { exportCommand } from "./mod/cli/export_command.ts";
 import { logsCommand } from "./mod/cli/logs_command.ts";
-import { importCommand } from "./mod/cli/import_command.ts";
+import { importCommand } from "./mod/cli/import/import_command.ts";
 import { migrateCommand } from "./mod/cli/deploy/migrate_command.ts";
 import { exitOnBug, runProgram } from "./mod/cli/program.ts";
 import { replicaVerifyCommand } from "./mod/cli/replica_command.ts";

@@ -1,19 +1,19 @@
 /** What `import` does with an export of Convex: tables and files into a new data folder, or nothing at all. */
 import { join, resolve } from "node:path";
-import { resolveFunctions } from "../config/config.ts";
-import type { OptionValues } from "../config/options.ts";
-import { StartError } from "../config/start_error.ts";
-import type { IsolateHost } from "../functions/host/mod.ts";
-import { removeIfThere, statIfThere } from "../kit/durable_files.ts";
-import type { Log } from "../kit/log.ts";
-import { archiveNames } from "../ops/backups/archive/mod.ts";
-import { ConvexSnapshot } from "../ops/tables/convex/mod.ts";
-import { Importer, ImportError, type ImportProgress } from "../ops/tables/import/mod.ts";
-import { claimData } from "../server/data/data_owner.ts";
-import { DataLock } from "../server/data/data_lock.ts";
-import { refuseStaged } from "../server/data/data_restore.ts";
-import { startOfflineHost } from "../server/offline_host.ts";
-import { ImportedFiles, LocalBlobs } from "../storage/mod.ts";
+import { resolveFunctions } from "../../config/config.ts";
+import type { OptionValues } from "../../config/options.ts";
+import { StartError } from "../../config/start_error.ts";
+import type { IsolateHost } from "../../functions/host/mod.ts";
+import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { ConvexSnapshot } from "../../ops/tables/convex/mod.ts";
+import { Importer, ImportError, type ImportProgress } from "../../ops/tables/import/mod.ts";
+import { claimData } from "../../server/data/data_owner.ts";
+import { DataLock } from "../../server/data/data_lock.ts";
+import { refuseStaged } from "../../server/data/data_restore.ts";
+import { startOfflineHost } from "../../server/offline_host.ts";
+import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
 
 /** Tables of the app have numbers from here on, so that their ids can be made before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;

@@ -1,8 +1,8 @@
 /** The command `import`: documents from files into the tables of a data folder that no server uses. */
 import { basename, extname, join, resolve } from "node:path";
-import { statIfThere } from "../kit/durable_files.ts";
-import { type Log, stderrLog } from "../kit/log.ts";
-import { archiveNames } from "../ops/backups/archive/mod.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
+import { type Log, stderrLog } from "../../kit/log.ts";
+import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import {
   type FileSource,
   fileSource,
@@ -12,19 +12,19 @@ import {
   type ImportSource,
   type ImportSummary,
   tableNumbersOf,
-} from "../ops/tables/import/mod.ts";
-import { type TableFormat, tableFormats } from "../ops/tables/mod.ts";
-import { type CommandSpec, exitCodes } from "./command_line.ts";
-import { ConsoleProgress } from "./console_progress.ts";
-import { claimData } from "../server/data/data_owner.ts";
-import { resolveFunctions } from "../config/config.ts";
-import { DataLock } from "../server/data/data_lock.ts";
-import { refuseStaged } from "../server/data/data_restore.ts";
-import { startOfflineHost } from "../server/offline_host.ts";
-import type { OptionValues } from "../config/options.ts";
+} from "../../ops/tables/import/mod.ts";
+import { type TableFormat, tableFormats } from "../../ops/tables/mod.ts";
+import { type CommandSpec, exitCodes } from "../command_line.ts";
+import { ConsoleProgress } from "../console_progress.ts";
+import { claimData } from "../../server/data/data_owner.ts";
+import { resolveFunctions } from "../../config/config.ts";
+import { DataLock } from "../../server/data/data_lock.ts";
+import { refuseStaged } from "../../server/data/data_restore.ts";
+import { startOfflineHost } from "../../server/offline_host.ts";
+import type { OptionValues } from "../../config/options.ts";
 import { importSnapshot } from "./snapshot_import.ts";
-import { type StopSignal, StopSignals } from "../server/signals.ts";
-import { reasonOf, StartError } from "../config/start_error.ts";
+import { type StopSignal, StopSignals } from "../../server/signals.ts";
+import { reasonOf, StartError } from "../../config/start_error.ts";
 
 export const importCommand: CommandSpec = {
   name: "import",
