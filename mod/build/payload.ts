@@ -10,7 +10,7 @@ import { shell } from "./shell.ts";
 
 export const projectDir: string = fileURLToPath(new URL("../../", import.meta.url));
 /** What of the project the server needs. */
-const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "examples/chat"];
+const PARTS = ["LICENSE", "main.ts", "cli.ts", "mod", "dashboard", "docs", "examples/chat"];
 /** Modules that processes of the server begin with; the isolates' packages are among those of the first. */
 export const ENTRIES: readonly string[] = [
   "cli.ts",

@@ -7,7 +7,12 @@ export function errorResponse(
   error: ServiceError,
   further: Readonly<Record<string, string>> = {},
 ): Response {
-  const headers = new Headers({ ...further, "Cache-Control": "no-store" });
+  const headers = new Headers({
+    ...further,
+    "Cache-Control": "no-store",
+    // Where the server's own documentation explains it.
+    "Link": `</_/docs/errors#${error.code}>; rel="help"`,
+  });
   if (error instanceof RateLimitedError) {
     headers.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1000)));
   } else if (error.status === 503) {

@@ -8,7 +8,7 @@ import { copyTree, projectDir } from "./copy_tree.ts";
 import { nativeIds } from "./native_packages.ts";
 
 /** What of the project the server needs. */
-const PARTS = ["mod", "dashboard/public", "examples/chat/functions", "examples/chat/public"];
+const PARTS = ["mod", "dashboard/public", "docs", "examples/chat/functions", "examples/chat/public"];
 /** What builds is not needed where there is nothing to build. */
 const NOT_SERVED = /^(?:build|npm|client\/build)\/$|\.md$/;
 /** What the runtime loads of a package. Files cost npm more time than bytes: the rest stays away. */
@@ -20,7 +20,11 @@ const NOT_LOADED = /(?:^|\/)(?:dist-es|dist-types|docs|tests?|benchmarks?)\/$|^d
 export async function writeServer(folder: string): Promise<void> {
   const app = join(folder, "app");
   for (const part of PARTS) {
-    await copyTree(join(projectDir, part), join(app, part), (path) => !NOT_SERVED.test(path));
+    await copyTree(
+      join(projectDir, part),
+      join(app, part),
+      (path) => part === "docs" || !NOT_SERVED.test(path),
+    );
   }
   for (const file of ["main.ts", "cli.ts"]) await Deno.copyFile(join(projectDir, file), join(app, file));
   const lockFile = join(projectDir, "deno.lock");

@@ -9,6 +9,7 @@ import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
+import { DocsPages } from "../docs/docs_pages.ts";
 import { dashboardFile } from "./dashboard_page.ts";
 import { errorResponse, failureResponse } from "../../kit/error_response.ts";
 import type { Frontend } from "./frontend.ts";
@@ -115,6 +116,9 @@ export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeader
   );
   app.get("/_/about", (c) => c.json({ name: "Syncline", version: VERSION }));
   app.get("/_", (c) => c.redirect("/_/"));
+  const docs = new DocsPages();
+  app.get("/_/docs", (c) => c.redirect("/_/docs/"));
+  app.get("/_/docs/*", async (c) => await docs.respond(c.req.path.slice("/_/docs/".length)) ?? c.notFound());
   app.get("/_/*", async (c) => {
     const pathname = new URL(c.req.url).pathname.slice("/_".length);
     const nonce = c.get("secureHeadersNonce") ?? "";

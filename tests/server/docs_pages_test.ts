@@ -1,0 +1,84 @@
+/** The documentation that the server shows: each page is there, its links lead somewhere, and nothing in it runs. */
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { ServiceError, serviceErrors } from "../../mod/errors.ts";
+import { ClientModules } from "../../mod/server/http/client_modules.ts";
+import { createRouter } from "../../mod/server/http/router.ts";
+import { StaticFiles } from "../../mod/server/http/static_files.ts";
+import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { FakeBackend } from "./support/fake_backend.ts";
+
+const docs = new DocsPages();
+const text = async (path: string) => await (await docs.respond(path))?.text() ?? "";
+
+Deno.test("DO1 every page is shown, and its links lead to what is there", async () => {
+  const names = [...(await text("")).matchAll(/<li><a href="([\w-]+)">/g)].map(([, name = ""]) => name);
+  assert.ok(names.length >= 25);
+  assert.equal(names[0], "getting_started");
+  const pages = new Map(await Promise.all(names.map(async (name) => [name, await text(name)] as const)));
+  let followed = 0;
+  for (const [name, page] of pages) {
+    for (const [, target = "", anchor] of page.matchAll(/<a href="([\w-]*)(?:#([\w-]+))?"/g)) {
+      const other = pages.get(target === "" ? name : target);
+      assert.ok(other !== undefined, `${name} leads to ${target}`);
+      if (anchor !== undefined) {
+        assert.ok(other.includes(` id="${anchor}"`), `${name} leads to ${target}#${anchor}`);
+      }
+      followed++;
+    }
+  }
+  assert.ok(followed > 100);
+});
+
+Deno.test("DO1 each error code has a place of its own on the page of errors", async () => {
+  const page = await text("errors");
+  for (const code of Object.keys(serviceErrors)) assert.ok(page.includes(`<tr id="${code}">`), code);
+});
+
+Deno.test("DO2 pages are there as text, and llms.txt names them", async () => {
+  const list = await text("llms.txt");
+  const paths = [...list.matchAll(/\]\(\/_\/docs\/([\w-]+\.md)\)/g)].map(([, path = ""]) => path);
+  assert.ok(paths.length >= 25);
+  for (const path of paths) assert.match(await text(path), /^# /);
+});
+
+Deno.test("DO1 what stands in a page as HTML or as another address is text", async () => {
+  await using folder = await TempFolder.with({
+    "bad.md":
+      "# <script>alert(1)</script>\\n\\n[a](javascript:alert(1)) ![b](x.png) [c](../README.md)\\n\\n<b onclick=x>\\n",
+  });
+  const response = await new DocsPages(folder.at()).respond("bad");
+  const page = await response?.text() ?? "";
+  assert.doesNotMatch(page, /<script|javascript:|<img|<b |README/);
+  for (const path of ["nope", "../docs/bad", "bad.html", "%2e%2e/bad"]) {
+    assert.equal(await new DocsPages(folder.at()).respond(path), null);
+  }
+});
+
+Deno.test("DO1 the server shows them under its strict policy, and errors lead to them", async () => {
+  const backend = new FakeBackend();
+  const app = createRouter({
+    routes: backend.routes,
+    acceptSocket: () => {
+      throw new ServiceError("bad_request");
+    },
+    ts: () => backend.ts,
+    appRoutes: backend.appRoutes,
+    clientModules: new ClientModules(),
+    dashboard: await StaticFiles.open(fileURLToPath(new URL("../../dashboard/public", import.meta.url)), {
+      clientRoutes: false,
+    }),
+    frontend: () => null,
+    log: () => {},
+  });
+  const page = await app.request("/_/docs/errors");
+  assert.equal(page.status, 200);
+  assert.match(page.headers.get("content-security-policy") ?? "", /default-src 'self'/);
+  assert.match(await page.text(), /<h1 id="errors">/);
+  assert.equal((await app.request("/_/docs", { redirect: "manual" })).headers.get("location"), "/_/docs/");
+  const missing = await app.request("/api/nope");
+  assert.equal(missing.headers.get("link"), '</_/docs/errors#not_found>; rel="help"');
+  assert.equal((await app.request("/_/docs/nope")).status, 404);
+  await Promise.all([missing, page].map((response) => response.body?.cancel().catch(() => {})));
+});
