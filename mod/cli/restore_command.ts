@@ -221,6 +221,9 @@ function report(applied: AppliedRestore, dataDir: string): string {
         "out and encrypted settings have to be entered again.",
     );
   }
+  if (!parts.includes("log")) {
+    lines.push("The backup has no execution log that this version reads. That in this folder stays.");
+  }
   if (!parts.includes("files")) {
     lines.push(
       "The backup has no uploaded files. Those in this folder, or in a bucket, stay; what was deleted since the backup " +

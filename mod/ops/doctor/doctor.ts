@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { checkSqliteFile, EngineError, openCheckup } from "../../engine/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../backups/archive/mod.ts";
-import { logSchemaSql } from "../log/mod.ts";
+import { logSchemaSql, otherLogFormat } from "../log/mod.ts";
 import { checkClock } from "./clock_check.ts";
 import { checkFiles, type FilesCheckOptions } from "./files_check.ts";
 import type { Finding } from "./finding.ts";
@@ -87,6 +87,11 @@ async function files(
 
 async function log(path: string): Promise<Finding> {
   if (await statIfThere(path) === null) return { check: "log", status: "ok", message: "no log is kept" };
+  const format = otherLogFormat(path);
+  if (format !== null) {
+    const message = `another version of the server wrote it (format ${format}); a server begins a new one`;
+    return { check: "log", status: "warn", message };
+  }
   try {
     checkSqliteFile(path, logSchemaSql);
     return { check: "log", status: "ok", message: "the execution log is whole" };

@@ -4,6 +4,7 @@ export { LogFile } from "./log_file.ts";
 export { logRoutes, type LogRoutesOptions, noLogRoutes } from "./routes.ts";
 export { isServicePath } from "./run_filter.ts";
 export type { Retention, SavedFigures } from "./store/log_store.ts";
+export { otherLogFormat } from "./store/log_database.ts";
 export { logSchemaSql } from "./store/log_schema.ts";
 export type { LoggedRun } from "./run_record.ts";
 export { UnusableLogError } from "./store/log_database.ts";

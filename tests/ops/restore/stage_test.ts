@@ -177,6 +177,15 @@ Deno.test("[RS3] what cannot be restored is refused with the reason, and what wa
   assert.deepEqual(await stagedRestore(s.dataDir), staged);
 });
 
+Deno.test("[RS3] a log that another version wrote is left out, and the data are restored", async () => {
+  await using s = new Setup();
+  await s.fill();
+  const foreign = await logBytes(`PRAGMA application_id = ${0x53594e58}; PRAGMA user_version = 1`);
+  const marker = await s.stage({ parts: ["database", "log"], files: { "logs.db": foreign } });
+  assert.deepEqual(marker.parts, ["database"]);
+  assert.deepEqual(await s.staged(), ["*/data.db", "pending-restore.json"]);
+});
+
 /** Until it is disposed of, what is at a path seems to be on another file system. */
 function mounted(path: string): Disposable {
   const { lstat } = Deno;

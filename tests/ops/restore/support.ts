@@ -131,12 +131,12 @@ export async function databaseBytes(notes: readonly string[]): Promise<Uint8Arra
 }
 
 /** An execution log that holds something. */
-export async function logBytes(): Promise<Uint8Array> {
+export async function logBytes(pragmas = ""): Promise<Uint8Array> {
   await using made = new TemporaryFolder();
   const path = join(made.path, "logs.db");
   {
     using log = new DatabaseSync(path);
-    log.exec(logSchemaSql(["runs_1"]));
+    log.exec(`${pragmas}; ${logSchemaSql(["runs_1"])}`);
     const insert = log.prepare("INSERT INTO runs_1 VALUES (?, 1, ?, 0, 0, NULL, 1, ?)");
     for (let line = 0; line < 300; line++) insert.run(line, line, `line ${line} of the new log`);
   }

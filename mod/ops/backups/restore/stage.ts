@@ -20,6 +20,7 @@ import {
   stagedFolder,
   takeStaging,
 } from "./places.ts";
+import { otherLogFormat } from "../../log/store/log_database.ts";
 import { logSchemaSql } from "../../log/store/log_schema.ts";
 import { RestoreError } from "./restore_error.ts";
 import { checkSwappable } from "./swap.ts";
@@ -152,10 +153,13 @@ async function unpack(
     const { ts, tables, documents } = checked("database", () => checkDatabase(database));
     // What is committed from here on is another history than the one the archive was taken from.
     forgetHistory(database);
-    if (manifest.parts.includes("log")) {
-      checked("execution log", () => checkSqliteFile(join(path, nameOfPart.log), logSchemaSql));
-    }
-    const parts = manifest.parts.filter((part) => part !== "secret" || withSecret);
+    const log = join(path, nameOfPart.log);
+    // The data are worth more than a log that this version cannot read.
+    const withLog = manifest.parts.includes("log") && otherLogFormat(log) === null;
+    if (withLog) checked("execution log", () => checkSqliteFile(log, logSchemaSql));
+    const parts = manifest.parts.filter((part) =>
+      part === "secret" ? withSecret : part === "log" ? withLog : true
+    );
     await checkSwappable(dataDir, { folder, parts });
     await tidy(path, parts);
     signal.throwIfAborted();
@@ -201,7 +205,9 @@ async function tidy(folder: string, parts: ArchiveManifest["parts"]): Promise<vo
   for (const part of ["database", "log"] as const) {
     for (const name of besideDatabase(nameOfPart[part])) await removeIfThere(join(folder, name));
   }
-  if (!parts.includes("secret")) await removeIfThere(join(folder, nameOfPart.secret));
+  for (const part of ["secret", "log"] as const) {
+    if (!parts.includes(part)) await removeIfThere(join(folder, nameOfPart[part]));
+  }
   // A backup of no files at all takes the place of those there are.
   if (parts.includes("files")) {
     await Deno.mkdir(join(folder, nameOfPart.files), { recursive: true, mode: 0o700 });

@@ -36,6 +36,18 @@ export const CREATE_LOG_SQL = `
   CREATE TABLE IF NOT EXISTS figures (
     span TEXT NOT NULL, at INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY (span, at)) WITHOUT ROWID`;
 
+/** The format of a log that another version of the server wrote; `null` for one of this version, and for what is no log. */
+export function otherLogFormat(path: string): number | null {
+  try {
+    using db = new DatabaseSync(path, { readOnly: true });
+    const pragma = (name: string) => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+    const format = Number(pragma("user_version"));
+    return pragma("application_id") === APPLICATION_ID && format !== FORMAT_VERSION ? format : null;
+  } catch {
+    return null;
+  }
+}
+
 export class LogDatabase implements Disposable {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
