@@ -13,6 +13,7 @@ export { type ExportSnapshot, openExport } from "./whole/export.ts";
 export { decodeId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";
 export { type HistoryReplay, openHistoryReplay } from "./journal/history_replay.ts";
+export type { Positions, RowsOfIndex } from "./whole/positions.ts";
 export { type GenerationReason, type JournalHead } from "./journal/journal.ts";
 export {
   type JournalPart,

@@ -3,6 +3,7 @@ import type { TableSize } from "../types.ts";
 import type { Tables } from "../catalog.ts";
 import type { Connection } from "../connection.ts";
 import type { ReadSetRecorder } from "../read_set.ts";
+import { type Positions, positionsOf } from "./positions.ts";
 import { BY_ID, documentsTable } from "../table.ts";
 import { END_OF_KEYS, type KeySpace } from "../types.ts";
 
@@ -14,7 +15,7 @@ export interface KeySpaceOwner {
 }
 
 /** The view of an open snapshot as a whole. */
-export interface Inspection {
+export interface Inspection extends Positions {
   /** How many documents a table has, counted up to `max`. Counts as having read the table. */
   count(table: string, max: number): number;
   /** Looks at every page of the file, some 120 ms for 200 MB. Does not count as read: the result is of one moment. */
@@ -37,6 +38,7 @@ export function inspectionOf({ connection, tables, recorder }: InspectionSetup):
       const sql = `SELECT count(*) FROM (SELECT 1 FROM ${documentsTable(number)} LIMIT ?)`;
       return connection.statement(sql).get(Math.trunc(max))?.[0] as number;
     },
+    ...positionsOf({ connection, tables, recorder }),
     sizes: () => sizes(connection, tables),
     spaces() {
       const owners = new Map<KeySpace, KeySpaceOwner>();

@@ -3,6 +3,7 @@ import type { Doc, TableSize } from "../../engine/types.ts";
 import type { FunctionKind } from "../../protocol/function_reference.ts";
 import type { Visibility } from "../../protocol/api_reference.ts";
 import type { MutationCtx, QueryCtx } from "./context.ts";
+import type { OrderedQuery } from "./database.ts";
 import type { DataModel, ProfileSource } from "./values.ts";
 
 /** A JSON Schema. Ids have `format: "id"` and name their table in `x-table`. */
@@ -78,6 +79,10 @@ export interface Inspector {
   walk(table: string, options: WalkOptions): Walk;
   /** How many documents a table has, counted up to `max`. Queries only. */
   count(table: string, max: number): number;
+  /** How many rows a query on an index without filters has, counted up to `max`. Queries only. */
+  countRows(query: OrderedQuery<unknown>, max: number): number;
+  /** The cursor of such a query behind so many of its rows; `null` where there are fewer. Queries only. */
+  cursorBehind(query: OrderedQuery<unknown>, rows: number): string | null;
   /** Looks at every page of the database; does not count as read. Queries only. */
   sizes(): TableSize[];
   /** Table and index of each key space of a read set, by key space. Queries only. */

@@ -16,7 +16,9 @@ import type {
 } from "../../api/system_context.ts";
 import { fieldIssues } from "../../api/zod_issues.ts";
 import type { App, LoadedFunction } from "../app/app.ts";
+import type { OrderedQuery } from "../../api/database.ts";
 import type { Frame } from "../runs/call.ts";
+import { positionsIn, type QueryPositions, TableQueryApi } from "./table_query.ts";
 import { jsonSchemaOf } from "../app/json_schema.ts";
 import type { Tables } from "../app/tables.ts";
 
@@ -68,6 +70,14 @@ export class InspectApi implements Inspector {
     return this.#inspection.count(table, max);
   }
 
+  countRows(query: OrderedQuery<unknown>, max: number): number {
+    return positionsOf(query, this.#inspection).count(max);
+  }
+
+  cursorBehind(query: OrderedQuery<unknown>, rows: number): string | null {
+    return positionsOf(query, this.#inspection).cursorBehind(rows);
+  }
+
   sizes(): TableSize[] {
     return this.#inspection.sizes();
   }
@@ -81,6 +91,11 @@ export class InspectApi implements Inspector {
     if (inspection === undefined) throw new TypeError("Mutations cannot look at the database as a whole");
     return inspection;
   }
+}
+
+function positionsOf(query: OrderedQuery<unknown>, inspection: Inspection): QueryPositions {
+  if (!(query instanceof TableQueryApi)) throw new TypeError("This is no query of this context");
+  return query[positionsIn](inspection);
 }
 
 function tableFacts({ name, definition, ofService }: ReturnType<Tables["all"]>[number]): TableFacts {

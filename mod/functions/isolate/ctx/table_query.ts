@@ -1,5 +1,5 @@
 /** `ctx.db.query(table)`: a query under construction, and its ways to run. Each step gives a new object. */
-import type { ScanOptions, ScanRow } from "../../../engine/mod.ts";
+import type { Positions, ScanOptions, ScanRow } from "../../../engine/mod.ts";
 import type { Doc, TableDefinition } from "../../../engine/types.ts";
 import type { PaginationOptions, PaginationResult } from "../../api/database.ts";
 import type { Frame } from "../runs/call.ts";
@@ -45,6 +45,17 @@ const builtInFields: ReadonlyMap<string, readonly string[]> = new Map([
   ["by_creation_time", ["_creationTime"]],
   ["by_id", ["_id"]],
 ]);
+
+/** How the service asks a query where its rows stand: a name that no app can write. */
+export const positionsIn: unique symbol = Symbol("positions");
+
+/** Where rows of a query stand. */
+export interface QueryPositions {
+  /** How many rows there are, counted up to `max`. */
+  readonly count: (max: number) => number;
+  /** The cursor behind so many rows, from 1 on; `null` where there are fewer. */
+  readonly cursorBehind: (rows: number) => string | null;
+}
 
 export class TableQueryApi {
   readonly #state: QueryState;
@@ -183,6 +194,23 @@ export class TableQueryApi {
       isDone: end.at === "end",
       continueCursor: this.#cursorAt(end),
       ...(full !== null && page.length > 2 * numItems && { splitCursor: this.#cursorAt(full) }),
+    };
+  }
+
+  /** Throws a `TypeError` for searches and for queries with filters, whose rows have no place before they are read. */
+  [positionsIn](inspection: Positions): QueryPositions {
+    const { table, source: given, order, predicates } = this.#state;
+    const source = given ?? wholeTable;
+    if (source.from === "search" || predicates.length > 0) {
+      throw new TypeError("Only rows of an index have a place");
+    }
+    const rows = { table, index: source.index, bounds: source.bounds, order: order ?? "asc" } as const;
+    return {
+      count: (max) => inspection.countRows(rows, max),
+      cursorBehind: (count) => {
+        const key = inspection.keyAt(rows, count - 1);
+        return key === null ? null : this.#cursorAt({ at: "key", key });
+      },
     };
   }
 

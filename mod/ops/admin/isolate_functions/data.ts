@@ -13,7 +13,7 @@ import { readableSystemTables } from "../../../functions/readable_system_tables.
 import { opsLimits } from "../../limits.ts";
 import { adminMutation, adminQuery } from "../tables.ts";
 import { toldErrors } from "./told_errors.ts";
-import { type AppCtx, checkReadable, checkWritable, queryOf, scans, whereArgs } from "./where.ts";
+import { type AppCtx, checkReadable, checkWritable, queryOf, scans, type Where, whereArgs } from "./where.ts";
 
 type Fields = Record<string, unknown>;
 const fields: z.ZodRecord<z.ZodString, z.ZodUnknown> = z.record(z.string(), z.unknown());
@@ -52,6 +52,29 @@ export const documents = adminQuery({
       })
     );
   },
+});
+
+/**
+ * How many documents are meant, counted up to a bound. Goes along an index: not for searches and conditions. It reads the
+ * whole range, so it is asked for once rather than watched.
+ */
+export const count = adminQuery({
+  args: whereArgs,
+  handler: async (ctx, where): Promise<{ count: number; more: boolean }> =>
+    await toldErrors(() => {
+      const count = ctx.inspector.countRows(placedQuery(ctx, where), opsLimits.adminPositionMax + 1);
+      const more = count > opsLimits.adminPositionMax;
+      return Promise.resolve({ count: more ? opsLimits.adminPositionMax : count, more });
+    }),
+});
+
+/** The cursor of `documents` behind so many of those that are meant; `null` where there are fewer. As costly as `count`. */
+export const position = adminQuery({
+  args: { ...whereArgs, behind: z.number().int().min(1).max(opsLimits.adminPositionMax) },
+  handler: async (ctx, { behind, ...where }): Promise<{ cursor: string | null }> =>
+    await toldErrors(() =>
+      Promise.resolve({ cursor: ctx.inspector.cursorBehind(placedQuery(ctx, where), behind) })
+    ),
 });
 
 /** One document of any table that may be read; `null` when there is none. */
@@ -143,6 +166,15 @@ export const remove = adminMutation({
     return { documents };
   },
 });
+
+/** A query whose documents stand at a place before they are read. */
+function placedQuery(ctx: unknown, where: Where): ReturnType<typeof queryOf> {
+  checkReadable(where.table);
+  if (where.search !== undefined || scans(where)) {
+    throw new UserError("bad_request", "Results of a search, and of conditions, have no position");
+  }
+  return queryOf(ctx as AppCtx, where);
+}
 
 type WritingCtx = SystemMutationCtx<AnyDataModel>;
 

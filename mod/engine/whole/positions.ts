@@ -1,0 +1,57 @@
+/** Where rows stand in the order of an index: how many a range has, and the key of the row at a position. */
+import { rangeOfScan } from "../indexes/bounds.ts";
+import type { Tables } from "../catalog.ts";
+import type { Connection } from "../connection.ts";
+import type { IndexBounds } from "../reading.ts";
+import type { ReadSetRecorder } from "../read_set.ts";
+import { BY_ID, documentsTable } from "../table.ts";
+
+/** Some rows of an index in an order. */
+export interface RowsOfIndex {
+  readonly table: string;
+  readonly index: string;
+  readonly bounds: IndexBounds;
+  readonly order: "asc" | "desc";
+}
+
+/** Both go along the keys only, some 100 ms for a million, and count as having read the whole range. */
+export interface Positions {
+  /** How many rows there are, counted up to `max`. */
+  countRows(rows: RowsOfIndex, max: number): number;
+  /** Key of the row at a position, from 0 on; `null` where there are fewer rows. */
+  keyAt(rows: RowsOfIndex, position: number): string | null;
+}
+
+export function positionsOf(
+  { connection, tables, recorder }: {
+    readonly connection: Connection;
+    readonly tables: Tables;
+    readonly recorder: ReadSetRecorder;
+  },
+): Positions {
+  /** What follows `SELECT … FROM` for these rows, and the range it is run with. */
+  const keysOf = ({ table: name, index: indexName, bounds, order }: RowsOfIndex) => {
+    const table = tables.named(name);
+    const index = tables.index(table, indexName);
+    const { lo, hi } = rangeOfScan(table, { index, bounds, options: { order } });
+    recorder.extendRange(recorder.beginRange(index.space), lo, hi);
+    const [entries, key] = index.name === BY_ID ? [documentsTable(table.number), "id"] : [index.space, "key"];
+    return { lo, hi, key, sql: `${entries} WHERE ${key} >= ? AND ${key} < ?` };
+  };
+  return {
+    countRows(rows, max) {
+      const { sql, lo, hi } = keysOf(rows);
+      if (lo >= hi) return 0;
+      const counted = `SELECT count(*) FROM (SELECT 1 FROM ${sql} LIMIT ?+0)`;
+      return connection.statement(counted).get(lo, hi, Math.trunc(max))?.[0] as number;
+    },
+    keyAt(rows, position) {
+      const { sql, key, lo, hi } = keysOf(rows);
+      if (lo >= hi) return null;
+      const direction = rows.order === "desc" ? " DESC" : "";
+      const found = `SELECT ${key} FROM ${sql} ORDER BY ${key}${direction} LIMIT 1 OFFSET ?+0`;
+      return (connection.statement(found).get(lo, hi, Math.trunc(position))?.[0] as string | undefined) ??
+        null;
+    },
+  };
+}
