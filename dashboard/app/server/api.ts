@@ -38,7 +38,7 @@ const action = <Args, Result>(path: string): FunctionReference<"action", Args, R
 export interface Where {
   readonly table: string;
   readonly index?: string;
-  readonly range?: { readonly eq?: readonly unknown[] };
+  readonly range?: { readonly [Bound in "eq" | "gt" | "gte" | "lt" | "lte"]?: unknown };
   readonly search?: {
     readonly index: string;
     readonly text: string;
@@ -76,9 +76,12 @@ export const api = {
   },
   audit: references<typeof audit, "list">("_admin/audit", ["list"]),
   data: {
-    ...references<typeof data, "tables" | "documents" | "get" | "insert" | "patch" | "replace" | "remove">(
+    ...references<
+      typeof data,
+      "tables" | "documents" | "count" | "position" | "get" | "insert" | "patch" | "replace" | "remove"
+    >(
       "_admin/data",
-      ["tables", "documents", "get", "insert", "patch", "replace", "remove"],
+      ["tables", "documents", "count", "position", "get", "insert", "patch", "replace", "remove"],
     ),
     sizes: action<Record<never, never>, KnownSizes>("_admin/data:sizes"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),

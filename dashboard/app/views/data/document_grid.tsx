@@ -1,30 +1,27 @@
 /**
- * Documents as rows: only those in view are in the page, however many there are. Arrows move, Enter opens, Space chooses,
- * F2 edits the field that is gone to.
+ * Documents as rows: only those in view are in the page, and only pages near them are loaded, however many there are.
+ * Arrows move, Home and End go to the ends, Enter opens, Space chooses, F2 edits the field that is gone to.
  */
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import type { PageStatus } from "syncline/react";
+import { type KeyboardEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
-import { Icon } from "../../ui/icon.tsx";
+import type { Where } from "../../server/api.ts";
+import { count as countText } from "../../ui/texts.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { Cell } from "./cell.tsx";
-import { CellEditor } from "./cell_editor.tsx";
+import { GridPage } from "./grid_page.tsx";
+import type { GridRowShared } from "./grid_row.tsx";
 import { propertiesOf } from "./json_schema.ts";
 import type { Row } from "./table_page.tsx";
+import { useTallScroll } from "./tall_scroll.ts";
+import { useDocumentChain } from "./use_document_chain.ts";
 
-const ROW_PX = 34;
-const MORE = 200;
-/** Rows from the end at which more are asked for. */
-const AHEAD = 40;
 /** Fields of documents that are wider are left to the document itself. */
 const COLUMNS_MAX = 60;
+/** Rows that the keys for pages move by. */
+const KEY_PAGE = 20;
 
 export interface DocumentGridProps {
   readonly table: TableOverview;
-  readonly rows: readonly Row[];
-  readonly status: PageStatus;
-  readonly loadMore: (count: number) => void;
+  readonly where: Where;
   readonly chosen: ReadonlySet<string>;
   readonly onChoose: (ids: ReadonlySet<string>) => void;
   readonly onOpen: (id: string) => void;
@@ -38,176 +35,150 @@ export interface FieldChange {
   readonly value: unknown;
 }
 
-export function DocumentGrid(
-  { table, rows, status, loadMore, chosen, onChoose, onOpen, onEdit }: DocumentGridProps,
-) {
+export function DocumentGrid(props: DocumentGridProps) {
+  const { table, where, chosen } = props;
   const place = useRef<HTMLDivElement>(null);
   const [current, setCurrent] = useState(0);
   /** Position of the column that is gone to; 0 is the row as a whole. */
   const [column, setColumn] = useState(0);
   const [editing, setEditing] = useState<{ readonly id: string; readonly name: string } | null>(null);
-  const changed = useChanged(rows);
+  const loaded = useLoaded();
   const columns = useMemo(() => columnsOf(table), [table]);
-  const virtual = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => place.current,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-  });
-  const items = virtual.getVirtualItems();
-  const last = items.at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (status === "CanLoadMore" && last >= rows.length - AHEAD) loadMore(MORE);
-  }, [status, last, rows.length, loadMore]);
+  const isWhole = where.range === undefined && where.search === undefined && where.conditions === undefined;
+  const list = useDocumentChain(where, isWhole ? table.count : null);
+  const scroll = useTallScroll(place, list.total);
+  useEffect(() => list.look(scroll.first, scroll.last), [scroll.first, scroll.last]);
+
+  // What rows call stays the same while they are drawn: they are not drawn anew for it.
+  const latest = useRef({ ...props, columns });
+  useLayoutEffect(() => void (latest.current = { ...props, columns }));
+  const shared = useMemo((): GridRowShared => ({
+    columns,
+    properties: propertiesOf(table.schema),
+    onOpen(position, id) {
+      setCurrent(position);
+      latest.current.onOpen(id);
+    },
+    onToggle(id) {
+      const next = new Set(latest.current.chosen);
+      if (!next.delete(id)) next.add(id);
+      latest.current.onChoose(next);
+    },
+    onEdit: props.onEdit === null ? null : ({ position, column, id }) => {
+      setCurrent(position);
+      setColumn(column);
+      setEditing({ id, name: latest.current.columns[column - 1] ?? "" });
+    },
+    onLeave(left) {
+      setEditing(null);
+      if (left === "key") place.current?.focus();
+    },
+    onStore: (row, change) => latest.current.onEdit?.(row, change),
+  }), [columns, table, props.onEdit === null]);
 
   function move(to: number): void {
-    const next = Math.max(0, Math.min(rows.length - 1, to));
+    const next = Math.max(0, Math.min(list.total - 1, to));
     setCurrent(next);
-    virtual.scrollToIndex(next);
+    scroll.show(next);
   }
-  function toggle(id: string): void {
-    const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
-    onChoose(next);
-  }
-  function edit(id: string, name: string | undefined): void {
-    if (onEdit !== null && name !== undefined && !name.startsWith("_")) setEditing({ id, name });
-  }
-  function leave(): void {
-    setEditing(null);
-    place.current?.focus();
+  function edit(row: Row, name: string | undefined): void {
+    if (props.onEdit !== null && name !== undefined && !name.startsWith("_")) {
+      setEditing({ id: row._id, name });
+    }
   }
   function onKey(event: KeyboardEvent): void {
-    const row = rows[current];
+    const row = loaded.rowAt(current);
     const moves: Record<string, number> = {
       ArrowDown: current + 1,
       ArrowUp: current - 1,
-      PageDown: current + 20,
-      PageUp: current - 20,
+      PageDown: current + KEY_PAGE,
+      PageUp: current - KEY_PAGE,
       Home: 0,
-      End: rows.length - 1,
+      End: list.total - 1,
     };
     const to = moves[event.key];
     if (to !== undefined) move(to);
     else if (event.key === "ArrowRight") setColumn(Math.min(columns.length, column + 1));
     else if (event.key === "ArrowLeft") setColumn(Math.max(0, column - 1));
-    else if (event.key === "F2" && row !== undefined) edit(row._id, columns[column - 1]);
-    else if (event.key === "Enter" && row !== undefined) onOpen(row._id);
-    else if (event.key === " " && row !== undefined) toggle(row._id);
+    else if (event.key === "F2" && row !== undefined) edit(row, columns[column - 1]);
+    else if (event.key === "Enter" && row !== undefined) props.onOpen(row._id);
+    else if (event.key === " " && row !== undefined) shared.onToggle(row._id);
     else return;
     event.preventDefault();
   }
 
-  if (rows.length === 0) {
+  const [only] = list.near;
+  if (list.exact && list.total === 0) {
     return (
       <div className="grid">
-        {status === "Exhausted" ? <Empty title="No documents" /> : <Loading />}
+        <Empty title="No documents" />
+        {only !== undefined && (
+          <GridPage
+            {...{ where, current: null, column, chosen, editing, shared, ...scroll }}
+            placed={only}
+            onAnswer={list.onAnswer}
+            onRows={loaded.onRows}
+          />
+        )}
       </div>
     );
   }
-  const properties = propertiesOf(table.schema);
-  const active = rows[current];
+  const active = loaded.rowAt(current);
   return (
-    <div
-      ref={place}
-      className="grid"
-      role="grid"
-      aria-label={`Documents of ${table.name}`}
-      aria-rowcount={status === "Exhausted" ? rows.length + 1 : -1}
-      aria-multiselectable="true"
-      aria-activedescendant={active === undefined
-        ? undefined
-        : column === 0
-        ? `row-${active._id}`
-        : `cell-${active._id}-${column}`}
-      tabIndex={0}
-      onKeyDown={onKey}
-    >
-      <div className="grid-row grid-head" role="row" aria-rowindex={1}>
-        <span className="cell" role="columnheader">
-          <span className="sr-only">Chosen</span>
-        </span>
-        {columns.map((name) => <span key={name} className="cell" role="columnheader">{name}</span>)}
+    <>
+      <div
+        ref={place}
+        className="grid"
+        role="grid"
+        aria-label={`Documents of ${table.name}`}
+        aria-rowcount={list.exact || where.search === undefined ? list.total + 1 : -1}
+        aria-colcount={columns.length + 1}
+        aria-multiselectable="true"
+        aria-busy={active === undefined}
+        aria-activedescendant={active === undefined
+          ? undefined
+          : column === 0
+          ? `row-${active._id}`
+          : `cell-${active._id}-${column}`}
+        tabIndex={0}
+        onKeyDown={onKey}
+        onScroll={scroll.onScroll}
+      >
+        <div className="grid-row grid-head" role="row" aria-rowindex={1}>
+          <span className="cell" role="columnheader">
+            <span className="sr-only">Chosen</span>
+          </span>
+          {columns.map((name) => <span key={name} className="cell" role="columnheader">{name}</span>)}
+        </div>
+        <div className="grid-body" role="rowgroup" style={{ height: scroll.height }}>
+          {list.near.map((placed) => (
+            <GridPage
+              key={placed.span.id}
+              where={where}
+              placed={placed}
+              first={scroll.first}
+              last={scroll.last}
+              shift={scroll.shift}
+              current={current}
+              column={column}
+              chosen={chosen}
+              editing={editing}
+              shared={shared}
+              onAnswer={list.onAnswer}
+              onRows={loaded.onRows}
+            />
+          ))}
+        </div>
+        {loaded.none && <Loading />}
       </div>
-      <div className="grid-body" role="rowgroup" style={{ height: virtual.getTotalSize() }}>
-        {items.map(({ index, start }) => {
-          const row = rows[index];
-          if (row === undefined) return null;
-          return (
-            <div
-              key={row._id}
-              id={`row-${row._id}`}
-              className="grid-row"
-              role="row"
-              aria-rowindex={index + 2}
-              aria-selected={chosen.has(row._id)}
-              data-current={index === current}
-              data-changed={changed.has(row._id)}
-              style={{ transform: `translateY(${start}px)` }}
-              onClick={() => {
-                setCurrent(index);
-                onOpen(row._id);
-              }}
-            >
-              <span className="cell check" role="gridcell" onClick={(event) => event.stopPropagation()}>
-                <input
-                  type="checkbox"
-                  tabIndex={-1}
-                  aria-label="Choose this document"
-                  checked={chosen.has(row._id)}
-                  onChange={() => toggle(row._id)}
-                />
-              </span>
-              {columns.map((name, position) => (
-                <span
-                  key={name}
-                  id={`cell-${row._id}-${position + 1}`}
-                  className="cell"
-                  role="gridcell"
-                  data-current={index === current && position + 1 === column}
-                >
-                  {editing?.id === row._id && editing.name === name
-                    ? (
-                      <CellEditor
-                        name={name}
-                        schema={properties[name]}
-                        value={row[name]}
-                        onLeave={leave}
-                        onBlur={() => setEditing(null)}
-                        onStore={(value) => {
-                          leave();
-                          onEdit?.(row, { name, value });
-                        }}
-                      />
-                    )
-                    : (
-                      <>
-                        <Cell value={row[name]} name={name} schema={properties[name]} />
-                        {onEdit !== null && !name.startsWith("_") && (
-                          <button
-                            type="button"
-                            className="cell-edit"
-                            tabIndex={-1}
-                            aria-label={`Edit ${name}`}
-                            onClick={(event) => {
-                              event.stopPropagation();
-                              setCurrent(index);
-                              setColumn(position + 1);
-                              edit(row._id, name);
-                            }}
-                          >
-                            <Icon name="edit" />
-                          </button>
-                        )}
-                      </>
-                    )}
-                </span>
-              ))}
-            </div>
-          );
-        })}
-      </div>
-    </div>
+      <p className="grid-foot quiet">
+        {`${countText(Math.min(scroll.first + 1, list.total))} – ${countText(scroll.last)} of ${
+          list.exact || where.search === undefined && where.conditions === undefined
+            ? countText(list.total)
+            : "many"
+        }`}
+      </p>
+    </>
   );
 }
 
@@ -215,15 +186,21 @@ function columnsOf({ schema }: TableOverview): readonly string[] {
   return ["_id", ...Object.keys(propertiesOf(schema)).slice(0, COLUMNS_MAX), "_creationTime"];
 }
 
-/** Ids of the rows that are other ones than at the last render: parts that did not change stay the same objects. */
-function useChanged(rows: readonly Row[]): ReadonlySet<string> {
-  const before = useRef(new Map<string, Row>());
-  const [changed, setChanged] = useState<ReadonlySet<string>>(new Set());
-  useEffect(() => {
-    const known = before.current;
-    const now = rows.filter((row) => known.has(row._id) && known.get(row._id) !== row).map(({ _id }) => _id);
-    before.current = new Map(rows.map((row) => [row._id, row]));
-    setChanged(new Set(now));
-  }, [rows]);
-  return changed;
+/** The rows of the pages that are shown, by their positions. */
+function useLoaded() {
+  const pages = useRef(new Map<number, { readonly at: number; readonly rows: readonly Row[] }>());
+  const [none, setNone] = useState(true);
+  return useMemo(() => ({
+    none,
+    onRows(id: number, at: number, rows: readonly Row[] | null) {
+      if (rows === null) pages.current.delete(id);
+      else pages.current.set(id, { at, rows });
+      if (rows !== null && rows.length > 0) setNone(false);
+    },
+    rowAt(position: number): Row | undefined {
+      for (const { at, rows } of pages.current.values()) {
+        if (position >= at && position < at + rows.length) return rows[position - at];
+      }
+    },
+  }), [none]);
 }

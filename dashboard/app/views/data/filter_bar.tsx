@@ -39,7 +39,7 @@ export function FilterBar({ table, onChange }: {
         {fields.map((field) => (
           <option key={field} value={field}>
             {field}
-            {servingIndex(table, { field, op: "eq", value: null }) === null ? "" : " (index)"}
+            {servingIndex(table, { condition: { field, op: "eq", value: null } }) === null ? "" : " (index)"}
           </option>
         ))}
       </select>

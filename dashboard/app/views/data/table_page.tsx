@@ -1,6 +1,6 @@
 /** One table: how its documents are ordered and filtered, the grid, and what can be done with those chosen. */
 import { useMemo, useState } from "react";
-import { useMutation, usePaginatedQuery } from "syncline/react";
+import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
 import { adminSession } from "../../server/admin_session.ts";
 import { api, type Where } from "../../server/api.ts";
@@ -24,15 +24,12 @@ export type Row = Readonly<Record<string, unknown>> & {
   readonly _creationTime: number;
 };
 
-const FIRST = 100;
 /** A new document has this in the place of an id. */
 const NEW = "new";
 
 export function TablePage({ table }: { readonly table: TableOverview }) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
-  const list = usePaginatedQuery(api.data.documents, where as never, { initialNumItems: FIRST });
-  const rows = list.results as readonly Row[];
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
   const patch = useMutation(api.data.patch);
@@ -78,9 +75,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
       <DocumentGrid
         key={JSON.stringify(where)}
         table={table}
-        rows={rows}
-        status={list.status}
-        loadMore={list.loadMore}
+        where={where}
         chosen={chosen}
         onChoose={setChosen}
         onOpen={show}

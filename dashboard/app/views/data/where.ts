@@ -28,18 +28,39 @@ export function whereOf(table: TableOverview, params: URLSearchParams): Where {
   if (text !== "" && searchIndex !== undefined) return { ...base, search: { index: searchIndex.name, text } };
   const index = params.get("index") ?? BY_TIME;
   const order = params.get("order") === "asc" ? "asc" : "desc";
-  const serving = servingIndex(table, conditions);
+  const serving = servingIndex(table, { condition: conditions, preferred: index });
+  const range = rangeOf(conditions);
   // An index that begins with the field finds without looking at every document.
-  if (serving !== null && conditions?.op === "eq") {
-    return { table: table.name, index: serving, range: { eq: [conditions.value] }, order };
-  }
+  if (serving !== null && range !== null) return { table: table.name, index: serving, range, order };
   return { ...base, order, ...(index !== BY_TIME && { index }) };
 }
 
-/** An index that serves a condition alone; `null` when there is none. */
-export function servingIndex(table: TableOverview, condition: Condition | null): string | null {
-  if (condition === null || condition.op !== "eq") return null;
-  return table.indexes.find(({ fields: [first] }) => first === condition.field)?.name ?? null;
+/** An index that serves a condition alone, the preferred one where it does; `null` when there is none. */
+export function servingIndex(
+  table: TableOverview,
+  { condition, preferred = BY_TIME }: { readonly condition: Condition | null; readonly preferred?: string },
+): string | null {
+  if (condition === null || rangeOf(condition) === null) return null;
+  if (condition.field === "_creationTime") return BY_TIME;
+  const serving = table.indexes.filter(({ fields: [first] }) => first === condition.field);
+  return (serving.find(({ name }) => name === preferred) ?? serving[0])?.name ?? null;
+}
+
+/** The part of an index that a condition on its first field means; `null` where it is no such part. */
+function rangeOf(condition: Condition | null): NonNullable<Where["range"]> | null {
+  switch (condition?.op) {
+    case "eq":
+      return { eq: [condition.value] };
+    case "missing":
+      return { eq: [{ $missing: true }] };
+    case "gt":
+    case "gte":
+    case "lt":
+    case "lte":
+      return { [condition.op]: condition.value };
+    default:
+      return null;
+  }
 }
 
 function conditionOf(params: URLSearchParams): Condition | null {

@@ -1,0 +1,94 @@
+/** A page of documents in the grid: a live query, of whose rows those in view are drawn. */
+import { memo, useEffect, useRef } from "react";
+import { useQuery } from "syncline/react";
+import { api, type Where } from "../../server/api.ts";
+import { PAGE, type PageAnswer } from "./document_chain.ts";
+import { GridRow, type GridRowShared } from "./grid_row.tsx";
+import type { Row } from "./table_page.tsx";
+import type { PlacedSpan } from "./use_document_chain.ts";
+import { ROW_PX } from "./tall_scroll.ts";
+
+export interface GridPageProps {
+  readonly where: Where;
+  readonly placed: PlacedSpan;
+  /** Positions of the rows to draw. */
+  readonly first: number;
+  readonly last: number;
+  /** How much higher rows stand than at their positions. */
+  readonly shift: number;
+  /** Position of the row that is gone to, and of its column, where that is in this page. */
+  readonly current: number | null;
+  readonly column: number;
+  readonly chosen: ReadonlySet<string>;
+  readonly editing: { readonly id: string; readonly name: string } | null;
+  readonly shared: GridRowShared;
+  readonly onAnswer: (id: number, answer: PageAnswer) => void;
+  /** Told the rows of the page, and `null` when it is no longer shown. */
+  readonly onRows: (id: number, at: number, rows: readonly Row[] | null) => void;
+}
+
+interface Answer {
+  readonly page: readonly Row[];
+  readonly continueCursor: string;
+  readonly isDone: boolean;
+  readonly splitCursor?: string;
+}
+
+export const GridPage = memo(function GridPage(props: GridPageProps) {
+  const { where, placed: { span, at }, first, last, shift, current, column, chosen, editing, shared } = props;
+  const { onAnswer, onRows } = props;
+  const answer = useQuery(api.data.documents, {
+    ...where,
+    paginationOpts: { cursor: span.start, numItems: PAGE, ...(span.end !== null && { endCursor: span.end }) },
+  } as never) as Answer | undefined;
+  // While a page that got another end is asked for anew, it shows what it had.
+  const shown = useRef<readonly Row[]>([]);
+  const changed = useChanged(answer?.page);
+  if (answer !== undefined) shown.current = answer.page;
+  const rows = shown.current;
+  useEffect(() => {
+    if (answer === undefined) return;
+    const { page, continueCursor, isDone, splitCursor } = answer;
+    onAnswer(span.id, {
+      rows: page.length,
+      continueCursor,
+      isDone,
+      ...(splitCursor !== undefined && { splitCursor }),
+    });
+  }, [answer, span.id, span.end]);
+  useEffect(() => onRows(span.id, at, rows), [rows, at]);
+  useEffect(() => () => onRows(span.id, at, null), []);
+  const from = Math.max(0, first - at);
+  return rows.slice(from, Math.max(from, last - at)).map((row, offset) => {
+    const position = at + from + offset;
+    return (
+      <GridRow
+        key={row._id}
+        row={row}
+        position={position}
+        top={position * ROW_PX - shift}
+        chosen={chosen.has(row._id)}
+        changed={changed.has(row._id)}
+        column={position === current ? column : null}
+        editing={editing?.id === row._id ? editing.name : null}
+        shared={shared}
+      />
+    );
+  });
+});
+
+/** Ids of the rows that are other ones than before: what did not change stays the same object. */
+function useChanged(rows: readonly Row[] | undefined): ReadonlySet<string> {
+  const before = useRef<{ readonly rows: readonly Row[] | undefined; readonly changed: ReadonlySet<string> }>(
+    {
+      rows: undefined,
+      changed: new Set(),
+    },
+  );
+  if (rows !== undefined && rows !== before.current.rows) {
+    const known = new Map(before.current.rows?.map((row) => [row._id, row]));
+    const other = rows.filter((row) => known.has(row._id) && known.get(row._id) !== row);
+    before.current = { rows, changed: new Set(other.map(({ _id }) => _id)) };
+  }
+  return before.current.changed;
+}

@@ -1,0 +1,111 @@
+/**
+ * Scrolling through more rows than a browser can make an element high: what is scrolled is lower than the rows together.
+ * Small steps move by as many pixels as the person scrolls; what goes further goes to the same share of the whole.
+ */
+import { type RefObject, useLayoutEffect, useRef, useState } from "react";
+
+export const ROW_PX = 34;
+/** Browsers stop at 16 to 33 million. */
+const HEIGHT_MAX = 8_000_000;
+/** So near its ends the scrolled element is moved, so that it never ends before the rows do. */
+const EDGE_PX = 4_000;
+/** Rows are drawn in steps of so many: not each pixel is a render. */
+const STEP = 4;
+/** Rows drawn on either side of those in view. */
+const AROUND = 12;
+
+export interface TallScroll {
+  /** Height of what is scrolled. */
+  readonly height: number;
+  /** A row stands this much higher than at its position times the height of one. */
+  readonly shift: number;
+  /** Positions of the rows to draw: from the first up to but not including the last. */
+  readonly first: number;
+  readonly last: number;
+  readonly onScroll: () => void;
+  /** Brings a row into view. */
+  readonly show: (position: number) => void;
+}
+
+interface View {
+  readonly first: number;
+  readonly last: number;
+  readonly shift: number;
+}
+
+export function useTallScroll(place: RefObject<HTMLElement | null>, rows: number): TallScroll {
+  const whole = rows * ROW_PX;
+  const height = Math.min(whole, HEIGHT_MAX);
+  const shift = useRef(0);
+  const top = useRef(0);
+  const [view, setView] = useState<View>({ first: 0, last: 40, shift: 0 });
+
+  /** What is scrolled, less the head that stays. */
+  const seen = () => Math.max(ROW_PX, (place.current?.clientHeight ?? 0) - ROW_PX);
+
+  function draw(): void {
+    const at = Math.floor((top.current + shift.current) / ROW_PX / STEP) * STEP;
+    const first = Math.max(0, at - AROUND);
+    const last = Math.min(rows, at + Math.ceil(seen() / ROW_PX) + STEP + AROUND);
+    const now = { first, last, shift: shift.current };
+    setView((before) =>
+      before.first === now.first && before.last === now.last && before.shift === now.shift ? before : now
+    );
+  }
+
+  /** Goes so far from the first row, by the same share of what is scrolled. */
+  function go(pixels: number): void {
+    const element = place.current;
+    if (element === null) return;
+    const target = Math.max(0, Math.min(pixels, whole - seen()));
+    const share = whole > seen() ? target / (whole - seen()) : 0;
+    element.scrollTop = height === whole ? target : Math.round(share * (height - seen()));
+    top.current = element.scrollTop;
+    shift.current = Math.max(0, Math.min(whole - height, target - top.current));
+    draw();
+  }
+
+  function onScroll(): void {
+    const element = place.current;
+    if (element === null) return;
+    const step = Math.abs(element.scrollTop - top.current);
+    top.current = element.scrollTop;
+    const room = whole - height;
+    const end = height - seen();
+    if (room > 0 && step > 2 * seen()) {
+      shift.current = room * Math.min(1, top.current / end);
+    } else if (
+      room > 0 &&
+      (top.current < EDGE_PX && shift.current > 0 || top.current > end - EDGE_PX && shift.current < room)
+    ) {
+      return go(top.current + shift.current);
+    }
+    draw();
+  }
+
+  function show(position: number): void {
+    const now = top.current + shift.current;
+    const at = position * ROW_PX;
+    if (at >= now && at + ROW_PX <= now + seen()) return;
+    const wanted = at < now ? at : at + ROW_PX - seen();
+    const element = place.current;
+    const near = wanted - shift.current;
+    if (element === null || Math.abs(wanted - now) > 2 * seen() || near < 0 || near > height - seen()) {
+      return go(wanted);
+    }
+    element.scrollTop = near;
+    onScroll();
+  }
+
+  useLayoutEffect(() => {
+    shift.current = Math.min(shift.current, Math.max(0, whole - height));
+    draw();
+    const element = place.current;
+    if (element === null) return;
+    const observer = new ResizeObserver(() => draw());
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [rows]);
+
+  return { height, ...view, last: Math.min(view.last, rows), onScroll, show };
+}
