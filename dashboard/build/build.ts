@@ -21,7 +21,6 @@ const PACKAGES = [
   "@codemirror/state",
   "@codemirror/view",
   "@lezer/highlight",
-  "@tanstack/react-virtual",
   "cmdk",
   "get-nonce",
   "radix-ui",

@@ -298,6 +298,45 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await asAdmin("_admin/data:remove", { ids: [large] });
   });
 
+  await t.step("DA9 a long table is scrolled, gone to the end of and back, by keyboard too", async () => {
+    const many = Array.from({ length: 900 }, (_, at) => ({ name: `Customer ${at}` }));
+    await asAdmin("_admin/data:insert", { table: "customers", documents: many });
+    await go("data/customers?order=asc");
+    const total = await page.waitForFunction(() => {
+      const rows = Number(document.querySelector(".grid")?.getAttribute("aria-rowcount"));
+      return rows > 900 ? rows : null;
+    });
+    const last = Number(await total.jsonValue());
+    const shown = (position: number) => page.locator(`.grid-row[aria-rowindex="${position}"]`);
+    await grid.focus();
+    await keys("End");
+    await shown(last).getByText("Customer 899").waitFor();
+    await page.locator(".grid-row[data-current=true]").getByText("Customer 899").waitFor();
+    assert.ok(
+      await page.locator(".grid-body .grid-row").count() < 100,
+      "only rows near the view are in the page",
+    );
+    await keys("PageUp", "PageUp", "PageUp", "PageUp", "PageUp");
+    await page.locator(".grid-row[data-current=true]").getByText("Customer 799").waitFor();
+    await grid.evaluate((element) => element.scrollTop = element.scrollHeight / 2);
+    await shown(Math.round(last / 2)).waitFor();
+    const names = await page.locator(".grid-body .grid-row").evaluateAll((rows) =>
+      rows.map((row) => [Number(row.getAttribute("aria-rowindex")), row.children[2]?.textContent] as const)
+        .toSorted(([a], [b]) => a - b)
+    );
+    const numbers = names.map(([, name]) => Number(name?.replace("Customer ", "")));
+    assert.deepEqual(numbers, names.map((_, at) => (numbers[0] ?? 0) + at), "no row is missing or twice");
+    await grid.focus();
+    await keys("Home");
+    await shown(2).waitFor();
+  });
+
+  await t.step("DA9 a range of an index is a filter that does not scan", async () => {
+    await go("data/orders?field=state&op=gte&value=paid");
+    await page.locator(".grid").waitFor();
+    assert.equal(await page.getByText("No index serves this filter").count(), 0);
+  });
+
   await t.step("all that a filter shows is deleted step by step", async () => {
     await go("data/orders?field=title&op=eq&value=Imported");
     await cell("Imported").waitFor();

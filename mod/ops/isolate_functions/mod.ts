@@ -36,10 +36,12 @@ export const adminSystemFunctions = {
 
 /** What administrators call, at `_admin/data:<name>`. */
 export const dataFunctions = {
+  count: data.count,
   documents: data.documents,
   get: data.get,
   insert: data.insert,
   patch: data.patch,
+  position: data.position,
   remove: data.remove,
   replace: data.replace,
   tables: data.tables,

@@ -93,6 +93,43 @@ Deno.test("data and code for administrators", async (t) => {
       });
       assert.deepEqual([answer.status, answer.code], [400, code], JSON.stringify(args));
     }
+    const counts: readonly (readonly [object, number])[] = [
+      [{}, 4],
+      [{ index: "by_channel", range: { eq: ["a"] } }, 2],
+      [{ index: "by_channel", range: { eq: ["a"], gt: 1 } }, 1],
+      [{ index: "by_channel", range: { gt: "b", lt: "a" } }, 0],
+      [{ index: "by_id" }, 4],
+    ];
+    for (const [args, expected] of counts) {
+      const count = await ok("query", "_admin/data:count", { table: "messages", ...args });
+      assert.deepEqual(count, { count: expected, more: false }, JSON.stringify(args));
+    }
+    for (
+      const args of [{}, { order: "asc" }, { index: "by_channel", range: { gte: "a" } }, { index: "by_id" }]
+    ) {
+      const all = await bodies(args);
+      for (let behind = 1; behind <= 5; behind++) {
+        const { cursor } = await ok("query", "_admin/data:position", { table: "messages", behind, ...args });
+        if (behind > 4) assert.equal(cursor, null);
+        else {
+          const rest = await bodies({ ...args, paginationOpts: { cursor, numItems: 100 } });
+          assert.deepEqual(rest, all.slice(behind), JSON.stringify({ args, behind }));
+        }
+      }
+    }
+    for (
+      const [path, args, code] of [
+        ["count", { search: { index: "search_body", text: "hel" } }, "bad_request"],
+        ["count", { conditions: [{ field: "likes", op: "missing" }] }, "bad_request"],
+        ["count", { table: "_passwords" }, "unknown_table"],
+        ["position", { table: "_sessions", behind: 1 }, "unknown_table"],
+        ["position", { behind: 0 }, null],
+        ["position", { index: "by_nothing", behind: 1 }, "bad_request"],
+      ] as const
+    ) {
+      const answer = await call("query", `_admin/data:${path}`, { table: "messages", ...args });
+      assert.deepEqual([answer.status, answer.code], [400, code], `${path} ${JSON.stringify(args)}`);
+    }
     const users = await ok("query", "_admin/data:documents", { table: "_users", paginationOpts });
     assert.equal(users.page[0].email, "ada@example.com");
   });

@@ -131,7 +131,7 @@ export function DocumentGrid(props: DocumentGridProps) {
         className="grid"
         role="grid"
         aria-label={`Documents of ${table.name}`}
-        aria-rowcount={list.exact || where.search === undefined ? list.total + 1 : -1}
+        aria-rowcount={list.counted ? list.total + 1 : -1}
         aria-colcount={columns.length + 1}
         aria-multiselectable="true"
         aria-busy={active === undefined}
@@ -172,10 +172,8 @@ export function DocumentGrid(props: DocumentGridProps) {
         {loaded.none && <Loading />}
       </div>
       <p className="grid-foot quiet">
-        {`${countText(Math.min(scroll.first + 1, list.total))} – ${countText(scroll.last)} of ${
-          list.exact || where.search === undefined && where.conditions === undefined
-            ? countText(list.total)
-            : "many"
+        {`${countText(Math.min(scroll.seen[0] + 1, list.total))} – ${countText(scroll.seen[1])} of ${
+          list.counted ? countText(list.total) : "more"
         }`}
       </p>
     </>

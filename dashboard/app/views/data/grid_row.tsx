@@ -1,5 +1,5 @@
 /** A document as a row of the grid. It is drawn anew only when something of its own changes. */
-import { memo } from "react";
+import { memo, useState } from "react";
 import { Icon } from "../../ui/icon.tsx";
 import { Cell } from "./cell.tsx";
 import { CellEditor } from "./cell_editor.tsx";
@@ -37,6 +37,8 @@ interface GridRowProps {
 export const GridRow = memo(function GridRow(
   { row, position, top, chosen, changed, column, editing, shared }: GridRowProps,
 ) {
+  // Only the row that is pointed at has the pens: a button in each cell would be most of what is drawn while scrolling.
+  const [pointed, setPointed] = useState(false);
   const { columns, properties, onOpen, onToggle, onEdit, onLeave, onStore } = shared;
   return (
     <div
@@ -48,6 +50,8 @@ export const GridRow = memo(function GridRow(
       data-current={column !== null}
       data-changed={changed}
       style={{ transform: `translateY(${top}px)` }}
+      onPointerEnter={() => setPointed(true)}
+      onPointerLeave={() => setPointed(false)}
       onClick={() => onOpen(position, row._id)}
     >
       <span className="cell check" role="gridcell" onClick={(event) => event.stopPropagation()}>
@@ -84,7 +88,7 @@ export const GridRow = memo(function GridRow(
             : (
               <>
                 <Cell value={row[name]} name={name} schema={properties[name]} />
-                {onEdit !== null && !name.startsWith("_") && (
+                {pointed && onEdit !== null && !name.startsWith("_") && (
                   <button
                     type="button"
                     className="cell-edit"

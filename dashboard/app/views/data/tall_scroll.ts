@@ -22,6 +22,8 @@ export interface TallScroll {
   /** Positions of the rows to draw: from the first up to but not including the last. */
   readonly first: number;
   readonly last: number;
+  /** Positions of those that are seen, in the same way. */
+  readonly seen: readonly [first: number, last: number];
   readonly onScroll: () => void;
   /** Brings a row into view. */
   readonly show: (position: number) => void;
@@ -107,5 +109,8 @@ export function useTallScroll(place: RefObject<HTMLElement | null>, rows: number
     return () => observer.disconnect();
   }, [rows]);
 
-  return { height, ...view, last: Math.min(view.last, rows), onScroll, show };
+  const last = Math.min(view.last, rows);
+  const highest = Math.floor((top.current + shift.current) / ROW_PX);
+  const seenRows = [highest, Math.min(rows, highest + Math.floor(seen() / ROW_PX))] as const;
+  return { height, ...view, last, seen: seenRows, onScroll, show };
 }

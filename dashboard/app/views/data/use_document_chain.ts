@@ -29,15 +29,15 @@ export interface PlacedSpan {
 export interface DocumentChain {
   /** Rows of the list, as far as is known. */
   readonly total: number;
-  /** Whether `total` is all. */
+  /** Whether `total` is all: the last row is loaded. */
   readonly exact: boolean;
+  /** Whether `total` was counted. */
+  readonly counted: boolean;
   /** Pages to show. */
   readonly near: readonly PlacedSpan[];
   readonly onAnswer: (id: number, answer: PageAnswer) => void;
   /** Called with the positions that are looked at. */
   readonly look: (first: number, last: number) => void;
-  /** Counts again, and says the position of the last row. */
-  readonly lastRow: () => Promise<number>;
 }
 
 /** `where` stays the same as long as the component does. Results of searches and conditions have no position: they are loaded from the first on. */
@@ -97,11 +97,12 @@ export function useDocumentChain(where: Where, known: number | null): DocumentCh
   const look = useCallback((first: number, last: number) => {
     setLooked((before) => before.first === first && before.last === last ? before : { first, last });
   }, []);
-  const lastRow = useCallback(async () => Math.max(0, (await count() ?? 1) - 1), []);
   const around = PAGE;
   const near = placed(chain).filter(({ span, at }) =>
     span.rows === null || at <= last + around && at + span.rows >= first - around
   );
-  const total = exact ? end : Math.max(countable ? counted ?? 0 : 0, end + (tail?.rows === null ? 0 : 1));
-  return { total, exact, near, onAnswer, look, lastRow };
+  // What is not loaded yet counts only where nothing else tells how much there is.
+  const loaded = tail?.rows === null ? end - PAGE : end;
+  const total = exact ? end : countable && counted !== null ? Math.max(counted, loaded) : loaded + 1;
+  return { total, exact, counted: exact || counted !== null && countable, near, onAnswer, look };
 }

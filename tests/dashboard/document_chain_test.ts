@@ -1,0 +1,92 @@
+/** The pages of a long list in the dashboard: no row is missing and none stands twice, whatever comes and goes. */
+import assert from "node:assert/strict";
+import {
+  answered,
+  appended,
+  type Chain,
+  chainAt,
+  endOf,
+  PAGE,
+  type PageAnswer,
+  placed,
+  prepended,
+  type Span,
+} from "../../dashboard/app/views/data/document_chain.ts";
+
+/** What the server answers for a page of a list of numbers, whose cursors are the numbers they stand behind. */
+function answerFor(list: readonly number[], { start, end }: Span): PageAnswer & { page: readonly number[] } {
+  const after = start === null ? -Infinity : Number(start);
+  const rest = list.filter((row) => row > after);
+  if (end !== null) {
+    const page = rest.filter((row) => row <= Number(end));
+    const full = page[PAGE - 1];
+    return {
+      page,
+      rows: page.length,
+      continueCursor: end,
+      isDone: false,
+      ...(page.length > 2 * PAGE && full !== undefined && { splitCursor: String(full) }),
+    };
+  }
+  const page = rest.slice(0, PAGE);
+  const isDone = page.length < PAGE;
+  return { page, rows: page.length, continueCursor: isDone ? "end" : String(page.at(-1)), isDone };
+}
+
+/** Answers until nothing is asked for any more, and gives the rows that are shown then. */
+function settled(chain: Chain, list: readonly number[]): { chain: Chain; rows: number[] } {
+  for (let now = chain;;) {
+    const before = now;
+    for (const span of now.spans) now = answered(now, span.id, answerFor(list, span));
+    if (now === before) return { chain: now, rows: now.spans.flatMap((span) => answerFor(list, span).page) };
+  }
+}
+
+const upTo = (count: number) => Array.from({ length: count }, (_, at) => at * 10);
+
+Deno.test("DA9 pages follow one another to the end", () => {
+  const list = upTo(250);
+  let chain = settled(chainAt(0, null), list).chain;
+  for (let step = 0; step < 5; step++) chain = settled(appended(chain), list).chain;
+  const { rows } = settled(chain, list);
+  assert.deepEqual(rows, list);
+  assert.equal(endOf(chain), 250);
+  assert.equal(chain.spans.at(-1)?.done, true);
+});
+
+Deno.test("DA9 rows that come and go between pages leave no gap and none twice", () => {
+  let list = upTo(300);
+  let chain = chainAt(0, null);
+  for (let step = 0; step < 3; step++) chain = appended(settled(chain, list).chain);
+  const changes: readonly ((list: readonly number[]) => number[])[] = [
+    (list) => [-5, ...list],
+    (list) => list.filter((row) => row !== 990),
+    (list) => list.filter((row) => row < 1000 || row > 1500),
+    (list) => [...list, 3001],
+    (list) => [...list, ...Array.from({ length: 350 }, (_, at) => 501 + at / 100)].toSorted((a, b) => a - b),
+    (list) => list.filter((row) => row > 2500),
+    () => [],
+  ];
+  for (const change of changes) {
+    list = change(list);
+    for (let step = 0; step < 9; step++) chain = appended(settled(chain, list).chain);
+    const { chain: now, rows } = settled(chain, list);
+    assert.deepEqual(rows, list, change.toString());
+    assert.equal(endOf(now), list.length);
+    chain = now;
+  }
+});
+
+Deno.test("DA9 a list that is entered in the middle goes on both ways, and what is looked at stays where it is", () => {
+  const list = upTo(1_000);
+  let chain = settled(chainAt(500, "4990"), list).chain;
+  assert.deepEqual(placed(chain).map(({ at }) => at), [500]);
+  // Somebody else has removed rows meanwhile, so the page before is shorter than one.
+  chain = settled(prepended(chain, "4190"), list).chain;
+  assert.deepEqual(placed(chain).map(({ at, span }) => [at, span.rows]), [[420, 80], [500, 100]]);
+  chain = settled(appended(chain), list).chain;
+  assert.equal(endOf(chain), 700);
+  chain = settled(prepended(chain, null), list).chain;
+  assert.equal(chain.base, 0);
+  assert.deepEqual(settled(chain, list).rows, list.slice(0, 700));
+});
