@@ -9,6 +9,8 @@ export const opsLimits = {
   adminCountMax: 10_000,
   /** Documents looked at for one page when conditions leave some out. */
   adminRowsReadMax: 4_000,
+  /** Scheduled backups that administrators are told of, the newest. */
+  scheduledTold: 200,
   /** The furthest position that administrators go to at once in an index; the keys before it are all read. */
   adminPositionMax: 10_000_000,
   /** Documents that administrators store or delete in one call. */

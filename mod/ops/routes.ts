@@ -8,6 +8,8 @@ import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
 import { backupRoutes } from "./backups/routes.ts";
+import type { BackupTarget } from "./backups/scheduled/backup_target.ts";
+import { scheduledRoutes } from "./backups/scheduled/routes.ts";
 import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
 import { type ReplicationPort, replicationRoutes } from "./replication/mod.ts";
 
@@ -17,6 +19,8 @@ export interface AdminRoutesOptions {
   readonly impersonate: (call: ImpersonationCall) => Promise<object | null>;
   readonly backups: Backups;
   readonly restores: RestorePort;
+  /** Where scheduled backups lie; `null` without a schedule. */
+  readonly scheduledTarget?: () => BackupTarget | null;
   /** Folder of bodies that are being received. */
   readonly incomingDir: string;
   /** Notes what is done by requests; nothing is noted without. */
@@ -50,7 +54,9 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
       { enabled: false, ...(options.follower && { follower: options.follower() }) },
   });
   app.route("/", backupRoutes({ backups, state, log }));
-  app.route("/", restoreRoutes({ restores, folder: backups.folder, incomingDir, log }));
+  const { scheduledTarget: target = () => null } = options;
+  app.route("/", scheduledRoutes({ target, incomingDir }));
+  app.route("/", restoreRoutes({ restores, folder: backups.folder, target, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));
   app.route("/", restartRoutes({ restart, log }));

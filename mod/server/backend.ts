@@ -248,7 +248,13 @@ async function connect(
   const following = startFollowing(context);
   const deploy = features.add(startDeploy(context, surroundings.serveFrontend));
   const admin = features.add(
-    await startAdmin(context, { accounts, audit: steering.audit, following, deploy: deploy.routesOptions }),
+    await startAdmin(context, {
+      accounts,
+      audit: steering.audit,
+      following,
+      deploy: deploy.routesOptions,
+      scheduledTarget: () => backups.target,
+    }),
   );
   features.add(admin.replication);
   features.add(following);

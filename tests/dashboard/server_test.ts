@@ -8,8 +8,9 @@ import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
 const functions = {
   "schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
 import { z } from "zod";
-export default defineSchema({ notes: defineTable({ text: z.string(), file: id("_storage").optional() }) });`,
-  "notes.ts": `import { internalMutation, mutation, query } from "syncline/server";
+export default defineSchema({ notes: defineTable({ text: z.string(), file: id("_storage").optional(),
+  stamped: z.boolean().optional() }) });`,
+  "notes.ts": `import { id, internalMutation, mutation, query } from "syncline/server";
 import { z } from "zod";
 export const list = query({ args: {}, handler: (ctx) => ctx.db.query("notes").collect() });
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
@@ -17,6 +18,8 @@ export const fail = mutation({ args: {}, handler: () => { throw new Error("a bug
 export const later = mutation({ args: {}, handler: async (ctx) =>
   await ctx.scheduler.runAfter(3_600_000, "notes:tidy", {}) });
 export const tidy = internalMutation({ args: {}, handler: () => null });
+export const stamp = internalMutation({ args: { id: id("notes") }, handler: (ctx, { id }) =>
+  ctx.db.patch(id, { stamped: true }) });
 export const upload = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });`,
   "crons.ts": `import { cronJobs } from "syncline/server";
 const crons = cronJobs();
@@ -29,6 +32,7 @@ const versionOf = (text: string) =>
 
 const place = await Deno.makeTempDir();
 const replica = join(place, "replica");
+const scheduled = join(place, "scheduled");
 const restarts: number[] = [];
 
 testDashboard("a person looks after a server", {
@@ -36,6 +40,7 @@ testDashboard("a person looks after a server", {
   onRestart: () => void restarts.push(1),
   config: {
     restartExitCode: 75,
+    backups: { to: { kind: "folder", path: scheduled }, everyMs: 86_400_000, keep: 3 },
     replication: {
       to: { kind: "folder", path: replica },
       everyMs: 50,
@@ -111,6 +116,30 @@ testDashboard("a person looks after a server", {
     await told(/No orphans: \d+ documents were looked through/);
   });
 
+  await t.step("files are uploaded, and one that is refused is told", async () => {
+    const text = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("what we do next") };
+    await page.getByLabel("Files to upload").setInputFiles([text, { ...text, name: "later.txt" }]);
+    await told("later.txt is stored.");
+    await page.getByRole("link", { name: /plan\.txt/ }).click();
+    await dialog.getByText("15 bytes").waitFor();
+    await dialog.getByText(/^text\/plain/).waitFor();
+    await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+    await button("Delete file").click();
+    await page.getByRole("link", { name: /plan\.txt/ }).waitFor({ state: "detached" });
+    await page.getByRole("link", { name: /later\.txt/ }).click();
+    await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+    await button("Delete file").click();
+    await page.getByRole("link", { name: /later\.txt/ }).waitFor({ state: "detached" });
+    await page.route(
+      "**/api/storage/upload*",
+      (route) => route.fulfill({ status: 413, json: { errorMessage: "The file is too large" } }),
+    );
+    await page.getByLabel("Files to upload").setInputFiles(text);
+    await told("The file is too large");
+    await button("Close this message").last().click();
+    await page.unroute("**/api/storage/upload*");
+  });
+
   await t.step("a file is deleted", async () => {
     await page.getByRole("list").getByRole("link").getByText("5 bytes").click();
     await dialog.getByRole("button", { name: "Delete", exact: true }).click();
@@ -158,12 +187,46 @@ testDashboard("a person looks after a server", {
 
   await t.step("a backup is downloaded", async () => {
     const download = page.waitForEvent("download");
-    await choose(/^More about .*\.tar\.zst$/, "Download");
+    await choose(/^More about backup-/, "Download");
     assert.match((await download).suggestedFilename(), /\.tar\.zst$/);
   });
 
+  await t.step("DA10 a backup is verified, and nothing is staged by that", async () => {
+    await choose(/^More about backup-/, "Verify");
+    await told(/The archive is whole: \d+ documents in \d+ tables/);
+    assert.equal(await staged().count(), 0);
+  });
+
+  await t.step(
+    "DA10 scheduled backups are listed where they lie, verified, downloaded and staged",
+    async () => {
+      await told(scheduled);
+      await page.getByRole("cell", { name: /^scheduled-.*\.tar\.zst$/ }).waitFor();
+      await button("Test this place").click();
+      await told(`${scheduled} can be used.`);
+      await choose(/^More about scheduled-/, "Verify");
+      await told(/The archive is whole/);
+      const download = page.waitForEvent("download");
+      await choose(/^More about scheduled-/, "Download");
+      assert.match((await download).suggestedFilename(), /^scheduled-.*\.tar\.zst$/);
+      await choose(/^More about scheduled-/, "Restore…");
+      await button("Check and stage").click();
+      await staged().waitFor();
+      await button("Cancel the restore").click();
+      await told("Nothing is staged any more.");
+    },
+  );
+
+  await t.step("DA10 a place that cannot be used says why", async () => {
+    await Deno.rename(scheduled, `${scheduled}-away`);
+    await button("Test this place").click();
+    await told(/is not there any more/);
+    await Deno.rename(`${scheduled}-away`, scheduled);
+    await button("Close this message").last().click();
+  });
+
   await t.step("DA2 a backup is staged, and the staged restore canceled", async () => {
-    await choose(/^More about .*\.tar\.zst$/, "Restore…");
+    await choose(/^More about backup-/, "Restore…");
     await button("Check and stage").click();
     await staged().waitFor();
     await button("Cancel the restore").click();
@@ -211,8 +274,94 @@ testDashboard("a person looks after a server", {
     await told("Nothing is staged any more.");
   });
 
+  await t.step("FO7 a server that follows another says how far it is", async () => {
+    const follower = {
+      from: "s3://elsewhere/app",
+      generation: "g",
+      ts: 41,
+      newestTs: 44,
+      lagCommits: 3,
+      lagMs: 60_000,
+      errors: [],
+    };
+    await page.route(
+      "**/api/admin/replication",
+      (route) => route.fulfill({ json: { enabled: false, follower } }),
+    );
+    await go("overview");
+    await go("backups");
+    await told("This server follows another one");
+    await told("1 min behind");
+    await told("3 of 44 commits are to come");
+    await page.unroute("**/api/admin/replication");
+    await go("overview");
+    await go("backups");
+  });
+
+  await t.step("DA11 a deploy key is made, shown once, and revoked", async () => {
+    await go("deploying");
+    await button("New deploy key").click();
+    await page.getByLabel("Name").fill("CI");
+    await button("Make the key").click();
+    const key = await page.getByLabel("Deploy key").inputValue();
+    assert.match(key, /^syncline_deploy_/);
+    const withKey = await fetch(`${server.url}/api/admin/functions/versions`, {
+      headers: { Authorization: `Bearer ${key}` },
+    });
+    assert.equal(withKey.status, 200);
+    await withKey.body?.cancel();
+    await button("Done").click();
+    await page.getByRole("cell", { name: admin.email }).waitFor();
+    assert.ok(!(await page.content()).includes(key));
+    await button("Revoke CI").click();
+    await button("Revoke key").click();
+    await page.getByRole("cell", { name: "CI revoked" }).waitFor();
+  });
+
+  await t.step("DA11 a variable is set, shown when it is asked for, and forgotten", async () => {
+    await told("There is no variable");
+    await button("New variable").click();
+    await page.getByLabel("Name").fill("MAIL_KEY");
+    await page.getByLabel("Value", { exact: true }).fill("<b>secret</b>");
+    await button("Set variable").click();
+    await told("MAIL_KEY is set");
+    await page.getByRole("cell", { name: "••••••••" }).waitFor();
+    await choose("More about MAIL_KEY", "Show the value");
+    await page.getByRole("cell", { name: "<b>secret</b>" }).waitFor();
+    await choose("More about MAIL_KEY", "Forget…");
+    await button("Forget variable").click();
+    await told("There is no variable");
+  });
+
+  await t.step("DA11 a migration is tried out, run, and its progress seen", async () => {
+    await button("Run a migration…").click();
+    await page.getByLabel("Internal mutation").selectOption("notes:stamp");
+    await page.getByLabel("Table").selectOption("notes");
+    await button("Try it out").click();
+    await told(/Tried on \d+ documents, of which it changes \d+. Nothing is stored./);
+    assert.ok(
+      (await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => !stamped),
+    );
+    await button("Run").click();
+    await page.getByRole("cell", { name: /^done \d+ documents/ }).waitFor();
+    assert.ok((await call("notes:list", {}, "query")).every(({ stamped }: { stamped?: boolean }) => stamped));
+  });
+
+  await t.step("by keyboard alone: a variable is set", async () => {
+    await page.getByRole("button", { name: "New variable" }).focus();
+    await keys("Enter");
+    await page.locator("input[name=name]:focus").waitFor();
+    await page.keyboard.type("REGION");
+    await keys("Tab");
+    await page.locator("input[name=value]:focus").waitFor();
+    await page.keyboard.type("eu");
+    await keys("Enter");
+    await page.getByRole("cell", { name: "REGION" }).waitFor();
+  });
+
   await t.step("by keyboard alone: a backup is deleted", async () => {
-    await page.getByRole("button", { name: /^More about .*\.tar\.zst$/ }).focus();
+    await go("backups");
+    await page.getByRole("button", { name: /^More about backup-/ }).focus();
     await keys("Enter");
     // A menu takes keys once one of its items has the focus.
     await page.locator("[role=menuitem]:focus").first().waitFor();
@@ -251,7 +400,7 @@ testDashboard(
       await told("--replicate-to");
       await button("Back up now").click();
       await button("Back up").click();
-      await choose(/^More about .*\.tar\.zst$/, "Restore…");
+      await choose(/^More about backup-/, "Restore…");
       await button("Check and stage").click();
       await told("nobody would start it again");
       assert.equal(await button("Restart now").count(), 0);

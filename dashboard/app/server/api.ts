@@ -6,6 +6,9 @@ import type * as data from "../../../mod/ops/admin/isolate_functions/data.ts";
 import type * as functions from "../../../mod/ops/admin/isolate_functions/functions.ts";
 import type * as settings from "../../../mod/ops/admin/isolate_functions/settings.ts";
 import type * as work from "../../../mod/ops/admin/isolate_functions/work.ts";
+import type * as deployKeys from "../../../mod/ops/deploy/isolate_functions/keys.ts";
+import type * as migrations from "../../../mod/ops/deploy/isolate_functions/migrations.ts";
+import type { VariableChanges, VariableInfo } from "../../../mod/ops/deploy/variables.ts";
 import type { FunctionRun } from "../../../mod/ops/admin/run_function.ts";
 import type { KnownSizes } from "../../../mod/ops/admin/table_sizes.ts";
 import type * as schedule from "../../../mod/scheduler/isolate_functions/admin.ts";
@@ -86,11 +89,20 @@ export const api = {
     sizes: action<Record<never, never>, KnownSizes>("_admin/data:sizes"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
   },
+  deployKeys: {
+    ...references<typeof deployKeys, "list" | "revoke">("_admin/deployKeys", ["list", "revoke"]),
+    create: action<{ name: string }, { keyId: string; key: string }>("_admin/deployKeys:create"),
+  },
+  env: {
+    list: action<Record<never, never>, readonly VariableInfo[]>("_admin/env:list"),
+    set: action<{ changes: VariableChanges }, { overridden: readonly string[] }>("_admin/env:set"),
+  },
   files: {
-    ...references<typeof files, "list" | "get" | "url" | "remove">("_admin/files", [
+    ...references<typeof files, "list" | "get" | "url" | "uploadUrl" | "remove">("_admin/files", [
       "list",
       "get",
       "url",
+      "uploadUrl",
       "remove",
     ]),
     references: action<
@@ -105,6 +117,18 @@ export const api = {
     ...references<typeof functions, "list">("_admin/functions", ["list"]),
     run: action<{ path: string; args: Record<string, unknown>; as: RunAs }, FunctionRun>(
       "_admin/functions:run",
+    ),
+  },
+  migrations: {
+    ...references<typeof migrations, "list">("_admin/migrations", ["list"]),
+    begin: action<{ path: string; table: string; anew?: boolean }, migrations.Begun>(
+      "_admin/migrations:begin",
+    ),
+    step: action<{ migrationId: string; rows?: number }, migrations.Step & { readonly rows: number }>(
+      "_admin/migrations:step",
+    ),
+    tryOut: action<{ path: string; table: string }, { documents: number; changed: number }>(
+      "_admin/migrations:tryOut",
     ),
   },
   schedule: references<typeof schedule, "jobs" | "crons" | "cancelJob" | "runJobNow" | "runCronNow">(

@@ -35,7 +35,27 @@ export interface Range {
   readonly toTime: number;
 }
 
-export type ReplicationStatus = { readonly enabled: false } | {
+/** How far a server is that shows the commits of another one. */
+export interface FollowerStatus {
+  /** The replica it follows. */
+  readonly from: string;
+  readonly generation: string;
+  readonly ts: number;
+  readonly newestTs: number;
+  readonly lagCommits: number;
+  readonly lagMs: number | null;
+  readonly errors: readonly { readonly at: string; readonly message: string }[];
+}
+
+/** The place of scheduled backups, which may be on another machine. */
+export type ScheduledBackups = { readonly place: null } | {
+  readonly place: string;
+  readonly backups: readonly { readonly name: string; readonly createdAt: string }[];
+  /** Why they could not be listed. */
+  readonly error?: string;
+};
+
+export type ReplicationStatus = { readonly enabled: false; readonly follower?: FollowerStatus } | {
   readonly enabled: true;
   readonly target: string;
   readonly generation: string | null;

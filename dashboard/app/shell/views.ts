@@ -50,6 +50,13 @@ export const views: readonly ViewEntry[] = [
     ...view(async () => (await import("../views/versions/versions.tsx")).Versions),
   },
   {
+    name: "deploying",
+    title: "Deploying",
+    icon: "deploying",
+    words: "deploy keys environment variables env secrets migrations",
+    ...view(async () => (await import("../views/deploying/deploying.tsx")).Deploying),
+  },
+  {
     name: "logs",
     title: "Logs",
     icon: "logs",

@@ -10,7 +10,7 @@ export interface AuditRequests {
 }
 
 /** What is read with GET and is a copy of what the database holds. */
-const TAKES_DATA = /\/(?:backups|export)\/[^/]+$/;
+const TAKES_DATA = /\/(?:backups|scheduled-backups|export)\/[^/]+$/;
 
 /** Behind the guard. A request is noted when it has been answered, failed ones with their code. */
 export function auditRequests({ log, clientOf }: AuditRequests): MiddlewareHandler<AdminEnv> {

@@ -54,10 +54,12 @@ export class Maintenance implements AsyncDisposable {
   }
 
   /**
-   * Checks an archive in the data folder completely and stages it, without its secret key. Throws a `RestoreError` with the
+   * Checks an archive in the data folder completely and stages it, without its secret key; `checkOnly` stages nothing. Throws a `RestoreError` with the
    * reason and whose trouble it is, and all else as `backup` does.
    */
-  async stage(options: { readonly archive: string; readonly source: string }): Promise<StagedRestore> {
+  async stage(
+    options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
+  ): Promise<StagedRestore> {
     return await this.#run("stage", { ...options, dataDir: this.#dataDir });
   }
 

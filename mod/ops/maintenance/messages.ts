@@ -8,7 +8,12 @@ import type { RestoreFault, StagedRestore } from "../backups/restore/mod.ts";
 export interface Work {
   readonly backup: { readonly options: BackupOptions; readonly result: BackupSummary };
   readonly stage: {
-    readonly options: { readonly dataDir: string; readonly archive: string; readonly source: string };
+    readonly options: {
+      readonly dataDir: string;
+      readonly archive: string;
+      readonly source: string;
+      readonly checkOnly?: boolean;
+    };
     readonly result: StagedRestore;
   };
 }

@@ -29,11 +29,12 @@ export interface AdminFeature extends Feature {
 /** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
   context: FeatureContext,
-  { accounts: { authenticator, sessions }, audit, following, deploy }: {
+  { accounts: { authenticator, sessions }, audit, following, deploy, scheduledTarget }: {
     readonly accounts: AccountsFeature;
     readonly audit: AuditLog;
     readonly following: FollowingFeature;
     readonly deploy: NonNullable<AdminRoutesOptions["deploy"]>;
+    readonly scheduledTarget: NonNullable<AdminRoutesOptions["scheduledTarget"]>;
   },
 ): Promise<AdminFeature> {
   const { config: { dataDir }, port, clientOf, restart, takesOver, log } = context;
@@ -59,6 +60,7 @@ export async function startAdmin(
     incomingDir,
     audit: { log: audit, clientOf },
     deploy,
+    scheduledTarget,
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, tempDir: incomingDir, log }),

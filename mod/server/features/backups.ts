@@ -47,6 +47,8 @@ export async function openBackupPlace(
 }
 
 export interface BackupsFeature extends Feature {
+  /** Where backups go now; `null`: none are made. */
+  readonly target: BackupTarget | null;
   /** Rejects with a `StartError` when backups cannot be made so. */
   tryOut(config: BackupsConfig | null): Promise<void>;
   /** From now on backups are made so; `null`: none are. Throws a `StartError` when they cannot be put there. */
@@ -56,6 +58,7 @@ export interface BackupsFeature extends Feature {
 /** Backups as they are made now. Disposing of it ends one on its way to its place. */
 interface Schedule extends AsyncDisposable {
   readonly config: BackupsConfig;
+  readonly target: BackupTarget;
   readonly backups: ScheduledBackups;
 }
 
@@ -86,6 +89,7 @@ export async function startBackups(
     });
     return {
       config,
+      target: place.target,
       backups,
       async [Symbol.asyncDispose]() {
         const closed = backups[Symbol.asyncDispose]();
@@ -99,6 +103,9 @@ export async function startBackups(
   // Of a server that had a schedule, and was killed.
   if (schedule === null) await removeIfThere(outgoingDir);
   return {
+    get target() {
+      return schedule?.target ?? null;
+    },
     get crons() {
       return schedule === null ? [] : [cronOf(schedule.config)];
     },

@@ -50,6 +50,13 @@ export const url = adminQuery({
     await ctx.runQuery("_ctx/storage:signedUrl" as never, { id: fileId, ttlSeconds } as never),
 });
 
+/** A URL that takes one upload within the hour, in the administrator's name. */
+export const uploadUrl = adminMutation({
+  args: {},
+  handler: async (ctx): Promise<string> =>
+    await ctx.runMutation("_ctx/storage:generateUploadUrl" as never, {} as never),
+});
+
 /** Deletes files, all or none. Their contents are removed after the commit. */
 export const remove = adminMutation({
   args: { fileIds: z.array(z.string()).min(1).max(storageLimits.removedAtOnceMax) },

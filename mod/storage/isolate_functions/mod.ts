@@ -1,6 +1,6 @@
 /** The system functions of files: what runs in the isolates, by the paths under which it is called. */
 import type { SystemModule } from "../../functions/system_module.ts";
-import { get, list, remove, url as adminUrl } from "./admin.ts";
+import { get, list, remove, uploadUrl, url as adminUrl } from "./admin.ts";
 import { deleteFile, generateUploadUrl, metadata, signedUrl, url } from "./ctx.ts";
 import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansAmong } from "./files.ts";
 import { filesAmong, referencesAmong } from "./references.ts";
@@ -28,7 +28,7 @@ export const systemFunctions = {
 export const ctxFunctions = { deleteFile, generateUploadUrl, metadata, signedUrl, url };
 
 /** What administrators call, at `_admin/files:<name>`. */
-export const fileFunctions = { get, list, remove, url: adminUrl };
+export const fileFunctions = { get, list, remove, uploadUrl, url: adminUrl };
 
 /** Name of the settings of files among those an isolate is given. */
 export const storageFeature = "storage";

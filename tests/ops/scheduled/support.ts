@@ -37,6 +37,12 @@ export class MemoryTarget implements BackupTarget {
     return Promise.resolve();
   }
 
+  async bring(name: string, path: string): Promise<boolean> {
+    if (!this.names.includes(name)) return false;
+    await Deno.writeTextFile(path, name, { createNew: true });
+    return true;
+  }
+
   remove(name: string): Promise<void> {
     this.names = this.names.filter((other) => other !== name);
     this.events.push(`remove ${name}`);

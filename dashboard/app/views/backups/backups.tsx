@@ -14,7 +14,9 @@ import { attempt } from "../../ui/notes.tsx";
 import { count, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
+import { backupPath, download, verify } from "./archive.ts";
 import { Replication } from "./replication.tsx";
+import { Scheduled } from "./scheduled.tsx";
 
 const ASKED_EVERY_MS = 15_000;
 
@@ -33,7 +35,7 @@ export function Backups() {
     replace(["backups"]);
   }
 
-  async function run(what: string, work: () => Promise<unknown>, done: string): Promise<void> {
+  async function run(what: string, work: () => Promise<unknown>, done?: string): Promise<void> {
     setBusy(what);
     await attempt(work, done);
     setBusy(null);
@@ -88,7 +90,7 @@ export function Backups() {
             })}
         />
       )}
-      <Card flush title="Archives">
+      <Card flush title="Made here">
         {value === undefined && error === null && <Loading />}
         {value?.backups.length === 0 && (
           <Empty title="There is no backup yet">
@@ -129,7 +131,15 @@ export function Backups() {
                     <Menu
                       label={`More about ${backup.name}`}
                       items={[
-                        { text: "Download", run: () => void attempt(() => download(backup.name)) },
+                        {
+                          text: "Download",
+                          run: () => void attempt(() => download(backupPath(backup.name))),
+                        },
+                        {
+                          text: "Verify",
+                          run: () =>
+                            void run(`${backup.name} is checked…`, () => verify(backupPath(backup.name))),
+                        },
                         {
                           text: "Restore…",
                           run: () =>
@@ -140,8 +150,7 @@ export function Backups() {
                               button: "Check and stage",
                               done: "The restore is staged: it is applied at the next start.",
                               run: async () => {
-                                const name = encodeURIComponent(backup.name);
-                                await adminSession.fetch(`/api/admin/backups/${name}/restore`, {
+                                await adminSession.fetch(`${backupPath(backup.name)}/restore`, {
                                   method: "POST",
                                 });
                                 again();
@@ -158,8 +167,7 @@ export function Backups() {
                               button: "Delete backup",
                               done: "The backup is deleted.",
                               run: async () => {
-                                const name = encodeURIComponent(backup.name);
-                                await adminSession.fetch(`/api/admin/backups/${name}`, { method: "DELETE" });
+                                await adminSession.fetch(backupPath(backup.name), { method: "DELETE" });
                                 again();
                               },
                             }),
@@ -173,6 +181,7 @@ export function Backups() {
           </table>
         )}
       </Card>
+      <Scheduled onRun={run} busy={busy !== null} onAsk={ask} />
       <Replication onStaged={again} />
       {making && (
         <MakeBackup
@@ -246,15 +255,6 @@ function StagedRestore({ staged, restart, onCancel, onRestart }: {
       )}
     </Card>
   );
-}
-
-/** The token goes in a header, never in an address, so the archive is fetched and then saved. */
-async function download(name: string): Promise<void> {
-  const response = await adminSession.fetch(`/api/admin/backups/${encodeURIComponent(name)}`);
-  const url = URL.createObjectURL(await response.blob());
-  const link = Object.assign(document.createElement("a"), { href: url, download: name });
-  link.click();
-  URL.revokeObjectURL(url);
 }
 
 function MakeBackup({ onClose, onMake }: {

@@ -1,7 +1,7 @@
 /** How far the replica is, and any state of the past that it can give back. */
 import { useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
-import type { ReplicationStatus } from "../../server/stats.ts";
+import type { FollowerStatus, ReplicationStatus } from "../../server/stats.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/notes.tsx";
@@ -25,6 +25,7 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
     );
   }
   if (value === undefined) return null;
+  if (!value.enabled && value.follower !== undefined) return <Following follower={value.follower} />;
   if (!value.enabled) {
     return (
       <Card title="Replication and point in time">
@@ -92,17 +93,55 @@ export function Replication({ onStaged }: { readonly onStaged: () => void }) {
             )}
           </dd>
         </dl>
-        {errors.length > 0 && (
-          <ul className="errors">
-            {errors.slice(-3).toReversed().map(({ at, message }) => (
-              <li key={at + message}>
-                <Time at={Date.parse(at)} as="ago" /> <span className="field-error">{message}</span>
-              </li>
-            ))}
-          </ul>
-        )}
+        <Errors errors={errors} />
       </Card>
       <PointInTime ranges={ranges} onStaged={onStaged} />
     </>
+  );
+}
+
+/** On a server that shows the commits of another one. */
+function Following({ follower }: { readonly follower: FollowerStatus }) {
+  const { from, ts, newestTs, lagMs, lagCommits, errors } = follower;
+  return (
+    <Card
+      title={
+        <>
+          This server follows another one {lagMs === null
+            ? <Badge tone="warn">not known yet</Badge>
+            : lagMs < FINE_MS
+            ? <Badge tone="good">up to date</Badge>
+            : <Badge tone="bad">{duration(lagMs)} behind</Badge>}
+        </>
+      }
+    >
+      <dl className="facts">
+        <dt>Follows</dt>
+        <dd className="mono">{from}</dd>
+        <dt>Shows</dt>
+        <dd>
+          all up to commit {count(ts)}
+          {lagCommits > 0 && `, ${count(lagCommits)} of ${count(newestTs)} commits are to come`}
+        </dd>
+        <dt>Writes</dt>
+        <dd>
+          are refused here: start it with <code>--promote</code> to go on with commits of its own
+        </dd>
+      </dl>
+      <Errors errors={errors} />
+    </Card>
+  );
+}
+
+function Errors({ errors }: { readonly errors: FollowerStatus["errors"] }) {
+  if (errors.length === 0) return null;
+  return (
+    <ul className="errors">
+      {errors.slice(-3).toReversed().map(({ at, message }) => (
+        <li key={at + message}>
+          <Time at={Date.parse(at)} as="ago" /> <span className="field-error">{message}</span>
+        </li>
+      ))}
+    </ul>
   );
 }

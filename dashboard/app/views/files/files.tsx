@@ -1,5 +1,5 @@
-/** Stored files: a grid with previews, upload is the app's own business, orphans can be found and removed. */
-import { useState } from "react";
+/** Stored files: a grid with previews; uploaded, looked at, deleted; orphans can be found and removed. */
+import { type ChangeEvent, type DragEvent, useRef, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { go, href, replace, useRoute } from "../../shell/route.ts";
@@ -37,8 +37,35 @@ export function Files() {
   const remove = useMutation(api.files.remove);
   const { ask, dialog } = useConfirm();
   const [looking, setLooking] = useState(false);
+  const uploadUrl = useMutation(api.files.uploadUrl);
+  const chooser = useRef<HTMLInputElement>(null);
+  /** What is being sent. */
+  const [sending, setSending] = useState<string | null>(null);
   const here = (changes: Record<string, string>) =>
     replace(["files"], { type: contentType, name, ...changes });
+
+  async function upload(files: readonly File[]): Promise<void> {
+    for (const [index, file] of files.entries()) {
+      setSending(`${file.name} is sent, ${index + 1} of ${files.length}…`);
+      const sent = await attempt(
+        async () => await send(await uploadUrl({}), file),
+        `${file.name} is stored.`,
+      );
+      if (!sent) break;
+    }
+    setSending(null);
+  }
+
+  function choose({ target }: ChangeEvent<HTMLInputElement>): void {
+    const files = [...target.files ?? []];
+    target.value = "";
+    void upload(files);
+  }
+
+  function drop(event: DragEvent): void {
+    event.preventDefault();
+    if (sending === null) void upload([...event.dataTransfer.files]);
+  }
 
   async function findOrphans(): Promise<void> {
     setLooking(true);
@@ -60,8 +87,17 @@ export function Files() {
     <View
       title="Files"
       text="What users and functions have stored."
-      actions={<Button disabled={looking} onClick={() => void findOrphans()}>Find orphans</Button>}
+      actions={
+        <>
+          <input ref={chooser} type="file" aria-label="Files to upload" multiple hidden onChange={choose} />
+          <Button disabled={looking} onClick={() => void findOrphans()}>Find orphans</Button>
+          <Button tone="accent" disabled={sending !== null} onClick={() => chooser.current?.click()}>
+            <Icon name="plus" /> Upload…
+          </Button>
+        </>
+      }
     >
+      {sending !== null && <p className="banner" role="status">{sending}</p>}
       <div className="row">
         <input
           className="input grow"
@@ -81,7 +117,7 @@ export function Files() {
         </select>
       </div>
       {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No files" />}
-      <ul className="tiles">
+      <ul className="tiles" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
         {list.results.map((file) => (
           <li key={file._id}>
             <a className="tile" href={href(["files", file._id], { type: contentType, name })}>
@@ -102,6 +138,19 @@ export function Files() {
       {dialog}
     </View>
   );
+}
+
+/** Throws what the server says against it. */
+async function send(url: string, file: File): Promise<void> {
+  const { search } = new URL(url);
+  // At this page's own address, whatever the server is called by others.
+  const answer = await fetch(`/api/storage/upload${search}&filename=${encodeURIComponent(file.name)}`, {
+    method: "POST",
+    body: file,
+  });
+  if (answer.ok) return;
+  const { errorMessage } = await answer.json().catch(() => ({})) as { errorMessage?: string };
+  throw new Error(errorMessage ?? `${file.name} was refused with status ${answer.status}`);
 }
 
 function Preview(

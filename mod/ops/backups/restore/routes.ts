@@ -8,14 +8,21 @@ import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import type { BackupFolder } from "../backup_folder.ts";
 import { noSuchBackup } from "../routes.ts";
+import type { BackupTarget } from "../scheduled/backup_target.ts";
+import { bringScheduled } from "../scheduled/routes.ts";
 import { RestoreError, type StagedRestore } from "./mod.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import type { AdminEnv } from "../../admin/admin_guard.ts";
 
 /** What stages, shows and cancels. */
 export interface RestorePort {
-  /** Checks the archive in a file completely and stages it; `source` is the name that people are shown. */
-  stage(options: { readonly archive: string; readonly source: string }): Promise<StagedRestore>;
+  /**
+   * Checks the archive in a file completely and stages it, unless that is all that is wanted; `source` is the name that people
+   * are shown.
+   */
+  stage(
+    options: { readonly archive: string; readonly source: string; readonly checkOnly?: boolean },
+  ): Promise<StagedRestore>;
   /** `null` when nothing is staged. */
   staged(): Promise<StagedRestore | null>;
   /** Returns whether something was staged. */
@@ -25,6 +32,8 @@ export interface RestorePort {
 export interface RestoreRoutesOptions {
   readonly restores: RestorePort;
   readonly folder: BackupFolder;
+  /** Where scheduled backups lie; `null` without a schedule. */
+  readonly target: () => BackupTarget | null;
   /** Folder of bodies that are being received. */
   readonly incomingDir: string;
   readonly log: Log;
@@ -32,12 +41,23 @@ export interface RestoreRoutesOptions {
 
 const sourceSchema = z.string().min(1).max(opsLimits.archiveSourceCharsMax).regex(/^\P{Cc}+$/u);
 
-export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRoutesOptions): Hono<AdminEnv> {
+export function restoreRoutes(
+  { restores, folder, target, incomingDir, log }: RestoreRoutesOptions,
+): Hono<AdminEnv> {
   const app = new Hono<AdminEnv>();
-  /** Whether an archive is being received: two could fill the disk together. */
+  /** Whether an archive is being received. */
   let receiving = false;
   let cancelling: Promise<boolean> | null = null;
 
+  /** What the archive holds. */
+  const check = async (archive: string, source: string) => {
+    try {
+      const { createdAt, ts, tables, documents } = await restores.stage({ archive, source, checkOnly: true });
+      return { createdAt, ts, tables, documents };
+    } catch (error) {
+      throw stagingError(error, log);
+    }
+  };
   const stage = async (archive: string, { source, adminId }: { source: string; adminId: string }) => {
     try {
       const restore = await restores.stage({ archive, source });
@@ -51,6 +71,22 @@ export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRou
       throw stagingError(error, log);
     }
   };
+
+  /** Two archives that come at once could fill the disk together. */
+  const alone = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    if (receiving) throw new ServiceError("overloaded", "Another archive is being received, try again later");
+    receiving = true;
+    try {
+      return await work();
+    } finally {
+      receiving = false;
+    }
+  };
+  const withScheduled = <Result>(name: string, work: (path: string) => Promise<Result>): Promise<Result> =>
+    alone(async () => {
+      await using archive = await bringScheduled(target(), { name, incomingDir });
+      return await work(archive.path);
+    });
 
   app.post("/backups/:name/restore", async (c) => {
     const name = c.req.param("name");
@@ -70,19 +106,30 @@ export function restoreRoutes({ restores, folder, incomingDir, log }: RestoreRou
         "Give the archive's file name in the URL, as ?name=backup.tar.zst",
       );
     }
-    if (receiving) throw new ServiceError("overloaded", "Another archive is being received, try again later");
-    receiving = true;
-    try {
+    const restore = await alone(async () => {
       await using archive = await spoolBody(c.req.raw, {
         path: join(incomingDir, `restore-${randomBytes(8).toString("hex")}`),
         bytesMax: opsLimits.uploadedArchiveBytesMax,
         stallMs: opsLimits.uploadedArchiveStallMs,
       });
-      const restore = await stage(archive.path, { source: source.data, adminId: c.get("adminId") });
-      return c.json({ restore });
-    } finally {
-      receiving = false;
-    }
+      return await stage(archive.path, { source: source.data, adminId: c.get("adminId") });
+    });
+    return c.json({ restore });
+  });
+  app.post("/backups/:name/verify", async (c) => {
+    const name = c.req.param("name");
+    const archive = folder.pathOf(name);
+    if (archive === null || await folder.find(name) === null) throw noSuchBackup();
+    return c.json({ holds: await check(archive, name) });
+  });
+  app.post("/scheduled-backups/:name/restore", async (c) => {
+    const name = c.req.param("name");
+    const adminId = c.get("adminId");
+    return c.json({ restore: await withScheduled(name, (path) => stage(path, { source: name, adminId })) });
+  });
+  app.post("/scheduled-backups/:name/verify", async (c) => {
+    const name = c.req.param("name");
+    return c.json({ holds: await withScheduled(name, (path) => check(path, name)) });
   });
   app.get("/restore", async (c) => c.json({ restore: await restores.staged().catch(explain) }));
   app.delete("/restore", async (c) => {

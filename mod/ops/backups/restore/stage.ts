@@ -35,6 +35,8 @@ export interface StageOptions {
   readonly source: string;
   /** Whether the archive's secret key, when it has one, is restored too. */
   readonly withSecret: boolean;
+  /** Whether nothing is staged: what was staged before stays, and nothing is left. */
+  readonly checkOnly?: boolean;
   /** Brings the unpacked database further, before it is checked: to a commit, and the time of that. */
   readonly advance?: (databasePath: string) => Promise<{ readonly ts: number; readonly createdAt: string }>;
 }
@@ -51,7 +53,7 @@ export async function stageRestore(
     readonly onProgress?: OnProgress;
   } = {},
 ): Promise<StagedRestore> {
-  const { dataDir, archive, source, withSecret, advance } = options;
+  const { dataDir, archive, source, withSecret, checkOnly = false, advance } = options;
   const { bytes, size } = await openArchive(archive);
   let staging: Disposable | null = null;
   try {
@@ -67,10 +69,10 @@ export async function stageRestore(
     }
     await removeLeftovers(dataDir, { keep: before?.folder ?? null });
     const marker = await unpack(bytes.pipeThrough(counting(size, onProgress), { signal }), {
-      ...{ dataDir, source, withSecret, signal, onProgress },
+      ...{ dataDir, source, withSecret, checkOnly, signal, onProgress },
       ...(advance !== undefined && { advance }),
     });
-    await removeLeftovers(dataDir, { keep: marker.folder });
+    await removeLeftovers(dataDir, { keep: checkOnly ? before?.folder ?? null : marker.folder });
     return restoreOf(marker);
   } catch (error) {
     await bytes.cancel().catch(() => {});
@@ -135,12 +137,12 @@ function explained(error: unknown): unknown {
 /** Leaves a complete, checked folder with a marker that names it, or nothing. */
 async function unpack(
   archive: ReadableStream<Uint8Array>,
-  options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "advance"> & {
+  options: Pick<StageOptions, "dataDir" | "source" | "withSecret" | "checkOnly" | "advance"> & {
     readonly signal: AbortSignal;
     readonly onProgress: OnProgress;
   },
 ): Promise<RestoreMarker> {
-  const { dataDir, source, withSecret, signal, advance, onProgress } = options;
+  const { dataDir, source, withSecret, checkOnly, signal, advance, onProgress } = options;
   const folder = randomBytes(FOLDER_NAME_BYTES).toString("hex");
   const path = join(stagedFolder(dataDir), folder);
   try {
@@ -171,7 +173,8 @@ async function unpack(
       sizes: await sizesOf(path),
       swap: null,
     };
-    await writeMarker(dataDir, marker);
+    if (checkOnly) await removeIfThere(path);
+    else await writeMarker(dataDir, marker);
     return marker;
   } catch (error) {
     await removeIfThere(path);

@@ -12,6 +12,11 @@ export interface BackupTarget extends AsyncDisposable {
    * throws. The file may be gone then.
    */
   put(name: string, path: string): Promise<void>;
+  /**
+   * Brings one to a new file of the data folder, whole. Gives whether there is one of this name; throws when it does not
+   * come, and leaves no file then.
+   */
+  bring(name: string, path: string): Promise<boolean>;
   /** Removes one; there may be none. */
   remove(name: string): Promise<void>;
 }

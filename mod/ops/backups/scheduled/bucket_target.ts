@@ -2,6 +2,7 @@
 import { Bucket, type BucketPlace, bucketReason, isRefusal } from "../../../kit/bucket.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
+import { downloadArchive } from "../bucket_archives.ts";
 import type { BackupTarget } from "./backup_target.ts";
 import { scheduledAt, scheduledName } from "./names.ts";
 
@@ -77,6 +78,10 @@ export class BucketTarget implements BackupTarget {
       await writer.abort();
       throw error;
     }
+  }
+
+  async bring(name: string, path: string): Promise<boolean> {
+    return scheduledAt(name) !== null && await downloadArchive(this.#bucket, { name, path });
   }
 
   async remove(name: string): Promise<void> {

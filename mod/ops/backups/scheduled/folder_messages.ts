@@ -5,12 +5,12 @@ export type FolderJob =
   & { readonly folder: string }
   & (
     | { readonly call: "open" | "check" | "list" }
-    | { readonly call: "put"; readonly name: string; readonly path: string }
+    | { readonly call: "put" | "bring"; readonly name: string; readonly path: string }
     | { readonly call: "remove"; readonly name: string }
   );
 
 export type FolderAnswer =
-  /** `names` is empty for all but `list`. */
+  /** `names` is empty for all but `list`, and for `bring` when there is none of that name. */
   | { readonly ok: true; readonly names: readonly string[] }
   /** `told`: the message is one for people. */
   | { readonly ok: false; readonly message: string; readonly told: boolean };

@@ -24,6 +24,8 @@ async function done(job: FolderJob): Promise<readonly string[]> {
     case "put":
       await target.put(job.name, job.path);
       return [];
+    case "bring":
+      return await target.bring(job.name, job.path) ? [job.name] : [];
     case "remove":
       await target.remove(job.name);
       return [];

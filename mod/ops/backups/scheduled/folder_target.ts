@@ -68,6 +68,13 @@ export class FolderTarget implements BackupTarget {
     await syncFolder(dirname(path));
   }
 
+  async bring(name: string, path: string): Promise<boolean> {
+    const source = join(this.place, name);
+    if (scheduledAt(name) === null || (await statIfThere(source))?.isFile !== true) return false;
+    await this.#copy(source, path);
+    return true;
+  }
+
   async remove(name: string): Promise<void> {
     await removeIfThere(join(this.place, name));
     await syncFolder(this.place);
@@ -80,7 +87,8 @@ export class FolderTarget implements BackupTarget {
   async #copy(path: string, target: string): Promise<void> {
     await using copy = await NewFile.create(target);
     const source = await Deno.open(path);
-    const whenFull = () => new BackupError(`There is no room in "${this.place}" for a backup: free some`);
+    const whenFull = () =>
+      new BackupError(`There is no room in "${dirname(target)}" for a backup: free some`);
     await source.readable.pipeTo(copy.writable({ whenFull }), { signal: this.#signal });
     await copy.place();
   }

@@ -55,6 +55,10 @@ class OtherFolder implements BackupTarget {
     await this.#run({ call: "put", name, path });
   }
 
+  async bring(name: string, path: string): Promise<boolean> {
+    return (await this.#run({ call: "bring", name, path })).length > 0;
+  }
+
   async remove(name: string): Promise<void> {
     await this.#run({ call: "remove", name });
   }
@@ -65,7 +69,7 @@ class OtherFolder implements BackupTarget {
 
   async #run(call: Call): Promise<readonly string[]> {
     this.#signal.throwIfAborted();
-    const folders = [this.place, ...call.call === "put" ? [dirname(call.path)] : []];
+    const folders = [this.place, ..."path" in call ? [dirname(call.path)] : []];
     const allowed = allowedPaths(folders);
     const child = new HelperProcess({
       entry: new URL("./folder_process.ts", import.meta.url),

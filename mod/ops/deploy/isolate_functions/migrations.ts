@@ -6,7 +6,7 @@ import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
 import { deployLimits } from "../../limits.ts";
-import { type DeployMutationCtx, systemMutation } from "../tables.ts";
+import { adminQuery, type DeployMutationCtx, systemMutation } from "../tables.ts";
 
 /** Characters of documents that one step reads; the mutation reads them again. */
 const STEP_CHARS = 512 * 1024;
@@ -18,6 +18,36 @@ export interface Begun {
   /** Whether it goes on where it was left. */
   readonly resumed: boolean;
 }
+
+/** A migration as administrators see it. */
+export interface MigrationInfo {
+  readonly migrationId: Id<"_migrations">;
+  /** The internal mutation that is run for each document. */
+  readonly path: string;
+  readonly table: string;
+  readonly state: "running" | "done";
+  /** Documents done so far. */
+  readonly documents: number;
+  readonly begunAt: number;
+  readonly endedAt: number | null;
+}
+
+/** Migrations under way and those that ended last, the newest first. One under way goes on when somebody steps it. */
+export const list = adminQuery({
+  args: {},
+  handler: async (ctx): Promise<MigrationInfo[]> =>
+    (await ctx.db.query("_migrations").order("desc").take(2 * deployLimits.migrationsKept)).map((
+      { _id, _creationTime, path, table, state, documents, endedAt },
+    ) => ({
+      migrationId: _id,
+      path,
+      table,
+      state,
+      documents,
+      begunAt: _creationTime,
+      endedAt: endedAt ?? null,
+    })),
+});
 
 /** Begins a migration, or goes on with the one of this function and table that has not ended. `anew`: from the first document. */
 export const begin = systemMutation({

@@ -2,7 +2,7 @@
 import type { SystemModule } from "../../../functions/system_module.ts";
 import { tables } from "../tables.ts";
 import { add, find, list, revoke, used } from "./keys.ts";
-import { begin, step, tryOut } from "./migrations.ts";
+import { begin, list as listMigrations, step, tryOut } from "./migrations.ts";
 import { change, rows } from "./variables.ts";
 
 /** Called by the server only, at `_system/deploy:<name>`. */
@@ -20,4 +20,5 @@ export const deploySystemFunctions = {
 export const deployModules: readonly SystemModule[] = [
   { path: "_system/deploy", tables, functions: deploySystemFunctions },
   { path: "_admin/deployKeys", tables: {}, functions: { list, revoke } },
+  { path: "_admin/migrations", tables: {}, functions: { list: listMigrations } },
 ];

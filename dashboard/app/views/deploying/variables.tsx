@@ -1,0 +1,150 @@
+/** Variables that actions find in `ctx.env`: set, changed and forgotten; values are shown when they are asked for. */
+import { type FormEvent, useEffect, useState } from "react";
+import { useAction } from "syncline/react";
+import type { VariableInfo } from "../../../../mod/ops/deploy/variables.ts";
+import { api } from "../../server/api.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Button } from "../../ui/button.tsx";
+import { useConfirm } from "../../ui/confirm.tsx";
+import { Dialog } from "../../ui/dialog.tsx";
+import { TextField } from "../../ui/field.tsx";
+import { Icon } from "../../ui/icon.tsx";
+import { Menu } from "../../ui/menu.tsx";
+import { attempt, note } from "../../ui/notes.tsx";
+import { Card, Empty } from "../../ui/view.tsx";
+
+export function Variables() {
+  const list = useAction(api.env.list);
+  const set = useAction(api.env.set);
+  const { ask, dialog } = useConfirm();
+  const [variables, setVariables] = useState<readonly VariableInfo[]>();
+  const [shown, setShown] = useState<string | null>(null);
+  /** The variable that is set: with its name, or a new one. */
+  const [editing, setEditing] = useState<{ readonly name: string } | null>(null);
+  const read = () => void attempt(async () => setVariables(await list({})));
+  useEffect(read, []);
+
+  async function store(name: string, value: string | null): Promise<void> {
+    const { overridden } = await set({ changes: { [name]: value } });
+    if (overridden.length > 0) {
+      note(`${name} is stored; what --env-file says of it counts more.`);
+    }
+    read();
+  }
+
+  return (
+    <Card
+      flush
+      title="Variables of ctx.env"
+      actions={
+        <Button onClick={() => setEditing({ name: "" })}>
+          <Icon name="plus" /> New variable
+        </Button>
+      }
+    >
+      {variables?.length === 0 && (
+        <Empty title="There is no variable">
+          <p>Keys of other services that actions call belong here: they are stored encrypted.</p>
+        </Empty>
+      )}
+      {variables !== undefined && variables.length > 0 && (
+        <table className="table">
+          <thead>
+            <tr>
+              <th>Name</th>
+              <th>Value</th>
+              <th>
+                <span className="sr-only">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {variables.map(({ name, value, overridden }) => (
+              <tr key={name}>
+                <td className="mono">
+                  {name} {overridden && <Badge tone="warn">--env-file counts more</Badge>}
+                </td>
+                <td className="mono wrap">
+                  {value === null
+                    ? <Badge tone="bad">has to be entered again</Badge>
+                    : shown === name
+                    ? value
+                    : "••••••••"}
+                </td>
+                <td className="number">
+                  <Menu
+                    label={`More about ${name}`}
+                    items={[
+                      {
+                        text: shown === name ? "Hide the value" : "Show the value",
+                        run: () => setShown(shown === name ? null : name),
+                      },
+                      { text: "Change…", run: () => setEditing({ name }) },
+                      {
+                        text: "Forget…",
+                        tone: "bad",
+                        run: () =>
+                          ask({
+                            title: `Forget ${name}?`,
+                            text: "Actions that begin from now on do not find it.",
+                            button: "Forget variable",
+                            done: `${name} is forgotten.`,
+                            run: () => store(name, null),
+                          }),
+                      },
+                    ]}
+                  />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {editing !== null && (
+        <SetVariable
+          name={editing.name}
+          onStore={store}
+          onClose={() => setEditing(null)}
+        />
+      )}
+      {dialog}
+    </Card>
+  );
+}
+
+function SetVariable({ name: known, onStore, onClose }: {
+  /** Empty for a new one. */
+  readonly name: string;
+  readonly onStore: (name: string, value: string) => Promise<void>;
+  readonly onClose: () => void;
+}) {
+  async function submit(event: FormEvent<HTMLFormElement>): Promise<void> {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const name = known || String(form.get("name"));
+    const done = `${name} is set: actions that begin from now on find it.`;
+    if (await attempt(() => onStore(name, String(form.get("value"))), done)) onClose();
+  }
+  return (
+    <Dialog
+      open
+      title={known === "" ? "New variable" : `Change ${known}`}
+      onClose={onClose}
+      foot={<Button type="submit" form="variable" tone="accent">Set variable</Button>}
+    >
+      <form id="variable" className="stack" onSubmit={(event) => void submit(event)}>
+        {known === "" && (
+          <TextField
+            label="Name"
+            name="name"
+            required
+            autoFocus
+            pattern="[A-Za-z_][A-Za-z0-9_]{0,99}"
+            hint="Letters, digits and _, such as MAIL_KEY."
+          />
+        )}
+        <TextField label="Value" name="value" required autoFocus={known !== ""} autoComplete="off" />
+      </form>
+    </Dialog>
+  );
+}

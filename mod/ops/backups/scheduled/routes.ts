@@ -1,0 +1,92 @@
+/** Scheduled backups over HTTP, wherever they lie: listed, downloaded, and whether their place can be used. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Hono } from "hono";
+import { ServiceError } from "../../../errors.ts";
+import { removeIfThere } from "../../../kit/durable_files.ts";
+import type { AdminEnv } from "../../admin/admin_guard.ts";
+import { opsLimits } from "../../limits.ts";
+import { noSuchBackup } from "../routes.ts";
+import type { BackupTarget } from "./backup_target.ts";
+import { scheduledAt } from "./names.ts";
+
+export interface ScheduledRoutesOptions {
+  /** Where they lie now; `null` without a schedule. */
+  readonly target: () => BackupTarget | null;
+  /** Folder of archives on their way through. */
+  readonly incomingDir: string;
+}
+
+export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions): Hono<AdminEnv> {
+  const app = new Hono<AdminEnv>();
+  app.get("/scheduled-backups", async (c) => {
+    const place = target();
+    if (place === null) return c.json({ place: null });
+    try {
+      return c.json({ place: place.place, backups: newestFirst(await place.list()) });
+    } catch (error) {
+      return c.json({ place: place.place, backups: [], error: reasonOf(error) });
+    }
+  });
+  app.post("/scheduled-backups/check", async (c) => {
+    const place = target();
+    if (place === null) throw new ServiceError("not_found", "There are no scheduled backups");
+    try {
+      await place.check();
+    } catch (error) {
+      throw new ServiceError("backup_failed", `${place.place} cannot be used: ${reasonOf(error)}`, {
+        cause: error,
+      });
+    }
+    return c.json({ place: place.place });
+  });
+  app.get("/scheduled-backups/:name", async (c) => {
+    const name = c.req.param("name");
+    await using archive = await bringScheduled(target(), { name, incomingDir });
+    // Its name goes when this has been answered; its bytes when they have been read.
+    const file = await Deno.open(archive.path);
+    const headers = {
+      "Content-Type": "application/zstd",
+      "Content-Length": String((await file.stat()).size),
+      "Content-Disposition": `attachment; filename="${name}"`,
+    };
+    if (c.req.method === "GET") return c.body(file.readable, 200, headers);
+    file.close();
+    return c.body(null, 200, headers);
+  });
+  return app;
+}
+
+/** An archive that was brought here; its file goes with it. */
+export interface BroughtArchive extends AsyncDisposable {
+  readonly path: string;
+}
+
+/** Brings one here. Throws `not_found`, and `backup_failed` when it does not come. */
+export async function bringScheduled(
+  target: BackupTarget | null,
+  { name, incomingDir }: { readonly name: string; readonly incomingDir: string },
+): Promise<BroughtArchive> {
+  const path = join(incomingDir, `scheduled-${randomBytes(8).toString("hex")}`);
+  let found: boolean;
+  try {
+    found = scheduledAt(name) !== null && await target?.bring(name, path) === true;
+  } catch (error) {
+    throw new ServiceError("backup_failed", `The backup cannot be fetched: ${reasonOf(error)}`, {
+      cause: error,
+    });
+  }
+  if (!found) throw noSuchBackup();
+  return { path, [Symbol.asyncDispose]: () => removeIfThere(path) };
+}
+
+function newestFirst(names: readonly string[]): { readonly name: string; readonly createdAt: string }[] {
+  return names.toSorted().reverse().slice(0, opsLimits.scheduledTold).map((name) => ({
+    name,
+    createdAt: new Date(scheduledAt(name) ?? 0).toISOString(),
+  }));
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
