@@ -205,6 +205,8 @@ testDashboard("a person looks after a server", {
       await button("Test this place").click();
       await told(`${scheduled} can be used.`);
       await choose(/^More about scheduled-/, "Verify");
+      await told("is fetched and checked…");
+      await page.locator("p.banner").waitFor({ state: "detached" });
       await told(/The archive is whole/);
       const download = page.waitForEvent("download");
       await choose(/^More about scheduled-/, "Download");
@@ -274,7 +276,7 @@ testDashboard("a person looks after a server", {
     await told("Nothing is staged any more.");
   });
 
-  await t.step("FO7 a server that follows another says how far it is", async () => {
+  await t.step("a server that follows another says how far it is", async () => {
     const follower = {
       from: "s3://elsewhere/app",
       generation: "g",
@@ -303,7 +305,7 @@ testDashboard("a person looks after a server", {
     await button("New deploy key").click();
     await page.getByLabel("Name").fill("CI");
     await button("Make the key").click();
-    const key = await page.getByLabel("Deploy key").inputValue();
+    const key = await page.getByRole("textbox", { name: "Deploy key" }).inputValue();
     assert.match(key, /^syncline_deploy_/);
     const withKey = await fetch(`${server.url}/api/admin/functions/versions`, {
       headers: { Authorization: `Bearer ${key}` },
@@ -356,7 +358,7 @@ testDashboard("a person looks after a server", {
     await page.locator("input[name=value]:focus").waitFor();
     await page.keyboard.type("eu");
     await keys("Enter");
-    await page.getByRole("cell", { name: "REGION" }).waitFor();
+    await page.getByRole("cell", { name: "REGION", exact: true }).waitFor();
   });
 
   await t.step("by keyboard alone: a backup is deleted", async () => {
@@ -385,7 +387,7 @@ testDashboard("a person looks after a server", {
   await t.step(
     "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
     async () => {
-      await checkLooks(dashboard, ["overview", "files", "schedule", "backups"]);
+      await checkLooks(dashboard, ["overview", "files", "schedule", "backups", "deploying"]);
     },
   );
 });

@@ -46,12 +46,9 @@ export function Scheduled({ onRun, onAsk, busy }: {
   }
   const { place, backups } = value;
   async function check(): Promise<void> {
-    await onRun(
-      `${place} is tried…`,
-      () => adminSession.fetch("/api/admin/scheduled-backups/check", { method: "POST" }),
-      `${place} can be used.`,
-    );
-    again();
+    const response = await adminSession.fetch("/api/admin/scheduled-backups/check", { method: "POST" });
+    const { error } = await response.json() as { readonly error: string | null };
+    if (error !== null) throw new Error(error);
   }
   return (
     <Card
@@ -62,7 +59,14 @@ export function Scheduled({ onRun, onAsk, busy }: {
           {value.error !== undefined && <Badge tone="bad">cannot be read</Badge>}
         </>
       }
-      actions={<Button disabled={busy} onClick={() => void check()}>Test this place</Button>}
+      actions={
+        <Button
+          disabled={busy}
+          onClick={() => void onRun(`${place} is tried…`, check, `${place} can be used.`).then(again)}
+        >
+          Test this place
+        </Button>
+      }
     >
       {value.error !== undefined && <p className="field-error card-body" role="alert">{value.error}</p>}
       {value.error === undefined && backups.length === 0 && <Empty title="None has been made yet" />}

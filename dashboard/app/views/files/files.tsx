@@ -142,7 +142,7 @@ export function Files() {
 
 /** Throws what the server says against it. */
 async function send(url: string, file: File): Promise<void> {
-  const { search } = new URL(url);
+  const search = url.slice(url.indexOf("?"));
   // At this page's own address, whatever the server is called by others.
   const answer = await fetch(`/api/storage/upload${search}&filename=${encodeURIComponent(file.name)}`, {
     method: "POST",

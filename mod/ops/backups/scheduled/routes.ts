@@ -31,14 +31,8 @@ export function scheduledRoutes({ target, incomingDir }: ScheduledRoutesOptions)
   app.post("/scheduled-backups/check", async (c) => {
     const place = target();
     if (place === null) throw new ServiceError("not_found", "There are no scheduled backups");
-    try {
-      await place.check();
-    } catch (error) {
-      throw new ServiceError("backup_failed", `${place.place} cannot be used: ${reasonOf(error)}`, {
-        cause: error,
-      });
-    }
-    return c.json({ place: place.place });
+    const error = await place.check().then(() => null, reasonOf);
+    return c.json({ place: place.place, error });
   });
   app.get("/scheduled-backups/:name", async (c) => {
     const name = c.req.param("name");
