@@ -40,11 +40,9 @@ export function Migrations() {
       );
     still(true);
     try {
-      for (let rows: number | undefined; !left.current;) {
-        const now = await step({ migrationId, ...(rows !== undefined && { rows }) });
-        if (now.done) return note(`${place.path} is through: ${count(now.documents)} documents.`);
-        rows = now.rows;
-      }
+      let now = await step({ migrationId });
+      while (!now.done && !left.current) now = await step({ migrationId, rows: now.rows });
+      if (now.done) note(`${place.path} is through: ${count(now.documents)} documents.`);
     } finally {
       still(false);
     }
