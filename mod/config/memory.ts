@@ -32,6 +32,7 @@ const steps: readonly Step[] = [
     below: 1024 * MiB,
     isolates: {
       writerSemiSpaceMiB: 8,
+      semiSpaceMiB: 4,
       readersMax: 2,
       writerCacheBytes: 16 * MiB,
       readerCacheBytes: 4 * MiB,

@@ -22,6 +22,7 @@ Deno.test("with less memory no part may use more, and a single isolate never mor
     isolates.heapMiB,
     isolates.dataMiB,
     isolates.writerSemiSpaceMiB,
+    isolates.semiSpaceMiB ?? Infinity,
     isolates.readersMax,
     isolates.writerCacheBytes ?? Infinity,
     isolates.readerCacheBytes ?? Infinity,

@@ -324,5 +324,7 @@ Deno.test("the heap of new objects is larger in writers, and the old one bounded
     const small = heapFlags(role, { ...usualMemory, heapMiB: 200, writerSemiSpaceMiB: 8 }).split(",");
     assert.equal(small[0], "--max-old-space-size=200");
     assert.equal(small[1], role === "writer" ? "--max-semi-space-size=8" : undefined);
+    const smaller = heapFlags(role, { ...usualMemory, writerSemiSpaceMiB: 8, semiSpaceMiB: 4 }).split(",");
+    assert.equal(smaller[1], `--max-semi-space-size=${role === "writer" ? 8 : 4}`);
   }
 });

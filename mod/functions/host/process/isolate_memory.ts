@@ -8,6 +8,8 @@ export interface IsolateMemory {
   readonly dataMiB: number;
   /** A semi-space of the writer's V8, at most. */
   readonly writerSemiSpaceMiB: number;
+  /** Likewise of the others; what V8 takes by itself when absent. */
+  readonly semiSpaceMiB?: number;
   /** Readers running at once. */
   readonly readersMax: number;
   /** Pages of the database that the writer and each reader keep; what the engine keeps by itself when absent. */

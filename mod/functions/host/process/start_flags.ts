@@ -72,9 +72,10 @@ export function startArguments(paths: IsolatePaths): string[] {
 
 /** Flags of V8, separated by commas. */
 export function heapFlags(role: IsolateRole, memory: IsolateMemory = usualMemory): string {
-  const { heapMiB, writerSemiSpaceMiB } = memory;
+  const { heapMiB, writerSemiSpaceMiB, semiSpaceMiB } = memory;
+  const semiSpace = role === "writer" ? writerSemiSpaceMiB : semiSpaceMiB;
   const old = `--max-old-space-size=${heapMiB}`;
-  return role === "writer" ? `${old},--max-semi-space-size=${writerSemiSpaceMiB}` : old;
+  return semiSpace === undefined ? old : `${old},--max-semi-space-size=${semiSpace}`;
 }
 
 function databaseFiles(path: string): string[] {
