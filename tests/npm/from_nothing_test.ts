@@ -82,6 +82,7 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
       assert.match(await textOf(url), /\/@vite\/client/);
       assert.match(await textOf(`${url}/src/main.tsx`), /SynclineProvider/);
       assert.match(await textOf(`${url}/_/`), /<!doctype html>/i);
+      assert.match(await textOf(`${url}/_/docs/getting_started`), /<h1 id="getting-started">/);
       await twoClients(machine, url);
       await twoTabs(url);
       await edits(machine, dev, url);
@@ -213,6 +214,15 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
     assert.match(servers[0] ?? "", / -P=serve /);
     assert.deepEqual((await demo.commands()).filter((args) => / (?:-A|--allow-all) /.test(args)), []);
     await demo.interrupt();
+  });
+
+  await t.step("NP13 `syncline service` starts the package as it is installed", async () => {
+    await machine.done("../my-app/node_modules/.bin/syncline service systemd", { at: "small" });
+    const unit = await Deno.readTextFile(machine.at("small/syncline.service"));
+    assert.match(
+      unit,
+      /^ExecStart=\S+ \S+\/syncline\/bin\/syncline\.mjs serve --data \/var\/lib\/syncline /m,
+    );
   });
 
   await t.step("NP12 the app goes to another server: deploy, two browsers, a migration, back", async () => {

@@ -18,6 +18,7 @@ const FIRST = [
   "queries",
   "client",
   "react",
+  "forms",
   "accounts",
   "files",
   "testing",
