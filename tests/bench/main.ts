@@ -10,6 +10,7 @@ import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
 import { reconnectRows } from "./rows/reconnect.ts";
 import { replicationRows } from "./rows/replication.ts";
+import { shippingRows } from "./rows/shipping.ts";
 import { stalledRows } from "./rows/stalled.ts";
 import { storageRows } from "./rows/storage.ts";
 import { slowQueryRows } from "./rows/slow_query.ts";
@@ -30,7 +31,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   accounts: accountRows,
   storage: storageRows,
   data: dataRows,
-  replication: replicationRows,
+  replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
 
 const encoder = new TextEncoder();

@@ -58,6 +58,9 @@ export class Replication implements AsyncDisposable {
   #status: ShippingStatus | null = null;
   /** Set while there is something new that was not told. */
   #shipTimer: ReturnType<typeof setTimeout> | undefined;
+  /** By the clock that never goes back: when the process was told last, and since when a commit has waited at the most. */
+  #toldAt = performance.now();
+  #waitingSince: number | null = null;
   #restartTimer: ReturnType<typeof setTimeout> | undefined;
   #restarts = 0;
   /** The newest error that is in the log already. */
@@ -105,8 +108,10 @@ export class Replication implements AsyncDisposable {
   /** To be called after each group. */
   committed(): void {
     if (this.#closed) return;
+    this.#waitingSince ??= performance.now();
     this.#shipTimer ??= setTimeout(() => {
       this.#shipTimer = undefined;
+      this.#toldAt = performance.now();
       this.#process?.send({ type: "Ship" });
     }, this.#options.everyMs);
   }
@@ -134,7 +139,7 @@ export class Replication implements AsyncDisposable {
         ? null
         : shippedTs >= currentTs
         ? 0
-        : Math.max(0, now() - (oldestAt ?? now())),
+        : Math.max(0, oldestAt === null ? this.#waitedMs : now() - oldestAt),
       journalBytes: status?.pending.bytes ?? null,
       lastSegment: told(status?.lastSegment ?? null),
       lastSnapshot: told(status?.lastSnapshot ?? null),
@@ -142,6 +147,11 @@ export class Replication implements AsyncDisposable {
       errors: (status?.errors ?? []).map(({ at, message }) => ({ at: new Date(at).toISOString(), message })),
       counts: status?.counts ?? null,
     } as const;
+  }
+
+  /** Since the oldest commit that the process has not been seen to ship. */
+  get #waitedMs(): number {
+    return this.#waitingSince === null ? 0 : Math.round(performance.now() - this.#waitingSince);
   }
 
   /** Has a snapshot made and shipped. Throws a `ServiceError` with the reason when that does not come to be. */
@@ -259,7 +269,11 @@ export class Replication implements AsyncDisposable {
   #hearStatus(status: ShippingStatus): void {
     const before = this.#status;
     this.#status = status;
-    const { log } = this.#options;
+    const { log, ts } = this.#options;
+    const { shippedTs } = status;
+    if (shippedTs !== null && shippedTs >= ts()) this.#waitingSince = null;
+    // What it was told of is shipped: what waits came after that.
+    else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#toldAt;
     if (status.generation !== null && status.generation !== before?.generation) {
       const { generation, reason } = status;
       log(reason === "overflow" || reason === "lost" ? "warn" : "info", "Replication goes to a generation", {

@@ -2,6 +2,7 @@
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
+import type { PacedLoop } from "./paced.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -9,6 +10,7 @@ export interface LoadCommands {
   webSocketLoop: { takes: WebSocketLoop; gives: ClosedLoopResult };
   httpLoop: { takes: HttpLoop; gives: ClosedLoopResult };
   oneAtATime: { takes: OneAtATime; gives: number[] };
+  pacedCalls: { takes: PacedLoop; gives: number };
   callTimes: { takes: CallTimesOptions; gives: number[] };
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };

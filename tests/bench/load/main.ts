@@ -4,6 +4,7 @@ import { Audience } from "./audience.ts";
 import { callTimes } from "./call_times.ts";
 import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
+import { pacedCalls } from "./paced.ts";
 import { Returning } from "./returning.ts";
 
 const audiences = new Map<string, Audience>();
@@ -23,6 +24,8 @@ async function run(request: LoadRequest): Promise<unknown> {
       return await httpLoop(request.options);
     case "oneAtATime":
       return await oneAtATime(request.options);
+    case "pacedCalls":
+      return await pacedCalls(request.options);
     case "callTimes":
       return await callTimes(request.options);
     case "openAudience":

@@ -9,7 +9,8 @@ import { seedAccounts } from "./transfer.ts";
 
 const ACCOUNTS = 20_000;
 
-export async function replicationRows(context: BenchContext): Promise<Row[]> {
+export async function replicationRows(outer: BenchContext): Promise<Row[]> {
+  await using context = outer.inner();
   const rounds = context.full ? 9 : 4;
   const durationMs = context.full ? 5_000 : 1_500;
   const off = await context.server(transferFunctions);

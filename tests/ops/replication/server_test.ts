@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
-import { until } from "../../support/waiting.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { found, until } from "../../support/waiting.ts";
 
 const functions = {
   "schema.ts": `
@@ -142,4 +143,41 @@ Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far i
   } finally {
     await Deno.remove(place, { recursive: true });
   }
+});
+
+Deno.test("[RP11] how long commits have waited is told before they are shipped", async () => {
+  await using folder = new TempFolder();
+  await using server = await startTestServer({
+    functions,
+    config: {
+      replication: {
+        to: { kind: "folder", path: folder.at("replica") },
+        everyMs: 3_600_000,
+        snapshotEveryMs: 86_400_000,
+        keepMs: 7 * 86_400_000,
+        maxPendingBytes: 2 ** 28,
+        heartbeatUrl: null,
+      },
+    },
+  });
+  const bearer = await bearerOf(server);
+  const status = async () => {
+    const response = await fetch(`${server.url}/api/admin/replication`, {
+      headers: { Authorization: `Bearer ${bearer}` },
+    });
+    return await response.json();
+  };
+  // Behind the snapshot of the generation nothing is shipped for an hour.
+  await until(async () => {
+    const { lastSnapshot, lagCommits } = await status();
+    return lastSnapshot !== null && lagCommits === 0;
+  }, { what: "the snapshot is there" });
+  const before = performance.now();
+  await add(server, "one");
+  const told = await found(async () => {
+    const { lagMs, lagCommits } = await status();
+    return lagMs > 100 ? { lagMs, lagCommits } : null;
+  });
+  assert.equal(told.lagCommits, 1);
+  assert.ok(told.lagMs <= Math.ceil(performance.now() - before));
 });
