@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { checkDatabase, openExport } from "../../../mod/engine/mod.ts";
-import { ReplicaError, verifyReplica } from "../../../mod/ops/replication/mod.ts";
+import { listGenerations, ReplicaError, verifyReplica } from "../../../mod/ops/replication/mod.ts";
 import { Heartbeat } from "../../../mod/ops/replication/heartbeat.ts";
 import { until } from "../../support/waiting.ts";
 import { type Faults, faultyTarget } from "./faulty_target.ts";
@@ -185,4 +185,60 @@ Deno.test("[RP11] the address of the heartbeat is asked at most once a minute, a
   await using none = new Heartbeat(null, log);
   none.beat();
   assert.equal(asked, 2);
+});
+
+Deno.test("[RP9] [PT2] [PT3] a clock that jumps loses no commit: each can be restored, and a time means the newest that is not later", async () => {
+  const MINUTE = 60_000;
+  await using rig = await Rig.start({
+    seed: 21,
+    merges: [{ spanMs: 1e12, pieces: 4, bytes: 1e9 }],
+    snapshotEveryMs: 20 * MINUTE,
+  });
+  await rig.ship();
+  const { now: begun } = rig;
+  const generations: string[] = [];
+  const jumps = [0, 90, -200, -30, 500, 0, -700, 5, 60, -1];
+  for (const [index, minutes] of jumps.entries()) {
+    rig.now += minutes * MINUTE;
+    for (let group = 0; group < 5; group++) {
+      rig.group();
+      if (group % 2 === 0) await rig.ship();
+    }
+    if (index % 3 === 2) await rig.restart();
+    const { generation } = rig.db.history ?? {};
+    if (generation != null && generations.at(-1) !== generation) generations.push(generation);
+    // A generation that begins while the clock is back is newer for all that.
+    if (index === 6) rig.db.restartJournal({ generation: generation ?? "", reason: "lost" });
+  }
+  await rig.ship();
+  await rig.ship();
+  const last = rig.models.length - 1;
+  assert.equal(rig.shipper.status.shippedTs, last);
+  await rig.close();
+  await using target = await rig.target();
+  const listed = await listGenerations(target);
+  assert.deepEqual(listed.map(({ name }) => name), generations);
+  assert.equal(listed.length, 2);
+  const restorable = (ts: number) =>
+    listed.some(({ ranges }) => ranges.some(({ fromTs, toTs }) => fromTs <= ts && ts <= toTs));
+  let restored = 0;
+  for (let ts = 1; ts <= last; ts += 4) {
+    if (!restorable(ts)) continue;
+    const { model } = await rig.restore({ toTs: ts });
+    assert.deepEqual(sorted(model), sorted(rig.models[ts]), `ts ${ts}`);
+    restored++;
+  }
+  assert.ok(restored > 10, `${restored} were restored`);
+  const newest = await rig.restore({});
+  assert.deepEqual([newest.staged.ts, sorted(newest.model)], [last, sorted(rig.models[last])]);
+  // In the generation that was written while the clock went ahead and back.
+  const first = listed[0];
+  const range = first?.ranges[0];
+  assert.ok(first !== undefined && range !== undefined);
+  const known = rig.times.map((at, ts) => ({ at, ts })).filter(({ ts }) => ts <= range.toTs);
+  const toTime = begun + 20 * MINUTE;
+  const { staged, model } = await rig.restore({ toTime, generation: first.name }, Number.MAX_SAFE_INTEGER);
+  const expected = Math.max(...known.filter(({ at }) => at <= toTime).map(({ ts }) => ts));
+  assert.equal(staged.ts, expected);
+  assert.deepEqual(sorted(model), sorted(rig.models[expected]));
 });
