@@ -18,6 +18,7 @@ import {
   type StagedPoint,
   stagePoint,
 } from "../../../mod/ops/replication/mod.ts";
+import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
 import { Shipper, type ShipperOptions } from "../../../mod/ops/replication/shipper.ts";
 import { anyTable, schemaOf } from "../../engine/support.ts";
 
@@ -39,7 +40,9 @@ export type Model = ReadonlyMap<string, string>;
 export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "keepMs" | "snapshotEveryMs">> {
   readonly seed?: number;
   readonly pendingBytesMax?: number;
-  /** Stands between the shipper and the folder. */
+  /** Where it ships to; a folder of its own when absent. */
+  readonly place?: TargetPlace;
+  /** Stands between the shipper and the target. */
   readonly through?: (target: ReplicaTarget) => ReplicaTarget;
 }
 
@@ -88,8 +91,8 @@ export class Rig implements AsyncDisposable {
     this.#resources.use(this.db);
     this.db.applySchema(schemas[this.#schema] ?? new Map());
     const journal = this.#resources.use(openJournalReader(join(this.dataDir, "data.db")));
-    const folder = await openTarget({ kind: "folder", path: this.replica }, { make: true });
-    const target = this.#resources.use(this.#options.through?.(folder) ?? folder);
+    const place = await openTarget(this.#place, { make: true });
+    const target = this.#resources.use(this.#options.through?.(place) ?? place);
     const { db } = this;
     this.shipper = this.#resources.use(
       new Shipper({
@@ -172,8 +175,12 @@ export class Rig implements AsyncDisposable {
     else model.set(written, JSON.stringify(doc));
   }
 
+  get #place(): TargetPlace {
+    return this.#options.place ?? { kind: "folder", path: this.replica };
+  }
+
   async target(): Promise<ReplicaTarget> {
-    return await openTarget({ kind: "folder", path: this.replica }, { make: false });
+    return await openTarget(this.#place, { make: false });
   }
 
   /** Restores a point into a new folder, and gives back what was staged and the documents that are there then. */

@@ -1,11 +1,18 @@
 /** What every target does, whichever it is: the folder, a bucket, and a bucket that knows no conditional writes. */
 import assert from "node:assert/strict";
-import { openTarget, ReplicaError, type ReplicaTarget } from "../../../mod/ops/replication/mod.ts";
+import {
+  listGenerations,
+  openTarget,
+  ReplicaError,
+  type ReplicaTarget,
+} from "../../../mod/ops/replication/mod.ts";
 import { BucketTarget } from "../../../mod/ops/replication/target/bucket_target.ts";
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { FakeBucket } from "../scheduled/fake_bucket.ts";
 import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
+import type { TargetPlace } from "../../../mod/ops/replication/target/open_target.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
+import { Rig, sorted } from "./rig.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const names = async (target: ReplicaTarget, begin: string) =>
@@ -37,10 +44,53 @@ async function behaves(target: ReplicaTarget, folder: TempFolder): Promise<void>
   assert.equal(await target.read("a/b.json"), null);
 }
 
-Deno.test("[RP3] a folder is a target", async () => {
+/** Merges, snapshots, retention, and a second server at the same place. */
+async function ships(place: TargetPlace): Promise<void> {
+  await using first = await Rig.start({
+    seed: 3,
+    place,
+    merges: [{ spanMs: 1e12, pieces: 3, bytes: 1e9 }],
+    snapshotEveryMs: 10_000,
+    keepMs: 12_000,
+  });
+  await first.ship();
+  for (let step = 0; step < 16; step++) {
+    first.group();
+    first.now += 1_500;
+    if (step === 8) first.changeSchema();
+    if (step % 2 === 0) await first.ship();
+  }
+  await first.ship();
+  const last = first.models.length - 1;
+  assert.equal(first.shipper.status.shippedTs, last);
+  await using target = await first.target();
+  const [generation] = await listGenerations(target);
+  assert.ok(generation !== undefined);
+  assert.ok(generation.snapshots.length > 1, "snapshots are taken in between");
+  assert.ok(generation.segments.some(({ level }) => level === 1), "segments are merged");
+  assert.ok((generation.ranges[0]?.fromTs ?? 0) > 1, "what is too old is gone");
+  const { staged, model } = await first.restore({});
+  assert.equal(staged.ts, last);
+  assert.deepEqual(sorted(model), sorted(first.models[last]));
+
+  await using second = await Rig.start({ seed: 4, place, merges: [] });
+  second.group();
+  await second.ship();
+  first.group();
+  await first.ship();
+  assert.notEqual(first.shipper.status.takenBy, null, "the one that came first stops and says so");
+  assert.equal(first.shipper.status.shippedTs, last);
+  const { model: theirs } = await second.restore({});
+  assert.deepEqual(sorted(theirs), sorted(second.models.at(-1)));
+  const { model: still } = await first.restore({ toTs: last, generation: generation.name });
+  assert.deepEqual(sorted(still), sorted(first.models[last]), "nothing of either is damaged");
+}
+
+Deno.test("[RP3] [RP5] [RP15] a folder is a target", async () => {
   await using folder = new TempFolder();
   await using target = await openTarget({ kind: "folder", path: folder.at("replica") }, { make: true });
   await behaves(target, folder);
+  await ships({ kind: "folder", path: folder.at("shipped") });
   await Deno.remove(folder.at("replica"), { recursive: true });
   await assert.rejects(
     target.put("x", bytes("x")),
@@ -52,7 +102,7 @@ Deno.test("[RP3] a folder is a target", async () => {
   );
 });
 
-Deno.test("[RP3] a bucket is a target", async () => {
+Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
   await using folder = new TempFolder();
   await using service = new FakeBucket();
   let conditional = 0;
@@ -63,6 +113,7 @@ Deno.test("[RP3] a bucket is a target", async () => {
   };
   await using target = new BucketTarget(service.place("app/"));
   await behaves(target, folder);
+  await ships({ kind: "bucket", place: service.place("shipped/") });
   assert.ok(conditional > 0);
   service.fault = () => service.refusal("AccessDenied", 403);
   await assert.rejects(
@@ -84,7 +135,9 @@ Deno.test("[RP3] a bucket without conditional writes is a target too", async () 
 
 const missing = await swiftMissing();
 Deno.test({
-  name: `[RP3] a bucket of a real S3 server is a target${missing === null ? "" : ` (left out: ${missing})`}`,
+  name: `[RP3] [RP5] [RP15] a bucket of a real S3 server is a target${
+    missing === null ? "" : ` (left out: ${missing})`
+  }`,
   ignore: missing !== null,
   fn: async () => {
     await using folder = new TempFolder();
@@ -97,6 +150,7 @@ Deno.test({
     const place = { bucket: "replicas", prefix: "app/", region: "us-east-1", endpoint, ...credentials };
     await using target = new BucketTarget(place);
     await behaves(target, folder);
+    await ships({ kind: "bucket", place: { ...place, prefix: "shipped/" } });
     await using wrong = new BucketTarget({ ...place, secretAccessKey: "wrong" });
     await assert.rejects(
       wrong.read("x"),
