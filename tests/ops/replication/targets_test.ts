@@ -51,13 +51,13 @@ async function ships(place: TargetPlace): Promise<void> {
     place,
     merges: [{ spanMs: 1e12, pieces: 3, bytes: 1e9 }],
     snapshotEveryMs: 10_000,
-    keepMs: 12_000,
+    keepMs: 5_000,
   });
   await first.ship();
-  for (let step = 0; step < 16; step++) {
+  for (let step = 0; step < 30; step++) {
     first.group();
     first.now += 1_500;
-    if (step === 8) first.changeSchema();
+    if (step === 20) first.changeSchema();
     if (step % 2 === 0) await first.ship();
   }
   await first.ship();
