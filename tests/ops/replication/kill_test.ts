@@ -170,6 +170,10 @@ async function killedAgainAndAgain(rounds: number, first: number): Promise<Kill[
   return kills;
 }
 
+function tell(text: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
+}
+
 Deno.test("[RP6] killed at random moments under load, what is shipped is whole, and nothing is missing once it is back", async () => {
   const kills: Kill[] = [];
   for (let done = 0; done < ROUNDS; done += ROUNDS_TOGETHER) {
@@ -177,7 +181,7 @@ Deno.test("[RP6] killed at random moments under load, what is shipped is whole, 
     if (GIVEN === undefined) continue;
     const times = kills.map(({ missingMs }) => missingMs).sort((a, b) => a - b);
     const at = (share: number) => Math.round(times[Math.floor(share * (times.length - 1))] ?? 0);
-    console.log(
+    tell(
       `${kills.length} kills: the target lacked acknowledged commits of the last ${at(0.5)} ms (median), ` +
         `${at(0.99)} ms (p99), ${at(1)} ms (most); ${
           Math.max(0, ...kills.map(({ missing }) => missing))
