@@ -24,7 +24,7 @@ export const add = mutation({ args: { title: z.string() }, handler: async (ctx, 
 };
 
 testDashboard("a person looks after documents", { functions }, async (dashboard, t) => {
-  const { page, context, go, told, button, choose, keys, call, asAdmin } = dashboard;
+  const { page, context, server, go, told, button, choose, keys, call, asAdmin } = dashboard;
   const editor = (of = page) => of.getByRole("textbox", { name: "Fields of orders" });
   const cell = (text: string) => page.getByRole("gridcell", { name: text, exact: true });
   const grid = page.getByRole("grid");
@@ -343,6 +343,46 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await choose("More about this table", "Delete all that is shown…");
     await button("Delete all").click();
     await told("No documents");
+  });
+
+  await t.step(
+    "a connection that is lost is told, and what came meanwhile is shown when it is back",
+    async () => {
+      const other = await context.newPage();
+      let blocked = false;
+      const sockets: { close(): Promise<void> }[] = [];
+      await other.routeWebSocket(/\/api\/sync/, (socket) => {
+        if (blocked) return void socket.close();
+        socket.connectToServer();
+        sockets.push(socket);
+      });
+      await other.goto(`${server.url}/_/#/data/orders`);
+      await other.getByRole("gridcell").first().waitFor();
+      blocked = true;
+      await Promise.all(sockets.map((socket) => socket.close()));
+      await other.getByText("The connection is lost").waitFor();
+      await call("orders:add", { title: "Came meanwhile" });
+      blocked = false;
+      await other.getByRole("gridcell", { name: "Came meanwhile" }).waitFor();
+      await other.getByText("The connection is lost").waitFor({ state: "detached" });
+      await other.close();
+    },
+  );
+
+  await t.step("a browser whose clock is a day off shows and changes documents as any other", async () => {
+    const id = await call("orders:add", { title: "From another day" });
+    for (const days of [-1, 1]) {
+      const other = await context.newPage();
+      await other.clock.setFixedTime(Date.now() + days * 86_400_000);
+      await other.goto(`${server.url}/_/#/data/orders/${id}`);
+      await editor(other).fill(`{ "title": "From another day", "state": "open", "total": ${days + 5} }`);
+      await other.getByRole("button", { name: "Save" }).click();
+      // What is behind a dialog has no role meanwhile.
+      await other.locator(".cell", { hasText: new RegExp(`^${days + 5}$`) }).first().waitFor();
+      const { document } = await asAdmin("_admin/data:get", { id }, "query");
+      assert.equal(document.total, days + 5);
+      await other.close();
+    }
   });
 
   await t.step("a document that somebody deletes meanwhile is told to be gone", async () => {

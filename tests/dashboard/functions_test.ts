@@ -163,7 +163,9 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await page.getByRole("navigation", { name: "Functions" }).getByRole("link").nth(1).waitFor({
       state: "detached",
     });
-    await keys("Tab", "Enter");
+    await keys("Tab");
+    await page.locator("nav a:focus", { hasText: "tid" }).waitFor();
+    await keys("Enter");
     await told("It takes no arguments.");
     await button("Run").focus();
     await keys("Enter");

@@ -80,8 +80,10 @@ testDashboard("a person looks after people and settings", {
     await button("Sign out").focus();
     await keys("Enter");
     await told("Your session has ended.");
+    await page.locator("input[name=email]:focus").waitFor();
     await page.keyboard.type(admin.email);
     await keys("Tab");
+    await page.locator("input[name=password]:focus").waitFor();
     await page.keyboard.type(admin.password);
     await keys("Enter");
     await page.locator("#view").waitFor();
