@@ -16,6 +16,7 @@ import { receive } from "./link/handshake.ts";
 import { Link, type LinkEnd } from "./link/link.ts";
 import {
   type FollowerFigures,
+  type FollowerReport,
   type FromFollower,
   type FromLeader,
   type Hello,
@@ -45,6 +46,8 @@ export interface LeaderOptions {
   readonly observer?: RunObserver | null;
   /** Told of answers of followers that took no run, by function. */
   readonly onCacheHit?: (udfPath: string) => void;
+  /** Told of requests that followers have answered themselves. */
+  readonly onRequests?: (url: string, answers: { readonly status: number; readonly count: number }) => void;
   readonly onFollower?: (follower: Follower) => void;
   readonly clock?: Clock;
   readonly log: Log;
@@ -66,6 +69,8 @@ export class Leader implements Companions, AsyncDisposable {
   /** ts of the newest group that followers were told of. */
   #toldTs: number;
   #holds = 0;
+  /** Number of the hold that is not released yet. */
+  #holding: number | null = null;
   #closed = false;
 
   constructor(options: LeaderOptions) {
@@ -96,7 +101,7 @@ export class Leader implements Companions, AsyncDisposable {
   }
 
   async hold(): Promise<void> {
-    const n = ++this.#holds;
+    const n = this.#holding = ++this.#holds;
     const { holdMs = HOLD_MS } = this.#options;
     await Promise.all(
       [...this.#followers].filter(({ readsHere }) => readsHere).map((follower) =>
@@ -106,6 +111,7 @@ export class Leader implements Companions, AsyncDisposable {
   }
 
   release(app: Parameters<Companions["release"]>[0]): void {
+    this.#holding = null;
     for (const follower of this.#followers) {
       if (follower.readsHere) follower.tell({ t: "release", app });
     }
@@ -154,6 +160,8 @@ export class Leader implements Companions, AsyncDisposable {
       // In one turn: from this ts on it is told of everything.
       const welcome: Welcome = { ts: host.ts, app: hello.commits ? host.app : null };
       link.send({ t: "welcome", ...welcome });
+      // Of the app it was just told, which is being exchanged.
+      if (hello.commits && this.#holding !== null) follower.tell({ t: "hold", n: this.#holding });
       this.#followers.add(follower);
       link.ended.then(() => this.#followers.delete(follower));
       onFollower?.(follower);
@@ -195,6 +203,8 @@ export class Follower {
   readonly #options: LeaderOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #held = new Map<number, () => void>();
+  /** By whose turn it is: what is looked up of callers before their calls are taken, in the order of the calls. */
+  readonly #admissions = new Map<string, Promise<Outcome | null>>();
   #calls = 0;
   /** What it last told of itself; `null` before. */
   figures: FollowerFigures | null = null;
@@ -300,7 +310,7 @@ export class Follower {
   }
 
   async #mutate(id: number, call: MutationCall): Promise<void> {
-    const refused = await this.#refusal(call);
+    const refused = await this.#admit(call);
     if (refused !== null) return this.#answer(id, refused);
     const { outcome, ...answer } = await this.#options.host.mutate(call);
     const { end, text } = wireEnd(outcome);
@@ -308,7 +318,7 @@ export class Follower {
   }
 
   async #act(id: number, call: FunctionCall): Promise<void> {
-    this.#answer(id, await this.#refusal(call) ?? await this.#options.host.act(call));
+    this.#answer(id, await this.#admit(call) ?? await this.#options.host.act(call));
   }
 
   async #verify(id: number, token: string): Promise<void> {
@@ -323,17 +333,28 @@ export class Follower {
     this.tell({ t: "acted", id, end, ts: this.#options.host.ts }, text);
   }
 
-  async #refusal({ identity, origin }: FunctionCall): Promise<Outcome | null> {
+  /** Why a call is not taken. Calls of one caller keep their order, although one may be looked up and the next not. */
+  async #admit(call: FunctionCall): Promise<Outcome | null> {
+    const turn = call.caller?.turn ?? "";
+    const before = this.#admissions.get(turn);
     const { admits } = this.#options;
+    const { identity, origin } = call;
     // Guests have nothing that could have ended.
-    if (admits === undefined || identity.sessionId === null || origin === "system") return null;
-    return await admits(identity)
-      ? null
-      : failed("internal", "The session of the caller has ended", { retryable: true });
+    const asks = admits !== undefined && identity.sessionId !== null && origin !== "system";
+    if (before === undefined && !asks) return null;
+    const admission = (before ?? Promise.resolve()).catch(() => {})
+      .then(async () => !asks || await admits(identity) ? null : ended());
+    this.#admissions.set(turn, admission);
+    try {
+      return await admission;
+    } finally {
+      if (this.#admissions.get(turn) === admission) this.#admissions.delete(turn);
+    }
   }
 
-  #observe({ runs, cached }: FromFollower & { readonly t: "runs" }): void {
-    const { observer, onCacheHit } = this.#options;
+  #observe({ runs, cached, requests }: FollowerReport): void {
+    const { observer, onCacheHit, onRequests } = this.#options;
+    for (const { url, ...answers } of requests) onRequests?.(url, answers);
     for (const { kind, udfPath, identity, error, logLines, ...end } of runs) {
       const outcome: Outcome = error === null
         ? { ok: true, value: "null", logLines }
@@ -342,4 +363,8 @@ export class Follower {
     }
     for (const udfPath of cached) onCacheHit?.(udfPath);
   }
+}
+
+function ended(): Outcome {
+  return failed("internal", "The session of the caller has ended", { retryable: true });
 }

@@ -8,7 +8,14 @@ import { type Frame, FrameReader } from "./link/frames.ts";
 import { greet, HandshakeError } from "./link/handshake.ts";
 import { Link, type LinkEnd } from "./link/link.ts";
 import type { LeaderCalls } from "./leader_calls.ts";
-import type { FollowerFigures, FollowerRun, FromFollower, FromLeader, Hello, Welcome } from "./messages.ts";
+import type {
+  FollowerFigures,
+  FollowerReport,
+  FromFollower,
+  FromLeader,
+  Hello,
+  Welcome,
+} from "./messages.ts";
 
 /** What a follower does with what the leader tells. Each is called in the order in which it was said. */
 export interface Told {
@@ -40,6 +47,8 @@ export class LeaderLink {
   #early: Frame[] | null = [];
   #earlyChars = 0;
   #told: Told = {};
+  /** Whether queries were to wait before there were any. */
+  #heldEarly = false;
 
   private constructor(link: Link, { welcome, calls }: {
     readonly welcome: Welcome;
@@ -96,6 +105,7 @@ export class LeaderLink {
     this.#told = told;
     const early = this.#early ?? [];
     this.#early = null;
+    if (this.#heldEarly) void told.hold?.().catch(() => {});
     for (const frame of early) this.#take(frame);
   }
 
@@ -103,8 +113,8 @@ export class LeaderLink {
     this.#say({ t: "ready" });
   }
 
-  runs(runs: readonly FollowerRun[], cached: readonly string[]): void {
-    this.#say({ t: "runs", runs, cached });
+  report(report: FollowerReport): void {
+    this.#say({ t: "runs", ...report });
   }
 
   figures(figures: FollowerFigures): void {
@@ -131,7 +141,10 @@ export class LeaderLink {
     }
     if (this.#early === null) return this.#hear(message, frame.text);
     // Nothing runs yet that would have to wait.
-    if (message.t === "hold") return this.#say({ t: "held", n: message.n });
+    if (message.t === "hold") {
+      this.#heldEarly = true;
+      return this.#say({ t: "held", n: message.n });
+    }
     this.#earlyChars += frame.text.length;
     if (this.#earlyChars > linkLimits.unsentBytesMax) {
       throw new RangeError("Too much came before this follower had begun");

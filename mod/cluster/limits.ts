@@ -6,7 +6,7 @@ export const linkLimits = {
   /** Longest frame of an authenticated link: a group of commits, or a call with all it brings. */
   frameBytesMax: 268_435_456,
   /** Bytes that may wait to be read by the other side; a side with more behind it is cut off, and begins anew. */
-  unsentBytesMax: 67_108_864,
+  unsentBytesMax: 268_435_456,
   /** Time for the handshake. */
   handshakeMs: 10_000,
   /** Connections whose handshake is under way; more are closed at once. */

@@ -79,7 +79,12 @@ const fromFollower = z.discriminatedUnion("t", [
   z.object({ t: z.literal("held"), n: z.int() }),
   /** It serves. */
   z.object({ t: z.literal("ready") }),
-  z.object({ t: z.literal("runs"), runs: z.array(run), cached: z.array(z.string()) }),
+  z.object({
+    t: z.literal("runs"),
+    runs: z.array(run),
+    cached: z.array(z.string()),
+    requests: z.array(z.object({ url: z.string(), status: z.int(), count: z.int().positive() })),
+  }),
   z.object({ t: z.literal("figures"), figures }),
 ]);
 
@@ -93,6 +98,15 @@ export interface FollowerRun extends Omit<RunEnd, "call" | "outcome"> {
   readonly logLines: readonly string[];
 }
 
+/** What has happened at a follower since it last told. */
+export interface FollowerReport {
+  readonly runs: readonly FollowerRun[];
+  /** Functions whose results were given without a run. */
+  readonly cached: readonly string[];
+  /** Requests that it has answered itself, by part of the server and status. */
+  readonly requests: readonly { readonly url: string; readonly status: number; readonly count: number }[];
+}
+
 export type FollowerFigures = z.infer<typeof figures>;
 
 export type FromFollower =
@@ -101,7 +115,7 @@ export type FromFollower =
   | { readonly t: "verify"; readonly id: number; readonly token: string }
   | { readonly t: "held"; readonly n: number }
   | { readonly t: "ready" }
-  | { readonly t: "runs"; readonly runs: readonly FollowerRun[]; readonly cached: readonly string[] }
+  | { readonly t: "runs" } & FollowerReport
   | { readonly t: "figures"; readonly figures: FollowerFigures };
 
 /** Throws for what a follower does not say. */

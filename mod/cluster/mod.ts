@@ -4,4 +4,4 @@ export type { LinkEnd } from "./link/link.ts";
 export { Follower, Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
 export { LeaderCalls } from "./leader_calls.ts";
 export { LeaderLink, type LeaderLinkOptions, type Told } from "./leader_link.ts";
-export type { FollowerFigures, FollowerRun, FromLeader, Hello, Welcome } from "./messages.ts";
+export type { FollowerFigures, FollowerReport, FollowerRun, FromLeader, Hello, Welcome } from "./messages.ts";

@@ -39,6 +39,7 @@ import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
 import { apiHeaders } from "./http/router.ts";
 import { RunLines } from "./dev/run_lines.ts";
+import { coresOf } from "./workers/boot.ts";
 import { SummedWork } from "./workers/summed_work.ts";
 import type { LeadingParts } from "./workers/leading_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
@@ -184,6 +185,7 @@ async function startIsolates(
       actionNet: config.actionNet,
       timeouts: config.timeouts,
       memory: config.memory.isolates,
+      cores: coresOf(config),
       entry: ISOLATE_ENTRY,
       settings: isolateSettings(config, secret),
       ...(observers.length > 0 && { observer: observeAll(observers) }),
@@ -325,6 +327,7 @@ async function connect(
       verify: (token) => authenticator.verify(token),
       observer,
       onCacheHit: (path) => runStats.cacheHit(path),
+      ...(metrics && { onRequests: (url, answers) => metrics.requests.answeredElsewhere(url, answers) }),
       // Ends of sessions follow from commits, which workers are told of.
       onEnded: (listener) =>
         authenticator.onSessionEnd((ended) => {

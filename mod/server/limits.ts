@@ -107,6 +107,8 @@ export const workerLimits = {
   /** How often a worker tells what ran in it, and how many runs it tells at most. */
   reportMs: 250,
   reportRunsMax: 10_000,
+  /** Characters of the log lines in it. */
+  reportCharsMax: 8_388_608,
   /** While so much waits to be read by the leader nothing is told of runs. */
   reportBytesBehind: 8_388_608,
   /** How often a worker tells how many sockets it has. */

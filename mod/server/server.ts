@@ -244,9 +244,12 @@ export class Server implements AsyncDisposable {
   }
 
   #listen({ shared = false }: { readonly shared?: boolean } = {}): void {
-    const { config: { host, port } } = this.#parts;
+    const { config: { host, port, workers } } = this.#parts;
     const onPause = (error: unknown) => this.#relieve(error);
-    this.#http = listen({ host, port, shared, onPause }, (request, info) => this.#respond(request, info));
+    this.#http = listen(
+      { host, port, shared, sharedLater: shared || workers > 1, onPause },
+      (request, info) => this.#respond(request, info),
+    );
     this.#address = this.#http.addr;
     this.#connections.watch(this.#http.addr.port);
   }

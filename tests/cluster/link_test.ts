@@ -67,13 +67,16 @@ class World implements AsyncDisposable {
   readonly #links: LeaderLink[] = [];
   readonly #sealed: boolean;
 
-  constructor({ sealed = false, admits = true } = {}) {
+  constructor({ sealed = false, admits = () => Promise.resolve(true) }: {
+    readonly sealed?: boolean;
+    readonly admits?: () => Promise<boolean>;
+  } = {}) {
     this.#sealed = sealed;
     this.leader = new Leader({
       host: this.host,
       secret: "right",
       sealed,
-      admits: () => Promise.resolve(admits),
+      admits,
       log: (_level, message, fields) => this.log.push(`${message} ${fields?.error}`),
     });
     this.leader.listen(this.listener);
@@ -255,13 +258,65 @@ Deno.test("[WK2] without a leader calls wait for a bounded time and a bounded nu
 });
 
 Deno.test("[WK5] a caller whose session has ended at the leader is refused, and may ask again", async () => {
-  await using world = new World({ admits: false });
+  await using world = new World({ admits: () => Promise.resolve(false) });
   const calls = new LeaderCalls({ ts: () => 0 });
   await world.follow(calls);
   const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "ended" };
   const { outcome } = await calls.mutate({ ...mutation(1), identity });
   assert.ok(!outcome.ok && outcome.error.retryable);
   assert.equal(world.host.asked.length, 0);
+  calls.close();
+});
+
+Deno.test("[WK2] calls of one caller keep their order while his session is looked up, and others pass", async () => {
+  const lookups: ((lives: boolean) => void)[] = [];
+  await using world = new World({ admits: () => new Promise((resolve) => lookups.push(resolve)) });
+  const calls = new LeaderCalls({ ts: () => 0 });
+  await world.follow(calls);
+  const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "one" };
+  const caller = { turn: "socket 1", blame: "user:1" };
+  const asked = () => world.host.asked.map(({ call }) => call.udfPath);
+  void calls.mutate({ ...mutation(1), udfPath: "first", identity, caller });
+  // Signed out meanwhile: nothing is looked up, and yet it comes second.
+  void calls.mutate({ ...mutation(2), udfPath: "second", caller });
+  void calls.mutate({ ...mutation(3), udfPath: "other", caller: { turn: "socket 2", blame: "x" } });
+  await until(() => asked().length === 1 && lookups.length === 1);
+  assert.deepEqual(asked(), ["other"]);
+  lookups[0]?.(true);
+  await until(() => asked().length === 3);
+  assert.deepEqual(asked(), ["other", "first", "second"]);
+  calls.close();
+});
+
+Deno.test("[WK7] functions are exchanged when the queries of all wait, of one that is just coming too", async () => {
+  await using world = new World();
+  const { leader } = world;
+  const calls = new LeaderCalls({ ts: () => 0 });
+  const said: string[] = [];
+  const first = await world.follow(calls);
+  const holding = Promise.withResolvers<void>();
+  first.tell({
+    hold() {
+      said.push("first holds");
+      return holding.promise;
+    },
+    release: (app) => said.push(`first serves ${app?.version}`),
+  });
+  let held = false;
+  const hold = leader.hold().then(() => held = true);
+  await until(() => said.length === 1);
+  assert.equal(held, false);
+  const second = await world.follow(new LeaderCalls({ ts: () => 0 }));
+  holding.resolve();
+  await hold;
+  leader.release({ ...APP, version: "new" });
+  second.tell({
+    hold: () => Promise.resolve(void said.push("second holds")),
+    release: (app) => said.push(`second serves ${app?.version}`),
+  });
+  await until(() => said.length === 4);
+  assert.deepEqual(said.filter((text) => text.startsWith("second")), ["second holds", "second serves new"]);
+  assert.ok(said.includes("first serves new"));
   calls.close();
 });
 

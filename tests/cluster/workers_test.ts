@@ -213,7 +213,7 @@ async function progress(movers: readonly Mover[]): Promise<void> {
 
 Deno.test("[WK1] several processes share the port", async (t) => {
   await using folder = await TempFolder.with(APP);
-  const flags = ["--workers", String(WORKERS), "--functions", folder.at("one"), "--port"];
+  const flags = ["--workers", String(WORKERS), "--metrics", "--functions", folder.at("one"), "--port"];
   await using server = await new Server(folder, ...flags, "0").serving();
   const { url, port } = server;
   await until(async () => (await server.workers()).length === WORKERS - 1);
@@ -290,6 +290,25 @@ Deno.test("[WK1] several processes share the port", async (t) => {
 
   const movers: Mover[] = [];
   const clients = await server.clientsOnAll(16);
+  await t.step("[WK11] every process tells of the sockets, runs and requests of all", async () => {
+    const figure = async (line: RegExp) => {
+      const text = await (await fetch(`${url}/metrics`, { headers: { connection: "close" } })).text();
+      return Number(line.exec(text)?.[1] ?? NaN);
+    };
+    const everywhere = async (line: RegExp, is: (value: number) => boolean) => {
+      for (let i = 0; i < 12; i++) if (!is(await figure(line))) return false;
+      return true;
+    };
+    await until(() => everywhere(/^syncline_sockets (\d+)$/m, (sockets) => sockets === clients.length));
+    const requests = /^syncline_http_requests_total\{route="call",status="2xx"\} (\d+)$/m;
+    const runs = /^syncline_function_runs_total\{kind="query",outcome="success"\} (\d+)$/m;
+    const [requestsBefore, runsBefore] = [await figure(requests), await figure(runs)];
+    const count = 40;
+    for (let i = 0; i < count; i++) await server.call("query", "bank:movesOf", { by: `nobody ${i}` });
+    await until(() => everywhere(requests, (now) => now >= requestsBefore + count));
+    await until(() => everywhere(runs, (now) => now >= runsBefore + count));
+  });
+
   await t.step("[WK2] all of them see every mutation whole and in order, on all processes", async () => {
     movers.push(...clients.map((client, i) => new Mover(client, `mover ${i}`)));
     await progress(movers);

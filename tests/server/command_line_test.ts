@@ -145,6 +145,8 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--backup-to", "s3://B/x"], {}, /--backup-to: expected a place such as s3:/],
   [["serve", "--restart-exit-code", "0"], {}, /--restart-exit-code: expected an exit code from 1 to 255/],
   [["serve", "--restart-exit-code", "256"], {}, /--restart-exit-code: expected an exit code/],
+  [["serve", "--workers", "0"], {}, /--workers: expected a count from 1 to 64/],
+  [["serve", "--workers", "65"], {}, /--workers: expected a count/],
   [["serve", "--port", "80.5"], {}, /--port: expected a port/],
   [["serve", "--host", "http://x"], {}, /--host: expected an address/],
   [["serve", "--public-url", "https://a.example.com/path"], {}, /--public-url: expected an address/],

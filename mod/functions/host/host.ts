@@ -80,6 +80,8 @@ export interface IsolateHostOptions {
   readonly memory?: IsolateMemory;
   /** How long queries and mutations may run; as the contract says when absent. */
   readonly timeouts?: Timeouts;
+  /** Processors that readers can keep busy; those of the machine when absent. */
+  readonly cores?: number;
   /**
    * For a data folder that another server uses: called when everything is ready but what needs the database, resolves when
    * the other one has let go of it. When it rejects, nothing was started.
@@ -286,7 +288,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       }
     }
     const batchPrefix = crypto.randomUUID();
-    const cores = navigator.hardwareConcurrency;
+    const { cores = navigator.hardwareConcurrency } = options;
     const awake = new Wakefulness(isolateLimits.awakeMs);
     return await IsolateHost.startWith({
       starter,

@@ -36,6 +36,14 @@ export class RequestFigures {
     }
     return answer;
   }
+
+  /** Requests that another process has answered; `url` as of one of them, as far as it tells the part. */
+  answeredElsewhere(
+    url: string,
+    { status, count }: { readonly status: number; readonly count: number },
+  ): void {
+    this.answers.add(routeClass(url), statusClass(status), count);
+  }
 }
 
 /** Of an absolute URL as it came: nothing is decoded, so a path written in an odd way may count as the app's. */

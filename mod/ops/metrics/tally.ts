@@ -10,8 +10,8 @@ export class Tally<Row extends string, Column extends string> {
     >;
   }
 
-  add(row: Row, column: Column): void {
-    this.#counts[row][column]++;
+  add(row: Row, column: Column, by = 1): void {
+    this.#counts[row][column] += by;
   }
 
   /** All of them, those that are 0 included. */

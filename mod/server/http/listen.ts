@@ -12,6 +12,8 @@ export interface ListenOptions {
   readonly port: number | null;
   /** Whether another process that listens on the port has allowed this one to listen beside it. */
   readonly shared?: boolean;
+  /** Whether others listen beside it by the time the port has to be opened again. */
+  readonly sharedLater?: boolean;
   /** Called when no connection can be taken, each time before it is tried again. */
   readonly onPause?: (error: unknown) => void;
 }
@@ -20,17 +22,18 @@ type HttpServer = Deno.HttpServer<Deno.NetAddr>;
 
 /** Starts to serve. Throws a `StartError` when the port or the address cannot be had. */
 export function listen(options: ListenOptions, handler: Deno.ServeHandler<Deno.NetAddr>): Listener {
-  const { host, port, shared = false, onPause = () => {} } = options;
+  const { host, port, shared = false, sharedLater = shared, onPause = () => {} } = options;
   const first = port ?? DEFAULT_PORT;
   const last = port === null ? DEFAULT_PORT + PORTS_TRIED : first;
-  const open = (candidate: number) =>
+  const open = (candidate: number, beside: boolean) =>
     Deno.serve(
-      { hostname: host, port: candidate, onListen: () => {}, ...(shared && { reusePort: true }) },
+      { hostname: host, port: candidate, onListen: () => {}, ...(beside && { reusePort: true }) },
       handler,
     );
   for (let candidate = first;; candidate++) {
     try {
-      return new Listener(open(candidate), { reopen: open, onPause });
+      const reopen = (again: number) => open(again, sharedLater);
+      return new Listener(open(candidate, shared), { reopen, onPause });
     } catch (error) {
       if (error instanceof Deno.errors.AddrInUse && candidate < last) continue;
       throw new StartError(listenMessage(error, { host, port: candidate }), { cause: error });

@@ -1,5 +1,7 @@
 /** What a worker is told when it is started, on its standard input: one line of JSON, which names a secret. */
 import type { ServeConfig } from "../../config/config.ts";
+import { memoryPlan } from "../../config/memory.ts";
+import type { IsolateMemory } from "../../functions/host/mod.ts";
 
 export interface WorkerBoot {
   /** In the log, and in figures. */
@@ -32,7 +34,16 @@ export type WorkerConfig =
   & {
     /** Its share. */
     readonly memoryBytes: number;
+    /** What its isolates may use of that. */
+    readonly memory: IsolateMemory;
+    /** Processors that are its share, rounded up. */
+    readonly cores: number;
   };
+
+/** Of processes that share a machine none keeps more readers busy than its part of the processors. */
+export function coresOf({ workers }: Pick<ServeConfig, "workers">): number {
+  return Math.ceil(navigator.hardwareConcurrency / workers);
+}
 
 export function workerConfig(config: ServeConfig): WorkerConfig {
   const { dataDir, dev, publicUrl, allowedOrigins, trustedProxies, timeouts, staticDir, example } = config;
@@ -47,5 +58,7 @@ export function workerConfig(config: ServeConfig): WorkerConfig {
     staticDir,
     example,
     memoryBytes,
+    memory: memoryPlan({ bytes: memoryBytes, cores: coresOf(config) }).isolates,
+    cores: coresOf(config),
   };
 }

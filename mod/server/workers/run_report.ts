@@ -4,13 +4,19 @@ import type { RunEnd, RunKind, RunObserver } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { workerLimits } from "../limits.ts";
 
-type Way = Pick<LeaderLink, "runs" | "unsentBytes">;
+type Way = Pick<LeaderLink, "report" | "unsentBytes">;
+
+/** What of `/api` a worker answers itself. */
+const PARTS = new Set(["query", "mutation", "action", "sync"]);
 
 export class RunReport implements RunObserver, Disposable {
   readonly #way: Way;
   readonly #log: Log;
   #runs: FollowerRun[] = [];
   #cached: string[] = [];
+  /** Answers by part of the server and status: there are few of both. */
+  #requests = new Map<string, { readonly url: string; readonly status: number; count: number }>();
+  #chars = 0;
   #left = 0;
   readonly #timer: ReturnType<typeof setInterval>;
 
@@ -21,8 +27,11 @@ export class RunReport implements RunObserver, Disposable {
   }
 
   runEnded(kind: RunKind, { call: { udfPath, identity }, outcome, ...end }: RunEnd): void {
-    if (this.#runs.length >= workerLimits.reportRunsMax) return void this.#left++;
     const { logLines } = outcome;
+    const chars = logLines.reduce((sum, line) => sum + line.length, 0);
+    const { reportRunsMax, reportCharsMax } = workerLimits;
+    if (this.#runs.length >= reportRunsMax || this.#chars + chars > reportCharsMax) return void this.#left++;
+    this.#chars += chars;
     const error = outcome.ok ? null : outcome.error;
     const { claims: _, ...caller } = identity;
     this.#runs.push({ ...end, kind, udfPath, identity: caller, error, logLines });
@@ -32,17 +41,29 @@ export class RunReport implements RunObserver, Disposable {
     if (this.#cached.length < workerLimits.reportRunsMax) this.#cached.push(udfPath);
   }
 
+  /** Counts a request that is answered here. */
+  answered(pathname: string, status: number): void {
+    const [, first = "", second = ""] = pathname.split("/", 3);
+    const part = first === "api" ? `/api/${PARTS.has(second) ? second : ""}` : first === "_" ? "/_/" : "/";
+    const key = `${status} ${part}`;
+    const known = this.#requests.get(key);
+    if (known === undefined) this.#requests.set(key, { url: `http://worker${part}`, status, count: 1 });
+    else known.count++;
+  }
+
   flush(): void {
     if (this.#left > 0) {
       this.#log("warn", "Runs were not told to the process that keeps the log", { runs: this.#left });
       this.#left = 0;
     }
-    if (this.#runs.length === 0 && this.#cached.length === 0) return;
+    if (this.#runs.length === 0 && this.#cached.length === 0 && this.#requests.size === 0) return;
     // What is told of runs must not stand in the way of what runs.
     if (this.#way.unsentBytes > workerLimits.reportBytesBehind) return;
-    this.#way.runs(this.#runs, this.#cached);
+    this.#way.report({ runs: this.#runs, cached: this.#cached, requests: [...this.#requests.values()] });
     this.#runs = [];
     this.#cached = [];
+    this.#chars = 0;
+    this.#requests.clear();
   }
 
   [Symbol.dispose](): void {

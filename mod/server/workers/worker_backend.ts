@@ -21,6 +21,8 @@ export interface WorkerBackend extends AsyncDisposable {
   readonly host: IsolateHost;
   readonly hub: Hub;
   readonly calls: HttpCalls;
+  /** To count requests that are answered here. */
+  readonly report: Pick<RunReport, "answered">;
   /** The address of the client of a request. */
   readonly addressOf: ReturnType<typeof addressOfRequests>;
   /** Tells the leader that this worker serves. */
@@ -53,6 +55,8 @@ export async function startWorkerBackend(
       heard: { app, ts },
       leader: calls,
       env: {},
+      cores: config.cores,
+      memory: config.memory,
       timeouts: config.timeouts,
       entry: ISOLATE_ENTRY,
       settings: boot.settings,
@@ -70,6 +74,7 @@ export async function startWorkerBackend(
   return {
     host,
     hub,
+    report,
     calls: httpCalls({ hub, host, authenticator, dev: config.dev, headers: apiHeaders, addressOf, log }),
     addressOf,
     ready: () => link.ready(),

@@ -3,9 +3,10 @@ import { fileURLToPath } from "node:url";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { workerLimits } from "../limits.ts";
+import { PROGRAM } from "../permissions/own_places.ts";
 import type { WorkerBoot } from "./boot.ts";
 
-const SOURCES = fileURLToPath(new URL("../../../", import.meta.url));
+const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url)));
 
 const SHORT_PATH_CHARS_MAX = 60;
 
@@ -28,11 +29,13 @@ export async function workerPermissions({ config, link, passed }: WorkerBoot): P
   // Sockets of a folder with a long path are made where the system keeps temporary files.
   const temp = dataDir.length > SHORT_PATH_CHARS_MAX ? [Deno.env.get("TMPDIR") ?? "/tmp"] : [];
   const write = [...data, link.path, passed.path, ...temp];
-  const read = [...write, SOURCES, ...(staticDir === null ? [] : [staticDir])];
+  const read = [...write, ...OWN_FILES, ...(staticDir === null ? [] : [staticDir])];
   return [
     `--allow-read=${allowedPaths(unique(read))}`,
     `--allow-write=${allowedPaths(unique(write))}`,
     "--allow-net",
+    "--deny-net=169.254.0.0/16",
+    "--allow-import=none.invalid",
     "--allow-run=sh",
     `--allow-ffi=${LIBRARIES.join(",")}`,
     "--allow-sys=systemMemoryInfo",

@@ -45,12 +45,7 @@ export class WorkerServer {
       routes: new Hono(),
       acceptSocket: (request, info) => this.#acceptSocket(request, info),
       ts: () => backend.host.ts,
-      appRoutes: (request, info) => {
-        const { pathname } = new URL(request.url);
-        return backend.host.findRoute(request.method, pathname) === null
-          ? null
-          : this.#leader.pass(request, info);
-      },
+      appRoutes: () => null,
       clientModules: new ClientModules(),
       dashboard,
       frontend: () => this.#frontend,
@@ -114,8 +109,23 @@ export class WorkerServer {
     const request = withPlainPath(given);
     const { pathname } = new URL(request.url);
     const ofApi = pathname === "/api" || pathname.startsWith("/api/");
-    const answer = ofApi ? this.#respondApi(request, { info, pathname }) : this.#router.fetch(request, info);
+    const answer = ofApi ? this.#respondApi(request, { info, pathname }) : this.#respondPage(request, info);
     if (answer instanceof Promise) this.#connections.requested(request, info);
+    return answer;
+  }
+
+  #respondPage(request: Request, info: Deno.ServeHandlerInfo): Response | Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const ofService = pathname === "/_" || pathname.startsWith("/_/");
+    const route = ofService ? null : this.#backend.host.findRoute(request.method, pathname);
+    if (pathname === "/metrics" || route !== null) return this.#leader.pass(request, info);
+    return this.#counted(pathname, this.#router.fetch(request, info));
+  }
+
+  #counted(pathname: string, answer: Response | Promise<Response>): Response | Promise<Response> {
+    const { report } = this.#backend;
+    if (answer instanceof Response) report.answered(pathname, answer.status);
+    else answer.then(({ status }) => report.answered(pathname, status), () => report.answered(pathname, 500));
     return answer;
   }
 
@@ -124,11 +134,11 @@ export class WorkerServer {
     { info, pathname }: { readonly info: Deno.ServeHandlerInfo; readonly pathname: string },
   ): Response | Promise<Response> {
     const refused = this.#origins?.refuse(request) ?? null;
-    if (refused !== null) return refused;
+    if (refused !== null) return this.#counted(pathname, refused);
     const answer = this.#backend.calls.respondAtOnce(request, info) ??
       (pathname === "/api/sync" ? this.#router.fetch(request, info) : null);
     if (answer === null) return this.#leader.pass(request, info);
-    return this.#origins?.narrow(request, answer) ?? answer;
+    return this.#counted(pathname, this.#origins?.narrow(request, answer) ?? answer);
   }
 
   /** Nobody waits for a leader that is gone: whoever is connected here comes back to another process. */

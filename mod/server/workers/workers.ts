@@ -66,7 +66,7 @@ export class Workers implements AsyncDisposable {
   /** Starts one less than there are to be processes; resolves when each serves, or has been tried once. */
   static async start(options: WorkersOptions): Promise<Workers> {
     const { config: { dataDir, workers }, parts, respond, log } = options;
-    const { host, admits, verify, observer, onCacheHit, passedCalls: calls } = parts;
+    const { host, admits, verify, observer, onCacheHit, onRequests, passedCalls: calls } = parts;
     const secret = randomBytes(32).toString("hex");
     const socket = await LocalSocket.open(await Deno.realPath(dataDir), LINK_SOCKET);
     const passed = await PassedRequests.open(dataDir, { calls, respond });
@@ -78,6 +78,7 @@ export class Workers implements AsyncDisposable {
       ...(verify && { verify }),
       ...(observer && { observer }),
       ...(onCacheHit && { onCacheHit }),
+      ...(onRequests && { onRequests }),
       onFollower: (follower) => self.#watch(follower),
       log,
     });
@@ -119,16 +120,25 @@ export class Workers implements AsyncDisposable {
 
   /** A link that ends while its process goes on: that hangs, or serves what nobody tells it is old. */
   #watch(follower: Follower): void {
+    const worker = this.#running.get(follower.name);
+    // It was being started when the server was told to stop.
+    if (this.#stopping.signal.aborted) follower.tell({ t: "stop" });
     follower.ended.then(({ end, detail }) => {
       this.#pastTransitions += follower.figures?.transitions ?? 0;
-      const worker = this.#running.get(follower.name);
-      if (worker === undefined || this.#stopping.signal.aborted || end === "closed") return;
+      if (worker === undefined || this.#stopping.signal.aborted) return;
+      // One that has closed the link is about to end.
+      if (end === "closed") return this.#killLater(worker);
       this.#options.log("error", "A worker is killed, as it does not answer", {
         worker: follower.name,
         reason: detail,
       });
       worker.kill();
     });
+  }
+
+  #killLater(worker: WorkerProcess): void {
+    const late = setTimeout(() => worker.kill(), workerLimits.stopMs);
+    worker.ended.then(() => clearTimeout(late));
   }
 
   /** Runs one worker again and again. `tried` is called when it serves, or cannot. Never rejects. */
