@@ -279,11 +279,12 @@ Deno.test("[WK1] several processes share the port", async (t) => {
       client.subscribe("bank:me", {}, (value) => users[i] = value);
     });
     await until(() => users.every((user) => typeof user === "string"));
-    await fetch(`${url}/api/auth/signout`, {
+    const signOut = await fetch(`${url}/api/auth/signout`, {
       method: "POST",
       headers: { ...JSON_BODY, authorization: `Bearer ${tokens.accessToken}` },
       body: JSON.stringify({ refreshToken: tokens.refreshToken }),
     });
+    await signOut.body?.cancel();
     await until(() => users.every((user) => user === null), { what: "nobody is signed in any more" });
     for (const client of clients) client.close();
   });
