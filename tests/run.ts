@@ -21,6 +21,8 @@ const ALONE = [
   "tests/ops/maintenance_test.ts",
   "tests/storage/image_process_test.ts",
   "tests/storage/real_server_test.ts",
+  // Three servers in processes of their own, which are killed and started again.
+  "tests/cluster/faults_test.ts",
   // The working folder is of the whole process.
   "tests/server/config_test.ts",
 ];

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { parseEnv } from "node:util";
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
+import type { PostgresPlace } from "../cluster/postgres/place.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
 import { type MemoryPlan, memoryPlan } from "./memory.ts";
@@ -58,6 +59,10 @@ export interface ServeConfig {
   readonly replication: ReplicationConfig | null;
   /** `null`: the commits are the server's own. */
   readonly follow: FollowConfig | null;
+  /** `null`: the server is alone. */
+  readonly cluster: ClusterConfig | null;
+  /** What it is in its cluster now; `null` for a server that is alone. */
+  readonly clusterRole: "leader" | "follower" | null;
   /** Memory that bounds are shares of. */
   readonly memoryBytes: number;
   /** What each part of the server may use of it. */
@@ -136,9 +141,21 @@ export interface FollowConfig {
   readonly promote: boolean;
 }
 
+/** What a server of a cluster has to know. */
+export interface ClusterConfig {
+  readonly place: PostgresPlace;
+  readonly secret: string;
+  /** A path is absolute. */
+  readonly snapshots: PlaceConfig;
+}
+
 /** Whether a server takes no writes, because its commits are made elsewhere. */
-export function isFollower({ follow }: Pick<ServeConfig, "follow">): boolean {
-  return follow !== null && !follow.promote;
+export function isFollower(
+  { follow, clusterRole }: Pick<ServeConfig, "follow"> & {
+    readonly clusterRole?: ServeConfig["clusterRole"];
+  },
+): boolean {
+  return follow !== null && !follow.promote || clusterRole === "follower";
 }
 
 /** A folder or a place in a bucket. */
@@ -240,6 +257,8 @@ export async function resolveConfig(
     backups: backupsConfig(options),
     replication: replicationConfig(options),
     follow: followConfig(options),
+    cluster: clusterConfig(options),
+    clusterRole: null,
     memoryBytes,
     memory: memoryPlan({ bytes: memoryBytes, cores: navigator.hardwareConcurrency }),
     restartExitCode: options.restartExitCode,
@@ -252,11 +271,13 @@ export async function resolveConfig(
 const CORES_FOR_ONE = 4;
 
 /** What cannot go together is refused where somebody asked for it, and is one process where nobody did. */
-function workersOf({ workers, takeover, followed, devFrontend, dev }: ServeOptions): number {
+function workersOf({ workers, takeover, followed, cluster, devFrontend, dev }: ServeOptions): number {
   const alone = takeover
     ? "--takeover"
     : followed !== null
     ? "--follow"
+    : cluster !== null
+    ? "--cluster"
     : devFrontend !== null
     ? "--dev-frontend"
     : null;
@@ -403,6 +424,41 @@ function followConfig(options: ServeOptions): FollowConfig | null {
     );
   }
   return { from: placeConfig(options, followed), everyMs: replicateEvery, promote };
+}
+
+function clusterConfig(options: ServeOptions): ClusterConfig | null {
+  const { cluster, clusterSecret, clusterSnapshots, storage } = options;
+  if (cluster === null) {
+    if (clusterSecret === null && clusterSnapshots === null) return null;
+    throw new StartError("Nothing says where the cluster is: give --cluster with what else is said of it");
+  }
+  if (clusterSecret === null) {
+    throw new StartError("Servers of a cluster share a secret: set SYNCLINE_CLUSTER_SECRET");
+  }
+  if (clusterSnapshots === null) {
+    throw new StartError(
+      "Servers of a cluster begin with snapshots: say with --cluster-snapshots where these are",
+    );
+  }
+  if (storage === null) {
+    throw new StartError(
+      "Files in a data folder would be on one server of the cluster only: give --storage s3://bucket with --cluster",
+    );
+  }
+  for (
+    const [given, flag] of [[options.followed, "--follow"], [options.replicateTo, "--replicate-to"]] as const
+  ) {
+    if (given !== null) {
+      throw new StartError(`The cluster keeps the log of commits: give --cluster or ${flag}, not both`);
+    }
+  }
+  if (options.takeover) {
+    throw new StartError("Another server of the cluster takes over: --takeover is for one that is alone");
+  }
+  if (options.dev) {
+    throw new StartError("While an app is made one server is enough: give --dev or --cluster, not both");
+  }
+  return { place: cluster, secret: clusterSecret, snapshots: placeConfig(options, clusterSnapshots) };
 }
 
 /** A place of a replica as it is named. Throws a `StartError` for one in a bucket without its keys. */

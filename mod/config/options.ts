@@ -5,6 +5,8 @@
 import { type AuthConfigPlace, type MailKind, parseEntry, templateOf } from "../auth/mod.ts";
 import { ClientAddresses } from "../kit/client_address.ts";
 import { authLimits, type RateLimits, rateLimits } from "../auth/limits.ts";
+import { clusterLimits } from "../cluster/postgres/limits.ts";
+import { parsePostgresUrl, type PostgresPlace } from "../cluster/postgres/place.ts";
 import { functionLimits } from "../limits.ts";
 import { logLimits, opsLimits, replicationLimits } from "../ops/limits.ts";
 import { storageLimits } from "../storage/limits.ts";
@@ -274,6 +276,20 @@ function parseMaxPending(text: string): number {
     throw new OptionValueError(`expected a size of at least ${least} bytes, received "${text}"`);
   }
   return bytes;
+}
+
+function parseCluster(text: string): PostgresPlace {
+  try {
+    return parsePostgresUrl(text);
+  } catch (error) {
+    throw new OptionValueError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function parseClusterSecret(text: string): string {
+  const least = clusterLimits.secretCharsMin;
+  if (text.length < least) throw new OptionValueError(`expected at least ${least} characters`);
+  return text;
 }
 
 /** A point in time, with its offset from UTC. Gives milliseconds since the epoch. */
@@ -892,6 +908,38 @@ export const options = {
     defaultText: "off",
     description:
       "With --follow: take what the place has once more, then go on as a server with commits of its own",
+    commands: ["serve"],
+  }),
+  cluster: option({
+    flag: "--cluster",
+    placeholder: "url",
+    env: "SYNCLINE_CLUSTER",
+    parse: parseCluster,
+    default: null,
+    defaultText: "the server is alone",
+    description:
+      "Be one of several servers on this PostgreSQL, postgres://user:password@host/database; give it by the variable",
+    commands: ["serve"],
+  }),
+  clusterSecret: option({
+    flag: "--cluster-secret",
+    placeholder: "text",
+    env: "SYNCLINE_CLUSTER_SECRET",
+    parse: parseClusterSecret,
+    default: null,
+    defaultText: "none",
+    description: "What all servers of a cluster know and nobody else; give it by the variable",
+    commands: ["serve"],
+  }),
+  clusterSnapshots: option({
+    flag: "--cluster-snapshots",
+    placeholder: "place",
+    env: "SYNCLINE_CLUSTER_SNAPSHOTS",
+    parse: parseBackupPlace,
+    default: null,
+    defaultText: "none",
+    description:
+      "Where all servers of a cluster find snapshots to begin with: s3://bucket/prefix, or a folder they share",
     commands: ["serve"],
   }),
   heartbeatUrl: option({

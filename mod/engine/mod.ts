@@ -21,7 +21,9 @@ export {
   openJournalReader,
   type PendingRows,
 } from "./journal/journal_reader.ts";
+export { clusterOfPlace, clusterPlace } from "./journal/followed.ts";
 export {
+  beginClusterHistory,
   beginFollowing,
   type FollowedState,
   followedState,

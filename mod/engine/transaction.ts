@@ -125,6 +125,14 @@ export interface SchemaOptions {
   readonly tableNumbers?: ReadonlyMap<string, number>;
 }
 
+/** A change of tables that is made but not committed. */
+export interface StagedChange<Result> {
+  /** What has to be kept elsewhere before it is committed here; `null`: nothing, or nowhere. */
+  readonly row: JournalRow | null;
+  commit(): Result;
+  undo(): void;
+}
+
 /** The only connection that writes. A group is one SQLite transaction, a mutation one savepoint inside it. */
 export interface WriterDatabase extends Disposable {
   /** Current ts, including mutations released in the open group. */
@@ -135,6 +143,8 @@ export interface WriterDatabase extends Disposable {
    * Tables that the schema no longer has keep their documents but cannot be reached.
    */
   applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport;
+  /** The same, but for the commit: of a database whose history is kept elsewhere. */
+  stageSchema(schema: SchemaDefinition, options?: SchemaOptions): StagedChange<SchemaReport>;
   /**
    * Makes the database ready for entries while there is no schema: drops its indexes, which the next `applySchema` builds
    * again, after which it also checks every document. `tables` are made with these numbers where they are missing.
@@ -173,6 +183,11 @@ export interface WriterDatabase extends Disposable {
   findRecord(key: RecordKey): string | null;
   /** Records an answer, one line of text, in the open group, for a key that has none. Does not advance ts. */
   saveRecord(key: RecordKey, answer: string): void;
+  /**
+   * Does all that a commit of the open group needs but the commit itself, which is then `commitGroup` or `rollbackGroup`.
+   * Gives back the row that has to be kept elsewhere before; `null`: there is none.
+   */
+  sealGroup(text: string | null): JournalRow | null;
   /** Keeps `text` as the newest group's and commits. */
   commitGroup(text: string | null): void;
   /** Called after a group of so many calls, when its answers are out: does what would delay a commit later, if it is quiet. */

@@ -5,7 +5,7 @@ import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
-import { followedPlace } from "./journal/followed.ts";
+import { followedPlace, isClusterPlace } from "./journal/followed.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -15,13 +15,13 @@ import {
   readHead,
   writeHead,
 } from "./journal/journal.ts";
-import { checkFollows, type JournalRow, readRow, recordsUntil } from "./journal/row.ts";
+import { checkFollows, type JournalRow, nextRow, readRow, recordsUntil } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
 import type { RecordRun } from "./record_runs.ts";
 import { CREATE_DATABASE_SQL } from "./whole/new_database.ts";
 import { Records } from "./records.ts";
 import { changeSchema, dropSchema } from "./schema_change.ts";
-import type { ApplyOptions, SchemaOptions, WriterDatabase } from "./transaction.ts";
+import type { ApplyOptions, SchemaOptions, StagedChange, WriterDatabase } from "./transaction.ts";
 import type { CommitEntry, RecordKey, SchemaDefinition, SchemaReport } from "./types.ts";
 import { VectorSearcher } from "./vectors/vector_search.ts";
 import { WriteGroup } from "./write_group.ts";
@@ -47,7 +47,11 @@ export interface WriterOptions {
    * `on` keeps a journal of what is committed, of which so many bytes may wait. `applied` is for a database whose
    * commits are made elsewhere: it follows their history. Without either, the first change ends the history there was.
    */
-  readonly journal?: { readonly kind: "on"; readonly pendingBytesMax: number } | { readonly kind: "applied" };
+  readonly journal?:
+    | { readonly kind: "on"; readonly pendingBytesMax: number }
+    | { readonly kind: "applied" }
+    /** It goes on with a history that is kept elsewhere: each row has to be there before it is committed here. */
+    | { readonly kind: "given" };
 }
 
 /**
@@ -59,7 +63,8 @@ export function openWriterDatabase(path: string, options: WriterOptions = {}): W
   const connection = Connection.openWriter(path, { pagesMax, cacheBytes });
   try {
     createIfEmpty(connection);
-    if (options.journal?.kind !== "applied") refuseFollowed(connection, path);
+    const kind = options.journal?.kind;
+    if (kind !== "applied" && kind !== "given") refuseFollowed(connection, path);
     return new SqliteWriterDatabase(connection, { ...options, now: options.now ?? systemNow });
   } catch (error) {
     connection[Symbol.dispose]();
@@ -73,7 +78,9 @@ function refuseFollowed(connection: Connection, path: string): void {
   if (place === null) return;
   throw new UnusableDatabaseError(path, {
     reason: `its commits come from "${place}"`,
-    advice: `serve it with --follow ${place}, or with --promote beside that to make it a database of its own`,
+    advice: isClusterPlace(place)
+      ? "serve it with --cluster, or restore a backup of it in another folder to make it a database of its own"
+      : `serve it with --follow ${place}, or with --promote beside that to make it a database of its own`,
   });
 }
 
@@ -90,6 +97,7 @@ function createIfEmpty(connection: Connection): void {
 
 class SqliteWriterDatabase implements WriterDatabase {
   readonly #connection: Connection;
+  readonly #now: () => number;
   readonly #records: Records;
   readonly #writer: DocumentWriter;
   readonly #vectors: VectorSearcher;
@@ -100,8 +108,12 @@ class SqliteWriterDatabase implements WriterDatabase {
   #endsHistory: boolean;
   /** Whether the open transaction has ended it. */
   #ending = false;
-  /** Of a database whose commits are made elsewhere: where their history stands. */
+  /** Of a database whose history is kept elsewhere: where it stands. */
   #applied: JournalHead | null = null;
+  /** Whether rows are made here, to be kept elsewhere. */
+  readonly #gives: boolean;
+  /** What the open transaction has been sealed with; `null` before that. */
+  #sealed: { readonly row: JournalRow | null } | null = null;
   #tables = new Tables([]);
   #ts: number;
   /** Creation time of the newest document of committed groups. */
@@ -116,6 +128,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     { now, journal }: Pick<WriterOptions, "journal"> & { readonly now: () => number },
   ) {
     this.#connection = connection;
+    this.#now = now;
     const row = connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     const [ts, lastCreationTime] = row as [number, number];
     this.#ts = ts;
@@ -124,12 +137,17 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#writer = new DocumentWriter(connection);
     this.#vectors = new VectorSearcher(connection);
     this.#checkpoints = new Checkpoints(connection);
+    this.#gives = journal?.kind === "given";
     this.#journal = journal?.kind === "on" ? Journal.open(connection, { ...journal, now, ts }) : null;
     const history = this.#journal === null && hasJournal(connection) ? readHead(connection) : null;
     this.#endsHistory = journal === undefined && history !== null && history.generation !== null;
-    if (journal?.kind !== "applied") return;
+    if (journal?.kind !== "applied" && journal?.kind !== "given") return;
     this.#applied = history;
-    this.#tables = storedTables(connection);
+    if (this.#gives) {
+      if (history === null || history.generation === null) {
+        throw new EngineError("bad_entry", "This database has no history that is kept elsewhere");
+      }
+    } else this.#tables = storedTables(connection);
   }
 
   get ts(): number {
@@ -140,43 +158,69 @@ class SqliteWriterDatabase implements WriterDatabase {
     return this.#journal?.head ?? this.#applied;
   }
 
-  applySchema(schema: SchemaDefinition, { tableNumbers }: SchemaOptions = {}): SchemaReport {
-    return this.#changeTables(() => ({
+  applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport {
+    return this.#changeTables(this.#schemaChange(schema, options)).commit();
+  }
+
+  stageSchema(schema: SchemaDefinition, options?: SchemaOptions): StagedChange<SchemaReport> {
+    return this.#changeTables(this.#schemaChange(schema, options));
+  }
+
+  #schemaChange(schema: SchemaDefinition, { tableNumbers }: SchemaOptions = {}) {
+    return () => ({
       result: changeSchema(this.#connection, schema, { tableNumbers: tableNumbers ?? new Map() }),
       tables: loadTables(this.#connection, schema),
-    }));
+    });
   }
 
   prepareReplay(tables: ReadonlyMap<string, number>): void {
     this.#changeTables(() => ({
       result: dropSchema(this.#connection, tables),
       tables: storedTables(this.#connection),
-    }));
+    })).commit();
   }
 
-  /** Changes tables in a transaction of its own, and works with the new ones once it has committed. */
-  #changeTables<Result>(change: () => { readonly result: Result; readonly tables: Tables }): Result {
+  /** Changes tables in a transaction of its own, which is left open, and works with the new ones once it has committed. */
+  #changeTables<Result>(
+    change: () => { readonly result: Result; readonly tables: Tables },
+  ): StagedChange<Result> {
     if (this.#group !== null) {
       throw new EngineError("bad_schema", "Cannot apply a schema inside an open group");
     }
-    this.#connection.execute("BEGIN IMMEDIATE");
-    try {
-      const journaled = this.#journal !== null || this.#endsHistory;
-      const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
-      const { result, tables } = change();
-      const after = journaled ? catalogState(this.#connection) : null;
-      if (after !== null && JSON.stringify(after) !== before) {
-        const nothing = { entries: [], records: [], lastCreationTime: this.#lastCreationTime };
-        this.#keep({ ...nothing, tsBefore: this.#ts, catalog: after });
-      }
-      this.#connection.execute("COMMIT");
-      this.#kept();
-      this.#tables = tables;
-      return result;
-    } catch (error) {
+    const undo = () => {
       this.#journal?.discard();
       this.#ending = false;
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
+      if (this.#gives) this.#applied = readHead(this.#connection);
+    };
+    this.#connection.execute("BEGIN IMMEDIATE");
+    try {
+      const journaled = this.#journal !== null || this.#endsHistory || this.#gives;
+      const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
+      const { result, tables } = change();
+      const after = journaled ? catalogState(this.#connection) : null;
+      let row: JournalRow | null = null;
+      if (after !== null && JSON.stringify(after) !== before) {
+        const nothing = { entries: [], records: [], lastCreationTime: this.#lastCreationTime };
+        row = this.#keep({ ...nothing, tsBefore: this.#ts, catalog: after });
+      }
+      return {
+        row,
+        undo,
+        commit: () => {
+          try {
+            this.#connection.execute("COMMIT");
+          } catch (error) {
+            undo();
+            throw error;
+          }
+          this.#kept();
+          this.#tables = tables;
+          return result;
+        },
+      };
+    } catch (error) {
+      undo();
       throw error;
     }
   }
@@ -248,7 +292,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#journal?.restart(restart);
   }
 
-  /** Writes down what the open transaction changes. */
+  /** Writes down what the open transaction changes. Gives back the row that has to be kept elsewhere, if there is one. */
   #keep(
     change: {
       readonly tsBefore: number;
@@ -257,7 +301,7 @@ class SqliteWriterDatabase implements WriterDatabase {
       readonly lastCreationTime: number;
       readonly catalog: CatalogState | null;
     },
-  ): void {
+  ): JournalRow | null {
     this.#journal?.append({ ...change, ts: this.#ts });
     const { tsBefore, records, catalog } = change;
     const changes = this.#ts !== tsBefore || records.length > 0 || catalog !== null;
@@ -265,7 +309,13 @@ class SqliteWriterDatabase implements WriterDatabase {
       endGeneration(this.#connection, "written");
       this.#ending = true;
     }
-    if (this.#applied !== null) writeHead(this.#connection, this.#applied);
+    let row: JournalRow | null = null;
+    if (this.#gives && changes && this.#applied !== null) {
+      row = nextRow(this.#applied, { ...change, ts: this.#ts, now: this.#now });
+      this.#applied = { ...this.#applied, seq: row.seq, ts: row.ts, sum: row.sum };
+    }
+    if (this.#applied !== null && (row !== null || !this.#gives)) writeHead(this.#connection, this.#applied);
+    return row;
   }
 
   /** What was written down is committed. */
@@ -298,7 +348,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (changes.length === 0) return null;
     this.#ts++;
     const entry = { ts: this.#ts, at: this.#at, changes };
-    if (this.#journal !== null) this.#openGroup().entries.push(entry);
+    if (this.#journal !== null || this.#gives) this.#openGroup().entries.push(entry);
     return entry;
   }
 
@@ -317,7 +367,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#records.save(key, { answer, ts: this.#ts });
   }
 
-  commitGroup(text: string | null): void {
+  sealGroup(text: string | null): JournalRow | null {
     const { writes, tsBefore, entries } = this.#openGroup();
     writes.check();
     if (this.#mutation !== null) throw new RangeError("Release or roll back the open mutation first");
@@ -325,9 +375,22 @@ class SqliteWriterDatabase implements WriterDatabase {
       this.#writer.searches.write();
       const records = this.#records.write();
       const { lastCreationTime } = writes;
-      this.#keep({ tsBefore, entries, records, lastCreationTime, catalog: null });
+      const row = this.#keep({ tsBefore, entries, records, lastCreationTime, catalog: null });
       this.#connection.statement("UPDATE syncline_state SET ts = ?, lastCreationTime = ?, lastGroup = ?")
         .run(this.#ts, lastCreationTime, text);
+      this.#sealed = { row };
+      return row;
+    } catch (error) {
+      writes.fail(error);
+      throw error;
+    }
+  }
+
+  commitGroup(text: string | null): void {
+    const { writes } = this.#openGroup();
+    if (this.#sealed === null) this.sealGroup(text);
+    writes.check();
+    try {
       this.#connection.statement("COMMIT").run();
     } catch (error) {
       writes.fail(error);
@@ -335,6 +398,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     }
     this.#lastCreationTime = writes.lastCreationTime;
     this.#group = null;
+    this.#sealed = null;
     this.#kept();
   }
 
@@ -346,6 +410,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     if (this.#connection.inTransaction) this.#connection.statement("ROLLBACK").run();
     this.#ts = tsBefore;
     this.#group = null;
+    this.#sealed = null;
     this.#records.forget();
     this.#writer.searches.forget();
     this.#vectors.forget();
@@ -353,7 +418,7 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#ending = false;
     if (this.#applied === null) return;
     this.#applied = readHead(this.#connection);
-    this.#tables = storedTables(this.#connection);
+    if (!this.#gives) this.#tables = storedTables(this.#connection);
   }
 
   tend(calls: number): void {

@@ -1,6 +1,8 @@
 /** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
 import { Hono } from "hono";
 import type { LoadedSecret } from "../auth/mod.ts";
+import { clusterLimits } from "../cluster/postgres/limits.ts";
+import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import {
   IsolateHost,
   type Lent,
@@ -27,6 +29,7 @@ import { startAdmin } from "./features/admin.ts";
 import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
 import { startDeploy } from "./features/deploy.ts";
 import { bringFollowed, startFollowing } from "./features/following.ts";
+import { beginInCluster, startClustering } from "./features/cluster.ts";
 import { startHealth } from "./features/health.ts";
 import { openLog, startLog } from "./features/log.ts";
 import { openMetrics, startMetrics } from "./features/metrics.ts";
@@ -74,6 +77,8 @@ export interface Backend extends AsyncDisposable {
     request: Request,
     below: { readonly upgraded: () => UpgradedConnection; readonly info?: Deno.ServeHandlerInfo },
   ): Response;
+  /** Resolves when a socket may be accepted: what is shown here is as new as what its client may have seen elsewhere. */
+  readonly caughtUp?: () => Promise<void>;
   /** For a backend that was made beside another server's: what it does by itself begins now. */
   begin?(): Promise<void>;
   /** Lends the database to another server, between two commits; `null` when that is not possible now. */
@@ -115,6 +120,8 @@ export interface BackendSurroundings {
    * itself begins with `begin` then.
    */
   readonly letGo?: () => Promise<void>;
+  /** The cluster that this server is one of; `null` or absent: it is alone. */
+  readonly cluster?: PostgresCluster | null;
   /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
   /** What the processes beside this one have to do. */
@@ -123,10 +130,12 @@ export interface BackendSurroundings {
 
 /** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
 export async function startBackend(
-  config: ServeConfig,
+  given: ServeConfig,
   surroundings: BackendSurroundings,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
+  const { cluster = null } = surroundings;
+  const config = await beginInCluster(given, cluster);
   await bringFollowed(config, surroundings);
   const secret = await loadSecret(config.dataDir);
   const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
@@ -140,11 +149,12 @@ export async function startBackend(
   );
   const { log, letGo } = surroundings;
   const host = opened.use(
-    await startIsolates(config, { secret, observers, log, ...(letGo && { letGo }) }),
+    await startIsolates(config, { secret, observers, log, cluster, ...(letGo && { letGo }) }),
   );
   const observer = observers.length > 0 ? observeAll(observers) : null;
   const parts = {
     ...surroundings,
+    cluster,
     config,
     secret,
     backupPlace,
@@ -167,7 +177,8 @@ export async function startBackend(
 
 async function startIsolates(
   config: ServeConfig,
-  { secret, observers, log, letGo }: {
+  { secret, observers, log, cluster, letGo }: {
+    readonly cluster: PostgresCluster | null;
     readonly secret: LoadedSecret;
     readonly observers: readonly RunObserver[];
     readonly log: Log;
@@ -191,6 +202,7 @@ async function startIsolates(
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
+      ...(cluster !== null && cluster.rows !== null && { rows: cluster.rows }),
       ...(letGo && { letGo }),
       log,
     });
@@ -207,6 +219,7 @@ function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<st
 }
 
 interface BackendParts extends BackendSurroundings {
+  readonly cluster: PostgresCluster | null;
   readonly config: ServeConfig;
   readonly secret: LoadedSecret;
   readonly backupPlace: BackupPlace | null;
@@ -220,7 +233,7 @@ interface BackendParts extends BackendSurroundings {
 
 /** The list of features is here; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, executionLog, runStats, observer, ...surroundings }: BackendParts,
+  { secret, backupPlace, executionLog, runStats, observer, cluster, ...surroundings }: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, log } = surroundings;
@@ -247,7 +260,7 @@ async function connect(
       await backups.tryOut(live.backups);
     },
   }));
-  const following = startFollowing(context);
+  const following = startFollowing(context, cluster);
   const deploy = features.add(startDeploy(context, surroundings.serveFrontend));
   const admin = features.add(
     await startAdmin(context, {
@@ -288,10 +301,11 @@ async function connect(
     : new SummedWork(hub, surroundings.workerFigures);
   const { sizes } = steering;
   features.add(startStats(context, { runStats, executionLog, accounts, logs, hub: work, sizes }));
-  features.add(startHealth(context, { ...admin.replication, following }));
+  const clustering = features.add(startClustering(context, { cluster, accounts, admin, hub: work }));
+  features.add(startHealth(context, { ...admin.replication, following, clustering }));
   const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
   if (metrics !== null) {
-    features.add(startMetrics(metrics, { ...context, hub: work, storage, admin, following }));
+    features.add(startMetrics(metrics, { ...context, hub: work, storage, admin, following, clustering }));
   }
 
   const { given } = config;
@@ -311,6 +325,8 @@ async function connect(
   const setupLink = follows ? null : await accounts.setupLink();
   await features.prepare();
   if (!takesOver) await features.start();
+  // Nobody is shown a state of long ago.
+  await clustering.caughtUp?.(clusterLimits.startMs);
   let closed: Promise<void> | null = null;
   const closeSockets = () => {
     logs.endStreams();
@@ -351,6 +367,7 @@ async function connect(
       hub.accept(socket, { connection, address });
       return response;
     },
+    ...(clustering.caughtUp !== null && { caughtUp: clustering.caughtUp }),
     closeSockets,
     reload: () => host.reload(),
     standBy: () => host.standBy(),

@@ -6,6 +6,7 @@ import { connectionLimits, dataLockLimits, takeoverLimits } from "./limits.ts";
 import { httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings, ReloadResult } from "./backend.ts";
 import { ClientModules } from "./http/client_modules.ts";
+import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { StartError } from "../config/start_error.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
@@ -13,6 +14,7 @@ import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
 import { logRestore } from "./data/data_restore.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
+import { joinCluster } from "./features/cluster.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
 import { openDashboard } from "./http/dashboard_page.ts";
 import type { Frontend } from "./http/frontend.ts";
@@ -80,6 +82,8 @@ export class Server implements AsyncDisposable {
   #state: State = { name: "starting" };
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
+  /** The cluster that it is one of; `null`: it is alone. Set before anything is loaded. */
+  #cluster: PostgresCluster | null = null;
   /** Changes with what is deployed. */
   #frontend: Frontend | null;
   /** Set by the first `stop`; later ones wait for it too. */
@@ -122,6 +126,7 @@ export class Server implements AsyncDisposable {
       await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
       server = new Server(parts, { lock, ...statics });
       server.#listen();
+      server.#cluster = await joinCluster(config, { address: server.url, log: parts.log });
       const served = await server.#load();
       server.#state = { name: "serving", ...served };
       await server.#startWorkers(served.backend);
@@ -295,14 +300,16 @@ export class Server implements AsyncDisposable {
     const { signal: stopping } = this.#stopping;
     const workerFigures = () => this.#workers?.figures ?? [];
     const given = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
-    const surroundings = { ...given, workerFigures };
+    const surroundings = { ...given, workerFigures, cluster: this.#cluster };
     const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
       ...(backend.completeRoutes !== undefined && { completeRoutes: backend.completeRoutes }),
       acceptSocket(request, info) {
         const { remoteAddr } = info;
-        return backend.acceptSocket(request, { info, upgraded: () => connections.upgraded(remoteAddr) });
+        const accept = () =>
+          backend.acceptSocket(request, { info, upgraded: () => connections.upgraded(remoteAddr) });
+        return backend.caughtUp === undefined ? accept() : backend.caughtUp().then(accept);
       },
       ts: () => backend.ts,
       appRoutes: backend.appRoutes,
@@ -361,6 +368,7 @@ export class Server implements AsyncDisposable {
       await workersEnded;
       await backend?.[Symbol.asyncDispose]();
     } finally {
+      await this.#cluster?.[Symbol.asyncDispose]();
       this.#connections[Symbol.dispose]();
       this.#held.lock[Symbol.dispose]();
       this.#givingWay?.[Symbol.dispose]();
@@ -398,7 +406,7 @@ export class Server implements AsyncDisposable {
     const state = this.#state;
     // Its workers would go on taking connections of the port.
     if (state.name !== "serving" || state.backend.lend === undefined || this.#workers !== null) return;
-    if (isFollower(this.#parts.config)) return;
+    if (this.#cluster !== null || isFollower(this.#parts.config)) return;
     const { backend } = state;
     const server = this.#givingWay = new GivingWay({
       address: { host, port: this.#address.port },

@@ -77,7 +77,9 @@ export function httpCalls(
       ? { outcome: call.refused }
       : await run(call, request.headers);
     // Nothing has happened, and no function is to blame: so it is no error of the call.
-    if (!outcome.ok && outcome.error.retryable) throw new ServiceError("overloaded");
+    if (!outcome.ok && outcome.error.retryable) {
+      throw new ServiceError(outcome.error.data?.code === "unavailable" ? "unavailable" : "overloaded");
+    }
     const [status, body] = answerText(outcome, { dev, rest });
     return new Response(body, { status, headers: named ? namedHeaders : jsonHeaders });
   };

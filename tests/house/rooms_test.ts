@@ -18,6 +18,7 @@ const FLOORS: readonly (readonly string[])[] = [
   ["functions/versions"],
   ["functions/host"],
   ["sync", "auth", "storage", "scheduler", "ops", "cluster"],
+  ["cluster/postgres"],
   ["config"],
   ["server", "testing"],
   ["cli"],
@@ -55,6 +56,8 @@ const DOORS = new Set([
   "storage/blobs/s3_blobs.ts",
   "ops/backups/bucket_archives.ts",
   "ops/backups/scheduled/bucket_target.ts",
+  // The driver is loaded only in a cluster.
+  "cluster/postgres/place.ts",
   // A command needs none of the endpoints.
   "ops/spooled_body.ts",
   // Nothing of the server is loaded for a command that does not need it.

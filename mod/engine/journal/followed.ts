@@ -27,3 +27,19 @@ export function isMarked(connection: Statements): boolean {
   return connection.statement("SELECT 1 FROM sqlite_schema WHERE name = 'syncline_followed'").get() !==
     undefined;
 }
+
+const CLUSTER_PREFIX = "cluster ";
+
+/** What the mark of a database of a cluster says. */
+export function clusterPlace(id: string): string {
+  return `${CLUSTER_PREFIX}${id}`;
+}
+
+export function isClusterPlace(place: string): boolean {
+  return place.startsWith(CLUSTER_PREFIX);
+}
+
+/** The cluster whose database it is; `null`: it is of none. */
+export function clusterOfPlace(place: string): string | null {
+  return isClusterPlace(place) ? place.slice(CLUSTER_PREFIX.length) : null;
+}

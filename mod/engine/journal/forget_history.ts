@@ -1,7 +1,15 @@
 /** Databases whose history goes on elsewhere, or has to become their own. */
 import { Connection } from "../connection.ts";
-import { clearFollowed, followedPlace, markFollowed } from "./followed.ts";
-import { endGeneration, type GenerationReason, hasJournal, type JournalHead, readHead } from "./journal.ts";
+import { clearFollowed, clusterPlace, followedPlace, markFollowed } from "./followed.ts";
+import {
+  endGeneration,
+  type GenerationReason,
+  hasJournal,
+  type JournalHead,
+  newHead,
+  readHead,
+  writeHead,
+} from "./journal.ts";
 
 /**
  * Ends the history of a database that nobody has open: what comes after is one of its own, beside the one that the database
@@ -19,6 +27,26 @@ export function forgetHistory(path: string, reason: GenerationReason = "restored
 export function beginFollowing(path: string, place: string): void {
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   markFollowed(connection, place);
+}
+
+/**
+ * Begins the history of a cluster in a database that nobody has open, and that is its own: from now on it is kept in the
+ * cluster's log, and only written to as the log says. Gives back where it begins.
+ */
+export function beginClusterHistory(
+  path: string,
+  { id, now }: { readonly id: string; readonly now: number },
+): JournalHead {
+  using connection = Connection.openWriter(path, { pagesMax: undefined });
+  connection.execute("BEGIN IMMEDIATE");
+  const known = hasJournal(connection) ? readHead(connection) : null;
+  if (hasJournal(connection)) connection.execute("DELETE FROM syncline_journal");
+  const ts = Number(connection.statement("SELECT ts FROM syncline_state").get()?.[0] ?? 0);
+  const head = newHead({ seq: 0, ts, reason: "cluster", now, after: known?.begunAt ?? 0 });
+  writeHead(connection, head);
+  markFollowed(connection, clusterPlace(id));
+  connection.execute("COMMIT");
+  return head;
 }
 
 /** Where the history of a database stands, and where its commits come from; `null`: they are its own. */

@@ -40,7 +40,9 @@ export type GenerationReason =
   /** What was copied already cannot be gone on from. */
   | "lost"
   /** The database followed another, and became one of its own. */
-  | "promoted";
+  | "promoted"
+  /** A cluster began with it, which keeps the history from there on. */
+  | "cluster";
 
 /** Where a history stands. */
 export interface JournalHead {
@@ -288,7 +290,7 @@ export class Journal {
 }
 
 /** The beginning of a generation. Its name begins with the time, so that names sort by age. */
-function newHead(
+export function newHead(
   from: {
     readonly seq: number;
     readonly ts: number;

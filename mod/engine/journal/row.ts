@@ -100,6 +100,21 @@ export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   return { ...run, answers: run.answers.slice(0, count), ts: run.ts.slice(0, count) };
 }
 
+/** The row of a group that goes on from where a history stands. */
+export function nextRow(
+  head: { readonly seq: number; readonly sum: string },
+  group: Parameters<typeof rowBody>[0] & {
+    readonly tsBefore: number;
+    readonly ts: number;
+    readonly now: () => number;
+  },
+): JournalRow {
+  const { tsBefore, ts, entries, now } = group;
+  const at = entries.at(-1)?.at ?? now();
+  const row = { seq: head.seq + 1, tsBefore, ts, at, body: rowBody(group) };
+  return { ...row, sum: chainedSum(head.sum, row) };
+}
+
 /** The text of a row. */
 export function rowBody(
   { entries, records, lastCreationTime, catalog }: {

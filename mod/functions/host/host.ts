@@ -47,6 +47,7 @@ import { RunnerPool } from "./runners/runner_pool.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
 import { HearingWriter } from "./writer/hearing_writer.ts";
 import type { MutationWriter, ReplaceResult } from "./writer/mutation_writer.ts";
+import type { RowKeeper } from "./writer/row_keeper.ts";
 import { Writer } from "./writer/writer.ts";
 
 export interface IsolateHostOptions {
@@ -74,6 +75,8 @@ export interface IsolateHostOptions {
   readonly heard?: Heard;
   /** Where mutations run when they do not run here. */
   readonly leader?: LeaderPort;
+  /** The history is kept elsewhere: what the writer commits has to be there before. */
+  readonly rows?: RowKeeper;
   /** Told of every run here; nobody has to be. */
   readonly observer?: RunObserver;
   /** What isolates may use of the machine's memory. */
@@ -122,6 +125,7 @@ export interface HostParts {
   readonly follows?: boolean;
   readonly heard?: Heard;
   readonly leader?: LeaderPort;
+  readonly rows?: Pick<RowKeeper, "waitMs">;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -209,6 +213,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       log,
       batchPrefix,
       timeoutMs: mutationMs,
+      storesMs: parts.rows?.waitMs ?? 0,
       ...(awake && { awake }),
       ...(observer && { observer }),
       ...told,
@@ -249,6 +254,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       follows = false,
       heard,
       leader,
+      rows,
       observer,
       timeouts,
       memory,
@@ -272,6 +278,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(tableNumbers && { tableNumbers }),
       ...(journal && { journal }),
       follows,
+      ...(rows && { rows }),
       command: isolateCommand,
       ...(memory && { isolateMemory: memory }),
       log,
@@ -304,6 +311,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       follows,
       ...(heard && { heard }),
       ...(leader && { leader }),
+      ...(rows && { rows }),
       code: { versions, version, source, ...(passing && { passing }) },
     });
   }

@@ -13,6 +13,7 @@ export type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts"
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";
+export type { RowKeeper } from "./writer/row_keeper.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 export { RouteTable } from "./runners/route_table.ts";

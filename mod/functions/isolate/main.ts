@@ -13,7 +13,7 @@ import {
 } from "../../engine/mod.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
 import { isolateLimits } from "../limits.ts";
-import { FrameSender, readFrames, type WireFrame } from "../wire/segment_frames.ts";
+import { FrameSender, readFrames } from "../wire/segment_frames.ts";
 import type { SystemModule } from "../system_module.ts";
 import type {
   Boot,
@@ -41,14 +41,13 @@ import { preparePackages } from "./app/commonjs_modules.ts";
 import { keepAppFolder, revokeAll } from "./process/permissions.ts";
 import { ProgressFile } from "../wire/progress_file.ts";
 import { applyRows, reachedBy } from "./runs/apply_rows.ts";
+import { Inbox, type KeepRows, keepRows } from "./runs/kept_rows.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
 import { runningAction } from "./runs/run_action.ts";
 import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
 import { catchUncaught, printBounded } from "./process/uncaught.ts";
 import { refuseUnmapped } from "./process/unmapped_modules.ts";
-
-type Frames = AsyncGenerator<WireFrame<ToIsolate>, void>;
 
 const exit: (code: number) => never = Deno.exit;
 const { error: printError } = console;
@@ -59,10 +58,14 @@ type Database =
   | { readonly role: "reader"; readonly reader: ReaderDatabase }
   | { readonly role: "runner" };
 
-function openDatabase({ role, databasePath, journal, follows, cacheBytes }: Boot): Database {
+function openDatabase({ role, databasePath, journal, follows, gives, cacheBytes }: Boot): Database {
   switch (role) {
     case "writer": {
-      const kept = follows ? { kind: "applied" } as const : journal && { kind: "on", ...journal } as const;
+      const kept = follows
+        ? { kind: "applied" } as const
+        : gives
+        ? { kind: "given" } as const
+        : journal && { kind: "on", ...journal } as const;
       return {
         role,
         writer: openWriterDatabase(databasePath, {
@@ -94,13 +97,13 @@ async function openOrTell(boot: Boot, sender: FrameSender): Promise<Database | n
 async function main(socketPath: string, systemModules: readonly SystemModule[]): Promise<void> {
   const conn = await Deno.connect({ transport: "unix", path: socketPath });
   const sender = new FrameSender(conn);
-  const frames: Frames = readFrames<ToIsolate>(conn);
+  const inbox = new Inbox(readFrames<ToIsolate>(conn));
   // Our own modules: one that was started before it is needed has them by the time it is told what it is.
   await refuseUnmapped();
   await loadAppZod();
-  const first = await frames.next();
-  if (first.done) return;
-  const boot = first.value.message;
+  const first = await inbox.next();
+  if (first === null) return;
+  const boot = first.message;
   if (boot.type !== "Boot") throw new TypeError(`The first frame must be Boot, not ${boot.type}`);
 
   const database = await openOrTell(boot, sender);
@@ -132,14 +135,15 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
       settings.configure(boot.settings[settings.name]);
     }
   }
-  const answer = await load(boot, { database, systemModules, sender, frames });
+  const keep = boot.gives === true ? keepRows({ sender, inbox }) : null;
+  const answer = await load(boot, { database, systemModules, sender, inbox, keep });
   if (!("app" in answer)) {
     await sender.send(answer satisfies FromIsolate);
     return;
   }
   revokeAll(boot.role);
   await sender.send(answer.ready satisfies FromIsolate);
-  await serve(frames, { app: answer.app, boot, database, progress, sender });
+  await serve(inbox, { app: answer.app, boot, database, progress, sender, keep });
   // The last connection takes what is in the write-ahead log into the database file and removes the log.
   if (database.role === "writer") database.writer[Symbol.dispose]();
 }
@@ -148,11 +152,12 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 async function load(
   { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false, check, waits = false }:
     Boot,
-  { database, systemModules, sender, frames }: {
+  { database, systemModules, sender, inbox, keep }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
     readonly sender: FrameSender;
-    readonly frames: Frames;
+    readonly inbox: Inbox;
+    readonly keep: KeepRows | null;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
   try {
@@ -170,7 +175,7 @@ async function load(
     // It has left before the database is worked with, which lets nothing else run.
     const looksAtAll = role === "writer" || check !== undefined;
     if (looksAtAll || waits) await sender.send({ type: "Loaded" } satisfies FromIsolate);
-    if (waits) await fitted(frames);
+    if (waits) await fitted(inbox);
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
@@ -178,7 +183,10 @@ async function load(
       ts = database.writer.ts;
       reached = reachedBy(database.writer);
     } else if (database.role === "writer") {
-      database.writer.applySchema(app.schema, { tableNumbers: new Map(Object.entries(tableNumbers)) });
+      const staged = database.writer.stageSchema(app.schema, {
+        tableNumbers: new Map(Object.entries(tableNumbers)),
+      });
+      await commitStaged(staged, keep);
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
     } else if (database.role === "reader" && check !== undefined) {
@@ -204,11 +212,26 @@ async function load(
 }
 
 /** What comes next must be that. One whose socket is closed instead was not needed. */
-async function fitted(frames: Frames): Promise<void> {
-  const next = await frames.next();
-  if (next.done) exit(0);
-  const { type } = next.value.message;
+async function fitted(inbox: Inbox): Promise<void> {
+  const next = await inbox.next();
+  if (next === null) exit(0);
+  const { type } = next.message;
   if (type !== "Fitted") throw new TypeError(`A reader that waits cannot be sent ${type}`);
+}
+
+async function commitStaged(
+  { row, commit, undo }: ReturnType<WriterDatabase["stageSchema"]>,
+  keep: KeepRows | null,
+): Promise<void> {
+  if (row !== null && keep !== null) {
+    try {
+      await keep(row);
+    } catch (error) {
+      undo();
+      throw error;
+    }
+  }
+  commit();
 }
 
 interface Parts {
@@ -217,18 +240,19 @@ interface Parts {
   readonly database: Database;
   readonly progress: ProgressFile;
   readonly sender: FrameSender;
+  readonly keep: KeepRows | null;
 }
 
 /** Serves until main closes the socket. */
-async function serve(frames: Frames, { app, boot, database, progress, sender }: Parts): Promise<void> {
+async function serve(inbox: Inbox, { app, boot, database, progress, sender, keep }: Parts): Promise<void> {
   const untilNext = new Wakefulness(isolateLimits.awakeMs);
   const leftovers = new Leftovers();
   const runner = new RunnerLoop(app, { env: Object.freeze({ ...boot.env }), sender, progress, leftovers });
-  for await (const frame of frames) {
+  for (let frame = await inbox.next(); frame !== null; frame = await inbox.next()) {
     const { message } = frame;
     if (database.role === "writer" && message.type === "Batch") {
       leftovers.begin();
-      await runBatch({ app, database: database.writer, progress, sender, untilNext }, message);
+      await runBatch({ app, database: database.writer, progress, sender, untilNext, keep }, message);
       leftovers.end();
     } else if (database.role === "writer" && message.type === "ApplyRows") {
       const { rows } = message;
@@ -236,7 +260,7 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
     } else if (database.role === "writer" && isAboutJournal(message)) {
       tendJournal(database.writer, message);
     } else if (database.role === "reader" && message.type === "RunWave") {
-      const next = async () => (await frames.next()).value?.message ?? null;
+      const next = async () => (await inbox.next())?.message ?? null;
       leftovers.begin();
       await runWave({ app, database: database.reader, progress, sender, next }, message);
       leftovers.end();
@@ -250,8 +274,8 @@ async function serve(frames: Frames, { app, boot, database, progress, sender }: 
 
 function isForRunner(message: ToIsolate): message is ToRunner {
   return message.type !== "Boot" && message.type !== "Fitted" && message.type !== "Batch" &&
-    message.type !== "RunWave" &&
-    message.type !== "WaveGo" && message.type !== "ApplyRows" && !isAboutJournal(message);
+    message.type !== "RunWave" && message.type !== "WaveGo" && message.type !== "ApplyRows" &&
+    message.type !== "RowKept" && !isAboutJournal(message);
 }
 
 function isAboutJournal(message: ToIsolate): message is JournalConfirmed | JournalRestart {

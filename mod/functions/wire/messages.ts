@@ -41,6 +41,8 @@ export interface Boot {
   readonly follows?: boolean;
   /** Pages of the database that it keeps. */
   readonly cacheBytes?: number;
+  /** The history is kept elsewhere: before a group is committed its row is sent to main, and waits for `RowKept`. */
+  readonly gives?: boolean;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */
   readonly check?: CheckBounds;
   /** For a reader that loads the app beside a writer, and looks into the database when it is told `Fitted`. */
@@ -189,6 +191,27 @@ export interface Reached {
   readonly seq: number;
   readonly ts: number;
   readonly sum: string;
+}
+
+/** Writer to main: this row, whose body is the frame's segment, has to be kept before its group is committed. */
+export interface KeepRow {
+  readonly type: "KeepRow";
+  readonly row: readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string];
+}
+
+/** Main to writer: what became of the row. */
+export interface RowKept {
+  readonly type: "RowKept";
+  readonly seq: number;
+  /** Why it was not kept; `null`: it was, and the group is to be committed. */
+  readonly refused: RowRefusal | null;
+}
+
+/** Why a row was not kept. */
+export interface RowRefusal {
+  readonly message: string;
+  /** Whether it is known that nobody has it: the same call may succeed later. */
+  readonly known: boolean;
 }
 
 /** Main to a writer that follows: commit these journal rows as one group. */
@@ -379,6 +402,7 @@ export type ToIsolate =
   | JournalConfirmed
   | JournalRestart
   | ApplyRows
+  | RowKept
   | RunWave
   | WaveGo
   | RunAction
@@ -391,6 +415,7 @@ export type FromIsolate =
   | BootAnswer
   | Committing
   | Group
+  | KeepRow
   | RowsApplied
   | RowsRefused
   | Pinned

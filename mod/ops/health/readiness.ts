@@ -25,6 +25,14 @@ export interface ReadinessReport {
   readonly replication: { readonly lagMs: number } | null;
   /** Only of a server that follows another: how far it is behind, as far as is known. */
   readonly follower?: FollowerLag;
+  /** Only of a server of a cluster. */
+  readonly cluster?: ClusterPart;
+}
+
+/** What a server is in its cluster, and whether it reaches the cluster's database. */
+export interface ClusterPart {
+  readonly role: "leader" | "follower";
+  readonly database: "ok" | "away";
 }
 
 /** How far a server is behind the one it follows. */
@@ -43,6 +51,8 @@ export interface ReadinessOptions {
   readonly replicationLagMs: () => number | null;
   /** On a server that makes no commits itself, because it follows another. */
   readonly follower?: (() => FollowerLag) | null;
+  /** On a server of a cluster. */
+  readonly cluster?: () => ClusterPart;
   readonly now: () => number;
 }
 
@@ -79,6 +89,7 @@ export class Readiness {
       disk,
       replication: lagMs === null ? null : { lagMs },
       ...(follower && { follower }),
+      ...(this.#options.cluster && { cluster: this.#options.cluster() }),
     };
   }
 

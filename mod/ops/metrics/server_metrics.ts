@@ -30,10 +30,21 @@ export interface ServerFigures {
   readonly replication?: () => ReplicationFigures;
   /** Only of a server that follows another. */
   readonly follower?: () => { readonly lagCommits: number; readonly lagMs: number | null };
+  /** Only of a server of a cluster. */
+  readonly cluster?: () => ClusterFigures;
   /** Sizes of the database's files in bytes; 0 for one that is not there. */
   databaseBytes(): Promise<{ readonly data: number; readonly wal: number }>;
   /** Resident memory in bytes; `null` for isolates where it cannot be had. */
   memory(): Promise<MemoryFigures>;
+}
+
+/** What a server is in its cluster. */
+export interface ClusterFigures {
+  readonly role: "leader" | "follower";
+  /** `null` on followers. */
+  readonly epoch: number | null;
+  /** Since when the cluster's database has not answered; `null`: it does. */
+  readonly awayMs: number | null;
 }
 
 export interface IsolateFigures {
@@ -94,6 +105,7 @@ export function defineMetrics(to: Exposition, counted: CountedFigures): void {
   defineBackups(to, counted);
   defineReplication(to, counted);
   defineFollower(to, counted);
+  defineCluster(to, counted);
 }
 
 function defineProcess(to: Exposition, { figures, requests, auth, lag }: CountedFigures): void {
@@ -338,6 +350,25 @@ function defineFollower(to: Exposition, { figures: { follower } }: CountedFigure
     name: "syncline_follower_lag_seconds",
     help: "Time since all that was at the replica was shown; absent before that was so for the first time",
     read: () => seconds(follower().lagMs),
+  });
+}
+
+function defineCluster(to: Exposition, { figures: { cluster } }: CountedFigures): void {
+  if (cluster === undefined) return;
+  to.gauge({
+    name: "syncline_cluster_leader",
+    help: "1 on the server of a cluster that makes the commits",
+    read: () => cluster().role === "leader" ? 1 : 0,
+  });
+  to.gauge({
+    name: "syncline_cluster_epoch",
+    help: "Number of the lease under which this server makes commits; absent on followers",
+    read: () => cluster().epoch,
+  });
+  to.gauge({
+    name: "syncline_cluster_database_away_seconds",
+    help: "Time since the database of the cluster has answered last; 0 while it does",
+    read: () => (cluster().awayMs ?? 0) / 1000,
   });
 }
 

@@ -1,6 +1,6 @@
 /** Replication: the journal shipped to a folder or a bucket, and states of the past rebuilt from there. */
 export type { Brought } from "./follow/bring.ts";
-export { BringError, bringInProcess } from "./follow/bring_job.ts";
+export { BringError, bringInProcess, fetchInProcess } from "./follow/bring_job.ts";
 export { type CommitLog, LogGapError, type LogPart, type LogPosition } from "./follow/commit_log.ts";
 export { Follower, type FollowerFigures, type FollowSide } from "./follow/follower.ts";
 export { ProcessLog } from "./follow/process_log.ts";

@@ -1,5 +1,7 @@
 /** The secret key of this server's data folder. */
-import { type LoadedSecret, loadSecretKeys, SecretKeyError } from "../../auth/mod.ts";
+import { join } from "node:path";
+import { type LoadedSecret, loadSecretKeys, SecretKeyError, secretKeyFile } from "../../auth/mod.ts";
+import { writeDurably } from "../../kit/durable_files.ts";
 import { StartError } from "../../config/start_error.ts";
 
 /** Throws a `StartError` when the file is there and is no key. */
@@ -10,4 +12,17 @@ export async function loadSecret(dataDir: string): Promise<LoadedSecret> {
     if (error instanceof SecretKeyError) throw new StartError(error.message, { cause: error });
     throw error;
   }
+}
+
+/** Text of the key's file, which is made where there is none. */
+export async function secretText(dataDir: string): Promise<string> {
+  await loadSecret(dataDir);
+  return await Deno.readTextFile(join(dataDir, secretKeyFile));
+}
+
+/** Puts another key in its place, which other servers have. */
+export async function useSecretText(dataDir: string, text: string): Promise<void> {
+  const path = join(dataDir, secretKeyFile);
+  const known = await Deno.readTextFile(path).catch(() => null);
+  if (known !== text) await writeDurably(path, text);
 }

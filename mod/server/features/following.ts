@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
+import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
 import { RowsRefusedError } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
@@ -67,11 +68,26 @@ export async function bringFollowed(
   log("info", message, { from, ts, ...(snapshot && { began: "with a snapshot" }) });
 }
 
-export function startFollowing({ config, host, log, renew }: FeatureContext): FollowingFeature {
+export function startFollowing(context: FeatureContext, cluster: PostgresCluster | null): FollowingFeature {
+  const { config, host, log, renew } = context;
   const { dataDir, follow } = config;
-  if (follow === null || !isFollower(config)) return { figures: null, told: null };
+  const followed = !isFollower(config) ? null : cluster !== null
+    ? {
+      from: cluster.place,
+      log: cluster.openLog(),
+      takeAnew: () => Promise.resolve(cluster.beginAnew()),
+    }
+    : follow === null
+    ? null
+    : {
+      from: placeText(follow.from),
+      log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
+      takeAnew: async (signal: AbortSignal) =>
+        void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
+    };
+  if (followed === null) return { figures: null, told: null };
   const follower = new Follower<JournalRow>({
-    log: new ProcessLog({ dataDir, target: follow.from, everyMs: follow.everyMs }),
+    log: followed.log,
     side: {
       position: () => host.reached,
       async apply(rows) {
@@ -83,14 +99,14 @@ export function startFollowing({ config, host, log, renew }: FeatureContext): Fo
         }
       },
       async renew(reason, signal) {
-        log("warn", "A newer snapshot of the replica is fetched", { reason });
-        await bringInProcess({ dataDir, target: follow.from, step: "renew", signal });
+        log("warn", "A newer snapshot is fetched", { reason });
+        await followed.takeAnew(signal);
         renew();
       },
     },
     tell: log,
   });
-  const figures = () => ({ from: placeText(follow.from), ...follower.figures });
+  const figures = () => ({ from: followed.from, ...follower.figures });
   return {
     figures,
     told() {

@@ -3,13 +3,15 @@ import { statfs } from "node:fs/promises";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { healthRoutes, Readiness } from "../../ops/health/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import type { ClusterFeature } from "./cluster.ts";
 import type { FollowingFeature } from "./following.ts";
 import type { ReplicationFeature } from "./replication.ts";
 
 export function startHealth(
   { port, config: { dataDir } }: FeatureContext,
-  { replication, following: { figures } }: Pick<ReplicationFeature, "replication"> & {
+  { replication, following: { figures }, clustering }: Pick<ReplicationFeature, "replication"> & {
     readonly following: FollowingFeature;
+    readonly clustering: Pick<ClusterFeature, "figures">;
   },
 ): Feature {
   const readiness = new Readiness({
@@ -27,9 +29,17 @@ export function startHealth(
       const { ts, lagCommits, lagMs } = figures();
       return { ts, lagCommits, lagMs };
     },
+    ...(clustering.figures !== null && { cluster: clusterPart(clustering.figures) }),
     now: Date.now,
   });
   return {
     routes: [{ at: "/api/health", app: healthRoutes(readiness) }],
+  };
+}
+
+function clusterPart(figures: NonNullable<ClusterFeature["figures"]>) {
+  return () => {
+    const { role, awayMs } = figures();
+    return { role, database: awayMs === null ? "ok" as const : "away" as const };
   };
 }

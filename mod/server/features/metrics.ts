@@ -9,6 +9,7 @@ import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { HubWork } from "../workers/summed_work.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
+import type { ClusterFeature } from "./cluster.ts";
 import type { FollowingFeature } from "./following.ts";
 import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
@@ -26,12 +27,13 @@ export interface MeteredParts extends FeatureContext {
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
   readonly following: FollowingFeature;
+  readonly clustering: Pick<ClusterFeature, "figures">;
 }
 
 /** From now on the metrics can be read. */
 export function startMetrics(
   metrics: Metrics,
-  { config: { dataDir }, host, hub, storage: { traffic }, admin, following }: MeteredParts,
+  { config: { dataDir }, host, hub, storage: { traffic }, admin, following, clustering }: MeteredParts,
 ): Feature {
   const startedAt = Date.now();
   const { replication } = admin.replication;
@@ -62,6 +64,7 @@ export function startMetrics(
       },
     }),
     ...(following.figures !== null && { follower: following.figures }),
+    ...(clustering.figures !== null && { cluster: clustering.figures }),
     async databaseBytes() {
       const path = join(dataDir, archiveNames.database);
       return { data: await bytesOf(path), wal: await bytesOf(`${path}-wal`) };

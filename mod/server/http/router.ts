@@ -22,7 +22,7 @@ export interface RouterParts {
   /** Routes whose answers are complete as they are. */
   readonly completeRoutes?: Hono;
   /** Answers the WebSocket handshake of `/api/sync`. */
-  readonly acceptSocket: (request: Request, info: Deno.ServeHandlerInfo) => Response;
+  readonly acceptSocket: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   /** ts of the newest commit, for `/api/health`. */
   readonly ts: () => number;
   /** The app's own routes. */

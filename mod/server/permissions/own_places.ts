@@ -15,18 +15,21 @@ export const PROGRAM = ["mod", "dashboard/public", "examples/chat", "docs", "den
 const SHORT_PATH_BYTES_MAX = 60;
 
 export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
-  const { dataDir, functionsDir, staticDir, accounts, backups, replication, follow } = config;
+  const { dataDir, functionsDir, staticDir, accounts, backups, replication, follow, cluster } = config;
   const write = [
     dataDir,
     ...folderOf(backups?.to),
     ...folderOf(replication?.to),
     ...folderOf(follow?.from),
+    ...folderOf(cluster?.snapshots),
+    ...cluster?.place.host.startsWith("/") ? [cluster.place.host] : [],
     ...new TextEncoder().encode(dataDir).length > SHORT_PATH_BYTES_MAX ? [temporaryFolder()] : [],
   ];
   const read = [
     ...PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url))),
     ...await codePlaces(functionsDir, dataDir),
     ...[staticDir, accounts.templatesDir].filter((path) => path !== null),
+    ...[cluster?.place.tls?.rootFile ?? null].filter((path) => path !== null),
     ...accounts.authConfig?.kind === "file" ? await authConfigPlaces(accounts.authConfig.path) : [],
   ];
   const written = await withReal(write);

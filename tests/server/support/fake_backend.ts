@@ -92,6 +92,8 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
       rateLimits: {},
     },
     follow: null,
+    cluster: null,
+    clusterRole: null,
     replication: null,
     storage: {
       s3: null,

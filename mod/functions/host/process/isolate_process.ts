@@ -4,7 +4,8 @@ import type { Log } from "../../../kit/log.ts";
 import { isolateLimits } from "../../limits.ts";
 import { FrameSender, readFrames, type WireFrame } from "../../wire/segment_frames.ts";
 import { parseProgress, type Progress } from "../../wire/progress_file.ts";
-import type { Boot, CheckBounds, FromIsolate, IsolateRole, ToIsolate } from "../../wire/messages.ts";
+import type { Boot, CheckBounds, FromIsolate, IsolateRole, KeepRow, ToIsolate } from "../../wire/messages.ts";
+import type { RowKeeper } from "../writer/row_keeper.ts";
 import type { IsolatePaths } from "./start_flags.ts";
 import { mapEntries, placedTable, usesPackages } from "../../packages/app_code.ts";
 import { authorTexts } from "../../wire/code_place.ts";
@@ -47,6 +48,8 @@ export interface ProcessStarterOptions {
   readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere. */
   readonly follows?: boolean;
+  /** Keeps the writer's rows before their groups are committed; without it nobody has to. */
+  readonly rows?: RowKeeper;
   /** The module that isolates run; without functions of the service when absent. */
   readonly entry?: URL;
   readonly command: (paths: IsolatePaths) => LimitedCommand;
@@ -177,7 +180,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const progressPath = `${socketPath}.p`;
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
-    const { tableNumbers, journal, follows = false, versions } = this.#options;
+    const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
     const { folder, functionsDir, authorFolder, zodFolder, code } = version;
     const authored = authorTexts(version);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
@@ -228,6 +231,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(journal && { journal }),
         ...(follows && { follows }),
         ...(cacheBytes !== undefined && { cacheBytes }),
+        ...(rows !== null && { gives: true }),
         ...(check && { check }),
         ...(gate !== null && role === "reader" && { waits: true }),
       });
@@ -238,6 +242,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         clock,
         log,
         authored,
+        rows: role === "writer" ? rows : null,
         tell: (text) => log("warn", "An isolate says", { isolate: name, text: authored(text) }),
       });
       resources = { listener };
@@ -296,6 +301,7 @@ class IsolateProcess implements Isolate {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #authored: (text: string) => string;
+  readonly #rows: RowKeeper | null;
   readonly #stderr: StderrText;
   readonly #progressBytes = new Uint8Array(PROGRESS_BYTES);
   readonly #ended = Promise.withResolvers<Death>();
@@ -320,6 +326,7 @@ class IsolateProcess implements Isolate {
     readonly log: Log;
     /** Names files of the app as their author does. */
     readonly authored: (text: string) => string;
+    readonly rows: RowKeeper | null;
     readonly tell: (text: string) => void;
   }) {
     this.#child = options.child;
@@ -328,6 +335,7 @@ class IsolateProcess implements Isolate {
     this.#clock = options.clock;
     this.#log = options.log;
     this.#authored = options.authored;
+    this.#rows = options.rows;
     this.#stderr = new StderrText(options.child.stderr, {
       now: () => options.clock.now(),
       tell: options.tell,
@@ -526,6 +534,9 @@ class IsolateProcess implements Isolate {
           case "Broken":
             onAnswer({ ok: false, broken: true, message: message.message });
             break;
+          case "KeepRow":
+            void this.#keepRow(message, segments);
+            break;
           default:
             if (this.#onFrame === null) throw new TypeError(`${message.type} came before its time`);
             this.#onFrame({ message, segments, ...(bytes && { bytes }) } satisfies WireFrame<typeof message>);
@@ -541,6 +552,12 @@ class IsolateProcess implements Isolate {
       this.#nonsense = error instanceof Error ? error.message : String(error);
       kill(this.#child);
     }
+  }
+
+  async #keepRow({ row: [seq, tsBefore, ts, at, sum] }: KeepRow, [body]: readonly string[]): Promise<void> {
+    if (this.#rows === null || body === undefined) return this.end("it has no rows to be kept");
+    const refused = await this.#rows.keep({ seq, tsBefore, ts, at, sum, body });
+    this.send({ type: "RowKept", seq, refused });
   }
 
   async #endSoon(status: Promise<Deno.CommandStatus>): Promise<void> {

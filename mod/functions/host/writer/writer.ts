@@ -43,6 +43,8 @@ export interface WriterOptions {
   readonly log: Log;
   /** How long a mutation may run. */
   readonly timeoutMs: number;
+  /** How long a group may wait for its row to be kept elsewhere; 0 when absent. */
+  readonly storesMs?: number;
   /** Makes the names of batches unique over the life of the database. */
   readonly batchPrefix: string;
   /** Spends the wait for the answer to a lone call awake. */
@@ -384,8 +386,8 @@ export class Writer implements MutationWriter {
       isolate.progress(),
       this.#options.clock.now(),
     );
-    const { timeoutMs } = this.#options;
-    const storingMs = Math.max(STORING_MS_MAX, 3 * timeoutMs);
+    const { timeoutMs, storesMs = 0 } = this.#options;
+    const storingMs = Math.max(STORING_MS_MAX, 3 * timeoutMs) + storesMs;
     // One that neither runs a call nor stores is kept from its next batch by what an earlier call left running.
     if (forMs <= (storing ? storingMs : timeoutMs)) return this.#watchLater();
     if (position !== null) {

@@ -4,9 +4,11 @@ import { isolateLimits } from "../../limits.ts";
 import type { Wakefulness } from "../../../kit/wakefulness.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
 import type { Batch, Committing, Group, WireAnswer } from "../../wire/messages.ts";
+import type { CallError } from "../../outcome.ts";
 import { EntryPacker } from "../../wire/packed_entry.ts";
 import type { App } from "../app/app.ts";
 import type { ProgressFile } from "../../wire/progress_file.ts";
+import { type KeepRows, RowRefusedError } from "./kept_rows.ts";
 import { type MutationRun, runMutation } from "./run_mutation.ts";
 import { Undos } from "./undos.ts";
 
@@ -20,6 +22,8 @@ export interface WriterParts {
   readonly sender: FrameSender;
   /** Spends the wait from the answer of a lone call to the next batch awake: who calls one by one is back soon. */
   readonly untilNext?: Pick<Wakefulness, "wait" | "over">;
+  /** Has rows kept elsewhere before their groups are committed; `null`: they need not be. */
+  readonly keep?: KeepRows | null;
 }
 
 /** A batch that has run this long gives the rest of its calls back: it is larger than it should be. */
@@ -46,7 +50,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
 const CHANGE_CHARS = 256;
 
 async function runGroup(
-  { app, database, progress, sender }: WriterParts,
+  { app, database, progress, sender, keep = null }: WriterParts,
   { batch, from, endsAt }: { readonly batch: Batch; readonly from: number; readonly endsAt: number },
 ): Promise<{ readonly text: string; readonly answers: number; readonly ends: boolean }> {
   const answers: WireAnswer[] = [];
@@ -86,6 +90,10 @@ async function runGroup(
     const more = ends ? { ends } as const : {};
     const ts = database.ts;
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
+    if (keep !== null) {
+      const row = database.sealGroup(text);
+      if (row !== null) await keep(row);
+    }
     database.commitGroup(text);
     return { text, answers: answers.length, ends };
   } catch (error) {
@@ -134,8 +142,7 @@ function failedGroupText(
     readonly ts: number;
   },
 ): string {
-  const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
-  const answer: WireAnswer = [ts, { kind: "internal", message, data: null, retryable: true }];
+  const answer: WireAnswer = [ts, failureOf(error)];
   return groupText(batch, {
     from,
     answers: new Array<WireAnswer>(calls).fill(answer),
@@ -144,4 +151,16 @@ function failedGroupText(
     segments: [],
     ts,
   });
+}
+
+/** What the calls of a group that was not committed are told. */
+function failureOf(error: unknown): CallError {
+  if (error instanceof RowRefusedError) {
+    const { message, known } = error;
+    return known
+      ? { kind: "user", message, data: { code: "unavailable", data: null }, retryable: true }
+      : { kind: "internal", message, data: null };
+  }
+  const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
+  return { kind: "internal", message, data: null, retryable: true };
 }

@@ -137,12 +137,53 @@ async function makeReady(
     const what = behind === null ? "There is no snapshot" : `There is no snapshot behind ts ${behind.ts}`;
     throw new ReplicaError("target", `${what} at "${target.place}" to begin with`);
   }
+  const { name } = snapshot.file;
+  return await unpackReady(target, {
+    dataDir,
+    signal,
+    name,
+    place: target.place,
+    catchUp: (path) => catchUp(target, { ...more, path, signal }),
+  });
+}
+
+/** What of a target becomes a database that follows. */
+export interface SnapshotOptions {
+  readonly dataDir: string;
+  /** The archive, at the target. */
+  readonly name: string;
+  /** What the database's mark says. */
+  readonly place: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Puts a snapshot in the place of the database of a data folder that nobody has open, once it is whole and checked. Gives
+ * back its ts. Throws a `ReplicaError`, or what the disk says.
+ */
+export async function fetchSnapshot(
+  open: () => Promise<ReplicaTarget>,
+  options: SnapshotOptions,
+): Promise<number> {
+  await using target = await open();
+  const ts = await unpackReady(target, { ...options, catchUp: () => Promise.resolve(0) });
+  await putInPlace(options.dataDir);
+  return ts;
+}
+
+/** Makes a snapshot ready, and what follows it. Gives back the newest ts. */
+async function unpackReady(
+  target: ReplicaTarget,
+  { dataDir, signal, name, place, catchUp }: SnapshotOptions & {
+    readonly catchUp: (path: string) => Promise<unknown>;
+  },
+): Promise<number> {
   const incoming = join(dataDir, INCOMING);
   await removeIfThere(incoming);
   await Deno.mkdir(incoming, { recursive: true, mode: 0o700 });
   const archive = join(incoming, "snapshot.tar.zst");
-  if (!await target.download(snapshot.file.name, archive)) {
-    throw new ReplicaError("away", `The snapshot of ts ${snapshot.ts} went while it was fetched`);
+  if (!await target.download(name, archive)) {
+    throw new ReplicaError("away", `The snapshot "${name}" is not at "${target.place}"`);
   }
   const folder = join(incoming, "unpacked");
   const { readable } = await Deno.open(archive);
@@ -150,8 +191,8 @@ async function makeReady(
   await removeIfThere(archive);
   const path = join(folder, archiveNames.database);
   checkDatabaseSchema(path);
-  beginFollowing(path, target.place);
-  await catchUp(target, { ...more, path, signal });
+  beginFollowing(path, place);
+  await catchUp(path);
   const { ts } = checkDatabase(path);
   for (const end of ["-wal", "-shm"]) await removeIfThere(`${path}${end}`);
   signal.throwIfAborted();

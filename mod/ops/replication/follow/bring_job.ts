@@ -1,9 +1,9 @@
 /** A database brought to the newest state of a replica by a process of its own. */
 import type { ReplicaFault } from "../replica_error.ts";
-import type { FromProcess } from "../process/messages.ts";
+import type { Begin, FromProcess } from "../process/messages.ts";
 import { ReplicaProcess } from "../process/replica_process.ts";
 import type { TargetPlace } from "../target/open_target.ts";
-import type { BringOptions, Brought } from "./bring.ts";
+import type { BringOptions, Brought, SnapshotOptions } from "./bring.ts";
 
 export interface BringJobOptions extends Pick<BringOptions, "dataDir" | "step"> {
   readonly target: TargetPlace;
@@ -24,8 +24,21 @@ export class BringError extends Error {
 
 /** Throws a `BringError` with the reason. */
 export async function bringInProcess({ signal, ...work }: BringJobOptions): Promise<Brought> {
+  return await brought({ type: "Begin", work: "bring", ...work }, signal);
+}
+
+export interface FetchJobOptions extends SnapshotOptions {
+  readonly target: TargetPlace;
+}
+
+/** Puts a snapshot in the place of the database of a data folder that nobody has open. Throws a `BringError`. */
+export async function fetchInProcess({ signal, ...work }: FetchJobOptions): Promise<void> {
+  await brought({ type: "Begin", work: "fetch", ...work }, signal);
+}
+
+async function brought(begin: Begin, signal: AbortSignal): Promise<Brought> {
   const answer = Promise.withResolvers<(FromProcess & { type: "Brought" })["result"]>();
-  const process = await ReplicaProcess.start({ type: "Begin", work: "bring", ...work }, (message) => {
+  const process = await ReplicaProcess.start(begin, (message) => {
     if (message.type === "Brought") answer.resolve(message.result);
   });
   const kill = () => process.kill();

@@ -1,6 +1,6 @@
 /** The work of a process for a follower: rows of a replica as they are asked for, and a database brought to its newest state. */
 import { replicationLimits } from "../../limits.ts";
-import { bring } from "../follow/bring.ts";
+import { bring, type Brought, fetchSnapshot } from "../follow/bring.ts";
 import { LogGapError } from "../follow/commit_log.ts";
 import { SegmentLog } from "../follow/segment_log.ts";
 import { ReplicaError } from "../replica_error.ts";
@@ -61,14 +61,35 @@ export async function followWork(
 /** Brings the database and tells how that went; the input's end ends it. */
 export async function bringWork(
   begin: Begin & { readonly work: "bring" },
+  parts: WorkParts,
+): Promise<void> {
+  const { dataDir, step } = begin;
+  await tellBrought(parts, (signal) => {
+    const open = () => openTarget(begin.target, { make: false, signal });
+    return bring(open, { dataDir, step, signal });
+  });
+}
+
+/** Puts a snapshot in the place of the database, and tells how that went. */
+export async function fetchWork(
+  begin: Begin & { readonly work: "fetch" },
+  parts: WorkParts,
+): Promise<void> {
+  const { dataDir, name, place } = begin;
+  await tellBrought(parts, async (signal) => {
+    const open = () => openTarget(begin.target, { make: false, signal });
+    const ts = await fetchSnapshot(open, { dataDir, name, place, signal });
+    return { kind: "brought", ts, snapshot: true, stale: null };
+  });
+}
+
+async function tellBrought(
   { messages, send, stopping }: WorkParts,
+  run: (signal: AbortSignal) => Promise<Brought>,
 ): Promise<void> {
   void messages.next().finally(() => stopping.abort(new Error("The server that wanted this has ended")));
-  const { dataDir, step } = begin;
-  const { signal } = stopping;
   try {
-    const open = () => openTarget(begin.target, { make: false, signal });
-    send({ type: "Brought", result: { ok: true, brought: await bring(open, { dataDir, step, signal }) } });
+    send({ type: "Brought", result: { ok: true, brought: await run(stopping.signal) } });
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     const fault = error instanceof ReplicaError ? error.fault : null;

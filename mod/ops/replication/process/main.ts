@@ -15,7 +15,7 @@ import { planRestore } from "../history.ts";
 import { ReplicaError } from "../replica_error.ts";
 import { listGenerations, stagePoint } from "../restore_point.ts";
 import { Shipper } from "../shipper.ts";
-import { bringWork, followWork } from "./follow_work.ts";
+import { bringWork, fetchWork, followWork } from "./follow_work.ts";
 import type { Begin, FromProcess, ToProcess } from "./messages.ts";
 import { openTarget } from "../target/open_target.ts";
 
@@ -215,6 +215,9 @@ async function main(): Promise<void> {
       break;
     case "bring":
       await bringWork(begin, parts);
+      break;
+    case "fetch":
+      await fetchWork(begin, parts);
   }
   await sending;
 }

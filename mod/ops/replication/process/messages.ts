@@ -38,6 +38,15 @@ export type Begin =
   }
   | {
     readonly type: "Begin";
+    readonly work: "fetch";
+    readonly dataDir: string;
+    readonly target: TargetPlace;
+    readonly name: string;
+    /** What the mark of the database says. */
+    readonly place: string;
+  }
+  | {
+    readonly type: "Begin";
     readonly work: "follow";
     readonly dataDir: string;
     readonly target: TargetPlace;

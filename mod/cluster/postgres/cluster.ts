@@ -1,0 +1,515 @@
+/**
+ * A server's part in a cluster over PostgreSQL, for as long as the server runs. Who the leader is changes meanwhile: then what
+ * is behind the server's port is ended and started anew in the other role.
+ *
+ *     begin --> follower --lease ended, taken--> applies the log to its end --> renewed --> leader
+ *        |         ^                                                                         |
+ *        +---------+<------------------------- the lease is another's ----------------------+
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import type { Log } from "../../kit/log.ts";
+import type { JournalRow } from "../../engine/mod.ts";
+import type { RowKeeper } from "../../functions/host/mod.ts";
+import type { MakeBackup } from "../../ops/backups/mod.ts";
+import {
+  type CommitLog,
+  fetchInProcess,
+  type LogPosition,
+  type TargetPlace,
+} from "../../ops/replication/mod.ts";
+import { clusterPlace } from "../../engine/mod.ts";
+import { ClusterError } from "./cluster_error.ts";
+import { AwayError, Connection } from "./connection.ts";
+import { createCluster, type Identity, makeSchema, readIdentity, refusal } from "./identity.ts";
+import { Lease } from "./lease.ts";
+import { clusterLimits } from "./limits.ts";
+import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
+import { type Member, readMembers } from "./members.ts";
+import { Notices } from "./notices.ts";
+import { placeOf, type PostgresPlace } from "./place.ts";
+import { PostgresLog } from "./postgres_log.ts";
+import { PostgresRows } from "./postgres_rows.ts";
+import { listSnapshots, type Snapshot, Snapshots } from "./snapshots.ts";
+import { channelsOf, type Statements, statementsFor } from "./statements.ts";
+
+export interface ClusterOptions {
+  readonly place: PostgresPlace;
+  readonly secret: string;
+  readonly snapshots: TargetPlace;
+  readonly dataDir: string;
+  /** Where this server is reached, for people. */
+  readonly address: string;
+  /** Text of the service's key file, which is made where there is none. */
+  readonly serviceKey: () => Promise<string>;
+  /** Writes it where the cluster's is another one. */
+  readonly useServiceKey: (text: string) => Promise<void>;
+  readonly log: Log;
+  readonly leaseMs?: number;
+  /** How long the database, and the first snapshot, are waited for. */
+  readonly startMs?: number;
+}
+
+export type ClusterRole = "leader" | "follower";
+
+/** What the cluster has to know of what is served. */
+export interface ServedState {
+  /** Where the database stands. */
+  readonly position: () => Pick<LogPosition, "seq" | "ts">;
+  readonly sockets: () => number;
+  readonly makeBackup: MakeBackup;
+  /** Has what is served ended and started anew, in the role that `begin` then gives. */
+  readonly renew: () => void;
+}
+
+/** What is told of it. */
+export interface ClusterFigures {
+  readonly role: ClusterRole;
+  readonly epoch: number | null;
+  /** Since when the database has not answered, in ms; `null`: it does. */
+  readonly awayMs: number | null;
+  readonly takeovers: number;
+}
+
+export class PostgresCluster implements AsyncDisposable {
+  readonly #options: ClusterOptions;
+  readonly #statements: Statements;
+  /** Rows go by a connection of their own: nothing stands before them. */
+  readonly #rowsConnection: Connection;
+  readonly #connection: Connection;
+  readonly #notices = new Notices();
+  readonly #holder = crypto.randomUUID();
+  readonly #lease: Lease;
+  readonly #stopping = new AbortController();
+  readonly #identity: Identity;
+  #role: ClusterRole = "follower";
+  #rows: PostgresRows | null = null;
+  #snapshots: Snapshots | null = null;
+  /** Set by `serve`, `null` while nothing is served. */
+  #served: ServedState | null = null;
+  /** Whether the database has to begin with a snapshot. */
+  #anew = false;
+  /** Whether this server began as the leader and has not served yet. */
+  #unproven = false;
+  /** Until when the lease is left to others, by `performance.now()`. */
+  #holdOffUntil = 0;
+  #awaySince: number | null = null;
+  /** The row behind which what is served began. */
+  #beganAt = 0;
+  #takeovers = 0;
+  /** Never rejects. */
+  #loop: Promise<void> = Promise.resolve();
+
+  private constructor(
+    options: ClusterOptions,
+    parts: {
+      readonly identity: Identity;
+      readonly connection: Connection;
+      readonly statements: Statements;
+    },
+  ) {
+    this.#options = options;
+    this.#identity = parts.identity;
+    this.#statements = parts.statements;
+    this.#rowsConnection = parts.connection;
+    const { log, lease } = channelsOf(options.place.schema);
+    this.#connection = new Connection({
+      place: options.place,
+      first: [`listen ${log}`, `listen ${lease}`],
+      onNotice: (channel) => this.#notices.told(channel),
+    });
+    this.#lease = new Lease({
+      connection: this.#connection,
+      statements: this.#statements,
+      holder: this.#holder,
+      address: options.address,
+      ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
+    });
+  }
+
+  /**
+   * Finds the cluster, or makes it of this server's data. Throws a `ClusterError` when this server cannot be part of it;
+   * nothing is written then.
+   */
+  static async join(options: ClusterOptions): Promise<PostgresCluster> {
+    const { place } = options;
+    const connection = new Connection({ place });
+    const statements = statementsFor(place.schema);
+    try {
+      const identity = await findOrMake(options, { connection, statements });
+      const cluster = new PostgresCluster(options, { identity, connection, statements });
+      cluster.#loop = cluster.#run();
+      return cluster;
+    } catch (error) {
+      await connection[Symbol.asyncDispose]();
+      if (error instanceof ClusterError) throw error;
+      const known = refusal(error, place);
+      if (!(known instanceof AwayError)) throw known;
+      throw new ClusterError(
+        `The cluster's database at ${placeOf(place)} cannot be reached: ${known.message}`,
+        { cause: error },
+      );
+    }
+  }
+
+  get place(): string {
+    return placeOf(this.#options.place);
+  }
+
+  get id(): string {
+    return this.#identity.id;
+  }
+
+  get role(): ClusterRole {
+    return this.#role;
+  }
+
+  /** Keeps the rows of the leader; `null` on a follower. */
+  get rows(): RowKeeper | null {
+    return this.#rows;
+  }
+
+  get figures(): ClusterFigures {
+    const away = this.#rows?.awaySince ?? this.#awaySince;
+    return {
+      role: this.#role,
+      epoch: this.#lease.epoch,
+      awayMs: away === null ? null : performance.now() - away,
+      takeovers: this.#takeovers,
+    };
+  }
+
+  /**
+   * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, or
+   * why the newest snapshot could not be had.
+   */
+  async begin(): Promise<ClusterRole> {
+    if (this.#unproven) {
+      this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
+      await this.#lease.release();
+      this.#unproven = false;
+    }
+    const position = await this.#makeReady();
+    this.#beganAt = position.seq;
+    const free = performance.now() >= this.#holdOffUntil;
+    const isLeader = free &&
+      await this.#askAgain(async () =>
+        (this.#lease.epoch !== null ? await this.#lease.renew() : await this.#lease.take()) &&
+        await this.#isAtEnd(position)
+      );
+    this.#role = isLeader ? "leader" : "follower";
+    if (isLeader) this.#lead();
+    return this.#role;
+  }
+
+  /** The log as followers read it. */
+  openLog(): CommitLog<JournalRow> {
+    const { log } = channelsOf(this.#options.place.schema);
+    return new PostgresLog({
+      connection: this.#connection,
+      statements: this.#statements,
+      place: this.place,
+      generation: this.#identity.generation,
+      more: (ms, signal) => this.#notices.next(log, { ms, signal }),
+    });
+  }
+
+  /** What is served is there; until `unserve` it is renewed when the role changes. */
+  serve(served: ServedState): void {
+    this.#unproven = false;
+    this.#served = served;
+    const epoch = this.#lease.epoch;
+    const rows = this.#rows;
+    if (this.#role === "leader" && rows !== null && epoch !== null) {
+      const { dataDir, snapshots: place, log } = this.#options;
+      this.#snapshots = new Snapshots({
+        connection: this.#connection,
+        statements: this.#statements,
+        clusterId: this.#identity.id,
+        generation: this.#identity.generation,
+        epoch,
+        dataDir,
+        place,
+        makeBackup: served.makeBackup,
+        kept: () => ({ seq: Math.max(rows.kept.seq, served.position().seq), bytes: rows.kept.bytes }),
+        log,
+      });
+    }
+    // What was lost while it was started.
+    if (this.#role === "leader" && epoch === null) served.renew();
+  }
+
+  /** What is served ends: rows that wait are refused, and no snapshot is made any more. */
+  async unserve(): Promise<void> {
+    this.#served = null;
+    this.#rows?.close();
+    this.#rows = null;
+    const snapshots = this.#snapshots;
+    this.#snapshots = null;
+    await snapshots?.[Symbol.asyncDispose]();
+  }
+
+  /** Where the leader's database stands. */
+  leaderPosition(ts: number): Pick<LogPosition, "seq" | "ts"> {
+    return { seq: Math.max(this.#beganAt, this.#rows?.kept.seq ?? 0), ts };
+  }
+
+  /** The next `begin` takes the newest snapshot: the log does not go on from what is there. */
+  beginAnew(): void {
+    this.#anew = true;
+  }
+
+  /** Where the log ends; `null` when that cannot be asked now. */
+  async end(): Promise<Pick<LogPosition, "seq" | "ts"> | null> {
+    try {
+      return await this.#end();
+    } catch (error) {
+      if (error instanceof AwayError) return null;
+      throw error;
+    }
+  }
+
+  /** The servers of the cluster, with how far they are. Throws an `AwayError`. */
+  async members(): Promise<readonly Member[]> {
+    return await readMembers(this.#connection, this.#statements);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+    await this.unserve();
+    try {
+      await this.#connection.query(this.#statements.forget, this.#holder, clusterLimits.memberMs);
+      await this.#lease.release();
+    } catch {
+      // It ends by itself.
+    }
+    await this.#connection[Symbol.asyncDispose]();
+    await this.#rowsConnection[Symbol.asyncDispose]();
+  }
+
+  #lead(): void {
+    const epoch = this.#lease.epoch;
+    if (epoch === null) throw new Error("A leader has a lease");
+    this.#takeovers++;
+    this.#unproven = true;
+    this.#rows = new PostgresRows({
+      connection: this.#rowsConnection,
+      statements: this.#statements,
+      epoch,
+      firstSeq: this.#identity.first.seq,
+      onLost: (reason) => {
+        this.#options.log("warn", "This server is not the leader of its cluster any more", { reason });
+        // What the log has beyond this server is applied as a follower, also when the lease is still ours.
+        if (this.#served === null) this.#rows?.close();
+        else this.#served.renew();
+      },
+    });
+    this.#options.log("info", "This server is the leader of its cluster", {
+      epoch,
+      cluster: this.#identity.id,
+    });
+  }
+
+  async #makeReady(): Promise<LogPosition> {
+    const { dataDir, snapshots: target, log } = this.#options;
+    const { id, generation } = this.#identity;
+    const local = await lookAtDatabase(dataDir);
+    const fits = local.kind === "member" && local.position.generation === generation;
+    if (local.kind === "member" && fits && !this.#anew) return local.position;
+    const newest = await this.#newestSnapshot();
+    log("info", "The newest snapshot of the cluster is fetched, which may take a while", { ts: newest.ts });
+    const place = clusterPlace(id);
+    await fetchInProcess({ dataDir, target, name: newest.name, place, signal: this.#stopping.signal });
+    this.#anew = false;
+    const fetched = await lookAtDatabase(dataDir);
+    if (fetched.kind !== "member") throw new ClusterError("The newest snapshot is not one of this cluster");
+    return fetched.position;
+  }
+
+  /** A cluster that was made a moment ago has its first one soon. */
+  async #newestSnapshot(): Promise<Snapshot> {
+    const { startMs = clusterLimits.startMs } = this.#options;
+    for (const until = performance.now() + startMs;;) {
+      const [newest] = await this.#askAgain(() => listSnapshots(this.#connection, this.#statements));
+      if (newest !== undefined) return newest;
+      if (performance.now() > until) {
+        throw new ClusterError(
+          "The cluster has no snapshot to begin with yet: its first server makes one when it serves",
+        );
+      }
+      await wait(clusterLimits.reconnectMs, undefined, { signal: this.#stopping.signal });
+    }
+  }
+
+  async #end(): Promise<LogPosition> {
+    const { generation, first } = this.#identity;
+    const [row] = await this.#connection.query(this.#statements.end);
+    if (row === undefined) return { generation, ...first };
+    return { generation, seq: Number(row["seq"]), ts: Number(row["ts"]), sum: String(row["sum"]) };
+  }
+
+  async #isAtEnd({ seq, sum }: LogPosition): Promise<boolean> {
+    const end = await this.#end();
+    return end.seq === seq && end.sum === sum;
+  }
+
+  /** For what cannot go on without the database. */
+  async #askAgain<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    for (;;) {
+      try {
+        return await ask();
+      } catch (error) {
+        if (!(error instanceof AwayError) || this.#stopping.signal.aborted) throw error;
+        await wait(clusterLimits.reconnectMs, undefined, { signal: this.#stopping.signal });
+      }
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    const channel = channelsOf(this.#options.place.schema).lease;
+    const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
+    while (!signal.aborted) {
+      try {
+        await this.#tend();
+        this.#awaySince = null;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!(error instanceof AwayError)) {
+          this.#options.log("error", "The cluster's database refused what every server asks of it", {
+            error,
+          });
+        }
+        this.#awaySince ??= performance.now();
+      }
+      await this.#notices.next(channel, { ms: tendMs, signal });
+      // Of those who are told at once one comes first.
+      if (this.#role === "follower" && !signal.aborted) {
+        await wait(Math.random() * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  async #tend(): Promise<void> {
+    const served = this.#served;
+    if (this.#lease.epoch !== null) {
+      if (!await this.#lease.renew()) {
+        this.#options.log("warn", "Another server has taken the lease of the cluster");
+        if (this.#role === "leader") served?.renew();
+        return;
+      }
+      if (this.#role === "follower" && served !== null) await this.#takeOver(served);
+    } else if (this.#role === "follower" && served !== null && performance.now() >= this.#holdOffUntil) {
+      if (await this.#lease.take()) {
+        this.#options.log("info", "The lease of the cluster had ended and was taken", {
+          epoch: this.#lease.epoch,
+        });
+        await this.#takeOver(served);
+      }
+    }
+    if (served === null) return;
+    const { seq, ts } = served.position();
+    await this.#connection.query(
+      this.#statements.note,
+      this.#holder,
+      this.#options.address,
+      this.#role,
+      ts,
+      seq,
+      served.sockets(),
+    );
+    void this.#snapshots?.tend();
+  }
+
+  /** With the lease nobody else adds rows: what is there is the end. */
+  async #takeOver(served: ServedState): Promise<void> {
+    const { seq } = await this.#end();
+    const until = performance.now() + clusterLimits.tendMs;
+    while (served.position().seq < seq) {
+      // The lease has to be renewed meanwhile.
+      if (performance.now() > until || this.#stopping.signal.aborted) return;
+      this.#notices.told(channelsOf(this.#options.place.schema).log);
+      await wait(clusterLimits.applyLookMs);
+    }
+    if (this.#served === served) served.renew();
+  }
+}
+
+async function findOrMake(
+  options: ClusterOptions,
+  { connection, statements }: { readonly connection: Connection; readonly statements: Statements },
+): Promise<Identity> {
+  const { place, secret, dataDir, serviceKey, useServiceKey } = options;
+  const asked = { place, secret, statements };
+  const until = performance.now() + (options.startMs ?? clusterLimits.startMs);
+  for (;;) {
+    try {
+      await connection.open();
+      break;
+    } catch (error) {
+      if (!(error instanceof AwayError) || performance.now() > until) throw error;
+      await wait(clusterLimits.reconnectMs);
+    }
+  }
+  const known = await readIdentity(connection, asked);
+  const local = await lookAtDatabase(dataDir);
+  if (known !== null) {
+    refuseOthers(options, { known, local });
+    await useServiceKey(known.serviceKey);
+    return known;
+  }
+  if (local.kind === "member" && local.position.seq > 0) {
+    throw new ClusterError(
+      `The data in "${dataDir}" are of cluster ${local.clusterId}, which is not at ${placeOf(place)}`,
+    );
+  }
+  await refuseWithoutRights(connection, options);
+  const id = local.kind === "member" ? local.clusterId : crypto.randomUUID();
+  const { generation, seq, ts, sum } = local.kind === "member" ? local.position : beginHistory(dataDir, id);
+  if (generation === null) throw new Error("A history that has begun has a name");
+  const identity = { id, generation, first: { seq, ts, sum }, serviceKey: await serviceKey() };
+  if (await createCluster(connection, identity, { place, secret })) return identity;
+  // Another server has made it at the same moment.
+  await undoHistory(dataDir, { made: local.kind === "none" });
+  return await findOrMake(options, { connection, statements });
+}
+
+function refuseOthers(
+  { dataDir, place }: ClusterOptions,
+  { known, local }: { readonly known: Identity; readonly local: Awaited<ReturnType<typeof lookAtDatabase>> },
+): void {
+  if (local.kind === "own") {
+    throw new ClusterError(
+      `There is a cluster at ${
+        placeOf(place)
+      } already, and the data in "${dataDir}" are a server's own: name an empty ` +
+        "folder with --data, or another schema",
+    );
+  }
+  if (
+    local.kind === "member" &&
+    (local.clusterId !== known.id || local.position.generation !== known.generation)
+  ) {
+    throw new ClusterError(
+      `The data in "${dataDir}" are of cluster ${local.clusterId}, and at ${
+        placeOf(place)
+      } is cluster ${known.id}`,
+    );
+  }
+}
+
+/** Before anything is written here: what cannot be made there is found in a transaction that is undone. */
+async function refuseWithoutRights(connection: Connection, { place }: ClusterOptions): Promise<void> {
+  const undone = new Error("undone");
+  try {
+    await connection.transaction(async (ask) => {
+      await makeSchema(ask, place.schema);
+      await ask(`create table ${place.schema}.syncline_probe (one int)`);
+      throw undone;
+    });
+  } catch (error) {
+    if (error !== undone && !(error instanceof AwayError && error.cause === undone)) {
+      throw refusal(error, place);
+    }
+  }
+}

@@ -1,0 +1,145 @@
+/** What a cluster is: its id, where its history begins, and the key with which all its servers sign. */
+import { Buffer } from "node:buffer";
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { ClusterError } from "./cluster_error.ts";
+import { codeOf, type Connection } from "./connection.ts";
+import { placeOf, type PostgresPlace } from "./place.ts";
+import { createSql, FORMAT, type Statements } from "./statements.ts";
+
+export interface Identity {
+  readonly id: string;
+  readonly generation: string;
+  /** Behind which row, ts and sum the log begins. */
+  readonly first: { readonly seq: number; readonly ts: number; readonly sum: string };
+  /** Text of the service's key file. */
+  readonly serviceKey: string;
+}
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** Seals the service's key for a cluster under its secret. */
+function seal(text: string, { id, secret }: { readonly id: string; readonly secret: string }): Uint8Array {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", sealingKey(secret, id), iv);
+  cipher.setAAD(Buffer.from(id));
+  const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), sealed]);
+}
+
+function unseal(bytes: Uint8Array, { id, secret }: { readonly id: string; readonly secret: string }): string {
+  const given = Buffer.from(bytes);
+  const decipher = createDecipheriv("aes-256-gcm", sealingKey(secret, id), given.subarray(0, IV_BYTES));
+  decipher.setAAD(Buffer.from(id));
+  decipher.setAuthTag(given.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  const opened = Buffer.concat([decipher.update(given.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
+  return opened.toString("utf8");
+}
+
+function sealingKey(secret: string, id: string): Uint8Array {
+  return new Uint8Array(hkdfSync("sha256", secret, id, "syncline cluster service key v1", 32));
+}
+
+interface Asked {
+  readonly place: PostgresPlace;
+  readonly secret: string;
+  readonly statements: Statements;
+}
+
+/** `null`: there is no cluster yet. Throws a `ClusterError` for one that this server cannot be part of. */
+export async function readIdentity(
+  connection: Connection,
+  { place, secret, statements }: Asked,
+): Promise<Identity | null> {
+  let row;
+  try {
+    [row] = await connection.query(statements.cluster);
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "3F000" || code === "42P01") return null;
+    if (code === "42703") {
+      throw new ClusterError(`What lies at ${placeOf(place)} is no cluster`, { cause: error });
+    }
+    throw refusal(error, place);
+  }
+  if (row === undefined) return null;
+  const { format, id, generation, first_seq, first_ts, first_sum, service_key } = row;
+  if (Number(format) > FORMAT) {
+    throw new ClusterError(
+      `The cluster at ${
+        placeOf(place)
+      } has format ${format}, and this version knows ${FORMAT}: update this server`,
+    );
+  }
+  if (typeof id !== "string" || typeof generation !== "string" || !(service_key instanceof Uint8Array)) {
+    throw new ClusterError(`What lies at ${placeOf(place)} is no cluster`);
+  }
+  let serviceKey: string;
+  try {
+    serviceKey = unseal(service_key, { id, secret });
+  } catch (error) {
+    throw new ClusterError(
+      `The cluster at ${placeOf(place)} was made with another secret than --cluster-secret`,
+      { cause: error },
+    );
+  }
+  const first = { seq: Number(first_seq), ts: Number(first_ts), sum: String(first_sum) };
+  return { id, generation, first, serviceKey };
+}
+
+/** Makes a cluster, if there is none. Gives back whether it was made. Throws a `ClusterError`. */
+export async function createCluster(
+  connection: Connection,
+  { id, generation, first, serviceKey }: Identity,
+  { place, secret }: Pick<Asked, "place" | "secret">,
+): Promise<boolean> {
+  const { schema } = place;
+  const sealed = seal(serviceKey, { id, secret });
+  try {
+    await connection.transaction(async (ask) => {
+      await makeSchema(ask, schema);
+      await ask(createSql(schema));
+      await ask(
+        `insert into ${schema}.cluster (one, format, id, generation, first_seq, first_ts, first_sum, service_key)
+         values (1, $1, $2, $3, $4, $5, $6, $7)`,
+        FORMAT,
+        id,
+        generation,
+        first.seq,
+        first.ts,
+        first.sum,
+        sealed,
+      );
+      await ask(
+        `insert into ${schema}.lease (one, epoch, holder, address, until) values (1, 0, '', '', '-infinity')`,
+      );
+    });
+    return true;
+  } catch (error) {
+    // Somebody else has made it at the same moment.
+    if (["23505", "42P06", "42P07"].includes(codeOf(error) ?? "")) return false;
+    throw refusal(error, place);
+  }
+}
+
+/** Who may not make schemas may still have been given one. */
+export async function makeSchema(
+  ask: (text: string, ...values: unknown[]) => Promise<readonly unknown[]>,
+  schema: string,
+): Promise<void> {
+  const there = await ask("select 1 from pg_catalog.pg_namespace where nspname = $1", schema);
+  if (there.length === 0) await ask(`create schema ${schema}`);
+}
+
+/** What the database says that is for the operator to mend; everything else is given back as it is. */
+export function refusal(error: unknown, place: PostgresPlace): unknown {
+  const code = codeOf(error);
+  if (code === null) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  const advice = code === "42501"
+    ? ": give this user the right to make the schema, or the schema to this user"
+    : "";
+  return new ClusterError(`The cluster's database at ${placeOf(place)} refuses: ${reason}${advice}`, {
+    cause: error,
+  });
+}

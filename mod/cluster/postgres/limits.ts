@@ -1,0 +1,49 @@
+/** Bounds of a cluster over PostgreSQL, each with its reason. */
+export const clusterLimits = {
+  /** A leader that was not heard of for this long, by the database's clock, is taken over from. */
+  leaseMs: 3_000,
+  /** A lease is renewed, and one that ended is looked for, so often: a third of it, so that one lost try costs nothing. */
+  tendMs: 1_000,
+  /** Of those who see a lease end at once one should come first. */
+  jitterMs: 150,
+  /** Commits wait this long for a database that is away, then they fail and can be tried again. */
+  writeWaitMs: 5_000,
+  /** A statement without an answer for this long has none: the connection is given up. */
+  statementMs: 4_000,
+  /** A connection that is not there after this long is tried anew. */
+  connectMs: 3_000,
+  /** Pause between two tries to connect. */
+  reconnectMs: 100,
+  /** A server that starts waits this long for the database. */
+  startMs: 30_000,
+  /** Followers look for rows this often when nobody tells them of any. */
+  pollMs: 1_000,
+  /** Who has taken the lease looks so often whether all rows are applied. */
+  applyLookMs: 20,
+  /** Rows that are read at once. */
+  rowsRead: 512,
+  /** Bytes of them: one row may be larger. */
+  rowBytesRead: 8 * 2 ** 20,
+  /** Rows behind the newest snapshot after which another one is made. */
+  snapshotRows: 200_000,
+  /** The same in bytes. */
+  snapshotBytes: 256 * 2 ** 20,
+  /** A snapshot is looked for so often: a day of little work makes one, too. */
+  snapshotEveryMs: 86_400_000,
+  /** A snapshot that failed is tried again after this long. */
+  snapshotRetryMs: 60_000,
+  /** Snapshots that are kept; the log is kept from the oldest of them on. */
+  snapshotsKept: 2,
+  /** Rows of the log that one statement removes. */
+  rowsTrimmed: 2_000,
+  /** A server that was not heard of for this long is not listed any more. */
+  memberMs: 60_000,
+  /** A server that could not serve as the leader leaves the lease to others for this long. */
+  holdOffMs: 10_000,
+  /** A socket waits this long for what was committed before it came, so that nobody sees an older state than before. */
+  socketWaitMs: 3_000,
+  /** It looks so often. */
+  socketLookMs: 5,
+  /** A secret of fewer characters could be guessed. */
+  secretCharsMin: 24,
+} as const;

@@ -1,0 +1,4 @@
+/** Several servers on one PostgreSQL, which holds the log of commits and says who the leader is. */
+export { ClusterError } from "./cluster_error.ts";
+export { type ClusterFigures, type ClusterRole, PostgresCluster, type ServedState } from "./cluster.ts";
+export type { Member } from "./members.ts";

@@ -1,0 +1,77 @@
+/** Where the database of a cluster is, as its URL says. */
+import { ClusterError } from "./cluster_error.ts";
+
+/** What it takes to connect. */
+export interface PostgresPlace {
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly password: string;
+  readonly database: string;
+  /** The schema that is the cluster's. */
+  readonly schema: string;
+  /** `null`: no TLS. Otherwise chain and name are checked against these roots, or the system's. */
+  readonly tls: { readonly rootFile: string | null } | null;
+}
+
+const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
+const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]", "::1"]);
+const MODES = ["disable", "verify-full"];
+
+/**
+ * Reads `postgres://user:password@host:port/database?schema=name&sslmode=verify-full&sslrootcert=file&host=/socket/folder`.
+ * Certificates are checked unless the address is this machine's, or `sslmode=disable` says otherwise. Throws a
+ * `ClusterError`, which never shows the password.
+ */
+export function parsePostgresUrl(text: string): PostgresPlace {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new ClusterError(
+      "The address of the cluster's database is not a URL: postgres://user@host/database",
+    );
+  }
+  if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
+    throw new ClusterError(`The cluster's database is reached by postgres://, not by ${url.protocol}//`);
+  }
+  const { searchParams: said } = url;
+  const schema = said.get("schema") ?? "syncline";
+  if (!SCHEMA.test(schema)) {
+    throw new ClusterError(
+      `"${schema}" cannot be the cluster's schema: lower-case letters, digits and _ only`,
+    );
+  }
+  const known = ["schema", "sslmode", "sslrootcert", "host"];
+  for (const name of said.keys()) {
+    if (!known.includes(name)) {
+      throw new ClusterError(`The cluster's database has no parameter "${name}": ${known.join(", ")}`);
+    }
+  }
+  const host = said.get("host") ?? decodeURIComponent(url.hostname);
+  const isHere = host.startsWith("/") || LOOPBACK.has(host);
+  const mode = said.get("sslmode") ?? (isHere ? "disable" : "verify-full");
+  if (!MODES.includes(mode)) {
+    throw new ClusterError(`sslmode=${mode} does not check who answers: use ${MODES.join(" or ")}`);
+  }
+  const database = decodeURIComponent(url.pathname.slice(1));
+  if (host === "" || database === "" || url.username === "") {
+    throw new ClusterError(
+      "The address of the cluster's database names user, host and database: postgres://user@host/database",
+    );
+  }
+  return {
+    host: host.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? 5432 : Number(url.port),
+    user: decodeURIComponent(url.username),
+    password: decodeURIComponent(url.password),
+    database,
+    schema,
+    tls: mode === "disable" ? null : { rootFile: said.get("sslrootcert") },
+  };
+}
+
+/** For people: never with the password. */
+export function placeOf({ host, port, database, schema }: PostgresPlace): string {
+  return `${host.startsWith("/") ? host : `${host}:${port}`}/${database}, schema ${schema}`;
+}

@@ -1,0 +1,88 @@
+/** The log of a cluster, as its followers read it. */
+import { type CommitLog, LogGapError, type LogPart, type LogPosition } from "../../ops/replication/mod.ts";
+import type { JournalRow } from "../../engine/mod.ts";
+import type { Connection } from "./connection.ts";
+import { clusterLimits } from "./limits.ts";
+import type { Statements } from "./statements.ts";
+
+export interface PostgresLogOptions {
+  readonly connection: Connection;
+  readonly statements: Statements;
+  readonly place: string;
+  readonly generation: string;
+  /** Resolves when there may be more, when the time is over, or when it is aborted. */
+  readonly more: (ms: number, signal: AbortSignal) => Promise<void>;
+  readonly now?: () => number;
+}
+
+const { now: systemNow } = Date;
+
+export class PostgresLog implements CommitLog<JournalRow> {
+  readonly place: string;
+  readonly #options: PostgresLogOptions;
+
+  constructor(options: PostgresLogOptions) {
+    this.#options = options;
+    this.place = options.place;
+  }
+
+  async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
+    const { generation, more } = this.#options;
+    if (after.generation !== generation) throw new LogGapError("The database is of another history");
+    const found = await this.#readOnce(after);
+    if (found.items.length > 0) return found;
+    await more(clusterLimits.pollMs, signal);
+    signal.throwIfAborted();
+    return await this.#readOnce(after);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async #readOnce(after: LogPosition): Promise<LogPart<JournalRow>> {
+    const { connection, statements, now = systemNow } = this.#options;
+    const { rowsRead, rowBytesRead } = clusterLimits;
+    const lookedAt = now();
+    const [rows, [end]] = await Promise.all([
+      connection.query(statements.read, after.seq, rowsRead, rowBytesRead),
+      connection.query(statements.end),
+    ]);
+    const items: JournalRow[] = [];
+    for (const row of rows) {
+      const seq = Number(row["seq"]);
+      if (seq === after.seq) {
+        if (row["sum"] !== after.sum) {
+          throw new LogGapError(`Row ${seq} of the log is another than was applied`);
+        }
+        continue;
+      }
+      if (seq !== after.seq + 1 + items.length) {
+        throw new LogGapError(`The log begins with row ${seq} by now`);
+      }
+      items.push(rowOf(seq, row));
+    }
+    const endSeq = Number(end?.["seq"] ?? 0);
+    if (items.length === 0 && end !== undefined && endSeq < after.seq) {
+      throw new LogGapError(`The log ends with row ${endSeq}, before what was applied`);
+    }
+    return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt };
+  }
+}
+
+function rowOf(seq: number, row: Record<string, unknown>): JournalRow {
+  const { ts_before, ts, at, sum, body } = row;
+  if (!(body instanceof Uint8Array) || typeof sum !== "string") {
+    throw new TypeError(`Row ${seq} of the log cannot be read`);
+  }
+  return {
+    seq,
+    tsBefore: Number(ts_before),
+    ts: Number(ts),
+    at: Number(at),
+    sum,
+    body: decoder.decode(body),
+  };
+}
+
+const decoder = new TextDecoder();

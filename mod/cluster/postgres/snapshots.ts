@@ -1,0 +1,145 @@
+/** Snapshots of a cluster: what a new server begins with, and up to where the log can be removed. The leader's work. */
+import { join } from "node:path";
+import { removeIfThere } from "../../kit/durable_files.ts";
+import type { Log } from "../../kit/log.ts";
+import type { MakeBackup } from "../../ops/backups/mod.ts";
+import { openTarget, type TargetPlace } from "../../ops/replication/mod.ts";
+import type { Connection } from "./connection.ts";
+import { clusterLimits } from "./limits.ts";
+import type { Statements } from "./statements.ts";
+
+export interface Snapshot {
+  readonly seq: number;
+  readonly ts: number;
+  readonly sum: string;
+  /** Of the archive, at the place of snapshots. */
+  readonly name: string;
+  readonly bytes: number;
+  readonly ageMs: number;
+}
+
+/** Those that are there, the newest first. */
+export async function listSnapshots(connection: Connection, statements: Statements): Promise<Snapshot[]> {
+  const rows = await connection.query(statements.snapshots);
+  return rows.map(({ seq, ts, sum, name, bytes, age_ms }) => ({
+    seq: Number(seq),
+    ts: Number(ts),
+    sum: String(sum),
+    name: String(name),
+    bytes: Number(bytes),
+    ageMs: Number(age_ms),
+  }));
+}
+
+export interface SnapshotsOptions {
+  readonly connection: Connection;
+  readonly statements: Statements;
+  readonly clusterId: string;
+  readonly generation: string;
+  readonly epoch: number;
+  readonly dataDir: string;
+  readonly place: TargetPlace;
+  /** Makes a backup without files, in a path of the data folder. */
+  readonly makeBackup: MakeBackup;
+  /** Where the log stands, and what was added to it by this server. */
+  readonly kept: () => { readonly seq: number; readonly bytes: number };
+  readonly log: Log;
+}
+
+/** Where snapshots are made, below the data folder. */
+const OUTGOING = "outgoing-snapshot";
+
+export class Snapshots implements AsyncDisposable {
+  readonly #options: SnapshotsOptions;
+  #running: Promise<void> | null = null;
+  #failedAt = -Infinity;
+  /** Of what was kept when the newest was made. */
+  #bytesThen = 0;
+  #closed = false;
+
+  constructor(options: SnapshotsOptions) {
+    this.#options = options;
+  }
+
+  /** Looks whether one is due, and makes it; one at a time. Never rejects. */
+  tend(): Promise<void> {
+    if (this.#closed || performance.now() - this.#failedAt < clusterLimits.snapshotRetryMs) {
+      return Promise.resolve();
+    }
+    return this.#running ??= this.#tend().catch((error) => {
+      this.#failedAt = performance.now();
+      if (!this.#closed) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#options.log("warn", "No snapshot could be made for the cluster", { reason });
+      }
+    }).finally(() => this.#running = null);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+  }
+
+  async #tend(): Promise<void> {
+    const { connection, statements } = this.#options;
+    const [newest] = await listSnapshots(connection, statements);
+    if (newest !== undefined && !this.#isDue(newest)) return;
+    await this.#make();
+    await this.#removeOld();
+  }
+
+  #isDue({ seq, ageMs }: Snapshot): boolean {
+    const { snapshotRows, snapshotBytes, snapshotEveryMs } = clusterLimits;
+    const kept = this.#options.kept();
+    return kept.seq - seq >= snapshotRows || kept.bytes - this.#bytesThen >= snapshotBytes ||
+      kept.seq > seq && ageMs >= snapshotEveryMs;
+  }
+
+  async #make(): Promise<void> {
+    const { connection, statements, clusterId, generation, epoch, dataDir, place, makeBackup, log } =
+      this.#options;
+    const folder = join(dataDir, OUTGOING);
+    const path = join(folder, "snapshot.tar.zst");
+    const { bytes: bytesThen } = this.#options.kept();
+    await removeIfThere(folder);
+    try {
+      await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+      const { history, ts, bytes } = await makeBackup({
+        out: path,
+        withAux: false,
+        withFiles: false,
+        includeSecret: false,
+      });
+      if (history === null || history.generation !== generation) {
+        throw new Error("The database is of another history");
+      }
+      const { seq, sum } = history;
+      const name = `cluster-${clusterId}/${String(seq).padStart(16, "0")}-${ts}.tar.zst`;
+      await using target = await openTarget(place, { make: true });
+      await target.upload(name, path);
+      const added = await connection.query(statements.addSnapshot, epoch, seq, ts, sum, name, bytes);
+      if (added.length === 0) throw new Error("Another server is the leader by now");
+      this.#bytesThen = bytesThen;
+      log("info", "A snapshot of the cluster was made", { ts, bytes });
+    } finally {
+      await removeIfThere(folder);
+    }
+  }
+
+  /** The log goes on from the oldest that is kept. */
+  async #removeOld(): Promise<void> {
+    const { connection, statements, place } = this.#options;
+    const snapshots = await listSnapshots(connection, statements);
+    const oldest = snapshots[clusterLimits.snapshotsKept - 1];
+    if (oldest === undefined) return;
+    await using target = await openTarget(place, { make: false });
+    for (const { seq, name } of snapshots.slice(clusterLimits.snapshotsKept)) {
+      await connection.query(statements.removeSnapshot, seq);
+      await target.remove(name);
+    }
+    while (!this.#closed) {
+      const removed = await connection.query(statements.trim, oldest.seq, clusterLimits.rowsTrimmed);
+      if (removed.length < clusterLimits.rowsTrimmed) return;
+    }
+  }
+}

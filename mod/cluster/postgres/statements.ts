@@ -1,0 +1,124 @@
+/** What is kept in the cluster's schema, and every statement that is asked of it: plain SQL of version 13 on. */
+import type { Statement } from "./connection.ts";
+
+/** Raised when a server of before could not understand the tables any more. */
+export const FORMAT = 1;
+
+/** SQL that makes the tables; run in one transaction with the cluster's row. */
+export function createSql(schema: string): string {
+  return `
+    create table ${schema}.cluster (one int primary key check (one = 1), format int not null, id text not null,
+      generation text not null, first_seq bigint not null, first_ts bigint not null, first_sum text not null,
+      service_key bytea not null, created_at timestamptz not null default now());
+    create table ${schema}.lease (one int primary key check (one = 1), epoch bigint not null, holder text not null,
+      address text not null, until timestamptz not null);
+    create table ${schema}.log (seq bigint primary key, epoch bigint not null, ts_before bigint not null,
+      ts bigint not null, at double precision not null, sum text not null, body bytea not null);
+    alter table ${schema}.log alter body set storage external;
+    create table ${schema}.snapshots (seq bigint primary key, ts bigint not null, sum text not null,
+      name text not null, bytes bigint not null, made_at timestamptz not null default now());
+    create table ${schema}.members (holder text primary key, address text not null, role text not null,
+      ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null);`;
+}
+
+export type Statements = ReturnType<typeof statementsFor>;
+
+/** The channels on which servers tell one another. */
+export const channelsOf = (schema: string) => ({ log: `${schema}_log`, lease: `${schema}_lease` }) as const;
+
+export function statementsFor(schema: string) {
+  const channels = channelsOf(schema);
+  const named = (name: string, text: string): Statement => ({ name: `syncline_${name}`, text });
+  return {
+    cluster: named(
+      "cluster",
+      `select format, id, generation, first_seq, first_ts, first_sum, service_key from ${schema}.cluster`,
+    ),
+    /**
+     * No row comes back when the epoch is over, or when the row before is another one than is thought. The lock is what
+     * keeps a takeover waiting until this is committed or has failed; comparing the epoch alone would not.
+     */
+    append: named(
+      "append",
+      `with added as (
+         insert into ${schema}.log (seq, epoch, ts_before, ts, at, sum, body)
+         select $2::bigint, l.epoch, $3::bigint, $4::bigint, $5::double precision, $6::text, $7::bytea
+         from ${schema}.lease l
+         where l.one = 1 and l.epoch = $1::bigint and ($8::bigint = $2::bigint - 1 or
+           exists (select from ${schema}.log p where p.seq = $2::bigint - 1))
+         for key share of l
+         returning seq)
+       select seq, pg_notify('${channels.log}', '') from added`,
+    ),
+    sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
+    end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
+    /** What follows a row, and the row itself without its text. */
+    read: named(
+      "read",
+      `select seq, ts_before, ts, at, sum, case when seq > $1::bigint then body end as body from (
+         select *, sum(octet_length(body)) over (order by seq) - octet_length(body) as before from (
+           select * from ${schema}.log where seq >= $1::bigint order by seq limit $2::int) as rows) as sized
+       where before < $3::bigint order by seq`,
+    ),
+    /** The lock waits for rows that are being added; whoever comes behind it finds another epoch. */
+    take: named(
+      "take",
+      `with ended as (select one from ${schema}.lease where one = 1 and until < now() for update)
+       update ${schema}.lease l set holder = $1, address = $2, epoch = epoch + 1,
+         until = clock_timestamp() + $3::double precision * interval '1 millisecond'
+       from ended where l.one = ended.one returning epoch`,
+    ),
+    /** As long as nobody has taken it the lease is the holder's, however late. */
+    renew: named(
+      "renew",
+      `update ${schema}.lease set until = clock_timestamp() + $3::double precision * interval '1 millisecond'
+       where one = 1 and epoch = $1::bigint and holder = $2 returning epoch`,
+    ),
+    release: named(
+      "release",
+      `with given as (update ${schema}.lease set until = '-infinity' where one = 1 and epoch = $1::bigint and holder = $2
+         returning epoch) select pg_notify('${channels.lease}', '') from given`,
+    ),
+    lease: named(
+      "lease",
+      `select epoch, holder, address, (extract(epoch from until - now()) * 1000)::double precision as left_ms
+       from ${schema}.lease where one = 1`,
+    ),
+    snapshots: named(
+      "snapshots",
+      `select seq, ts, sum, name, bytes, (extract(epoch from now() - made_at) * 1000)::double precision as age_ms
+       from ${schema}.snapshots order by seq desc`,
+    ),
+    addSnapshot: named(
+      "add_snapshot",
+      `insert into ${schema}.snapshots (seq, ts, sum, name, bytes)
+       select $2::bigint, $3::bigint, $4, $5, $6::bigint from ${schema}.lease l where l.one = 1 and l.epoch = $1::bigint
+       on conflict (seq) do update set name = excluded.name, bytes = excluded.bytes, made_at = now() returning seq`,
+    ),
+    removeSnapshot: named("remove_snapshot", `delete from ${schema}.snapshots where seq = $1::bigint`),
+    /** The newest row stays: the next one is chained to it. */
+    trim: named(
+      "trim",
+      `delete from ${schema}.log where seq in (select seq from ${schema}.log where seq < $1::bigint order by seq
+         limit $2::int) returning seq`,
+    ),
+    note: named(
+      "note",
+      `insert into ${schema}.members (holder, address, role, ts, seq, sockets, seen_at)
+       values ($1, $2, $3, $4::bigint, $5::bigint, $6::int, now())
+       on conflict (holder) do update set address = excluded.address, role = excluded.role, ts = excluded.ts,
+         seq = excluded.seq, sockets = excluded.sockets, seen_at = excluded.seen_at`,
+    ),
+    forget: named(
+      "forget",
+      `delete from ${schema}.members where holder = $1 or
+         seen_at < now() - $2::double precision * interval '1 millisecond'`,
+    ),
+    members: named(
+      "members",
+      `select holder, address, role, ts, seq, sockets,
+         (extract(epoch from now() - seen_at) * 1000)::double precision as seen_ms
+       from ${schema}.members where seen_at > now() - $1::double precision * interval '1 millisecond' order by address, holder`,
+    ),
+  } as const;
+}

@@ -1,0 +1,13 @@
+/** Where the rows of a writer are kept whose history lies elsewhere. */
+import type { JournalRow } from "../../../engine/mod.ts";
+import type { RowRefusal } from "../../wire/messages.ts";
+
+export interface RowKeeper {
+  /** Longest time that a row may wait, while its group is open. */
+  readonly waitMs: number;
+  /**
+   * Keeps a row. Resolves to `null` when it is safe, otherwise to why its group is not to be committed. One at a time.
+   * Never rejects.
+   */
+  keep(row: JournalRow): Promise<RowRefusal | null>;
+}

@@ -1,0 +1,140 @@
+/** A server as one of several: what it is in its cluster, what administrators are told, and how sockets see no older state. */
+import { Hono } from "hono";
+import { setTimeout as wait } from "node:timers/promises";
+import type { ClusterFigures, PostgresCluster } from "../../cluster/postgres/mod.ts";
+import { clusterLimits } from "../../cluster/postgres/limits.ts";
+import type { ServeConfig } from "../../config/config.ts";
+import { StartError } from "../../config/start_error.ts";
+import type { IsolateHost } from "../../functions/host/mod.ts";
+import type { Log } from "../../kit/log.ts";
+import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
+import type { Hub } from "../../sync/mod.ts";
+import { secretText, useSecretText } from "../data/secret.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import type { AccountsFeature } from "./accounts.ts";
+import { type AdminFeature, verifyWith } from "./admin.ts";
+
+/** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
+export async function joinCluster(
+  { dataDir, cluster }: ServeConfig,
+  { address, log }: { readonly address: string; readonly log: Log },
+): Promise<PostgresCluster | null> {
+  if (cluster === null) return null;
+  // The driver is loaded only here.
+  const { ClusterError, PostgresCluster } = await import("../../cluster/postgres/mod.ts");
+  try {
+    return await PostgresCluster.join({
+      ...cluster,
+      dataDir,
+      address,
+      serviceKey: () => secretText(dataDir),
+      useServiceKey: (text) => useSecretText(dataDir, text),
+      log,
+    });
+  } catch (error) {
+    if (!(error instanceof ClusterError)) throw error;
+    throw new StartError(error.message, { cause: error });
+  }
+}
+
+/** What this server is in its cluster now, with the database ready for it. Throws a `StartError`. */
+export async function beginInCluster(
+  config: ServeConfig,
+  cluster: PostgresCluster | null,
+): Promise<ServeConfig> {
+  if (cluster === null) return config;
+  const { ClusterError } = await import("../../cluster/postgres/mod.ts");
+  try {
+    const clusterRole = await cluster.begin();
+    // The leader makes them.
+    return { ...config, clusterRole, ...(clusterRole === "follower" && { backups: null }) };
+  } catch (error) {
+    if (!(error instanceof ClusterError)) throw error;
+    throw new StartError(error.message, { cause: error });
+  }
+}
+
+export interface ClusterFeature extends Feature {
+  /** `null` on a server that is alone. */
+  readonly figures: (() => ClusterFigures) | null;
+  /** Resolves when what was committed anywhere before the call is shown here, or after a bounded time. */
+  readonly caughtUp: ((waitMs?: number) => Promise<void>) | null;
+}
+
+export interface ClusterParts {
+  readonly cluster: PostgresCluster | null;
+  readonly accounts: AccountsFeature;
+  readonly admin: Pick<AdminFeature, "makeBackup">;
+  readonly hub: Pick<Hub, "socketCount">;
+}
+
+export function startClustering(
+  { host, renew }: FeatureContext,
+  { cluster, accounts: { authenticator }, admin, hub }: ClusterParts,
+): ClusterFeature {
+  const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
+  app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
+  const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
+  if (cluster === null) return { routes, figures: null, caughtUp: null };
+  return {
+    routes,
+    figures: () => cluster.figures,
+    caughtUp: caughtUpWith(cluster, host),
+    start() {
+      cluster.serve({
+        position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
+        sockets: () => hub.socketCount,
+        makeBackup: admin.makeBackup,
+        renew,
+      });
+    },
+    stop: () => cluster.unserve(),
+  };
+}
+
+async function told(cluster: PostgresCluster): Promise<object> {
+  const { id, place, figures: { role, epoch, awayMs, takeovers } } = cluster;
+  const own = { enabled: true, id, place, role, epoch, takeovers };
+  // What was asked before has no answer either.
+  if (awayMs !== null) {
+    return { ...own, database: { status: "away", forMs: Math.round(awayMs) }, servers: null };
+  }
+  const servers = await cluster.members().catch(() => null);
+  const database = { status: servers === null ? "away" : "ok", forMs: 0 };
+  return { ...own, database, servers };
+}
+
+/** Sockets that come at once ask once. */
+function caughtUpWith(
+  cluster: PostgresCluster,
+  host: Pick<IsolateHost, "ts">,
+): (waitMs?: number) => Promise<void> {
+  let asking: Promise<number> | null = null;
+  let next: Promise<number> | null = null;
+  const ask = async () => {
+    const until = performance.now() + clusterLimits.startMs;
+    for (;;) {
+      const end = await cluster.end();
+      if (end !== null || performance.now() > until) return end?.ts ?? 0;
+      await wait(clusterLimits.reconnectMs);
+    }
+  };
+  // One that is under way may have been asked before the commit that somebody has seen.
+  const newest = () => {
+    if (asking === null) return asking = ask().finally(() => asking = null);
+    return next ??= asking.catch(() => 0).then(() => {
+      next = null;
+      return asking ??= ask().finally(() => asking = null);
+    });
+  };
+  return async (waitMs = clusterLimits.socketWaitMs) => {
+    const until = performance.now() + waitMs;
+    const late = new AbortController();
+    const ts = await Promise.race([
+      newest(),
+      wait(waitMs, 0, { signal: late.signal }).catch(() => 0),
+    ]);
+    late.abort();
+    while (host.ts < ts && performance.now() < until) await wait(clusterLimits.socketLookMs);
+  };
+}

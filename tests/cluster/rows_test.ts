@@ -1,0 +1,267 @@
+/** Rows in a real PostgreSQL: leases, fences, holes, and what becomes of a row whose answer was lost. */
+import assert from "node:assert/strict";
+import { Connection } from "../../mod/cluster/postgres/connection.ts";
+import { createCluster } from "../../mod/cluster/postgres/identity.ts";
+import { Lease } from "../../mod/cluster/postgres/lease.ts";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import { PostgresLog } from "../../mod/cluster/postgres/postgres_log.ts";
+import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
+import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
+import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
+import { LogGapError } from "../../mod/ops/replication/mod.ts";
+import { until } from "../support/waiting.ts";
+import { TestPostgres } from "./support/postgres.ts";
+
+const GENERATION = "20300101T000000Z-00000000";
+const FIRST = { seq: 0, ts: 7, sum: firstSum(GENERATION) };
+
+/** One server's view of a cluster without servers. */
+class Side implements AsyncDisposable {
+  readonly connection: Connection;
+  readonly rowsConnection: Connection;
+  readonly lease: Lease;
+  readonly lost: string[] = [];
+  readonly statements: ReturnType<typeof statementsFor>;
+  #head: Pick<JournalRow, "seq" | "ts" | "sum"> = FIRST;
+
+  constructor(
+    url: string,
+    { holder, leaseMs = 60_000 }: { readonly holder: string; readonly leaseMs?: number },
+  ) {
+    const place = parsePostgresUrl(url);
+    this.statements = statementsFor(place.schema);
+    this.connection = new Connection({ place });
+    this.rowsConnection = new Connection({ place });
+    const { connection, statements } = this;
+    this.lease = new Lease({ connection, statements, holder, address: "http://here", leaseMs });
+  }
+
+  static async make(url: string): Promise<void> {
+    const place = parsePostgresUrl(url);
+    await using connection = new Connection({ place });
+    const identity = { id: "one", generation: GENERATION, first: FIRST, serviceKey: "key" };
+    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), true);
+    assert.equal(await createCluster(connection, identity, { place, secret: "a secret" }), false);
+  }
+
+  rows({ waitMs = 60_000 } = {}): PostgresRows {
+    return new PostgresRows({
+      connection: this.rowsConnection,
+      statements: this.statements,
+      epoch: this.lease.epoch ?? assert.fail("it has no lease"),
+      firstSeq: FIRST.seq,
+      waitMs,
+      onLost: (reason) => this.lost.push(reason),
+    });
+  }
+
+  /** The row behind the last one. */
+  next(body = "row"): JournalRow {
+    const { seq, ts, sum } = this.#head;
+    const row = { seq: seq + 1, tsBefore: ts, ts: ts + 1, at: 1.5, body };
+    return this.#head = { ...row, sum: chainedSum(sum, row) } as JournalRow;
+  }
+
+  /** Goes on from there. */
+  stand(at: Pick<JournalRow, "seq" | "ts" | "sum">): void {
+    this.#head = at;
+  }
+
+  async logged(): Promise<readonly Record<string, unknown>[]> {
+    return await this.connection.query({
+      name: "all",
+      text: "select seq::int, epoch::int, convert_from(body, 'UTF8') as body from syncline.log order by seq",
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.connection[Symbol.asyncDispose]();
+    await this.rowsConnection[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever had it adds no row after another took it", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a", leaseMs: 300 });
+  await using b = new Side(url, { holder: "b" });
+  assert.equal(await a.lease.take(), true);
+  assert.equal(await b.lease.take(), false);
+  const rows = a.rows();
+  const one = a.next("one");
+  assert.equal(await rows.keep(one), null);
+  // Late, and still its own: nobody else has taken it.
+  await until(async () => {
+    const [lease] = await b.connection.query(b.statements.lease);
+    return Number(lease?.["left_ms"]) < 0;
+  }, { what: "the lease ends" });
+  assert.equal(await a.lease.renew(), true);
+  const two = a.next("two");
+  assert.equal(await rows.keep(two), null);
+  await until(() => b.lease.take(), { what: "the other takes it" });
+  assert.equal(b.lease.epoch, 2);
+  assert.equal(await a.lease.renew(), false);
+  const fenced = rows.keep(a.next("three of the old epoch"));
+  await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
+  rows.close();
+  assert.equal((await fenced)?.known, false);
+  b.stand(two);
+  const ofB = b.rows();
+  assert.equal(await ofB.keep(b.next("three")), null);
+  assert.deepEqual(await b.logged(), [
+    { seq: 1, epoch: 1, body: "one" },
+    { seq: 2, epoch: 1, body: "two" },
+    { seq: 3, epoch: 2, body: "three" },
+  ]);
+  // A hole is refused, and so is a row that is another's.
+  b.next("four, which is never sent");
+  const hole = ofB.keep(b.next("five"));
+  await until(() => Promise.resolve(b.lost.length === 1), { what: "the hole is noticed" });
+  ofB.close();
+  assert.equal((await hole)?.known, false);
+  assert.equal((await b.logged()).length, 3);
+  await b.lease.release();
+  await using c = new Side(url, { holder: "c" });
+  assert.equal(await c.lease.take(), true);
+});
+
+Deno.test("[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a", leaseMs: 1 });
+  await using b = new Side(url, { holder: "b" });
+  await a.lease.take();
+  const slow = await postgres.client(new URL(url).pathname.slice(1));
+  // The row of a leader that was stopped inside its statement: added, and not committed.
+  await slow.query("begin");
+  const { seq, tsBefore, ts, at, sum, body } = a.next("open");
+  const added = await slow.query(a.statements.append.text, [
+    1,
+    seq,
+    tsBefore,
+    ts,
+    at,
+    sum,
+    new TextEncoder().encode(body),
+    0,
+  ]);
+  assert.equal(added.rowCount, 1);
+  let taken = false;
+  const taking = b.lease.take().then((took) => taken = took);
+  const waiting = async () => {
+    const { rows } = await slow.query("select 1 from pg_locks where not granted");
+    return rows.length > 0;
+  };
+  await until(waiting, { what: "the takeover waits" });
+  assert.equal(taken, false);
+  await slow.query("commit");
+  await taking;
+  assert.equal(taken, true);
+  // What the new leader reads now is the end: the old one can add nothing.
+  const late = a.next("late");
+  const { rowCount } = await slow.query(a.statements.append.text, [
+    1,
+    late.seq,
+    late.tsBefore,
+    late.ts,
+    late.at,
+    late.sum,
+    new Uint8Array(),
+    0,
+  ]);
+  assert.equal(rowCount, 0);
+  await slow.end();
+  assert.deepEqual((await b.logged()).map(({ seq }) => seq), [1]);
+});
+
+Deno.test("[PG2] [PG6] a row whose answer was lost is looked up, is there once, and waits for a database that is away", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a" });
+  await a.lease.take();
+  const rows = a.rows();
+  const one = a.next("one");
+  assert.equal(await rows.keep(one), null);
+  // Sent before, as when the connection broke behind it: it is found, not sent again.
+  assert.equal(await rows.keep(one), null);
+  assert.deepEqual(a.lost, []);
+  // The connection is cut from the other side, with rows on their way.
+  const admin = await postgres.client("postgres");
+  for (let round = 0; round < 20; round++) {
+    const keeping = rows.keep(a.next(`round ${round}`));
+    await admin.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
+    );
+    assert.equal(await keeping, null, `round ${round}`);
+  }
+  await admin.end();
+  await postgres.down();
+  const kept = rows.keep(a.next("while it is away"));
+  await until(() => Promise.resolve(rows.awaySince !== null), { what: "it is noticed" });
+  await postgres.up();
+  assert.equal(await kept, null);
+  assert.equal(rows.awaySince, null);
+  const bodies = (await a.logged()).map(({ body }) => body);
+  assert.equal(bodies.length, 22);
+  assert.equal(new Set(bodies).size, 22);
+  await postgres.down();
+  // Never sent: the same call may succeed later.
+  const impatient = a.rows({ waitMs: 0 });
+  const refused = await impatient.keep(a.next("too late"));
+  assert.equal(refused?.known, true);
+  assert.deepEqual(a.lost, []);
+  await postgres.up();
+});
+
+Deno.test("[PG5] a log is read from any row on, told of what comes, and one that does not go on is a gap", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a" });
+  await a.lease.take();
+  const rows = a.rows();
+  const large = "x".repeat(3 * 2 ** 20);
+  const made = [a.next("ü\u{1f600}\u2028"), a.next(large), a.next(large), a.next(large), a.next("last")];
+  for (const row of made) assert.equal(await rows.keep(row), null);
+  const { signal } = new AbortController();
+  let waited = 0;
+  await using log = new PostgresLog({
+    connection: a.connection,
+    statements: a.statements,
+    place: "here",
+    generation: GENERATION,
+    more: async () => {
+      if (waited++ === 0) await rows.keep(a.next("came later"));
+    },
+  });
+  let position = { generation: GENERATION, ...FIRST };
+  const read: JournalRow[] = [];
+  for (let parts = 0; read.length < made.length; parts++) {
+    const { items, newestTs } = await log.read(position, { signal });
+    assert.ok(items.length < made.length, "large ones come apart");
+    assert.equal(newestTs, made.at(-1)?.ts);
+    read.push(...items);
+    const { seq, ts, sum } = items.at(-1) ?? assert.fail("nothing came");
+    position = { ...position, seq, ts, sum };
+    assert.ok(parts < 5);
+  }
+  assert.deepEqual(read, made);
+  assert.deepEqual((await log.read(position, { signal })).items.map(({ body }) => body), ["came later"]);
+  const other = { ...position, sum: "of another history" };
+  await assert.rejects(log.read(other, { signal }), LogGapError);
+  await assert.rejects(log.read({ ...position, generation: "another" }, { signal }), LogGapError);
+  await assert.rejects(log.read({ ...position, seq: 50 }, { signal }), LogGapError);
+  // What is older than the snapshots that are kept goes.
+  const removed = await a.connection.query(a.statements.trim, 4, 2);
+  assert.equal(removed.length, 2);
+  assert.equal((await a.connection.query(a.statements.trim, 4, 2)).length, 1);
+  await assert.rejects(log.read({ generation: GENERATION, ...FIRST }, { signal }), LogGapError);
+  const third = made[2] ?? assert.fail();
+  assert.equal(
+    (await log.read({ ...position, seq: 3, ts: third.ts, sum: third.sum }, { signal })).items.length,
+    3,
+  );
+});

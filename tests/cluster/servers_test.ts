@@ -1,0 +1,203 @@
+/** Two servers on one PostgreSQL, in this process: what each shows, what becomes of commits, and who makes them. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { createBackup } from "../../mod/ops/backups/mod.ts";
+import { stageRestore } from "../../mod/ops/backups/restore/mod.ts";
+import { StartError } from "../../mod/config/start_error.ts";
+import { startTestServer, type TestServer } from "../auth/server/test_server.ts";
+import { until } from "../support/waiting.ts";
+import { TestPostgres } from "./support/postgres.ts";
+import { add, ClusterRig, functions, notes } from "./support/servers.ts";
+
+async function bearerOf(server: TestServer): Promise<string> {
+  const token = server.setupLink?.split("=").at(-1);
+  const account = { token, email: "root@example.com", password: "correct horse" };
+  return (await server.post("/api/auth/admin/setup", account)).body.accessToken;
+}
+
+async function get(server: TestServer, path: string, bearer?: string) {
+  const headers = bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` };
+  const response = await fetch(`${server.url}${path}`, { headers });
+  return { status: response.status, body: await response.json() };
+}
+
+const leads = async (server: TestServer) =>
+  (await get(server, "/api/health/ready")).body.cluster?.role === "leader";
+
+Deno.test("servers on one PostgreSQL", async (t) => {
+  await using postgres = await TestPostgres.start();
+  await using rig = await ClusterRig.make(await postgres.database());
+  await using open = new AsyncDisposableStack();
+  // Each goes on from the one before.
+  const steps = {
+    step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
+  };
+  let bearer = "";
+  let [a, b] = [undefined, undefined] as unknown as [TestServer, TestServer];
+
+  await steps.step("[PG10] a folder with data begins a cluster, whose first snapshot it makes", async () => {
+    {
+      await using alone = await rig.start("a", { cluster: null });
+      bearer = await bearerOf(alone);
+      await add(alone, "before");
+      assert.deepEqual((await get(alone, "/api/admin/cluster", bearer)).body, { enabled: false });
+    }
+    a = open.use(await rig.start("a"));
+    assert.deepEqual(await notes(a), ["before"]);
+    await add(a, "first");
+    await a.logs("info A snapshot of the cluster was made");
+  });
+
+  await steps.step(
+    "[PG5] another server begins with it, shows the same commits, and knows the same tokens",
+    async () => {
+      b = open.use(await rig.start("b"));
+      assert.deepEqual(await notes(b), ["before", "first"]);
+      await using socket = await b.socket();
+      const query = { queryId: 0, udfPath: "notes:list", args: {} };
+      socket.send({
+        type: "ModifyQuerySet",
+        baseVersion: 0,
+        newVersion: 1,
+        modifications: [{ type: "Add", ...query }],
+      });
+      await socket.message(({ type }) => type === "Transition");
+      const ts = await add(a, "pushed");
+      const { endVersion } = await socket.message(({ type, modifications }) =>
+        type === "Transition" && JSON.stringify(modifications).includes("pushed")
+      );
+      assert.equal(endVersion.ts, ts);
+      assert.equal((await get(b, "/api/admin/cluster", bearer)).status, 200);
+    },
+  );
+
+  await steps.step(
+    "[PG13] a socket is shown no older state than its client may have seen at another server",
+    async () => {
+      for (let round = 0; round < 10; round++) {
+        const ts = await add(a, `round ${round}`);
+        await using socket = await b.socket();
+        const query = { queryId: 0, udfPath: "notes:list", args: {} };
+        socket.send({
+          type: "ModifyQuerySet",
+          baseVersion: 0,
+          newVersion: 1,
+          modifications: [{ type: "Add", ...query }],
+        });
+        const { endVersion } = await socket.message(({ type }) => type === "Transition");
+        assert.ok(endVersion.ts >= ts, `${endVersion.ts} is older than ${ts}`);
+      }
+    },
+  );
+
+  await steps.step("[PG9] only the leader writes", async () => {
+    const { body } = await b.post("/api/mutation", { path: "notes:add", args: { text: "no" } });
+    assert.equal(body.errorData?.code, "read_only");
+    const signUp = { email: "a@example.com", password: "correct horse" };
+    assert.equal((await b.post("/api/auth/signup", signUp)).body.errorData?.code, "read_only");
+  });
+
+  await steps.step(
+    "[PG12] administrators, readiness and metrics are told who is what, and how far",
+    async () => {
+      await until(async () => (await get(a, "/api/admin/cluster", bearer)).body.servers?.length === 2);
+      const { body } = await get(a, "/api/admin/cluster", bearer);
+      assert.deepEqual(Object.keys(body), [
+        "enabled",
+        "id",
+        "place",
+        "role",
+        "epoch",
+        "takeovers",
+        "database",
+        "servers",
+      ]);
+      assert.equal(body.role, "leader");
+      assert.deepEqual(body.database, { status: "ok", forMs: 0 });
+      const roles = body.servers.map((
+        { role, epoch }: { role: string; epoch: number | null },
+      ) => [role, epoch]);
+      assert.deepEqual(roles.sort(), [["follower", null], ["leader", body.epoch]]);
+      assert.ok(!JSON.stringify(body).includes("postgres://"));
+      assert.equal((await get(b, "/api/admin/cluster")).status, 401);
+      assert.deepEqual((await get(b, "/api/health/ready")).body.cluster, {
+        role: "follower",
+        database: "ok",
+      });
+    },
+  );
+
+  await steps.step(
+    "[PG6] while the database is away reads go on, commits wait, then fail and can be tried again",
+    async () => {
+      const before = (await add(a, "kept")) as number;
+      await postgres.down();
+      const waiting = a.post("/api/mutation", { path: "notes:add", args: { text: "late" } });
+      for (const server of [a, b]) {
+        await until(async () => (await get(server, "/api/health/ready")).body.cluster.database === "away");
+        const shown = await notes(server);
+        assert.ok(shown.includes("kept"));
+        assert.ok(!shown.includes("late"), "what is not kept is shown to nobody");
+      }
+      const { status, body } = await waiting;
+      assert.equal(status, 503);
+      assert.equal(body.errorData.code, "unavailable");
+      await postgres.up();
+      // A mutation that cannot be answered fails, and one after it goes on where the log ends.
+      await until(() => add(a, "after").then((ts) => ts > before, () => false));
+      await until(async () => (await notes(b)).includes("after"));
+      assert.ok(!(await notes(b)).includes("late"));
+      await until(async () => (await get(a, "/api/health/ready")).body.status === "ready");
+    },
+  );
+
+  await steps.step(
+    "[PG8] a server that stops hands the lease over, and comes back as a follower",
+    async () => {
+      await a.restart(async () => {
+        await until(() => leads(b), { what: "the other one leads" });
+        await add(b, "under another leader");
+      });
+      assert.equal(await leads(a), false);
+      assert.ok((await notes(a)).includes("under another leader"));
+      assert.deepEqual(await notes(a), await notes(b));
+      assert.equal((await get(a, "/api/admin/cluster", bearer)).body.role, "follower");
+    },
+  );
+
+  await steps.step(
+    "[PG14] a backup of any server is an ordinary archive; a cluster's data are served by nobody alone",
+    async () => {
+      const out = join(rig.folder, "backup.tar.zst");
+      const dataDir = join(rig.folder, "restored");
+      {
+        await using c = await rig.start("c");
+        await until(async () => (await notes(c)).length === (await notes(b)).length);
+        const parts = { withAux: false, withFiles: false, includeSecret: true };
+        await createBackup({ dataDir: join(rig.folder, "c"), out, ...parts });
+      }
+      await Deno.mkdir(dataDir);
+      await stageRestore({ dataDir, archive: out, source: "backup.tar.zst", withSecret: true });
+      {
+        await using alone = await startTestServer({ functions, config: { dataDir } });
+        assert.deepEqual(await notes(alone), await notes(b));
+        await add(alone, "of its own");
+      }
+      await assert.rejects(
+        startTestServer({ functions, config: { dataDir: join(rig.folder, "c") } }),
+        /its commits come from "cluster .*--cluster/,
+      );
+      await assert.rejects(
+        startTestServer({ functions, config: { dataDir, cluster: rig.config() } }),
+        (error) => {
+          assert.ok(error instanceof StartError);
+          assert.match(
+            error.message,
+            /There is a cluster at .* already, and the data in .* are a server's own/,
+          );
+          return true;
+        },
+      );
+    },
+  );
+});

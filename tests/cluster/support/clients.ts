@@ -1,0 +1,128 @@
+/** Clients of a cluster that go on whatever happens to it, and know what they were told. */
+import { SocketView } from "./socket_view.ts";
+import type { ClusterProcess } from "./server_processes.ts";
+
+const ACCOUNTS = 8;
+/** A server that is frozen does not answer. */
+const ASK_MS = 3_000;
+const LOOK_MS = 60_000;
+
+interface Answer {
+  readonly status?: string;
+  readonly errorData?: { readonly code: string } | null;
+  readonly errorMessage?: string;
+}
+
+async function ask(
+  server: ClusterProcess,
+  { path, args, name, timeoutMs = ASK_MS }: {
+    readonly path: string;
+    readonly args: object;
+    readonly name?: string;
+    readonly timeoutMs?: number;
+  },
+): Promise<Answer & { value?: unknown }> {
+  const response = await fetch(`${server.url}${path.includes(":l") ? "/api/query" : "/api/mutation"}`, {
+    method: "POST",
+    headers: name === undefined ? {} : { "Syncline-Request": name },
+    body: JSON.stringify({ path, args }),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  return await response.json();
+}
+
+export class Clients {
+  readonly #servers: readonly ClusterProcess[];
+  #stopped = false;
+  /** Set when what is under way need not end any more. */
+  #abandoned = false;
+  /** Transfers that were acknowledged, by `client n`. */
+  readonly acknowledged: string[] = [];
+  /** When the last one was. */
+  lastAt = 0;
+  /** What must never be. */
+  readonly faults: string[] = [];
+  readonly #work: Promise<void>[] = [];
+  readonly #views: SocketView[] = [];
+
+  constructor(servers: readonly ClusterProcess[]) {
+    this.#servers = servers;
+  }
+
+  async begin({ writers, watchers }: { readonly writers: number; readonly watchers: number }): Promise<void> {
+    await this.#until("bank:open", { accounts: ACCOUNTS }, `${crypto.randomUUID()} 0`);
+    for (let at = 0; at < writers; at++) this.#work.push(this.#write(`client-${at}`, at));
+    for (let at = 0; at < watchers; at++) {
+      const view = new SocketView(this.#servers.map(({ url }) => url), {
+        at,
+        total: ACCOUNTS * 100,
+        faults: this.faults,
+      });
+      this.#views.push(view);
+    }
+  }
+
+  /** Transitions that watchers have seen. */
+  get seen(): number {
+    return this.#views.reduce((sum, { seen }) => sum + seen, 0);
+  }
+
+  async end(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#work);
+    for (const view of this.#views) await view.close();
+  }
+
+  /** Whatever became of them. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#abandoned = true;
+    await this.end();
+  }
+
+  /** What a server says of all transfers and balances. */
+  async state(
+    server: ClusterProcess,
+  ): Promise<{ readonly total: number; readonly done: number; readonly ledger: readonly string[] }> {
+    const { value } = await ask(server, { path: "bank:look", args: {}, timeoutMs: LOOK_MS });
+    const ledger = await ask(server, { path: "bank:ledger", args: {}, timeoutMs: LOOK_MS });
+    return { ...value as { total: number; done: number }, ledger: ledger.value as string[] };
+  }
+
+  async #write(client: string, seed: number): Promise<void> {
+    const session = crypto.randomUUID();
+    for (let n = 0; !this.#stopped; n++) {
+      const from = (n + seed) % ACCOUNTS;
+      await this.#until(
+        "bank:transfer",
+        { client, n, from, to: (from + 1 + n % 5) % ACCOUNTS },
+        `${session} ${n}`,
+      );
+      this.acknowledged.push(`${client} ${n}`);
+      this.lastAt = performance.now();
+      await pause(10);
+    }
+  }
+
+  /** Sends a call, under the same name, to one server after the other until it is acknowledged. */
+  async #until(path: string, args: object, name: string): Promise<void> {
+    for (let tries = 0; !this.#abandoned; tries++) {
+      const server = this.#servers[tries % this.#servers.length];
+      if (server === undefined || !server.runs || server.frozen) {
+        await pause(10);
+        continue;
+      }
+      try {
+        const answer = await ask(server, { path, args, name });
+        if (answer.status === "success") return;
+        const code = answer.errorData?.code;
+        const known = ["read_only", "unavailable", "overloaded"].includes(code ?? "");
+        if (!known && answer.errorMessage !== "Server Error") this.faults.push(JSON.stringify(answer));
+      } catch {
+        // It is gone, or does not answer: sent again it is recognised.
+      }
+      await pause(20);
+    }
+  }
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

