@@ -267,11 +267,9 @@ export async function resolveConfig(
   };
 }
 
-/** Up to this many cores one process is enough, beside the isolates. */
-const CORES_FOR_ONE = 4;
-
-/** What cannot go together is refused where somebody asked for it, and is one process where nobody did. */
-function workersOf({ workers, takeover, followed, cluster, devFrontend, dev }: ServeOptions): number {
+/** What cannot go together with several processes is refused. */
+function workersOf({ workers, takeover, followed, cluster, devFrontend }: ServeOptions): number {
+  if (workers === 1) return workers;
   const alone = takeover
     ? "--takeover"
     : followed !== null
@@ -281,16 +279,11 @@ function workersOf({ workers, takeover, followed, cluster, devFrontend, dev }: S
     : devFrontend !== null
     ? "--dev-frontend"
     : null;
-  if (workers !== null && workers > 1) {
-    if (alone !== null) throw new StartError(`One process is needed with ${alone}: leave out --workers`);
-    if (Deno.build.os !== "linux") {
-      throw new StartError("Several processes share a port on Linux only: leave out --workers");
-    }
-    return workers;
+  if (alone !== null) throw new StartError(`One process is needed with ${alone}: leave out --workers`);
+  if (Deno.build.os !== "linux") {
+    throw new StartError("Several processes share a port on Linux only: leave out --workers");
   }
-  if (workers !== null || alone !== null || dev || Deno.build.os !== "linux") return 1;
-  const cores = navigator.hardwareConcurrency;
-  return cores > CORES_FOR_ONE ? cores - 2 : 1;
+  return workers;
 }
 
 function devFrontendUrl({ dev, devFrontend, static: staticDir }: ServeOptions): string | null {

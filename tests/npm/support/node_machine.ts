@@ -7,7 +7,7 @@ import { TempFolder } from "../../support/temp_folder.ts";
 import { found } from "../../support/waiting.ts";
 
 /** What npm and the programs use of the system; no Deno among them. */
-const PROGRAMS = ["node", "npm", "npx", "sh", "env", "git", "cat", "uname", "ldd", "nice"];
+const PROGRAMS = ["node", "npm", "npx", "sh", "env", "git", "cat", "uname", "ldd", "nice", "ln"];
 
 export interface Ended {
   readonly code: number;
