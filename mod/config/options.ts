@@ -394,7 +394,7 @@ export const options = {
     env: "SYNCLINE_WORKERS",
     parse: parseWorkers,
     default: 1,
-    defaultText: null,
+    defaultText: "1",
     description: "Processes that share the port and answer sockets, queries and static files side by side",
     commands: ["serve"],
   }),
