@@ -2,10 +2,11 @@
  * The versions of an app's code: copies of the functions and of the packages they use, each in a folder named by its hash
  * and never changed after it was written. What is served is one of them, and not what lies where the author works.
  */
+import { randomBytes } from "node:crypto";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { isDiskFull, removeIfThere } from "../../kit/durable_files.ts";
+import { isDiskFull } from "../../kit/durable_files.ts";
 import { makeLinks } from "../../kit/processes/symbolic_links.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
@@ -277,11 +278,10 @@ export class VersionStore {
 async function linkZod(path: string): Promise<void> {
   const target = dirname(fileURLToPath(import.meta.resolve("zod")));
   if (await Deno.readLink(path).catch(() => null) === target) return;
-  await removeIfThere(path);
-  await makeLinks([{ path, target }]).catch(async (error) => {
-    // Another process may have been faster.
-    if (await Deno.readLink(path).catch(() => null) !== target) throw error;
-  });
+  // Put in its place as a whole: others may look for it, or make it, at the same time.
+  const made = `${path}.${randomBytes(8).toString("hex")}`;
+  await makeLinks([{ path: made, target }]);
+  await Deno.rename(made, path);
 }
 
 function asVersionError(error: unknown): unknown {
