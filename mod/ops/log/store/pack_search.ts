@@ -45,7 +45,9 @@ export function* walkPacks({ database }: LogStore, given: PackWalk): Generator<P
     for (const head of heads) {
       below = head.first;
       if (!mayHold(head, given)) continue;
-      for (const run of passing(segment.packs.read(database, head.first), given)) {
+      const pack = segment.packs.read(database, head.first);
+      if (pack === null) continue;
+      for (const run of passing(pack, given)) {
         runs.push(run);
         if (runs.length < limit) continue;
         yield { runs, low: run.id };

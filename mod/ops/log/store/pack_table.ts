@@ -1,7 +1,8 @@
 /**
  * All runs of a part of the log, many in one row. Each pack tells what is in it, so that a search reads only those it has to.
  * Packs of a server with little to do are small; when sixteen small ones have come together they become one, so that there
- * are hundreds of runs in most packs however they came, and none is written more than three times.
+ * are hundreds of runs in most packs however they came, and none is written more than three times: as it comes, in a pack of
+ * sixteen or more, and in one of 256 or more.
  */
 import { encodeColumns, NumberColumns } from "../packs/number_columns.ts";
 import { column, COLUMNS } from "../packs/run_pack.ts";
@@ -30,7 +31,10 @@ export interface PackHead {
   readonly marks: Uint8Array;
 }
 
-/** Packs with fewer runs become one when so many have come together; the smallest first. */
+/**
+ * The newest packs with fewer runs become one when so many have come together that the one has no fewer; the smallest first.
+ * So no run becomes part of a larger one twice for the same bound, and there are never more small packs than the last bound.
+ */
 const SMALL_PACKS = 16;
 const SMALL_RUNS = [16, 256] as const;
 const LARGE_RUNS = 256;
@@ -64,8 +68,15 @@ export class PackTable {
     for (const runsMax of SMALL_RUNS) {
       let from = small.length;
       while (from > 0 && (small[from - 1]?.count ?? 0) < runsMax) from--;
-      if (small.length - from < SMALL_PACKS) continue;
-      const merged = merge(small.splice(from).map(({ first }) => this.read(database, first)));
+      const runs = small.slice(from).reduce((sum, { count }) => sum + count, 0);
+      if (small.length - from < SMALL_PACKS || runs < runsMax) continue;
+      const merged = merge(
+        small.splice(from).map(({ first }) => {
+          const part = this.read(database, first);
+          if (part === null) throw new Error(`The runs from ${first} on are gone`);
+          return part;
+        }),
+      );
       database.run(`DELETE FROM ${this.#name} WHERE first >= ?`, merged.first);
       this.#insert(database, merged);
       this.#known.clear();
@@ -74,14 +85,18 @@ export class PackTable {
     }
   }
 
-  /** A pack by the id of its first run. Throws an `UnusableLogError` for one that is damaged. */
-  read(database: LogDatabase, first: number): KeptPack {
+  /**
+   * A pack by the id of its first run; `null` when there is none, as when it has become part of a larger one meanwhile. Throws
+   * an `UnusableLogError` for one that is damaged.
+   */
+  read(database: LogDatabase, first: number): KeptPack | null {
     const known = this.#known.get(first);
     if (known !== undefined) return known;
     const [row] = database.all(
       `SELECT runs, functions, callers, columns FROM ${this.#name} WHERE first = ?`,
       first,
     );
+    if (row === undefined) return null;
     const pack = kept(first, row);
     if (this.#known.size >= KNOWN_MAX) this.#known.clear();
     // The newest ones grow together.
@@ -96,7 +111,8 @@ export class PackTable {
         database.all(`SELECT first FROM ${this.#name} WHERE first > ? ORDER BY first LIMIT 1`, after)[0];
       if (row === undefined) return;
       after = row[0] as number;
-      yield this.read(database, after);
+      const pack = this.read(database, after);
+      if (pack !== null) yield pack;
     }
   }
 
@@ -163,14 +179,14 @@ export class PackTable {
   #newestSmall(database: LogDatabase): { readonly first: number; readonly count: number }[] {
     const newest = database.all(
       `SELECT first, runs FROM ${this.#name} ORDER BY first DESC LIMIT ?`,
-      SMALL_RUNS.length * SMALL_PACKS,
+      LARGE_RUNS,
     ).map(([first, count]) => ({ first: first as number, count: count as number }));
     const large = newest.findIndex(({ count }) => count >= LARGE_RUNS);
     return (large < 0 ? newest : newest.slice(0, large)).toReversed();
   }
 }
 
-function kept(first: number, row: readonly unknown[] | undefined): KeptPack {
+function kept(first: number, row: readonly unknown[]): KeptPack {
   try {
     const [count, functions, callers, columns] = row as [number, string, string, Uint8Array<ArrayBuffer>];
     return {
