@@ -26,19 +26,23 @@ export class LogFile implements Disposable {
 
   /** The newest runs that pass, oldest first. */
   newest(count: number): LoggedRun[] {
-    const { runs } = searchRuns(this.#store, { filter: this.#filter, limit: count, deadline: Infinity });
-    return inOrder(runs);
+    return this.#store.reading(() => {
+      this.#seen = this.#store.lastId;
+      const { runs } = searchRuns(this.#store, { filter: this.#filter, limit: count, deadline: Infinity });
+      return inOrder(runs);
+    });
   }
 
   /** What came since the last look; `missed` when there was more than is shown at once. */
   more(): { readonly runs: LoggedRun[]; readonly missed: boolean } {
-    this.#store.refresh();
-    const after = this.#seen;
-    this.#seen = Math.max(after, this.#store.lastId);
-    if (this.#seen === after) return { runs: [], missed: false };
-    const limit = logLimits.pageRunsMax;
-    const { runs } = searchRuns(this.#store, { filter: this.#filter, after, limit, deadline: Infinity });
-    return { runs: inOrder(runs), missed: runs.length === limit };
+    return this.#store.reading(() => {
+      const after = this.#seen;
+      this.#seen = Math.max(after, this.#store.lastId);
+      if (this.#seen === after) return { runs: [], missed: false };
+      const limit = logLimits.pageRunsMax;
+      const { runs } = searchRuns(this.#store, { filter: this.#filter, after, limit, deadline: Infinity });
+      return { runs: inOrder(runs), missed: runs.length === limit };
+    });
   }
 
   [Symbol.dispose](): void {

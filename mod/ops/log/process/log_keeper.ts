@@ -9,9 +9,16 @@ import { admitsRun, type RunFilter } from "../run_filter.ts";
 import { packOf, type RunPack, unpackRuns } from "../packs/run_pack.ts";
 import { loggedRun, type RunRecord } from "../run_record.ts";
 import { histogramOf } from "../store/histogram.ts";
-import { isBadFile, isDiskTrouble, messageOf } from "../store/log_database.ts";
+import {
+  gatherLog,
+  isBadFile,
+  isDiskTrouble,
+  messageOf,
+  OtherLogFormatError,
+} from "../store/log_database.ts";
 import { LogStore, type Retention, type SavedFigures } from "../store/log_store.ts";
 import { searchRuns } from "../store/search.ts";
+import { forgetAside, moveAside } from "./aside.ts";
 import type {
   BacklogAnswer,
   BacklogQuestion,
@@ -34,8 +41,10 @@ export interface LogKeeperOptions {
 
 /** A log that cannot be opened is tried again after this long. */
 const REOPEN_MS = 10_000;
-/** Files that take part in a SQLite database. */
-const BESIDE = ["-wal", "-shm"];
+/** One that a server of another version still has open is tried again after this long. */
+const IN_USE_MS = 500;
+/** Then it is put aside although somebody has it open: it may be a reader that was forgotten. */
+const IN_USE_MS_MAX = 60_000;
 
 export class LogKeeper implements Disposable {
   readonly #options: LogKeeperOptions;
@@ -43,6 +52,8 @@ export class LogKeeper implements Disposable {
   #store: LogStore | null = null;
   /** When opening is worth another try. */
   #openAt = 0;
+  /** Until when a server of another version may keep its log; `null` when none was met. */
+  #othersUntil: number | null = null;
   readonly #tails = new Map<number, RunFilter>();
   #lost = 0;
   #trouble: string | null = null;
@@ -82,6 +93,7 @@ export class LogKeeper implements Disposable {
     const store = this.#opened();
     if (store === null) return this.#tellState();
     try {
+      forgetAside(this.#options.path, this.#options.now() - this.#retention.keepMs);
       // At least two of the oldest go in one turn: more than can come in between.
       for (let turns = 0; turns < 4 && store.dropOne(this.#options.now()); turns++);
       store.shrink();
@@ -145,10 +157,10 @@ export class LogKeeper implements Disposable {
     this.#attempt((store) => {
       switch (message.kind) {
         case "page":
-          answer = pageOf(store, message.asked);
+          answer = store.reading(() => pageOf(store, message.asked));
           return;
         case "backlog":
-          answer = backlogOf(store, message.asked);
+          answer = store.reading(() => backlogOf(store, message.asked));
           return;
         case "figures":
           answer = store.loadFigures(message.asked.now);
@@ -199,10 +211,20 @@ export class LogKeeper implements Disposable {
     const { path, now, cacheBytes = logLimits.cacheBytes } = this.#options;
     try {
       this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
+      this.#othersUntil = null;
     } catch (error) {
-      if (isBadFile(error)) this.#putAside(messageOf(error));
+      if (error instanceof OtherLogFormatError && this.#isInUse()) {
+        this.#cannotOpen(`${messageOf(error)}, which still uses it`, IN_USE_MS);
+      } else if (isBadFile(error)) this.#putAside(messageOf(error));
       else this.#cannotOpen(messageOf(error));
     }
+  }
+
+  /** Whether the log of another version is to be left where it is, because the server that wrote it has not let go yet. */
+  #isInUse(): boolean {
+    const { path, now } = this.#options;
+    this.#othersUntil ??= now() + IN_USE_MS_MAX;
+    return !gatherLog(path) && now() < this.#othersUntil;
   }
 
   /** Puts the file aside, in the place of one that was put aside before, and begins a new one. */
@@ -210,10 +232,8 @@ export class LogKeeper implements Disposable {
     const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
     this.#store?.[Symbol.dispose]();
     this.#store = null;
-    const aside = `${path}.unusable`;
     try {
-      if (exists(path)) Deno.renameSync(path, aside);
-      for (const end of BESIDE) if (exists(path + end)) Deno.removeSync(path + end);
+      const aside = moveAside(path, now());
       this.#store = LogStore.open(path, { retention: this.#retention, now: now(), cacheBytes });
       say({
         type: "Say",
@@ -230,8 +250,8 @@ export class LogKeeper implements Disposable {
     }
   }
 
-  #cannotOpen(reason: string): void {
-    this.#openAt = this.#options.now() + REOPEN_MS;
+  #cannotOpen(reason: string, againMs = REOPEN_MS): void {
+    this.#openAt = this.#options.now() + againMs;
     this.#say(reason);
   }
 
@@ -289,13 +309,4 @@ function backlogOf(store: LogStore, { filter, after }: BacklogQuestion): Backlog
   }
   const events = runs.toReversed().map(({ id, record }) => runEvent(loggedRun(id, record)));
   return { events: events.join(""), missed, lastId };
-}
-
-function exists(path: string): boolean {
-  try {
-    Deno.lstatSync(path);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -38,9 +38,9 @@ export class FunctionNames {
 
   constructor(database: LogDatabase) {
     this.#database = database;
-    this.reload();
   }
 
+  /** Reads the names that the log has: to be called first, and when others may have added some. */
   reload(): void {
     this.#numbers.clear();
     this.#names.clear();

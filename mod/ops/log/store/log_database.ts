@@ -7,8 +7,22 @@ const APPLICATION_ID = 0x53594e58;
 /** `PRAGMA user_version`: raised when an older program could not read what a newer one wrote. */
 const FORMAT_VERSION = 2;
 
+/** SQLite's primary result codes that tell nothing about the file: another one uses it, or the disk is full. */
+const PASSING: ReadonlySet<number> = new Set([5, 6, 13]);
+const SQLITE_BUSY = 5;
 /** SQLite's primary result codes after which the file is of no more use to us. */
 const BAD_FILE: ReadonlySet<number> = new Set([8, 11, 14, 26]);
+/** What SQLite says for its codes: errors of several statements at once bring no code with them. */
+const CODES: ReadonlyMap<string, number> = new Map([
+  ["database is locked", 5],
+  ["database table is locked", 6],
+  ["attempt to write a readonly database", 8],
+  ["disk I/O error", 10],
+  ["database disk image is malformed", 11],
+  ["database or disk is full", 13],
+  ["unable to open database file", 14],
+  ["file is not a database", 26],
+]);
 const SQLITE_FULL = 13;
 const SQLITE_IOERR = 10;
 
@@ -25,6 +39,9 @@ interface Statement {
 export class UnusableLogError extends Error {
   override readonly name = "UnusableLogError";
 }
+
+/** The file is a log that another version of the server wrote, and may still be writing. */
+export class OtherLogFormatError extends UnusableLogError {}
 
 /** SQL that makes the tables that every log has. */
 export const CREATE_LOG_SQL = `
@@ -48,6 +65,24 @@ export function otherLogFormat(path: string): number | null {
   }
 }
 
+/**
+ * Brings everything that was written into the file itself, so that it can be moved; `false` when another process has it open.
+ * What cannot be brought in for another reason stays beside the file.
+ */
+export function gatherLog(path: string): boolean {
+  let db: DatabaseSync | undefined;
+  try {
+    db = new DatabaseSync(path, { timeout: 0 });
+    // Nobody leaves this mode while another one is there.
+    db.exec("PRAGMA journal_mode = DELETE");
+    return true;
+  } catch (error) {
+    return codeOf(error) !== SQLITE_BUSY;
+  } finally {
+    db?.close();
+  }
+}
+
 export class LogDatabase implements Disposable {
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, Statement>();
@@ -56,7 +91,10 @@ export class LogDatabase implements Disposable {
     this.#db = db;
   }
 
-  /** Opens the file, making it if there is none. Throws an `UnusableLogError` for one that cannot be used. */
+  /**
+   * Opens the file, making it if there is none. Throws an `UnusableLogError` for one that cannot be used, and what SQLite
+   * throws when that may pass.
+   */
   static open(path: string, cacheBytes: number = logLimits.cacheBytes): LogDatabase {
     let db: DatabaseSync | undefined;
     try {
@@ -69,7 +107,7 @@ export class LogDatabase implements Disposable {
       return log;
     } catch (error) {
       db?.close();
-      if (error instanceof UnusableLogError) throw error;
+      if (error instanceof UnusableLogError || PASSING.has(codeOf(error) ?? 0)) throw error;
       throw new UnusableLogError(messageOf(error), { cause: error });
     }
   }
@@ -95,10 +133,9 @@ export class LogDatabase implements Disposable {
     const version = this.value("PRAGMA user_version");
     const objects = this.value("SELECT count(*) FROM sqlite_schema");
     if (objects !== 0 && (id !== APPLICATION_ID || version !== FORMAT_VERSION)) {
-      throw new UnusableLogError(
-        id === APPLICATION_ID
-          ? `"${path}" was written by another version of Syncline (format ${version})`
-          : `"${path}" is no log of Syncline`,
+      if (id !== APPLICATION_ID) throw new UnusableLogError(`"${path}" is no log of Syncline`);
+      throw new OtherLogFormatError(
+        `"${path}" was written by another version of Syncline (format ${version})`,
       );
     }
     return objects !== 0;
@@ -134,10 +171,19 @@ export class LogDatabase implements Disposable {
 
   /** Runs `work` in a transaction, which is undone when it throws. */
   transaction<Result>(work: () => Result): Result {
-    this.#db.exec("BEGIN IMMEDIATE");
+    return this.#within("BEGIN IMMEDIATE", work);
+  }
+
+  /** Runs `work`, which only reads: it sees what there is at one moment, whatever others write meanwhile. */
+  reading<Result>(work: () => Result): Result {
+    return this.#db.isTransaction ? work() : this.#within("BEGIN", work);
+  }
+
+  #within<Result>(begin: string, work: () => Result): Result {
+    this.run(begin);
     try {
       const result = work();
-      this.#db.exec("COMMIT");
+      this.run("COMMIT");
       return result;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
@@ -181,8 +227,9 @@ export function isDiskTrouble(error: unknown): boolean {
 
 /** SQLite's primary result code. */
 function codeOf(error: unknown): number | null {
-  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return null;
-  return error.errcode & 0xff;
+  if (!(error instanceof Error)) return null;
+  if ("errcode" in error && typeof error.errcode === "number") return error.errcode & 0xff;
+  return CODES.get(error.message) ?? null;
 }
 
 export function messageOf(error: unknown): string {

@@ -24,6 +24,8 @@ export interface SavedFigures {
 /** How long figures are kept: so long after the beginning of their span. */
 const FIGURES_KEPT_MS = { minute: 2 * 3_600_000, hour: 26 * 3_600_000 } as const;
 const MINUTE_MS = 60_000;
+/** The file is measured anew after so many runs, and after each that said something: those take far more room. */
+const MEASURED_RUNS = 64;
 
 export class LogStore implements Disposable {
   readonly database: LogDatabase;
@@ -34,7 +36,10 @@ export class LogStore implements Disposable {
   #lastId = 0;
   /** Size of the file's content when the last part was begun. */
   #bytesBefore = 0;
-  /** Changes when another connection has written: then what is remembered is old. */
+  /** What the last part had come to when that was last measured, and about how many runs have come since. */
+  #partBytes = 0;
+  #unmeasured = 0;
+  /** Changes when another connection has written: then what is remembered is old. `undefined` when nothing is. */
   #dataVersion: unknown;
 
   private constructor(database: LogDatabase, retention: Retention) {
@@ -68,7 +73,7 @@ export class LogStore implements Disposable {
     const database = LogDatabase.openReader(path);
     try {
       const store = new LogStore(database, { keepMs: 0, bytesMax: 0 });
-      store.#read();
+      store.reading(() => {});
       return store;
     } catch (error) {
       database[Symbol.dispose]();
@@ -76,11 +81,15 @@ export class LogStore implements Disposable {
     }
   }
 
-  /** Takes note of what another process has written since. */
-  refresh(): void {
-    if (this.database.value("PRAGMA data_version") === this.#dataVersion) return;
-    this.names.reload();
-    this.#read();
+  /**
+   * Does something with what the log holds at one moment, whatever other processes write meanwhile: it may be theirs, or be
+   * for a while, when one server takes over from another.
+   */
+  reading<Result>(work: () => Result): Result {
+    return this.database.reading(() => {
+      this.#refresh();
+      return work();
+    });
   }
 
   get segments(): readonly Segment[] {
@@ -107,12 +116,7 @@ export class LogStore implements Disposable {
    * was added then.
    */
   add(pack: RunPack, now: number): number {
-    try {
-      return this.database.transaction(() => this.#add(pack, now));
-    } catch (error) {
-      this.#dataVersion = undefined;
-      throw error;
-    }
+    return this.#write(() => this.#add(pack, now));
   }
 
   retain(retention: Retention): void {
@@ -128,8 +132,7 @@ export class LogStore implements Disposable {
     if (!tooOld && this.bytes <= bytesMax) return false;
     // The last one is dropped only when another has taken its place.
     if (next === undefined && oldest.facts.rows === 0) return false;
-    this.database.transaction(() => {
-      this.#refresh(now);
+    this.#write(() => {
       if (this.#segments[0] !== oldest && this.#segments[0]?.no !== oldest.no) return;
       if (this.#segments.length === 1) this.#begin(now);
       this.#segments.shift()?.drop(this.database);
@@ -168,7 +171,6 @@ export class LogStore implements Disposable {
   }
 
   #add(pack: RunPack, now: number): number {
-    this.#refresh(now);
     const first = this.#lastId + 1;
     if (pack.count === 0) return first;
     const columns = new NumberColumns(pack.columns, { columns: COLUMNS, rows: pack.count });
@@ -179,6 +181,7 @@ export class LogStore implements Disposable {
     this.#lastId += pack.count;
     this.#addTold(segment, { pack, columns, functions, first });
     this.#countMinutes(pack, { columns, functions });
+    this.#unmeasured += pack.count + pack.told.length * MEASURED_RUNS;
     return first;
   }
 
@@ -250,7 +253,11 @@ export class LogStore implements Disposable {
     const last = this.#segments.at(-1);
     if (last === undefined) return this.#begin(now);
     if (last.facts.rows > 0 && last.facts.rows + runs > logLimits.segmentRowsMax) return this.#begin(now);
-    const full = last.isFull(now, { bytes: this.bytes - this.#bytesBefore, ...this.#retention });
+    if (this.#unmeasured >= MEASURED_RUNS) {
+      this.#partBytes = this.bytes - this.#bytesBefore;
+      this.#unmeasured = 0;
+    }
+    const full = last.isFull(now, { bytes: this.#partBytes, ...this.#retention });
     return full ? this.#begin(now) : last;
   }
 
@@ -260,30 +267,49 @@ export class LogStore implements Disposable {
     const segment = Segment.create(this.database, (last?.no ?? 0) + 1, now);
     this.#segments.push(segment);
     this.#bytesBefore = this.bytes;
+    this.#partBytes = 0;
     return segment;
   }
 
   #load(now: number): void {
-    this.#read();
-    if (this.#segments.length === 0) this.database.transaction(() => this.#begin(now));
-    this.#bytesBefore = this.bytes;
-    this.#dataVersion = this.database.value("PRAGMA data_version");
+    this.reading(() => {});
+    if (this.#segments.length > 0) return;
+    this.#write(() => {
+      if (this.#segments.length === 0) this.#begin(now);
+    });
   }
 
-  #read(): void {
-    this.#dataVersion = this.database.value("PRAGMA data_version");
-    this.#segments = this.database.all("SELECT no, facts FROM segments ORDER BY no")
-      .map(([no, facts]) => Segment.read(no as number, facts as string));
-    this.#segments.at(-1)?.recount(this.database);
-    const lastWithRows = this.#segments.findLast(({ facts }) => facts.rows > 0);
-    this.#lastId = lastWithRows?.facts.lastId ?? 0;
+  /** Changes the log in a transaction. When that fails the log is as before, and what is remembered of it too. */
+  #write<Result>(work: () => Result): Result {
+    try {
+      return this.database.transaction(() => {
+        this.#refresh();
+        return work();
+      });
+    } catch (error) {
+      this.#dataVersion = undefined;
+      try {
+        this.reading(() => {});
+      } catch {
+        // Whoever next uses the log tries again.
+      }
+      throw error;
+    }
   }
 
-  /** Another process may have the log open for a moment, when one server takes over from another. In a transaction. */
-  #refresh(now: number): void {
-    if (this.database.value("PRAGMA data_version") === this.#dataVersion) return;
+  /** Takes note of what others have written. In a transaction, so that nothing comes in between. */
+  #refresh(): void {
+    const dataVersion = this.database.value("PRAGMA data_version");
+    if (dataVersion === this.#dataVersion) return;
     this.names.reload();
-    this.#load(now);
+    const segments = this.database.all("SELECT no, facts FROM segments ORDER BY no")
+      .map(([no, facts]) => Segment.read(no as number, facts as string));
+    segments.at(-1)?.recount(this.database);
+    if (segments.at(-1)?.no !== this.#segments.at(-1)?.no) this.#bytesBefore = this.bytes;
+    this.#unmeasured = MEASURED_RUNS;
+    this.#segments = segments;
+    this.#lastId = segments.findLast(({ facts }) => facts.rows > 0)?.facts.lastId ?? 0;
+    this.#dataVersion = dataVersion;
   }
 }
 
