@@ -82,6 +82,10 @@ export class Server implements AsyncDisposable {
   #state: State = { name: "starting" };
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
+  /** Counts what was loaded: one that is gone asks for nothing any more. */
+  #loads = 0;
+  /** Set when what is served, or is about to be, asks for that. */
+  #renewWanted = false;
   /** The cluster that it is one of; `null`: it is alone. Set before anything is loaded. */
   #cluster: PostgresCluster | null = null;
   /** Changes with what is deployed. */
@@ -131,6 +135,7 @@ export class Server implements AsyncDisposable {
       server.#state = { name: "serving", ...served };
       await server.#startWorkers(served.backend);
       await server.#openDoor();
+      server.#renewIfWanted();
       return server;
     } catch (error) {
       if (server === undefined) lock[Symbol.dispose]();
@@ -196,6 +201,7 @@ export class Server implements AsyncDisposable {
       server.#predecessor = predecessor;
       server.#succession = server.#succeed(predecessor, { backend: served.backend, passed });
       log("info", "Took over from the server that had the data folder", { host, port });
+      server.#renewIfWanted();
       return server;
     } catch (error) {
       await passed?.[Symbol.asyncDispose]();
@@ -292,7 +298,13 @@ export class Server implements AsyncDisposable {
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
     const connections = this.#connections;
     const { socketsMax } = connections;
-    const renew = () => void (this.#renewing ??= this.#renew().finally(() => this.#renewing = null));
+    const load = ++this.#loads;
+    this.#renewWanted = false;
+    const renew = () => {
+      if (load !== this.#loads) return;
+      this.#renewWanted = true;
+      this.#renewIfWanted();
+    };
     const serveFrontend = async (folder: string | null) => {
       if (config.devFrontendUrl !== null || (config.staticDir !== null && !config.example)) return;
       this.#frontend = folder === null ? null : await StaticFiles.open(folder, { clientRoutes: true });
@@ -322,10 +334,21 @@ export class Server implements AsyncDisposable {
     return { router, backend };
   }
 
+  /** What asks before it is served, as for a gap in what it follows, is renewed as soon as it is. */
+  #renewIfWanted(): void {
+    const ready = this.#state.name === "serving" && this.#renewing === null;
+    if (!this.#renewWanted || !ready || this.#stopping.signal.aborted) return;
+    this.#renewing = this.#renew().finally(() => {
+      this.#renewing = null;
+      this.#renewIfWanted();
+    });
+  }
+
   /** Sockets come back by themselves; requests are refused meanwhile, as at a start. */
   async #renew(): Promise<void> {
     if (this.#state.name !== "serving") return;
     const { backend } = this.#state;
+    this.#loads++;
     this.#state = { name: "starting" };
     try {
       await backend.closeSockets();
@@ -350,6 +373,7 @@ export class Server implements AsyncDisposable {
     // Before anything else: what a successor was lent is not taken back, for that would start a writer.
     this.#givingWay?.stop();
     this.#door?.close();
+    this.#cluster?.stopping();
     await this.#renewing;
     const state = this.#state;
     const backend = "backend" in state ? state.backend : null;

@@ -50,6 +50,7 @@ class Side implements AsyncDisposable {
       statements: this.statements,
       epoch: this.lease.epoch ?? assert.fail("it has no lease"),
       firstSeq: FIRST.seq,
+      at: this.#head,
       waitMs,
       onLost: (reason) => this.lost.push(reason),
     });
@@ -264,4 +265,57 @@ Deno.test("[PG5] a log is read from any row on, told of what comes, and one that
     (await log.read({ ...position, seq: 3, ts: third.ts, sum: third.sum }, { signal })).items.length,
     3,
   );
+});
+
+Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log, and what was never sent may be tried again", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  const name = new URL(url).pathname.slice(1);
+  await Side.make(url);
+  await using a = new Side(url, { holder: "a" });
+  await a.lease.take();
+  const rows = a.rows({ waitMs: 0 });
+  assert.equal(await rows.keep(a.next("one")), null);
+  const locker = await postgres.client(name);
+  await locker.query("begin");
+  await locker.query("lock table syncline.lease in access exclusive mode");
+  const head = a.next("sent, and the database dies");
+  const sent = rows.keep(head);
+  const waiting = async () => {
+    const { rows } = await locker.query("select 1 from pg_locks where not granted");
+    return rows.length > 0;
+  };
+  await until(waiting, { what: "the row is on its way" });
+  await postgres.down("immediate");
+  assert.equal((await sent)?.known, false);
+  // It was never sent, whatever became of the one before it.
+  assert.equal((await rows.keep({ ...head, body: "never sent" }))?.known, true);
+  await postgres.up();
+  await until(async () => await rows.keep(head) === null, { what: "rows are kept again" });
+  // Locks that are not to be had, and a statement that is cancelled, say nothing of whose the log is.
+  const client = await postgres.client(name);
+  await client.query(`alter database ${name} set lock_timeout = 20`);
+  await client.query(
+    "select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app' and pid <> pg_backend_pid()",
+  );
+  await client.query("begin");
+  await client.query("lock table syncline.lease in access exclusive mode");
+  const locked = a.next("locked");
+  await until(async () => {
+    const refused = await rows.keep(locked);
+    assert.ok(refused !== null, "nobody gets the lock");
+    return refused.known;
+  }, { what: "it is refused as not now" });
+  await client.query("commit");
+  await until(async () => await rows.keep(locked) === null, { what: "rows are kept again" });
+  assert.deepEqual(a.lost, []);
+  assert.deepEqual((await a.logged()).map(({ seq }) => seq), [1, 2, 3]);
+  // A writer may begin where the rows end, and nowhere else.
+  assert.equal(await rows.begins(locked), null);
+  const behind = rows.begins(head);
+  await until(() => a.lost.length === 1, { what: "it is noticed" });
+  assert.match(a.lost[0] ?? "", /row 3 of the log is not in this server's database/);
+  rows.close();
+  assert.equal((await behind)?.known, false);
+  await client.end();
 });

@@ -264,3 +264,35 @@ Deno.test("[RP20] a stop while another backend is being started ends that start"
   assert.equal(response.status, 200, "the data folder was given up");
   await response.body?.cancel();
 });
+
+Deno.test("[PG7] [RP20] what is asked for while a backend starts is done when it serves, and one that is gone asks for nothing", async () => {
+  await using s = await setup();
+  const asks: (() => void)[] = [];
+  await using server = await s.start({}, {
+    startBackend(_config, { renew }) {
+      asks.push(renew);
+      // The first two find at once that they cannot go on, as one whose log does not go on from where it stands.
+      if (asks.length <= 2) renew();
+      return Promise.resolve(new FakeBackend());
+    },
+  });
+  await until(() => asks.length === 3, { what: "it was renewed twice" });
+  await until(() =>
+    call(server).then(async (response) => {
+      await response.body?.cancel();
+      return response.status === 200;
+    })
+  );
+  asks[0]?.();
+  asks[1]?.();
+  asks[2]?.();
+  asks[2]?.();
+  await until(() => asks.length === 4, { what: "it was renewed again" });
+  await until(() =>
+    call(server).then(async (response) => {
+      await response.body?.cancel();
+      return response.status === 200;
+    })
+  );
+  assert.equal(asks.length, 4, "once");
+});

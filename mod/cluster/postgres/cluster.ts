@@ -79,7 +79,10 @@ export class PostgresCluster implements AsyncDisposable {
   readonly #notices = new Notices();
   readonly #holder = crypto.randomUUID();
   readonly #lease: Lease;
+  /** Nothing is waited for any more. */
   readonly #stopping = new AbortController();
+  /** What is served is gone: until then a leader keeps its lease. */
+  readonly #ended = new AbortController();
   readonly #identity: Identity;
   #role: ClusterRole = "follower";
   #rows: PostgresRows | null = null;
@@ -197,7 +200,7 @@ export class PostgresCluster implements AsyncDisposable {
         await this.#isAtEnd(position)
       );
     this.#role = isLeader ? "leader" : "follower";
-    if (isLeader) this.#lead();
+    if (isLeader) this.#lead(position);
     return this.#role;
   }
 
@@ -235,7 +238,7 @@ export class PostgresCluster implements AsyncDisposable {
       });
     }
     // What was lost while it was started.
-    if (this.#role === "leader" && epoch === null) served.renew();
+    if (this.#role === "leader" && (epoch === null || rows?.isLost === true)) served.renew();
   }
 
   /** What is served ends: rows that wait are refused, and no snapshot is made any more. */
@@ -273,21 +276,26 @@ export class PostgresCluster implements AsyncDisposable {
     return await readMembers(this.#connection, this.#statements);
   }
 
+  /** The server stops: what waits for the database gives up. The lease is kept until nothing is served. */
+  stopping(): void {
+    this.#stopping.abort();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
+    this.#ended.abort();
     await this.#loop;
     await this.unserve();
-    try {
-      await this.#connection.query(this.#statements.forget, this.#holder, clusterLimits.memberMs);
-      await this.#lease.release();
-    } catch {
-      // It ends by itself.
-    }
+    // It ends by itself, and so does what is noted of this server.
+    await this.#lease.release().catch(() => {});
+    await this.#connection.query(this.#statements.forget, this.#holder, clusterLimits.memberMs).catch(
+      () => {},
+    );
     await this.#connection[Symbol.asyncDispose]();
     await this.#rowsConnection[Symbol.asyncDispose]();
   }
 
-  #lead(): void {
+  #lead(at: LogPosition): void {
     const epoch = this.#lease.epoch;
     if (epoch === null) throw new Error("A leader has a lease");
     this.#takeovers++;
@@ -297,6 +305,7 @@ export class PostgresCluster implements AsyncDisposable {
       statements: this.#statements,
       epoch,
       firstSeq: this.#identity.first.seq,
+      at,
       onLost: (reason) => {
         this.#options.log("warn", "This server is not the leader of its cluster any more", { reason });
         // What the log has beyond this server is applied as a follower, also when the lease is still ours.
@@ -366,7 +375,7 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping;
+    const { signal } = this.#ended;
     const channel = channelsOf(this.#options.place.schema).lease;
     const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
     while (!signal.aborted) {
@@ -399,7 +408,7 @@ export class PostgresCluster implements AsyncDisposable {
         return;
       }
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
-    } else if (this.#role === "follower" && served !== null && performance.now() >= this.#holdOffUntil) {
+    } else if (this.#mayTake(served)) {
       if (await this.#lease.take()) {
         this.#options.log("info", "The lease of the cluster had ended and was taken", {
           epoch: this.#lease.epoch,
@@ -419,6 +428,11 @@ export class PostgresCluster implements AsyncDisposable {
       served.sockets(),
     );
     void this.#snapshots?.tend();
+  }
+
+  #mayTake(served: ServedState | null): served is ServedState {
+    return this.#role === "follower" && served !== null && !this.#stopping.signal.aborted &&
+      performance.now() >= this.#holdOffUntil;
   }
 
   /** With the lease nobody else adds rows: what is there is the end. */

@@ -36,8 +36,13 @@ export interface ConnectionOptions {
 
 type Row = Record<string, unknown>;
 
-/** SQLSTATE classes that say something of the server and not of the statement: connection, resources, shutdown, another primary. */
-const AWAY = /^(?:08|53|57P|25006|40001|40P01|XX)/;
+/**
+ * SQLSTATE classes that say something of the server and not of the statement: connection, resources, shutdown, the disk, a
+ * statement that was cancelled or waited too long, another primary.
+ */
+const AWAY = /^(?:08|53|57P|57014|55P03|58|25006|40001|40P01|XX)/;
+/** Those of them after which nothing of the statement has happened, when the connection goes on. */
+const REFUSED = /^(?:53|57014|55P03|58|25006|40001|40P01)/;
 
 export class Connection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
@@ -154,7 +159,7 @@ export class Connection implements AsyncDisposable {
     if (client !== null) this.#drop(client);
     else this.#client = null;
     return new AwayError(error instanceof Error ? error.message : String(error), {
-      asked: client !== null,
+      asked: client !== null && !(code !== null && REFUSED.test(code) && severityOf(error) === "ERROR"),
       cause: error,
     });
   }
@@ -164,4 +169,9 @@ export class Connection implements AsyncDisposable {
 export function codeOf(error: unknown): string | null {
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return null;
   return /^[0-9A-Z]{5}$/.test(error.code) && "severity" in error ? error.code : null;
+}
+
+/** As the database calls it, in its own language. */
+function severityOf(error: unknown): unknown {
+  return error instanceof Error && "severity" in error ? error.severity : null;
 }

@@ -18,6 +18,8 @@ export interface PostgresRowsOptions {
   readonly epoch: number;
   /** Behind which row the log begins. */
   readonly firstSeq: number;
+  /** Where this server's database stands, which is where the log ends. */
+  readonly at: Pick<JournalRow, "seq" | "sum">;
   /** The log is another's: this server has to stop being the leader. Called once. */
   readonly onLost: (reason: string) => void;
   readonly waitMs?: number;
@@ -35,8 +37,14 @@ export class PostgresRows implements RowKeeper {
   /** Since when the database has not answered; `null` while it does. */
   #awaySince: number | null = null;
   /** Set when this server is not the leader any more: nothing is kept then. */
-  #lost = Promise.withResolvers<Refusal>();
   #isLost = false;
+  #closed = false;
+  /** Answer whoever waits. */
+  readonly #waiting = new Set<(refusal: Refusal) => void>();
+  /** The newest call of `keep`, settled or not. */
+  #keeping: Promise<unknown> = Promise.resolve();
+  /** Where the rows end that were kept. */
+  #end: Pick<JournalRow, "seq" | "sum">;
   /** Whether one row may be in the log without being committed here. */
   #uncertain = false;
   /** Of rows kept by this. */
@@ -45,6 +53,7 @@ export class PostgresRows implements RowKeeper {
 
   constructor(options: PostgresRowsOptions) {
     this.#options = options;
+    this.#end = options.at;
     this.waitMs = options.waitMs ?? clusterLimits.writeWaitMs;
   }
 
@@ -58,33 +67,66 @@ export class PostgresRows implements RowKeeper {
     return { bytes: this.#bytes, seq: this.#seq };
   }
 
-  async keep(row: JournalRow): Promise<Refusal | null> {
-    return await Promise.race([this.#keep(row), this.#lost.promise]);
+  /** Whether the log was found to be another's, or this was closed. */
+  get isLost(): boolean {
+    return this.#isLost;
+  }
+
+  keep(row: JournalRow): Promise<Refusal | null> {
+    const kept = this.#answered(() => this.#keep(row));
+    this.#keeping = kept;
+    return kept;
+  }
+
+  begins({ seq, sum }: Pick<JournalRow, "seq" | "sum">): Promise<Refusal | null> {
+    return this.#answered(async () => {
+      // Of a writer that was lost meanwhile.
+      await this.#keeping;
+      const { seq: end, sum: endSum } = this.#end;
+      if (seq === end && sum === endSum) return null;
+      return this.#lose(`row ${end} of the log is not in this server's database, which is at ${seq}`);
+    });
   }
 
   /** Rows that wait are refused: this server is not the leader any more, and says so elsewhere. */
   close(): void {
-    this.#isLost = true;
-    this.#lost.resolve(UNKNOWN);
+    this.#isLost = this.#closed = true;
+    for (const answer of this.#waiting) answer(UNKNOWN);
+    this.#waiting.clear();
   }
 
-  async #keep(row: JournalRow): Promise<Refusal | null> {
+  /** When this server is not the leader any more, whoever waits is answered by `close`: clients send again what had no answer. */
+  async #answered(find: () => Promise<Refusal | null | "lost">): Promise<Refusal | null> {
+    if (this.#closed) return UNKNOWN;
+    const { promise, resolve } = Promise.withResolvers<Refusal | null>();
+    this.#waiting.add(resolve);
+    void find().then((answer) => answer === "lost" ? undefined : resolve(answer));
+    try {
+      return await promise;
+    } finally {
+      this.#waiting.delete(resolve);
+    }
+  }
+
+  async #keep(row: JournalRow): Promise<Refusal | null | "lost"> {
     const body = Buffer.from(row.body);
-    let sent = this.#uncertain;
+    let looks = this.#uncertain;
+    /** Whether this row may be in the log. */
+    let sent = false;
     while (!this.#isLost) {
       try {
-        const kept = await this.#once(row, { body, sent });
+        const kept = await this.#once(row, { body, looks });
         this.#awaySince = null;
-        if (!kept) return await this.#stop(`row ${row.seq} of the log is another's`);
+        if (!kept) return this.#lose(`row ${row.seq} of the log is another's`);
         this.#uncertain = false;
         this.#bytes += body.length;
         this.#seq = row.seq;
+        this.#end = row;
         return null;
       } catch (error) {
-        if (!(error instanceof AwayError)) {
-          return await this.#stop(error instanceof Error ? error.message : String(error));
-        }
-        sent ||= error.asked;
+        // Whatever else the database says of the statement, nothing was added, and whose the log is was not told.
+        sent ||= error instanceof AwayError && error.asked;
+        looks ||= sent;
         this.#awaySince ??= performance.now();
         if (performance.now() - this.#awaySince > this.waitMs) {
           // What may still arrive is found by the next row, which then does not fit.
@@ -100,9 +142,9 @@ export class PostgresRows implements RowKeeper {
   /** Whether the log has the row now. */
   async #once(
     row: JournalRow,
-    { body, sent }: { readonly body: Uint8Array; readonly sent: boolean },
+    { body, looks }: { readonly body: Uint8Array; readonly looks: boolean },
   ): Promise<boolean> {
-    if (sent) {
+    if (looks) {
       const there = await this.#sumOf(row.seq);
       if (there !== null) return there === row.sum;
     }
@@ -129,16 +171,21 @@ export class PostgresRows implements RowKeeper {
   }
 
   async #sumOf(seq: number): Promise<string | null> {
-    const [row] = await this.#options.connection.query(this.#options.statements.sumOf, seq);
-    return typeof row?.["sum"] === "string" ? row["sum"] : null;
+    try {
+      const [row] = await this.#options.connection.query(this.#options.statements.sumOf, seq);
+      return typeof row?.["sum"] === "string" ? row["sum"] : null;
+    } catch (error) {
+      if (!(error instanceof AwayError)) throw error;
+      // To look sends no row.
+      throw new AwayError(error.message, { asked: false, cause: error });
+    }
   }
 
-  /** Whoever waits is answered when the sockets are closed: clients send again what had no answer. */
-  #stop(reason: string): Promise<Refusal> {
+  #lose(reason: string): "lost" {
     if (!this.#isLost) {
       this.#isLost = true;
       this.#options.onLost(reason);
     }
-    return this.#lost.promise;
+    return "lost";
   }
 }

@@ -189,6 +189,7 @@ async function load(
       await commitStaged(staged, keep);
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
+      if (keep !== null) reached = reachedBy(database.writer);
     } else if (database.role === "reader" && check !== undefined) {
       ts = database.reader.openSnapshot();
       const schema = database.reader.fit(app.schema, check);

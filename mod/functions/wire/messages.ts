@@ -107,7 +107,7 @@ export type BootAnswer =
     readonly crons?: readonly WireCron[];
     /** The app's HTTP routes, by the writer. */
     readonly routes?: readonly WireRoute[];
-    /** Where the history stands that a writer follows. */
+    /** Where the history stands that a writer follows, or that is kept elsewhere. */
     readonly reached?: Reached;
     /** By a reader that was asked to look. */
     readonly check?: AppCheck;

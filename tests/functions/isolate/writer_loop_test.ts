@@ -190,3 +190,28 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
     ]);
   });
 }
+
+Deno.test("[PG1] a group whose row was kept and that cannot be committed is answered by nobody, and ends the isolate", async () => {
+  using opened = emptyDatabase();
+  const row = { seq: 1, tsBefore: 0, ts: 1, at: 1, sum: "sum", body: "" };
+  const sender = new KeptFrames();
+  const kept: unknown[] = [];
+  const given = new Proxy(failing(opened.database, "commitGroup", 1), {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (key !== "sealGroup" || typeof value !== "function") return value;
+      return (text: string) => {
+        Reflect.apply(value, target, [text]);
+        return row;
+      };
+    },
+  });
+  const batch = { type: "Batch", batch: "b1", calls: mutations(2) } as const;
+  const keep = (row: unknown) => Promise.resolve(void kept.push(row));
+  await assert.rejects(
+    runBatch({ ...opened, database: given, sender, keep }, batch),
+    /database or disk is full/,
+  );
+  assert.deepEqual(kept, [row]);
+  assert.deepEqual(sender.groups, [], "nobody is told that nothing has happened");
+});

@@ -529,7 +529,8 @@ class IsolateProcess implements Isolate {
           case "Ready":
             if (this.#ready !== null) throw new TypeError("Ready came twice");
             this.#ready = message;
-            onAnswer({ ok: true, isolate: this });
+            if (this.#rows === null) onAnswer({ ok: true, isolate: this });
+            else void this.#beginWith(this.#rows, onAnswer);
             break;
           case "Broken":
             onAnswer({ ok: false, broken: true, message: message.message });
@@ -552,6 +553,17 @@ class IsolateProcess implements Isolate {
       this.#nonsense = error instanceof Error ? error.message : String(error);
       kill(this.#child);
     }
+  }
+
+  /** One whose database lacks a row that others have may commit nothing in its place. */
+  async #beginWith(rows: RowKeeper, onAnswer: (result: StartResult) => void): Promise<void> {
+    const { reached } = this.ready;
+    const refused = reached === undefined
+      ? { message: "It does not say where its history stands" }
+      : await rows.begins(reached);
+    onAnswer(
+      refused === null ? { ok: true, isolate: this } : { ok: false, broken: false, message: refused.message },
+    );
   }
 
   async #keepRow({ row: [seq, tsBefore, ts, at, sum] }: KeepRow, [body]: readonly string[]): Promise<void> {

@@ -1,6 +1,6 @@
 /** Where the rows of a writer are kept whose history lies elsewhere. */
 import type { JournalRow } from "../../../engine/mod.ts";
-import type { RowRefusal } from "../../wire/messages.ts";
+import type { Reached, RowRefusal } from "../../wire/messages.ts";
 
 export interface RowKeeper {
   /** Longest time that a row may wait, while its group is open. */
@@ -10,4 +10,9 @@ export interface RowKeeper {
    * Never rejects.
    */
   keep(row: JournalRow): Promise<RowRefusal | null>;
+  /**
+   * A writer is about to serve from a database that stands there. Resolves to `null` when that is where the rows end that
+   * were kept, otherwise, when calls may be answered, to why it cannot serve. Never rejects.
+   */
+  begins(at: Pick<Reached, "seq" | "sum">): Promise<RowRefusal | null>;
 }

@@ -59,6 +59,7 @@ async function runGroup(
   const uses: number[] = [];
   const undos = new Undos();
   let opened = false;
+  let kept = false;
   let begun = 0;
   let chars = 0;
   let now = monotonic();
@@ -93,11 +94,15 @@ async function runGroup(
     if (keep !== null) {
       const row = database.sealGroup(text);
       if (row !== null) await keep(row);
+      kept = row !== null;
     }
     database.commitGroup(text);
     return { text, answers: answers.length, ends };
   } catch (error) {
     progress.storing();
+    // The group is in the history and not here: nobody may be told that nothing has happened, and nothing may be committed
+    // in its place. The error ends the isolate; where its successor stands tells main.
+    if (kept) throw error;
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     undos.backTo(0);
