@@ -5,6 +5,9 @@ import { logLimits } from "../ops/limits.ts";
 
 const MiB = 1024 * 1024;
 
+/** With less an isolate cannot load an app. */
+const LEAST_HEAP_MIB = 64;
+
 /** What each part of a server may use. */
 export interface MemoryPlan {
   readonly isolates: IsolateMemory;
@@ -34,6 +37,7 @@ const steps: readonly Step[] = [
       writerSemiSpaceMiB: 8,
       semiSpaceMiB: 4,
       readersMax: 2,
+      sparing: true,
       writerCacheBytes: 16 * MiB,
       readerCacheBytes: 4 * MiB,
     },
@@ -66,7 +70,7 @@ export function memoryPlan({ bytes, cores }: Machine): MemoryPlan {
   const step = steps.find(({ below }) => bytes < below);
   if (step === undefined) throw new RangeError("The memory has to be a number");
   // One that takes half of what there is ends, instead of the system ending whatever it likes.
-  const half = Math.floor(bytes / 2 / MiB);
+  const half = Math.max(LEAST_HEAP_MIB, Math.floor(bytes / 2 / MiB));
   return {
     isolates: {
       ...step.isolates,

@@ -268,6 +268,15 @@ function parseBetween(
   };
 }
 
+/** Memory that a server shares out. */
+function parseMemory(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes < MEMORY_BYTES_MIN) {
+    throw new OptionValueError(`expected at least ${MEMORY_BYTES_MIN / 1024 ** 2}MiB, received "${text}"`);
+  }
+  return bytes;
+}
+
 /** How much journal may wait. */
 function parseMaxPending(text: string): number {
   const bytes = parseBytes(text);
@@ -375,16 +384,19 @@ export function parseBackupPlace(text: string): BackupPlace {
 /** The port taken when none is asked for; when it is in use, the next free one above it. */
 export const DEFAULT_PORT = 3210;
 
+/** With less nothing can be served. */
+const MEMORY_BYTES_MIN = 128 * 1024 ** 2;
+
 export const options = {
   memory: option({
     flag: "--memory",
     placeholder: "size",
     env: "SYNCLINE_MEMORY",
-    parse: parseBytes,
+    parse: parseMemory,
     default: null,
     defaultText: "what the machine or its control group has",
     description:
-      "Memory that the server shares out, such as 512MiB: heaps, caches, readers, sign-ins at once, " +
+      "Memory that the server shares out, such as 512MiB, at least 128MiB: heaps, caches, readers, sign-ins at once, " +
       "and the bounds of what clients can fill",
     commands: ["serve"],
   }),

@@ -1,7 +1,7 @@
 /**
  * `deno task bench:small [--seconds n]`: a server with one processor and 512 MB, all its processes together, serves 1,000
  * sockets and 500 mutations a second while a backup is made and four people sign in at once, again and again. Ends with 1
- * when anything was refused, failed, or had to be swapped or killed. The bounds are those of a control group where this
+ * when anything was refused, failed, or had to be swapped or killed, or when the mutations fell behind their pace. The bounds are those of a control group where this
  * process may make one; where it may not, the server is told of them and pinned to a processor.
  */
 import { parseArgs } from "node:util";
@@ -13,6 +13,7 @@ import { RawHttp } from "./support/raw_http.ts";
 import { LoadProcess } from "./support/load_process.ts";
 import { ServerProcess } from "./support/server_process.ts";
 import { SmallGroup } from "./support/small_group.ts";
+import { missedPace } from "./support/pace.ts";
 import { median, percentile } from "./support/statistics.ts";
 
 const SOCKETS = 1_000;
@@ -158,6 +159,7 @@ try {
   }
   const timeBefore = await treeTimeUs(server.pid);
   const looks: number[] = [];
+  const since = performance.now();
   const [mutations, signIns, backups] = await Promise.all([
     steady(server, endAt),
     again(endAt, async () => {
@@ -170,6 +172,8 @@ try {
       return null;
     }),
   ]);
+  const missed = missedPace({ done: mutations.length, perSecond: MUTATIONS_PER_SECOND, ms: endAt - since });
+  if (missed !== null) failed(missed);
   const processorMs = (await treeTimeUs(server.pid) - timeBefore) / 1000;
   const memory = await group.memory();
   await load.run("closeAudience", { name: "all" });

@@ -270,6 +270,12 @@ Deno.test("PT2 of a row that holds many commits some can be applied, with the an
   for (const db of [applied, restored]) {
     const record = (requestId: number) => db.findRecord({ sessionId: "s", requestId, principal: null });
     assert.deepEqual([0, 1, 2].map(record), ["answer 0", "answer 1", null]);
+    // What was made after that ts, however far ahead, does not count.
+    db.openGroup();
+    const transaction = db.beginMutation({ at: 1_001 });
+    const next = transaction.get(transaction.insert("items", { n: 2 }));
+    db.rollbackGroup();
+    assert.equal(next?._creationTime, 1_001 + 2 ** -10);
   }
 });
 

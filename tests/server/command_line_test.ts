@@ -120,6 +120,7 @@ Deno.test("the environment gives what no flag gives, and a flag wins over it", a
 const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = [
   [["serve", "--nope"], {}, /unknown option '--nope'/],
   [["serve", "--log-keep", "1s"], {}, /--log-keep: expected off, or a length of time from 1m to 3660d/],
+  [["serve", "--memory", "512"], {}, /--memory: expected at least 128MiB, received "512"/],
   [["serve", "--log-max-size", "1MiB"], {}, /--log-max-size: expected at least 16MiB/],
   [
     ["serve", "--mail-reset", "Subject: s\n\nnothing"],

@@ -56,6 +56,15 @@ Deno.test("DO1 what stands in a page as HTML or as another address is text", asy
   }
 });
 
+Deno.test("DO1 pages that could not be read are read again for the next request", async () => {
+  using folder = new TempFolder();
+  const pages = new DocsPages(folder.at("docs"));
+  await assert.rejects(async () => await pages.respond("a"), Deno.errors.NotFound);
+  await Deno.mkdir(folder.at("docs"));
+  await Deno.writeTextFile(folder.at("docs/a.md"), "# A page\n");
+  assert.match(await (await pages.respond("a"))?.text() ?? "", /A page/);
+});
+
 Deno.test("DO1 the server shows them under its strict policy, and errors lead to them", async () => {
   const backend = new FakeBackend();
   const app = createRouter({

@@ -37,6 +37,12 @@ Deno.test("with less memory no part may use more, and a single isolate never mor
   }
 });
 
+Deno.test("the heap of an isolate is never so small that no app could be loaded", () => {
+  for (const bytes of [1, 512, 64 * MiB, 128 * MiB]) {
+    assert.equal(memoryPlan({ bytes, cores: 1 }).isolates.heapMiB, 64, `${bytes}`);
+  }
+});
+
 Deno.test("one processor computes one hash at a time and has two readers; there is always one of each", () => {
   const { isolates, hashesAtOnce } = memoryPlan({ bytes: 8192 * MiB, cores: 1 });
   assert.deepEqual([isolates.readersMax, hashesAtOnce], [2, 1]);

@@ -2,6 +2,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ownPlaces } from "../../mod/server/permissions/own_places.ts";
+import { workerConfig } from "../../mod/server/workers/boot.ts";
+import { workerPermissions } from "../../mod/server/workers/worker_process.ts";
+import { testConfig } from "./support/fake_backend.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 const PROBE = fileURLToPath(new URL("./support/served_probe.ts", import.meta.url));
@@ -33,6 +37,7 @@ const ALLOWED = [
   "read the data",
   "write the data",
   "make a link in the data",
+  "have isolates stand by with code that has links",
   "read the functions",
   "look at the functions",
   "read packages beside the functions",
@@ -117,4 +122,28 @@ Deno.test("[PE1] a server that was started with rights it cannot give up says so
   const { outcomes, log } = await probed(temp.path, { permissions, options: ["--data", "data", ...OPTIONS] });
   assert.equal(outcomes["read a file of the system"], "allowed");
   assert.match(log.join(), /^warn The server may read or write all files/);
+});
+
+Deno.test("[PE1] [WK10] a data folder whose name is short has its sockets in another when what it leads to is long", async () => {
+  await using temp = new TempFolder();
+  const long = temp.at("d".repeat(100));
+  await Deno.mkdir(long);
+  await Deno.symlink(long, temp.at("l"));
+  const temporary = Deno.env.get("TMPDIR") || "/tmp";
+  for (const [dataDir, expected] of [[temp.at("l"), true], [long, true], ["/nowhere", false]] as const) {
+    const { write } = await ownPlaces(testConfig({ dataDir }));
+    assert.equal(write.includes(temporary), expected, dataDir);
+    if (!expected) continue;
+    const flags = await workerPermissions({
+      name: "worker-1",
+      host: "127.0.0.1",
+      port: 1,
+      link: { path: temp.at("k"), secret: "" },
+      passed: { path: temp.at("p") },
+      settings: {},
+      config: workerConfig(testConfig({ dataDir })),
+    });
+    const [, paths = ""] = flags.find((flag) => flag.startsWith("--allow-write="))?.split("=") ?? [];
+    assert.ok(paths.split(",").includes(temporary), paths);
+  }
 });

@@ -86,7 +86,7 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
         readFile(name) {
           const file = resolve(dirname(path), name);
           files.add(file);
-          return readSmall(file);
+          return readSecret(file);
         },
       },
       parts,
@@ -100,6 +100,15 @@ async function read({ path, env, parts }: AuthConfigFileOptions): Promise<ReadCo
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AuthConfigError(`${path} cannot be used: ${reason}`, { cause: error });
+  }
+}
+
+async function readSecret(path: string): Promise<string> {
+  try {
+    return await readSmall(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotCapable)) throw error;
+    throw new Error("it was not named when the server started: restart the server", { cause: error });
   }
 }
 

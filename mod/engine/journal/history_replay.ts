@@ -97,16 +97,21 @@ class SqliteHistoryReplay implements HistoryReplay {
       this.#inTransaction(() => fitCatalog(this.#connection, catalog));
       this.#tables = storedTables(this.#connection);
     }
+    // What it says of creation times is what they were at its end.
+    const cut = row.ts > untilTs;
     let taken = 0;
     let at: number | null = null;
     for (const commit of commits) {
       if (commit.ts > untilTs) break;
-      for (const { id, text } of commit.changes) this.#gather(id, text);
+      for (const { id, text } of commit.changes) {
+        this.#gather(id, text);
+        if (cut && text !== null) this.#noteCreationTime(id, text);
+      }
       this.#ts = commit.ts;
       at = commit.at;
       taken++;
     }
-    this.#lastCreationTime = lastCreationTime;
+    if (!cut) this.#lastCreationTime = lastCreationTime;
     if (withRecords) { for (const run of records) this.#keep(recordsUntil(run, untilTs)); }
     this.#pendingBytes += row.body.length;
     this.#head = { ...head, seq: row.seq, ts: row.ts, sum: row.sum };
@@ -128,6 +133,11 @@ class SqliteHistoryReplay implements HistoryReplay {
     if (changed === undefined) this.#pending.set(table, changed = new Map());
     changed.set(id, text);
     this.#pendingBytes += CHANGE_BYTES;
+  }
+
+  #noteCreationTime(id: string, text: string): void {
+    const { _creationTime } = documentOfEntry(id, text);
+    this.#lastCreationTime = Math.max(this.#lastCreationTime, Number(_creationTime));
   }
 
   #keep(run: RecordRun): void {

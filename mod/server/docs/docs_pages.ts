@@ -42,7 +42,7 @@ export class DocsPages {
   /** Answers a request for a path below `/_/docs/`, without that; `null` for what is not there. */
   async respond(path: string): Promise<Response | null> {
     if (path === "style.css") return answer(docsStyle, "text/css");
-    const pages = await (this.#pages ??= this.#read());
+    const pages = await this.#all();
     if (path === "") return answer(html("Documentation", contents(pages), pages), "text/html");
     if (path === "llms.txt") return answer(llmsText(pages), "text/plain");
     const [, name = "", ending = ""] = /^([^.]*)(\.md)?$/.exec(path) ?? [];
@@ -51,6 +51,17 @@ export class DocsPages {
     return ending === ".md"
       ? answer(page.markdown, "text/markdown")
       : answer(html(page.title, page.html, pages, name), "text/html");
+  }
+
+  async #all(): Promise<ReadonlyMap<string, Page>> {
+    const pages = this.#pages ??= this.#read();
+    try {
+      return await pages;
+    } catch (error) {
+      // Whoever asks next may find them.
+      if (this.#pages === pages) this.#pages = null;
+      throw error;
+    }
   }
 
   async #read(): Promise<ReadonlyMap<string, Page>> {

@@ -23,7 +23,7 @@ export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
     ...folderOf(follow?.from),
     ...folderOf(cluster?.snapshots),
     ...cluster?.place.host.startsWith("/") ? [cluster.place.host] : [],
-    ...new TextEncoder().encode(dataDir).length > SHORT_PATH_BYTES_MAX ? [temporaryFolder()] : [],
+    ...await socketPlaces(dataDir),
   ];
   const read = [
     ...PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url))),
@@ -40,8 +40,10 @@ function folderOf(place: PlaceConfig | undefined): string[] {
   return place?.kind === "folder" ? [place.path] : [];
 }
 
-function temporaryFolder(): string {
-  return Deno.env.get("TMPDIR") || "/tmp";
+/** Where sockets of a data folder are made when they are not made in it: either name of the folder may be used for them. */
+export async function socketPlaces(dataDir: string): Promise<string[]> {
+  const bytes = (await withReal([dataDir])).map((path) => new TextEncoder().encode(path).length);
+  return Math.max(...bytes) > SHORT_PATH_BYTES_MAX ? [Deno.env.get("TMPDIR") || "/tmp"] : [];
 }
 
 /**

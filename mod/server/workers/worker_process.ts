@@ -3,12 +3,10 @@ import { fileURLToPath } from "node:url";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
 import { workerLimits } from "../limits.ts";
-import { PROGRAM } from "../permissions/own_places.ts";
+import { PROGRAM, socketPlaces } from "../permissions/own_places.ts";
 import type { WorkerBoot } from "./boot.ts";
 
 const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url)));
-
-const SHORT_PATH_CHARS_MAX = 60;
 
 /** What a process is started with, and whoever it starts in turn. */
 const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
@@ -26,9 +24,7 @@ const LIBRARIES = [
 export async function workerPermissions({ config, link, passed }: WorkerBoot): Promise<readonly string[]> {
   const { dataDir, staticDir } = config;
   const data = [dataDir, await Deno.realPath(dataDir)];
-  // Sockets of a folder with a long path are made where the system keeps temporary files.
-  const temp = dataDir.length > SHORT_PATH_CHARS_MAX ? [Deno.env.get("TMPDIR") ?? "/tmp"] : [];
-  const write = [...data, link.path, passed.path, ...temp];
+  const write = [...data, link.path, passed.path, ...await socketPlaces(dataDir)];
   const read = [...write, ...OWN_FILES, ...(staticDir === null ? [] : [staticDir])];
   return [
     `--allow-read=${allowedPaths(unique(read))}`,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { AuthConfigFile, presetParts, readAuthConfig } from "../../../mod/auth/mod.ts";
 import { boundedFetch } from "../../../mod/auth/outgoing/bounded_fetch.ts";
 import { othersLimits } from "../../../mod/auth/limits.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
 
 const parts = presetParts({ now: () => 0, fetch: () => Promise.reject(new Error("nothing is asked for")) });
 const app = { clientId: "app", clientSecret: { env: "SYNCLINE_SECRET" } };
@@ -200,6 +201,25 @@ Deno.test("OC1 a file that is not there stops the start with its path", async ()
     AuthConfigFile.open({ path: "/nowhere/auth.json", env: () => undefined, parts, log: () => {} }),
     /^AuthConfigError: \/nowhere\/auth\.json cannot be used: /,
   );
+});
+
+Deno.test({
+  name: "OC1 a secret that the server may not read is told of in words that say what to do",
+  // Elsewhere there is no file that no process may read.
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    using folder = new TempFolder();
+    const path = folder.at("auth.json");
+    const clientSecret = { file: "/proc/self/environ" };
+    await Deno.writeTextFile(
+      path,
+      JSON.stringify({ providers: { x: { preset: "github", clientId: "c", clientSecret } } }),
+    );
+    await assert.rejects(
+      AuthConfigFile.open({ path, env: () => undefined, parts, log: () => {} }),
+      /environ cannot be read: it was not named when the server started: restart the server$/,
+    );
+  },
 });
 
 const refusedUrls: readonly (readonly [name: string, url: string])[] = [

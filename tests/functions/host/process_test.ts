@@ -1,9 +1,10 @@
 /** The start, the talk and the end of a child process, whatever it does. */
 import assert from "node:assert/strict";
+import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { steadyClock } from "../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../mod/functions/host/process/command.ts";
-import { usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
+import { type IsolateMemory, usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { heapFlags } from "../../../mod/functions/host/process/start_flags.ts";
 import type { Isolate, IsolateFrame, StartResult } from "../../../mod/functions/host/process/isolate.ts";
 import { type MemoryReader, residentBytes } from "../../../mod/functions/host/process/memory_watch.ts";
@@ -22,25 +23,37 @@ class Place implements AsyncDisposable {
   readonly dir: string;
   readonly starter: ProcessStarter;
   readonly logged: string[];
+  /** What each that was started is called. */
+  readonly names: readonly string[];
 
-  private constructor(dir: string, options: { readonly starter: ProcessStarter; readonly logged: string[] }) {
+  private constructor(
+    dir: string,
+    options: {
+      readonly starter: ProcessStarter;
+      readonly logged: string[];
+      readonly names: readonly string[];
+    },
+  ) {
     this.dir = dir;
     this.starter = options.starter;
     this.logged = options.logged;
+    this.names = options.names;
   }
 
   static async make(
     behaviour: string,
-    { hurry = 1, folder = "", memory = null }: {
+    { hurry = 1, folder = "", memory = null, isolateMemory = usualMemory }: {
       readonly hurry?: number;
       readonly folder?: string;
       readonly memory?: MemoryReader | null;
+      readonly isolateMemory?: IsolateMemory;
     } = {},
   ): Promise<Place> {
     const dir = await Deno.realPath(await Deno.makeTempDir({ prefix: "syncline-process-" }));
     const dataDir = dir + folder;
     await Deno.mkdir(dataDir, { recursive: true });
     const logged: string[] = [];
+    const names: string[] = [];
     const starter = await ProcessStarter.create({
       dataDir,
       ...fakeCode(dir),
@@ -48,12 +61,14 @@ class Place implements AsyncDisposable {
       settings: {},
       actionNet: null,
       memory,
+      isolateMemory,
       log: (_level, message, fields) => logged.push(`${message}: ${fields?.["text"]}`),
       clock: {
         ...steadyClock,
         after: (ms, run) => steadyClock.after(ms / hurry, run),
       },
       command: (paths) => {
+        names.push(basename(paths.socketPath));
         const talk = `${paths.socketPath},${paths.progressPath}`;
         const flags = [
           `--allow-read=${talk}`,
@@ -66,7 +81,7 @@ class Place implements AsyncDisposable {
         return { executable, args: [...shell, ...own, SCRIPT, behaviour, paths.socketPath], env };
       },
     });
-    return new Place(dir, { starter, logged });
+    return new Place(dir, { starter, logged, names });
   }
 
   /** Starts a process that must become ready. */
@@ -290,16 +305,29 @@ Deno.test("disposing ends every process and leaves no file", async () => {
   await Deno.remove(place.dir);
 });
 
+Deno.test("VE17 with little memory nobody stands by, and only a writer is started ahead", async () => {
+  for (const sparing of [false, true]) {
+    await using place = await Place.make("serve", { isolateMemory: { ...usualMemory, sparing } });
+    if (sparing) place.starter.standBy();
+    using _prepared = await place.starter.prepare(fakeCode(place.dir).version);
+    assert.deepEqual(place.names.toSorted(), sparing ? ["writer-1"] : ["reader-2", "writer-1"]);
+  }
+});
+
 Deno.test("an isolate whose memory is too large when it is looked at is ended, the others are not", async () => {
   let guilty = 0;
   const seen = new Map<number, number>();
   const memory: MemoryReader = async (pids) => {
     const sizes = new Map(await residentBytes(pids));
     for (const [pid, bytes] of sizes) seen.set(pid, bytes);
-    if (sizes.has(guilty)) sizes.set(guilty, (isolateLimits.dataMiB + 1) * 1024 * 1024);
+    if (sizes.has(guilty)) sizes.set(guilty, 1_001 * 1024 * 1024);
     return sizes;
   };
-  await using place = await Place.make("serve", { hurry: 20, memory });
+  await using place = await Place.make("serve", {
+    hurry: 20,
+    memory,
+    isolateMemory: { ...usualMemory, dataMiB: 1_000 },
+  });
   const one = await place.ready();
   const other = await place.ready();
   // At first they may still be the shell that starts them.

@@ -1,5 +1,6 @@
 /** What is served is a version: every isolate loads it and no other, whatever happens to the files it was made from. */
 import assert from "node:assert/strict";
+import { usualMemory } from "../../../mod/functions/host/process/isolate_memory.ts";
 import { until } from "../../support/waiting.ts";
 import { RealHost } from "./support/real_host.ts";
 
@@ -143,4 +144,12 @@ Deno.test("VE17 an edit that is broken, or that brings a package, leaves nobody 
   assert.equal(await it.query("notes:ask"), "packed again");
   await until(async () => (await all()).length === 2);
   assert.ok((await all()).every((pid) => standing.includes(pid)));
+});
+
+Deno.test("VE17 with little memory an edit is loaded too, by a reader that starts after its writer", async () => {
+  await using it = await RealHost.start(app("one"), { memory: { ...usualMemory, sparing: true } });
+  it.host.standBy();
+  await edit(it, "two");
+  assert.deepEqual(await it.host.reload(), { ok: true });
+  assert.deepEqual(await everywhere(it), ["two", "two", "two"]);
 });

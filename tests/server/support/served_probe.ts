@@ -6,6 +6,7 @@
 import { join } from "node:path";
 import { runCommandLine } from "../../../mod/cli/command_line.ts";
 import { resolveConfig } from "../../../mod/config/config.ts";
+import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
 import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
@@ -26,6 +27,13 @@ const attempts: Record<string, Attempt> = {
   "make a link in the data": async () => {
     await makeLinks([{ path: at("data/link"), target: "file" }]);
     await Deno.readTextFile(at("data/link"));
+  },
+  "have isolates stand by with code that has links": async () => {
+    await Deno.mkdir(at("data/version"));
+    await Deno.writeTextFile(at("data/version/a.ts"), "");
+    await makeLinks([{ path: at("data/version/b.ts"), target: "a.ts" }]);
+    await linkCode(at("data/version"), at("data/standing"));
+    await Deno.readTextFile(at("data/standing/b.ts"));
   },
   "read the functions": () => Deno.readTextFile(at("app/functions/a.ts")),
   "look at the functions": () => Deno.watchFs(at("app/functions")).close(),

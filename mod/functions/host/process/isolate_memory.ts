@@ -12,6 +12,8 @@ export interface IsolateMemory {
   readonly semiSpaceMiB?: number;
   /** Readers running at once. */
   readonly readersMax: number;
+  /** Beside the isolates that serve only the next writer is started ahead, and only for a version that is there. */
+  readonly sparing?: boolean;
   /** Pages of the database that the writer and each reader keep; what the engine keeps by itself when absent. */
   readonly writerCacheBytes?: number;
   readonly readerCacheBytes?: number;

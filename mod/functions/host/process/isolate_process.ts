@@ -14,7 +14,7 @@ import { isolateImportMap } from "./isolate_import_map.ts";
 import type { Clock } from "../../../kit/clock.ts";
 import type { LimitedCommand } from "../../../kit/processes/limited_command.ts";
 import { plainEntry } from "./command.ts";
-import type { IsolateMemory } from "./isolate_memory.ts";
+import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 import { linkCode, unlinkCode } from "./linked_code.ts";
 import { IsolateCensus } from "./isolate_census.ts";
 import type { Death, Isolate, IsolateFrame, IsolateStarter, Ready, StartResult } from "./isolate.ts";
@@ -88,10 +88,10 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     globalThis.addEventListener("unload", this.#killAll);
     this.#version = options.version;
     this.#env = options.env;
-    const { memory: read = machineMemory, clock } = options;
+    const { memory: read = machineMemory, clock, isolateMemory: { dataMiB } = usualMemory } = options;
     this.#memoryWatch = read === null
       ? null
-      : new MemoryWatch({ read, clock, isolates: () => this.#running });
+      : new MemoryWatch({ read, clock, isolates: () => this.#running, dataMiB });
   }
 
   static async create(options: ProcessStarterOptions): Promise<ProcessStarter> {
@@ -108,17 +108,20 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   }
 
   async prepare(version: Version): Promise<Disposable> {
-    const [writer, reader] = await Promise.all([
-      this.#prepared("writer", version),
-      this.#prepared("reader", version),
-    ]);
-    // It loads beside the writer, which has the database for itself first.
-    reader.open();
-    return { [Symbol.dispose]: () => this.#waiting.end([writer, reader]) };
+    const isolates = await Promise.all(this.#rolesAhead.map((role) => this.#prepared(role, version)));
+    // A reader loads beside the writer, which has the database for itself first.
+    isolates[1]?.open();
+    return { [Symbol.dispose]: () => this.#waiting.end(isolates) };
+  }
+
+  /** What is started beside those that serve. */
+  get #rolesAhead(): readonly IsolateRole[] {
+    return this.#options.isolateMemory?.sparing === true ? ["writer"] : ["writer", "reader"];
   }
 
   standBy(): void {
-    for (const role of ["writer", "reader"] as const) {
+    if (this.#options.isolateMemory?.sparing === true) return;
+    for (const role of this.#rolesAhead) {
       if (this.#waiting.find(role, this.#version) !== null) continue;
       this.#wait(role, this.#version, join(this.#runDir, `code-${++this.#places}`));
     }
@@ -162,7 +165,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   async #put(version: Version, place: string): Promise<Disposable> {
     // Its files may go when they are linked.
     using _held = await this.#options.versions.hold(version);
-    linkCode(version.folder, place);
+    await linkCode(version.folder, place);
     return { [Symbol.dispose]: () => unlinkCode(place) };
   }
 

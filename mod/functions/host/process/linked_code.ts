@@ -1,22 +1,25 @@
 /** The code of a version under another name, by hard links: a version never changes, and so do its files. */
 import { join } from "node:path";
+import { makeLinks, type SymbolicLink } from "../../../kit/processes/symbolic_links.ts";
 import { isolateLimits } from "../../limits.ts";
 
-/** Puts it there. Throws, and leaves nothing, when there are too many files for a moment's work. */
-export function linkCode(from: string, to: string): void {
+/** Puts it there. Rejects, and leaves nothing, when there are too many files for a moment's work. */
+export async function linkCode(from: string, to: string): Promise<void> {
   let left = isolateLimits.linkedFilesMax;
+  const links: SymbolicLink[] = [];
   const link = (from: string, to: string) => {
     Deno.mkdirSync(to, { recursive: true, mode: 0o700 });
     for (const { name, isDirectory, isSymlink } of Deno.readDirSync(from)) {
       if (left-- <= 0) throw new RangeError("There are too many files");
       const [source, target] = [join(from, name), join(to, name)];
       if (isDirectory) link(source, target);
-      else if (isSymlink) Deno.symlinkSync(Deno.readLinkSync(source), target);
+      else if (isSymlink) links.push({ path: target, target: Deno.readLinkSync(source) });
       else Deno.linkSync(source, target);
     }
   };
   try {
     link(from, to);
+    await makeLinks(links);
   } catch (error) {
     unlinkCode(to);
     throw error;

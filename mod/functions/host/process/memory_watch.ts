@@ -19,6 +19,8 @@ export interface MemoryWatchOptions {
   readonly read: MemoryReader;
   readonly clock: Clock;
   readonly isolates: () => Iterable<Watched>;
+  /** What an isolate may use. */
+  readonly dataMiB: number;
 }
 
 /** The reader for this machine; `null` where the kernel does the work. */
@@ -47,7 +49,7 @@ export class MemoryWatch implements Disposable {
     const isolates = [...this.#options.isolates()];
     // A look that fails is made up for by the next one.
     const sizes = await this.#options.read(isolates.map(({ pid }) => pid)).catch(() => null);
-    const max = isolateLimits.dataMiB * 1024 * 1024;
+    const max = this.#options.dataMiB * 1024 * 1024;
     for (const isolate of isolates) {
       if ((sizes?.get(isolate.pid) ?? 0) > max) isolate.end("out of memory");
     }

@@ -3,6 +3,7 @@ import { steadyClock } from "../../../../mod/kit/clock.ts";
 import { isolateCommand } from "../../../../mod/functions/host/process/command.ts";
 import { IsolateHost } from "../../../../mod/functions/host/host.ts";
 import { VersionStore } from "../../../../mod/functions/versions/version_store.ts";
+import type { IsolateMemory } from "../../../../mod/functions/host/process/isolate_memory.ts";
 import { ProcessStarter } from "../../../../mod/functions/host/process/isolate_process.ts";
 import type { RunObserver } from "../../../../mod/functions/host/run_observer.ts";
 import type { QueryAnswer } from "../../../../mod/functions/host_port.ts";
@@ -14,6 +15,7 @@ export interface RealHostOptions {
   readonly hurry?: number;
   readonly env?: Record<string, string>;
   readonly observer?: RunObserver;
+  readonly memory?: IsolateMemory;
 }
 
 export class RealHost implements AsyncDisposable {
@@ -40,7 +42,7 @@ export class RealHost implements AsyncDisposable {
       await Deno.writeTextFile(`${dir}/functions/${name}`, text);
     }
     const logged: string[] = [];
-    const { hurry = 1, env = {}, observer } = options;
+    const { hurry = 1, env = {}, observer, memory } = options;
     const log = (level: string, message: string, fields = {}) => {
       if (level !== "debug") logged.push(`${message} ${JSON.stringify(fields)}`);
     };
@@ -61,6 +63,7 @@ export class RealHost implements AsyncDisposable {
         settings: {},
         actionNet: [],
         command: (paths) => isolateCommand(paths),
+        ...(memory && { isolateMemory: memory }),
         log,
         // Loading takes its time on a busy machine, whatever the test hurries.
         clock: steadyClock,

@@ -1,0 +1,13 @@
+/** Whether work that was due at an even pace was done at that pace. */
+
+/** What may be missing: the last ones are under way when the time is over. */
+const TOLERATED = 0.02;
+
+/** What to say of work that fell behind; `null` for work that did not. */
+export function missedPace(
+  { done, perSecond, ms }: { readonly done: number; readonly perSecond: number; readonly ms: number },
+): string | null {
+  const due = perSecond * ms / 1_000;
+  if (done >= due * (1 - TOLERATED)) return null;
+  return `the pace: ${done} of ${Math.round(due)} in ${(ms / 1_000).toFixed(0)} s`;
+}
