@@ -9,7 +9,9 @@ import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
 import { LogGapError } from "../../mod/ops/replication/mod.ts";
-import { until } from "../support/waiting.ts";
+import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { pause, until } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
 
 const GENERATION = "20300101T000000Z-00000000";
@@ -318,4 +320,25 @@ Deno.test("[PG2] [PG6] what the database cannot do now makes nobody lose the log
   rows.close();
   assert.equal((await behind)?.known, false);
   await client.end();
+});
+
+Deno.test("[PG8] a server that is told to stop while it waits for the database gives up", async () => {
+  await using postgres = await TestPostgres.start();
+  await using folder = new TempFolder();
+  const cluster = await PostgresCluster.join({
+    place: parsePostgresUrl(await postgres.database()),
+    secret: "a secret of all servers, 2030",
+    snapshots: { kind: "folder", path: `${folder.path}/snapshots` },
+    dataDir: folder.path,
+    address: "http://here",
+    serviceKey: () => Promise.resolve("key"),
+    useServiceKey: () => Promise.resolve(),
+    log: () => {},
+  });
+  await postgres.down();
+  const began = assert.rejects(cluster.begin());
+  await pause(300);
+  cluster.stopping();
+  await began;
+  await cluster[Symbol.asyncDispose]();
 });
