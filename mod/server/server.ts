@@ -12,7 +12,7 @@ import { StartError } from "../config/start_error.ts";
 import { stagedRestore } from "../ops/backups/restore/mod.ts";
 import { DataLock, DataLockedError } from "./data/data_lock.ts";
 import { claimData } from "./data/data_owner.ts";
-import { logRestore } from "./data/data_restore.ts";
+import { logRestore, refuseStagedInCluster } from "./data/data_restore.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { joinCluster } from "./features/cluster.ts";
 import { devFrontend } from "./dev/dev_frontend.ts";
@@ -541,13 +541,20 @@ async function openStatics(config: ServeConfig): Promise<Pick<Held, "dashboard" 
   return { dashboard, frontend };
 }
 
-async function acquire({ dataDir, takeover }: ServeConfig): Promise<DataLock> {
+async function acquire({ dataDir, takeover, cluster }: ServeConfig): Promise<DataLock> {
   try {
-    return await DataLock.acquire(dataDir, {
+    const lock = await DataLock.acquire(dataDir, {
       by: "serve",
-      restore: "apply",
+      restore: cluster === null ? "apply" : "finish",
       waitMs: dataLockLimits.serveWaitMs,
     });
+    try {
+      if (cluster !== null) await refuseStagedInCluster(dataDir);
+      return lock;
+    } catch (error) {
+      lock[Symbol.dispose]();
+      throw error;
+    }
   } catch (error) {
     if (!takeover || !(error instanceof DataLockedError) || !error.byServer) throw error;
     throw new StartError(

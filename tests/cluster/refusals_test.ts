@@ -66,6 +66,7 @@ Deno.test("[PG11] an address is checked before anything is asked of it, and cert
     ["postgres://app@db", /names user, host and database/],
     ["postgres://app@db/app?sslmode=require", /does not check who answers/],
     ["postgres://app@db/app?schema=A-b", /cannot be the cluster's schema/],
+    [`postgres://app@db/app?schema=${"s".repeat(57)}`, /cannot be the cluster's schema: .*56 at most/],
     ["postgres://app@db/app?pool=3", /has no parameter "pool"/],
   ];
   for (const [text, reason] of wrong) assert.throws(() => parsePostgresUrl(text), reason);
@@ -131,8 +132,18 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
   await empty("b");
   assert.equal(await tables(), known);
   await admin.end();
-  // Of servers that start at once one makes the cluster, and the others find it.
   const url2 = await postgres.database();
+  // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.
+  const before = await postgres.client(new URL(url2).pathname.slice(1));
+  await before.query("create table public.log (line text)");
+  await refused("c", { url: `${url2}?schema=public` }, /holds other tables: name another one/);
+  await empty("c");
+  await before.end();
+  // Words of SQL, and the longest name.
+  for (const schema of ["select", "s".repeat(56)]) {
+    await join_(`of ${schema}`, { url: `${url2}?schema=${schema}` });
+  }
+  // Of servers that start at once one makes the cluster, and the others find it.
   const dirs = await Promise.all(["x", "y", "z"].map((folder) => join_(folder, { url: url2 })));
   const made = await Promise.all(dirs.map((dir) => Deno.stat(join(dir, "data.db")).then(() => 1, () => 0)));
   assert.equal(made.reduce((sum, one) => sum + one, 0), 1);

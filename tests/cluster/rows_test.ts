@@ -3,9 +3,11 @@ import assert from "node:assert/strict";
 import { Connection } from "../../mod/cluster/postgres/connection.ts";
 import { createCluster } from "../../mod/cluster/postgres/identity.ts";
 import { Lease } from "../../mod/cluster/postgres/lease.ts";
+import { Notices } from "../../mod/cluster/postgres/notices.ts";
 import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
 import { PostgresLog } from "../../mod/cluster/postgres/postgres_log.ts";
 import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
+import { Snapshots } from "../../mod/cluster/postgres/snapshots.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
 import { LogGapError } from "../../mod/ops/replication/mod.ts";
@@ -127,6 +129,57 @@ Deno.test("[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever h
   await b.lease.release();
   await using c = new Side(url, { holder: "c" });
   assert.equal(await c.lease.take(), true);
+});
+
+Deno.test("[PG8] a snapshot that is being made is given up when its server stops leading", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await Side.make(url);
+  await using side = new Side(url, { holder: "a" });
+  await side.lease.take();
+  const dataDir = await Deno.makeTempDir();
+  const begun = Promise.withResolvers<void>();
+  const snapshots = new Snapshots({
+    connection: side.connection,
+    statements: side.statements,
+    clusterId: "one",
+    generation: GENERATION,
+    epoch: side.lease.epoch ?? assert.fail("it has no lease"),
+    dataDir,
+    place: { kind: "folder", path: dataDir },
+    makeBackup() {
+      begun.resolve();
+      return new Promise(() => {});
+    },
+    kept: () => ({ seq: 0, bytes: 0 }),
+    log: (level, message) => assert.fail(`${level} ${message}`),
+  });
+  const made = snapshots.tend();
+  await begun.promise;
+  await snapshots[Symbol.asyncDispose]();
+  await made;
+  assert.deepEqual(await Array.fromAsync(Deno.readDir(dataDir)), []);
+  await Deno.remove(dataDir);
+});
+
+Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that would end the wait", async () => {
+  const { signal } = new AbortController();
+  const listening = new Set<unknown>();
+  const { addEventListener, removeEventListener } = signal;
+  signal.addEventListener = (name: string, listener: () => void) => {
+    listening.add(listener);
+    addEventListener.call(signal, name, listener);
+  };
+  signal.removeEventListener = (name: string, listener: () => void) => {
+    listening.delete(listener);
+    removeEventListener.call(signal, name, listener);
+  };
+  const notices = new Notices();
+  const waited = notices.next("log", { ms: 60_000, signal });
+  assert.equal(listening.size, 1);
+  notices.told("log");
+  await waited;
+  assert.equal(listening.size, 0);
 });
 
 Deno.test("[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused", async () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { createBackup } from "../../mod/ops/backups/mod.ts";
-import { stageRestore } from "../../mod/ops/backups/restore/mod.ts";
+import { cancelRestore, stageRestore } from "../../mod/ops/backups/restore/mod.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { startTestServer, type TestServer } from "../auth/server/test_server.ts";
 import { until } from "../support/waiting.ts";
@@ -198,6 +198,25 @@ Deno.test("servers on one PostgreSQL", async (t) => {
           return true;
         },
       );
+      // A restore would take the cluster's data from a server: it is neither staged by one, nor applied at its start.
+      const refused = await fetch(`${b.url}/api/admin/restore?name=backup.tar.zst`, {
+        method: "POST",
+        headers: { Authorization: `Bearer ${bearer}` },
+        body: await Deno.readFile(out),
+      });
+      assert.equal(refused.status, 400);
+      assert.match((await refused.json()).error.message, /server of a cluster cannot be restored/);
+      const member = join(rig.folder, "c");
+      const database = await Deno.readFile(join(member, "data.db"));
+      await stageRestore({ dataDir: member, archive: out, source: "backup.tar.zst", withSecret: true });
+      await assert.rejects(
+        rig.start("c"),
+        /"backup.tar.zst" is staged .*cluster cannot be restored: cancel it/,
+      );
+      assert.deepEqual(await Deno.readFile(join(member, "data.db")), database);
+      assert.equal(await cancelRestore(member), true);
+      await using c = await rig.start("c");
+      await until(async () => (await notes(c)).length === (await notes(b)).length);
     },
   );
 });

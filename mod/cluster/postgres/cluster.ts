@@ -12,6 +12,7 @@ import type { JournalRow } from "../../engine/mod.ts";
 import type { RowKeeper } from "../../functions/host/mod.ts";
 import type { MakeBackup } from "../../ops/backups/mod.ts";
 import {
+  BringError,
   type CommitLog,
   fetchInProcess,
   type LogPosition,
@@ -20,7 +21,7 @@ import {
 import { clusterPlace } from "../../engine/mod.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, Connection } from "./connection.ts";
-import { createCluster, type Identity, makeSchema, readIdentity, refusal } from "./identity.ts";
+import { canCreate, createCluster, type Identity, readIdentity, refusal } from "./identity.ts";
 import { Lease } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
 import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
@@ -95,6 +96,8 @@ export class PostgresCluster implements AsyncDisposable {
   #unproven = false;
   /** Until when the lease is left to others, by `performance.now()`. */
   #holdOffUntil = 0;
+  /** Where it stood, and when it came there, while it has the lease and does not lead. */
+  #nearing: { readonly seq: number; readonly at: number } | null = null;
   #awaySince: number | null = null;
   /** The row behind which what is served began. */
   #beganAt = 0;
@@ -182,8 +185,8 @@ export class PostgresCluster implements AsyncDisposable {
   }
 
   /**
-   * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, or
-   * why the newest snapshot could not be had.
+   * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, also
+   * when no snapshot could be had.
    */
   async begin(): Promise<ClusterRole> {
     if (this.#unproven) {
@@ -191,14 +194,18 @@ export class PostgresCluster implements AsyncDisposable {
       await this.#lease.release();
       this.#unproven = false;
     }
+    // Until it is known that it leads.
+    this.#role = "follower";
     const position = await this.#makeReady();
     this.#beganAt = position.seq;
     const free = performance.now() >= this.#holdOffUntil;
     const isLeader = free &&
-      await this.#askAgain(async () =>
-        (this.#lease.epoch !== null ? await this.#lease.renew() : await this.#lease.take()) &&
-        await this.#isAtEnd(position)
-      );
+      await this.#askAgain(async () => {
+        const has = this.#lease.epoch !== null
+          ? await this.#lease.renew()
+          : await this.#isAtEnd(position) && await this.#lease.take();
+        return has && await this.#isAtEnd(position);
+      }) && this.#lease.epoch !== null;
     this.#role = isLeader ? "leader" : "follower";
     if (isLeader) this.#lead(position);
     return this.#role;
@@ -325,10 +332,28 @@ export class PostgresCluster implements AsyncDisposable {
     const local = await lookAtDatabase(dataDir);
     const fits = local.kind === "member" && local.position.generation === generation;
     if (local.kind === "member" && fits && !this.#anew) return local.position;
-    const newest = await this.#newestSnapshot();
-    log("info", "The newest snapshot of the cluster is fetched, which may take a while", { ts: newest.ts });
-    const place = clusterPlace(id);
-    await fetchInProcess({ dataDir, target, name: newest.name, place, signal: this.#stopping.signal });
+    const { signal } = this.#stopping;
+    const { startMs = clusterLimits.startMs } = this.#options;
+    for (const until = performance.now() + startMs;;) {
+      const newest = await this.#newestSnapshot();
+      log("info", "The newest snapshot of the cluster is fetched, which may take a while", { ts: newest.ts });
+      try {
+        await fetchInProcess({ dataDir, target, name: newest.name, place: clusterPlace(id), signal });
+        break;
+      } catch (error) {
+        if (!(error instanceof BringError) || signal.aborted) throw error;
+        if (performance.now() > until) {
+          throw new ClusterError(`The cluster's newest snapshot cannot be had: ${error.message}`, {
+            cause: error,
+          });
+        }
+        // It may have been removed meanwhile, for there is a newer one.
+        log("warn", "The newest snapshot of the cluster could not be fetched; it is tried again", {
+          reason: error.message,
+        });
+        await wait(clusterLimits.snapshotFetchRetryMs, undefined, { signal });
+      }
+    }
     this.#anew = false;
     const fetched = await lookAtDatabase(dataDir);
     if (fetched.kind !== "member") throw new ClusterError("The newest snapshot is not one of this cluster");
@@ -401,6 +426,14 @@ export class PostgresCluster implements AsyncDisposable {
 
   async #tend(): Promise<void> {
     const served = this.#served;
+    if (this.#isStuck()) {
+      this.#options.log(
+        "warn",
+        "This server does not come to the end of the log: the lease is left to others",
+      );
+      this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
+      await this.#lease.release();
+    }
     if (this.#lease.epoch !== null) {
       if (!await this.#lease.renew()) {
         this.#options.log("warn", "Another server has taken the lease of the cluster");
@@ -409,7 +442,7 @@ export class PostgresCluster implements AsyncDisposable {
       }
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
     } else if (this.#mayTake(served)) {
-      if (await this.#lease.take()) {
+      if (await this.#isNearEnd(served) && await this.#lease.take()) {
         this.#options.log("info", "The lease of the cluster had ended and was taken", {
           epoch: this.#lease.epoch,
         });
@@ -433,6 +466,24 @@ export class PostgresCluster implements AsyncDisposable {
   #mayTake(served: ServedState | null): served is ServedState {
     return this.#role === "follower" && served !== null && !this.#stopping.signal.aborted &&
       performance.now() >= this.#holdOffUntil;
+  }
+
+  /** Whether it has the lease to no purpose: it has not come nearer to the end of the log for long. */
+  #isStuck(): boolean {
+    if (this.#lease.epoch === null || this.#role === "leader") {
+      this.#nearing = null;
+      return false;
+    }
+    const seq = this.#served?.position().seq ?? 0;
+    const now = performance.now();
+    if (this.#nearing === null || seq > this.#nearing.seq) this.#nearing = { seq, at: now };
+    return now - this.#nearing.at > clusterLimits.stuckMs;
+  }
+
+  /** Who is far from the end would have the lease for long before anybody commits. */
+  async #isNearEnd(served: ServedState): Promise<boolean> {
+    const { seq } = await this.#end();
+    return seq - served.position().seq < clusterLimits.takeRowsMax;
   }
 
   /** With the lease nobody else adds rows: what is there is the end. */
@@ -477,15 +528,58 @@ async function findOrMake(
       `The data in "${dataDir}" are of cluster ${local.clusterId}, which is not at ${placeOf(place)}`,
     );
   }
-  await refuseWithoutRights(connection, options);
+  if (!await canCreate(connection, place)) return await foundAfterAll(options, { connection, statements });
+  const text = await serviceKey();
+  const made = local.kind === "none";
   const id = local.kind === "member" ? local.clusterId : crypto.randomUUID();
   const { generation, seq, ts, sum } = local.kind === "member" ? local.position : beginHistory(dataDir, id);
   if (generation === null) throw new Error("A history that has begun has a name");
-  const identity = { id, generation, first: { seq, ts, sum }, serviceKey: await serviceKey() };
-  if (await createCluster(connection, identity, { place, secret })) return identity;
-  // Another server has made it at the same moment.
-  await undoHistory(dataDir, { made: local.kind === "none" });
-  return await findOrMake(options, { connection, statements });
+  const identity = { id, generation, first: { seq, ts, sum }, serviceKey: text };
+  try {
+    if (await createCluster(connection, identity, { place, secret })) return identity;
+  } catch (error) {
+    if (await isSurelyNotThere(error, { connection, asked, id })) await undoHistory(dataDir, { made });
+    throw error;
+  }
+  await undoHistory(dataDir, { made });
+  return await foundAfterAll(options, { connection, statements });
+}
+
+/** What was in the way is another server's cluster, which it made at the same moment; or it is nobody's. */
+async function foundAfterAll(
+  options: ClusterOptions,
+  { connection, statements }: { readonly connection: Connection; readonly statements: Statements },
+): Promise<Identity> {
+  const { place, secret, dataDir, useServiceKey } = options;
+  const known = await readIdentity(connection, { place, secret, statements });
+  if (known === null) {
+    throw new ClusterError(
+      `The schema at ${placeOf(place)} holds other tables: name another one with ?schema=name`,
+    );
+  }
+  refuseOthers(options, { known, local: await lookAtDatabase(dataDir) });
+  await useServiceKey(known.serviceKey);
+  return known;
+}
+
+/** After a cluster could not be made: where the answer was lost it may have been made all the same. */
+async function isSurelyNotThere(
+  error: unknown,
+  { connection, asked, id }: {
+    readonly connection: Connection;
+    readonly asked: Parameters<typeof readIdentity>[1];
+    readonly id: string;
+  },
+): Promise<boolean> {
+  if (!(error instanceof AwayError)) return true;
+  try {
+    // Waits for the transaction that may still be at its end.
+    if (await canCreate(connection, asked.place)) return true;
+    const known = await readIdentity(connection, asked);
+    return known !== null && known.id !== id;
+  } catch {
+    return false;
+  }
 }
 
 function refuseOthers(
@@ -509,21 +603,5 @@ function refuseOthers(
         placeOf(place)
       } is cluster ${known.id}`,
     );
-  }
-}
-
-/** Before anything is written here: what cannot be made there is found in a transaction that is undone. */
-async function refuseWithoutRights(connection: Connection, { place }: ClusterOptions): Promise<void> {
-  const undone = new Error("undone");
-  try {
-    await connection.transaction(async (ask) => {
-      await makeSchema(ask, place.schema);
-      await ask(`create table ${place.schema}.syncline_probe (one int)`);
-      throw undone;
-    });
-  } catch (error) {
-    if (error !== undone && !(error instanceof AwayError && error.cause === undone)) {
-      throw refusal(error, place);
-    }
   }
 }

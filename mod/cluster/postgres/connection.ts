@@ -89,7 +89,7 @@ export class Connection implements AsyncDisposable {
     this.#closed = true;
     const client = await this.#client?.catch(() => null);
     this.#client = null;
-    await client?.end().catch(() => {});
+    if (client) await end(client);
   }
 
   async #connected(): Promise<Client> {
@@ -136,7 +136,7 @@ export class Connection implements AsyncDisposable {
       for (const text of first) await client.query(text);
     } catch (error) {
       this.#client = null;
-      void client.end().catch(() => {});
+      void end(client);
       throw error;
     }
     onNotice?.(null);
@@ -149,7 +149,7 @@ export class Connection implements AsyncDisposable {
     void present.then((known) => {
       if (known === client && this.#client === present) this.#client = null;
     }, () => {});
-    void client.end().catch(() => {});
+    void end(client);
   }
 
   #explained(error: unknown, client: Client | null): unknown {
@@ -163,6 +163,15 @@ export class Connection implements AsyncDisposable {
       cause: error,
     });
   }
+}
+
+/** One that does not answer any more is cut off. Never rejects. */
+async function end(client: Client): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, clusterLimits.connectMs);
+  await Promise.race([client.end().catch(() => {}), late.promise]);
+  clearTimeout(timer);
+  client.connection.stream.destroy();
 }
 
 /** The SQLSTATE of what the database said; `null` when it was not the database that spoke. */

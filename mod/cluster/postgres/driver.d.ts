@@ -21,6 +21,8 @@ export interface QueryResult<Row> {
 }
 
 export declare class Client {
+  /** What it speaks over. */
+  readonly connection: { readonly stream: { destroy(): void } };
   constructor(options: ClientOptions);
   connect(): Promise<void>;
   end(): Promise<void>;

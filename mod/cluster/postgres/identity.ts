@@ -2,9 +2,9 @@
 import { Buffer } from "node:buffer";
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { ClusterError } from "./cluster_error.ts";
-import { codeOf, type Connection } from "./connection.ts";
+import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
-import { createSql, FORMAT, type Statements } from "./statements.ts";
+import { createSql, FORMAT, quoted, type Statements } from "./statements.ts";
 
 export interface Identity {
   readonly id: string;
@@ -87,18 +87,21 @@ export async function readIdentity(
   return { id, generation, first, serviceKey };
 }
 
-/** Makes a cluster, if there is none. Gives back whether it was made. Throws a `ClusterError`. */
+/**
+ * Makes a cluster, if there is none. Gives back whether it was made: otherwise there is one, or the schema holds other tables.
+ * Throws a `ClusterError`.
+ */
 export async function createCluster(
   connection: Connection,
   { id, generation, first, serviceKey }: Identity,
   { place, secret }: Pick<Asked, "place" | "secret">,
 ): Promise<boolean> {
-  const { schema } = place;
+  const schema = quoted(place.schema);
   const sealed = seal(serviceKey, { id, secret });
   try {
     await connection.transaction(async (ask) => {
-      await makeSchema(ask, schema);
-      await ask(createSql(schema));
+      await makeSchema(ask, place.schema);
+      await ask(createSql(place.schema));
       await ask(
         `insert into ${schema}.cluster (one, format, id, generation, first_seq, first_ts, first_sum, service_key)
          values (1, $1, $2, $3, $4, $5, $6, $7)`,
@@ -116,10 +119,34 @@ export async function createCluster(
     });
     return true;
   } catch (error) {
-    // Somebody else has made it at the same moment.
-    if (["23505", "42P06", "42P07"].includes(codeOf(error) ?? "")) return false;
+    if (isThere(error)) return false;
     throw refusal(error, place);
   }
+}
+
+/**
+ * Makes the tables of a cluster and takes them back, before anything is written: whatever refuses them is found here.
+ * `false`: some of them are there. A transaction that makes them at the same moment is waited for. Throws a `ClusterError`.
+ */
+export async function canCreate(connection: Connection, place: PostgresPlace): Promise<boolean> {
+  const undone = new Error("undone");
+  try {
+    await connection.transaction(async (ask) => {
+      await makeSchema(ask, place.schema);
+      await ask(createSql(place.schema));
+      throw undone;
+    });
+  } catch (error) {
+    if (error === undone || error instanceof AwayError && error.cause === undone) return true;
+    if (isThere(error)) return false;
+    throw refusal(error, place);
+  }
+  return true;
+}
+
+/** A schema, a table or the cluster's row is there already: somebody else may have made it at the same moment. */
+function isThere(error: unknown): boolean {
+  return ["23505", "42P06", "42P07"].includes(codeOf(error) ?? "");
 }
 
 /** Who may not make schemas may still have been given one. */
@@ -128,7 +155,7 @@ export async function makeSchema(
   schema: string,
 ): Promise<void> {
   const there = await ask("select 1 from pg_catalog.pg_namespace where nspname = $1", schema);
-  if (there.length === 0) await ask(`create schema ${schema}`);
+  if (there.length === 0) await ask(`create schema ${quoted(schema)}`);
 }
 
 /** What the database says that is for the operator to mend; everything else is given back as it is. */

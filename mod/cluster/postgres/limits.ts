@@ -20,6 +20,10 @@ export const clusterLimits = {
   pollMs: 1_000,
   /** Who has taken the lease looks so often whether all rows are applied. */
   applyLookMs: 20,
+  /** Only who is behind the end of the log by fewer rows takes the lease: what is applied within a moment. */
+  takeRowsMax: 1_000,
+  /** A lease is given up when its holder does not lead and has not come nearer to it for this long. */
+  stuckMs: 10_000,
   /** Rows that are read at once. */
   rowsRead: 512,
   /** Bytes of them: one row may be larger. */
@@ -30,6 +34,8 @@ export const clusterLimits = {
   snapshotBytes: 256 * 2 ** 20,
   /** A snapshot is looked for so often: a day of little work makes one, too. */
   snapshotEveryMs: 86_400_000,
+  /** One that could not be fetched is tried again after this long. */
+  snapshotFetchRetryMs: 1_000,
   /** A snapshot that failed is tried again after this long. */
   snapshotRetryMs: 60_000,
   /** Snapshots that are kept; the log is kept from the oldest of them on. */

@@ -22,8 +22,10 @@ export class Notices {
     const waiting = this.#waiting.get(channel) ?? new Set();
     this.#waiting.set(channel, waiting.add(resolve));
     const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    const aborted = () => resolve();
+    signal.addEventListener("abort", aborted, { once: true });
     await promise;
+    signal.removeEventListener("abort", aborted);
     clearTimeout(timer);
     waiting.delete(resolve);
   }

@@ -14,7 +14,8 @@ export interface PostgresPlace {
   readonly tls: { readonly rootFile: string | null } | null;
 }
 
-const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
+/** 56 characters: names of its channels are longer, and PostgreSQL cuts names after 63. */
+const SCHEMA = /^[a-z_][a-z0-9_]{0,55}$/;
 const LOOPBACK = new Set(["localhost", "127.0.0.1", "[::1]", "::1"]);
 const MODES = ["disable", "verify-full"];
 
@@ -39,7 +40,7 @@ export function parsePostgresUrl(text: string): PostgresPlace {
   const schema = said.get("schema") ?? "syncline";
   if (!SCHEMA.test(schema)) {
     throw new ClusterError(
-      `"${schema}" cannot be the cluster's schema: lower-case letters, digits and _ only`,
+      `"${schema}" cannot be the cluster's schema: lower-case letters, digits and _ only, 56 at most`,
     );
   }
   const known = ["schema", "sslmode", "sslrootcert", "host"];

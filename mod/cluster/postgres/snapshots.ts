@@ -55,7 +55,7 @@ export class Snapshots implements AsyncDisposable {
   #failedAt = -Infinity;
   /** Of what was kept when the newest was made. */
   #bytesThen = 0;
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: SnapshotsOptions) {
     this.#options = options;
@@ -75,9 +75,28 @@ export class Snapshots implements AsyncDisposable {
     }).finally(() => this.#running = null);
   }
 
+  /** A snapshot that is being made is given up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     await this.#running;
+  }
+
+  get #closed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** For what cannot be told to end: it is left to itself. */
+  async #unlessClosed<Result>(work: Promise<Result>): Promise<Result> {
+    const { signal } = this.#closing;
+    const closed = Promise.withResolvers<never>();
+    const close = () => closed.reject(signal.reason);
+    signal.addEventListener("abort", close, { once: true });
+    if (signal.aborted) close();
+    try {
+      return await Promise.race([work, closed.promise]);
+    } finally {
+      signal.removeEventListener("abort", close);
+    }
   }
 
   async #tend(): Promise<void> {
@@ -98,25 +117,26 @@ export class Snapshots implements AsyncDisposable {
   async #make(): Promise<void> {
     const { connection, statements, clusterId, generation, epoch, dataDir, place, makeBackup, log } =
       this.#options;
+    const { signal } = this.#closing;
     const folder = join(dataDir, OUTGOING);
     const path = join(folder, "snapshot.tar.zst");
     const { bytes: bytesThen } = this.#options.kept();
     await removeIfThere(folder);
     try {
       await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
-      const { history, ts, bytes } = await makeBackup({
+      const { history, ts, bytes } = await this.#unlessClosed(makeBackup({
         out: path,
         withAux: false,
         withFiles: false,
         includeSecret: false,
-      });
+      }));
       if (history === null || history.generation !== generation) {
         throw new Error("The database is of another history");
       }
       const { seq, sum } = history;
       const name = `cluster-${clusterId}/${String(seq).padStart(16, "0")}-${ts}.tar.zst`;
-      await using target = await openTarget(place, { make: true });
-      await target.upload(name, path);
+      await using target = await openTarget(place, { make: true, signal });
+      await this.#unlessClosed(target.upload(name, path));
       const added = await connection.query(statements.addSnapshot, epoch, seq, ts, sum, name, bytes);
       if (added.length === 0) throw new Error("Another server is the leader by now");
       this.#bytesThen = bytesThen;
@@ -132,7 +152,8 @@ export class Snapshots implements AsyncDisposable {
     const snapshots = await listSnapshots(connection, statements);
     const oldest = snapshots[clusterLimits.snapshotsKept - 1];
     if (oldest === undefined) return;
-    await using target = await openTarget(place, { make: false });
+    const { signal } = this.#closing;
+    await using target = await openTarget(place, { make: false, signal });
     for (const { seq, name } of snapshots.slice(clusterLimits.snapshotsKept)) {
       await connection.query(statements.removeSnapshot, seq);
       await target.remove(name);

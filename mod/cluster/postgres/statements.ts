@@ -5,7 +5,8 @@ import type { Statement } from "./connection.ts";
 export const FORMAT = 1;
 
 /** SQL that makes the tables; run in one transaction with the cluster's row. */
-export function createSql(schema: string): string {
+export function createSql(name: string): string {
+  const schema = quoted(name);
   return `
     create table ${schema}.cluster (one int primary key check (one = 1), format int not null, id text not null,
       generation text not null, first_seq bigint not null, first_ts bigint not null, first_sum text not null,
@@ -26,8 +27,12 @@ export type Statements = ReturnType<typeof statementsFor>;
 /** The channels on which servers tell one another. */
 export const channelsOf = (schema: string) => ({ log: `${schema}_log`, lease: `${schema}_lease` }) as const;
 
-export function statementsFor(schema: string) {
-  const channels = channelsOf(schema);
+/** For SQL: a name may be one of its words. */
+export const quoted = (schema: string) => `"${schema}"`;
+
+export function statementsFor(schemaName: string) {
+  const schema = quoted(schemaName);
+  const channels = channelsOf(schemaName);
   const named = (name: string, text: string): Statement => ({ name: `syncline_${name}`, text });
   return {
     cluster: named(

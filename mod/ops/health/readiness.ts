@@ -79,7 +79,10 @@ export class Readiness {
     const pushes = this.#part(this.#pushedAt);
     const disk = free === null ? "unknown" : free > opsLimits.diskReserveBytes ? "ok" : "low";
     const lagMs = replicationLagMs();
-    const ready = commits === "ok" && pushes === "ok" && disk !== "low";
+    const cluster = this.#options.cluster?.();
+    // It reads, which is all that it does: without the cluster's database no other server could do more.
+    const readsOn = cluster?.role === "follower" && cluster.database === "away";
+    const ready = (commits === "ok" || readsOn) && pushes === "ok" && disk !== "low";
     return {
       status: ready ? "ready" : "unready",
       commits,
@@ -89,7 +92,7 @@ export class Readiness {
       disk,
       replication: lagMs === null ? null : { lagMs },
       ...(follower && { follower }),
-      ...(this.#options.cluster && { cluster: this.#options.cluster() }),
+      ...(cluster && { cluster }),
     };
   }
 

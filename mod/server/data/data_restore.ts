@@ -51,6 +51,20 @@ export async function refuseStaged(dataDir: string, lost: string): Promise<void>
   );
 }
 
+/** A restore would take the cluster's data from a server. Throws a `StartError` when one is staged, or cannot be read. */
+export async function refuseStagedInCluster(dataDir: string): Promise<void> {
+  const staged = await stagedRestore(dataDir).catch((error) => {
+    throw new StartError(`Cannot read which restore is staged in "${dataDir}": ${reasonOf(error)}`, {
+      cause: error,
+    });
+  });
+  if (staged === null) return;
+  throw new StartError(
+    `A restore of "${staged.source}" is staged in "${dataDir}", and a server of a cluster cannot be restored: cancel it with: ` +
+      `restore --cancel --data "${dataDir}", or restore into an empty folder and make another cluster of that`,
+  );
+}
+
 /** Tells in the log what a start has restored, and where the files are that it replaced. */
 export function logRestore(log: Log, restore: AppliedRestore): void {
   log("info", `Restored the backup "${restore.source}" of ${restore.createdAt}`, {

@@ -1,6 +1,7 @@
 /** The admin endpoints as this server is configured: what they need of accounts and of the data folder is put together here. */
 import { Hono } from "hono";
 import { join } from "node:path";
+import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import { BackupCounts, BackupFolder, Backups, type MakeBackup } from "../../ops/backups/mod.ts";
@@ -37,7 +38,7 @@ export async function startAdmin(
     readonly scheduledTarget: NonNullable<AdminRoutesOptions["scheduledTarget"]>;
   },
 ): Promise<AdminFeature> {
-  const { config: { dataDir }, port, clientOf, restart, takesOver, log } = context;
+  const { config: { dataDir, cluster }, port, clientOf, restart, takesOver, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
   // What another server takes there is its own; what a killed one left is removed at the next ordinary start.
@@ -53,7 +54,10 @@ export async function startAdmin(
     impersonate: (call) => sessions.impersonate(call),
     backups: new Backups({ folder, make: (options) => counts.count(() => makeBackup(options)), log }),
     restores: {
-      stage: (options) => maintenance.stage(options),
+      stage(options) {
+        if (cluster !== null && options.checkOnly !== true) throw restoreInCluster();
+        return maintenance.stage(options);
+      },
       staged: () => stagedRestore(dataDir),
       cancel: () => cancelRestore(dataDir),
     },
@@ -81,6 +85,14 @@ export async function startAdmin(
     },
     stop: () => maintenance[Symbol.asyncDispose](),
   };
+}
+
+/** The database of a server in a cluster is what the log says. */
+function restoreInCluster(): ServiceError {
+  return new ServiceError(
+    "bad_request",
+    "A server of a cluster cannot be restored: restore the backup into an empty folder and make another cluster of that",
+  );
 }
 
 /** Checks access tokens for the door of `/api/admin`. */

@@ -4,7 +4,7 @@ import { opsLimits, statsLimits } from "../../../mod/ops/limits.ts";
 import { Readiness, type ReadinessOptions } from "../../../mod/ops/health/mod.ts";
 import { startTestServer } from "../../auth/server/test_server.ts";
 
-function setUp() {
+function setUp(options: Partial<ReadinessOptions> = {}) {
   const world = {
     now: 1_000_000,
     beats: 0,
@@ -27,6 +27,7 @@ function setUp() {
     freeBytes: () => Promise.resolve(world.free),
     replicationLagMs: () => world.lagMs,
     now: () => world.now,
+    ...options,
   });
   return { world, readiness };
 }
@@ -43,6 +44,22 @@ Deno.test("[HE2] what was seen within seconds is believed, and those who ask at 
   world.now += 1;
   await readiness.report();
   assert.equal(world.beats, 2);
+});
+
+Deno.test("[PG6] [PG12] a follower of a cluster stays ready while the cluster's database is away, and tells that it is", async () => {
+  const part = { role: "follower" as "follower" | "leader", database: "ok" as "ok" | "away" };
+  const follower = { ts: 5, lagCommits: 0, lagMs: statsLimits.followerLateMs };
+  const { world, readiness } = setUp({ follower: () => follower, cluster: () => part });
+  const late = { ...good, commits: "failing", follower };
+  assert.deepEqual(await readiness.report(), { ...late, status: "unready", cluster: part });
+  part.database = "away";
+  assert.deepEqual(await readiness.report(), { ...late, cluster: part });
+  // The leader is where commits would go, and a full disk is another matter.
+  part.role = "leader";
+  assert.equal((await readiness.report()).status, "unready");
+  part.role = "follower";
+  world.free = 0;
+  assert.equal((await readiness.report()).status, "unready");
 });
 
 Deno.test("[HE3] it tells what fails: commits, what has to follow them, the disk; and how far a replica is behind", async () => {
