@@ -163,23 +163,25 @@ Deno.test("[PG8] a snapshot that is being made is given up when its server stops
 });
 
 Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that would end the wait", async () => {
+  const listening: (EventListenerOrEventListenerObject | null)[] = [];
   const { signal } = new AbortController();
-  const listening = new Set<unknown>();
-  const { addEventListener, removeEventListener } = signal;
-  signal.addEventListener = (name: string, listener: () => void) => {
-    listening.add(listener);
-    addEventListener.call(signal, name, listener);
-  };
-  signal.removeEventListener = (name: string, listener: () => void) => {
-    listening.delete(listener);
-    removeEventListener.call(signal, name, listener);
-  };
+  const { addEventListener, removeEventListener } = EventTarget.prototype;
+  Object.assign(signal, {
+    addEventListener(...args: Parameters<typeof addEventListener>) {
+      listening.push(args[1]);
+      addEventListener.apply(signal, args);
+    },
+    removeEventListener(...args: Parameters<typeof removeEventListener>) {
+      listening.splice(listening.indexOf(args[1]), 1);
+      removeEventListener.apply(signal, args);
+    },
+  });
   const notices = new Notices();
   const waited = notices.next("log", { ms: 60_000, signal });
-  assert.equal(listening.size, 1);
+  assert.equal(listening.length, 1);
   notices.told("log");
   await waited;
-  assert.equal(listening.size, 0);
+  assert.equal(listening.length, 0);
 });
 
 Deno.test("[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused", async () => {
