@@ -167,7 +167,8 @@ Deno.test({
       const { done } = send(contents, {
         endpoint,
         // One piece for all: what is kept of it is what the server noted on its own.
-        retryDelays: Array.from({ length: 400 }, () => 50),
+        // Each try holds all of the contents: not many while a busy machine starts a server.
+        retryDelays: Array.from({ length: 120 }, () => 500),
         onAfterResponse(_, response) {
           const offset = response.getHeader("Upload-Offset");
           if (offset === undefined) return;
