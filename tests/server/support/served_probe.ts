@@ -17,8 +17,12 @@ type Attempt = () => unknown;
 const folder = Deno.cwd();
 const at = (...path: string[]) => join(folder, ...path);
 
-function writes(path: string): Attempt {
-  return () => Deno.writeTextFile(join(path, "written"), "");
+function writes(folder: string): Attempt {
+  const path = join(folder, "written");
+  return async () => {
+    await Deno.writeTextFile(path, "");
+    await Deno.remove(path);
+  };
 }
 
 const attempts: Record<string, Attempt> = {
