@@ -112,11 +112,12 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
 
   await t.step("a function is run as the administrator", async () => {
     await page.getByLabel("Run as").selectOption("me");
+    const before = await result.textContent();
     await button("Run").click();
     await page.waitForFunction((before) => {
       const text = document.querySelector("pre.result")?.textContent ?? "";
-      return text !== before && text !== '"nobody"';
-    }, await result.textContent());
+      return text !== "" && text !== before && text !== '"nobody"';
+    }, before);
   });
 
   await t.step("a user who is not there is told", async () => {
