@@ -26,13 +26,14 @@ const contents = new Uint8Array([1, 2, 3]);
 const lines = (...documents: readonly object[]) =>
   documents.map((one) => JSON.stringify(one)).join("\n") + "\n";
 const at = { _creationTime: 1700000000000.25 };
+const later = { _creationTime: 1700000000001 };
 const SNAPSHOT: Readonly<Record<string, string | Uint8Array>> = {
   "README.md": "about",
   "_tables/documents.jsonl": lines({ name: "people", id: 10001 }),
   "people/generated_schema.jsonl": '"any"\n',
   "people/documents.jsonl": lines(
     { _id: ADA, ...at, name: "Ada", photo: PHOTO, seen: { $integer: "KgAAAAAAAAA=" } },
-    { _id: BEN, ...at, name: "Ben", seen: 1 },
+    { _id: BEN, ...later, name: "Ben", seen: 1 },
   ),
   "messages/documents.jsonl": lines({
     _id: HELLO,
