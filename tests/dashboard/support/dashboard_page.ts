@@ -54,6 +54,10 @@ export function testDashboard(
         const page = await context.newPage();
         const faults: string[] = [];
         page.on("pageerror", (error) => faults.push(error.message));
+        page.on("response", (response) => {
+          // The browser's own message does not say what was asked for.
+          if (response.status() >= 500) faults.push(`${response.status()}: ${response.url()}`);
+        });
         page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
         const dashboard = dashboardPage({ server, context, page });
         if (signedIn) await setUp(dashboard);
