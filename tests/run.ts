@@ -3,8 +3,9 @@
  * arguments it is `deno test` with the suite's permissions.
  */
 import { readdirSync, writeSync } from "node:fs";
-import { basename, join, relative, resolve } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 
 /** Files that do not stand others beside them, each group with the reason. */
 const ALONE = [
@@ -35,14 +36,18 @@ const repository = fileURLToPath(new URL("..", import.meta.url));
 /** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
 const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
 
-async function test(...args: string[]): Promise<number> {
-  const command = new Deno.Command(Deno.execPath(), {
+function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Command {
+  return new Deno.Command(Deno.execPath(), {
     args: ["test", "--no-prompt", "-P=test", ...args],
     cwd: repository,
     env: { DENO_JOBS: Deno.env.get("DENO_JOBS") ?? JOBS },
     stdin: "null",
+    stdout,
   });
-  return (await command.spawn().status).code;
+}
+
+async function test(...args: string[]): Promise<number> {
+  return (await command(args, "inherit").spawn().status).code;
 }
 
 function say(text: string): void {
@@ -59,22 +64,30 @@ function testFiles(): string[] {
 
 const isAlone = (file: string): boolean => ALONE.some((path) => file === path || file.startsWith(`${path}/`));
 
-/** Runs files, and says which of them did not pass as a whole: a file that could not be loaded is not in the report. */
+/**
+ * Runs files, shows what they say, and names those that failed. A run that ends otherwise than with its totals has none:
+ * nothing is known of it but its code.
+ */
 async function run(files: readonly string[], ...args: string[]): Promise<{ code: number; failed: string[] }> {
   if (files.length === 0) return { code: 0, failed: [] };
-  const report = await Deno.makeTempFile({ prefix: "syncline_tests_" });
-  try {
-    const code = await test(...args, `--junit-path=${report}`, ...files);
-    const suites = (await Deno.readTextFile(report)).matchAll(
-      /<testsuite name="([^"]+)"[^>]* errors="0" failures="0"/g,
-    );
-    const passed = new Set(
-      [...suites].map(([, name = ""]) => relative(repository, resolve(repository, name))),
-    );
-    return { code, failed: code === 0 ? [] : files.filter((file) => !passed.has(file)) };
-  } finally {
-    await Deno.remove(report);
+  const child = command([...args, ...files], "piped").spawn();
+  const failed = new Set<string>();
+  let [file, ended] = ["", false];
+  const look = (line: string) => {
+    file = /^running \d+ tests? from (\S+)/.exec(line)?.[1] ?? file;
+    ended ||= /^(ok|FAILED) \| /.test(line);
+    if (!/ FAILED( \(.*\))?$/.test(line)) return;
+    failed.add(/^(\S+) => /.exec(line)?.[1] ?? /^Uncaught error from (\S+) /.exec(line)?.[1] ?? file);
+  };
+  let rest = "";
+  for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+    writeSync(1, text);
+    const lines = (rest + stripVTControlCharacters(text)).split("\n");
+    rest = lines.pop() ?? "";
+    lines.forEach(look);
   }
+  const { code } = await child.status;
+  return { code, failed: code !== 0 && ended ? [...failed] : [] };
 }
 
 /**
@@ -87,8 +100,8 @@ async function whole(): Promise<number> {
   // Also when something failed: all that does not work is told at once.
   const alone = await run(files.filter(isAlone));
   const failed = [...together.failed, ...alone.failed];
-  if (failed.length === 0) return together.code || alone.code;
-  if (failed.length > TRIED_AGAIN_MAX) return 1;
+  const unknown = [together, alone].some(({ code, failed }) => code !== 0 && failed.length === 0);
+  if (unknown || failed.length === 0 || failed.length > TRIED_AGAIN_MAX) return together.code || alone.code;
   say(`\nFailed, and tried once more:\n  ${failed.join("\n  ")}\n`);
   const again = await test(...failed);
   if (again === 0) say(`\nUNSTEADY: failed first, passed alone:\n  ${failed.join("\n  ")}\n`);
