@@ -44,8 +44,14 @@ Deno.test("VE1 an edit on disk reaches nobody before it is loaded, not even isol
 
 Deno.test("VE2 a reload serves the new version everywhere; calls under way end with the code they began with", async () => {
   await using it = await RealHost.start(app("old"));
+  const begun = Promise.withResolvers<void>();
+  it.host.serveQueries(async ({ udfPath, args }) => {
+    begun.resolve();
+    return (await it.run(udfPath, args)).outcome;
+  });
   const waiting = it.act("notes:wait");
-  while ((await it.pids("runner")).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+  // Its first question: it runs, and no longer waits for a runner that may load either version.
+  await begun.promise;
   await edit(it, "new");
   assert.deepEqual(await it.host.reload(), { ok: true });
   assert.deepEqual(await everywhere(it), ["new", "new", "new"]);
