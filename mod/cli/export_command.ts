@@ -4,7 +4,8 @@ import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/mod.ts";
-import { ExportError, exportFiles, type ExportSummary } from "../ops/tables/export/mod.ts";
+import { ExportError, exportFiles, type ExportSummary, type FileContents } from "../ops/tables/export/mod.ts";
+import { LocalBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
 import { DataLock } from "../server/data/data_lock.ts";
@@ -18,9 +19,9 @@ export const exportCommand: CommandSpec = {
   run,
 };
 
-type ExportCommandOptions = Pick<OptionValues, "data" | "tables" | "format" | "out">;
+type ExportCommandOptions = Pick<OptionValues, "data" | "tables" | "format" | "out" | "withFiles">;
 
-async function run({ data, tables, format, out }: ExportCommandOptions): Promise<number> {
+async function run({ data, tables, format, out, withFiles }: ExportCommandOptions): Promise<number> {
   const log = stderrLog({ debug: false });
   const folder = out ?? `./export-${new Date().toISOString().replaceAll(":", "-").replace(/\..*/, "Z")}`;
   const stopping = new AbortController();
@@ -35,6 +36,7 @@ async function run({ data, tables, format, out }: ExportCommandOptions): Promise
       tables,
       format: format ?? "jsonl",
       folder,
+      ...(withFiles && { files: contentsIn(data) }),
       signal: stopping.signal,
       onProgress: (step) => progress.show(step),
     });
@@ -66,9 +68,16 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
   return openExport(path);
 }
 
-function report({ ts, tables }: ExportSummary, folder: string): string {
+function contentsIn(dataDir: string): FileContents {
+  let store: Promise<LocalBlobs> | null = null;
+  // A server may be writing there.
+  return async (blob) => await (await (store ??= LocalBlobs.open(join(dataDir, "storage"), { shared: true }))).read(blob, null);
+}
+
+function report({ ts, tables, files }: ExportSummary, folder: string): string {
   const lines = tables.map(({ name, documents, file }) =>
     `${name}: ${documents} document${documents === 1 ? "" : "s"} in ${file}`
   );
+  if (files !== undefined) lines.push(`_storage: ${files} file${files === 1 ? "" : "s"} in _storage`);
   return `${lines.join("\n")}\nExported to "${resolve(folder)}", as of ts ${ts}\n`;
 }

@@ -1267,8 +1267,8 @@ export const options = {
     default: false,
     defaultText: "off",
     description:
-      "Put the uploaded files of the data folder into the backup as well; files in a bucket stay there",
-    commands: ["backup"],
+      "Put the uploaded files of the data folder into the backup, or the export, as well; files in a bucket stay there",
+    commands: ["backup", "export"],
   }),
   includeSecret: option({
     flag: "--include-secret",

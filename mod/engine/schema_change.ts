@@ -40,10 +40,12 @@ export function changeSchema(
   };
   // Tables that need a number of their own come first: no other may take it.
   const inOrder = [...schema].sort(([a], [b]) => Number(tableNumbers.has(b)) - Number(tableNumbers.has(a)));
+  // In a new database the others have the numbers that they have in any other: ids name those, too.
+  const free = catalog.size === 0 ? freeNumbers(new Set(tableNumbers.values())) : null;
   for (const [name, definition] of inOrder) {
     const known = catalog.get(name);
     if (known !== undefined) checkNumber(known, tableNumbers.get(name));
-    const table = known ?? createTable(connection, name, tableNumbers.get(name));
+    const table = known ?? createTable(connection, name, tableNumbers.get(name) ?? free?.next().value);
     if (known === undefined) report.createdTables.push(name);
     const { created, dropped } = changeIndexes(connection, { table, definition });
     for (const index of dropped) report.droppedIndexes.push(`${name}.${index.name}`);
@@ -59,6 +61,10 @@ export function changeSchema(
   }
   const unreachableTables = [...catalog.keys()].filter((name) => !schema.has(name));
   return { ...report, unreachableTables };
+}
+
+function* freeNumbers(taken: ReadonlySet<number>): Generator<number, never> {
+  for (let number = 1;; number++) if (!taken.has(number)) yield number;
 }
 
 /**

@@ -6,7 +6,7 @@ export interface Progress {
   readonly done: number;
   /** All there is to do; `null` when nobody knows that before. */
   readonly of: number | null;
-  readonly unit: "bytes" | "documents" | "rows";
+  readonly unit: "bytes" | "documents" | "rows" | "files";
 }
 
 /** Called often: must be quick. What it throws ends the work. */

@@ -9,6 +9,8 @@ export interface ImportedFile {
   readonly id: string;
   readonly creationTime: number;
   readonly contentType: string | null;
+  readonly name?: string | null;
+  readonly createdBy?: string | null;
   /** What its contents have to be, in hexadecimal; `null` when that is not known. */
   readonly sha256: string | null;
 }
@@ -47,8 +49,13 @@ export class ImportedFiles {
       const sha256 = hash.digest("hex");
       if (file.sha256 !== null && file.sha256 !== sha256) throw new Error("its contents are damaged");
       await writer.commit();
-      const { id: _id, creationTime: _creationTime, contentType } = file;
-      const row = { _id, _creationTime, blob, sha256, size, ...(contentType !== null && { contentType }) };
+      const { id: _id, creationTime: _creationTime, contentType, name = null, createdBy = null } = file;
+      const row = {
+        ...{ _id, _creationTime, blob, sha256, size },
+        ...(contentType !== null && { contentType }),
+        ...(name !== null && { name }),
+        ...(createdBy !== null && { createdBy }),
+      };
       await this.#calls.mutate(system.importFiles, { files: [row] });
       return size;
     } catch (error) {

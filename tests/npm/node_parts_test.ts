@@ -1,6 +1,10 @@
 /** Parts of the programs that run in Node, which need no Node to be tried. */
 import assert from "node:assert/strict";
+import process from "node:process";
+import { writePack } from "../../mod/npm/build/server_pack.ts";
+import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
+import { unpack } from "../../mod/npm/node/server_pack.ts";
 import { misspelt } from "../../mod/npm/node/variables.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -23,4 +27,37 @@ Deno.test("NP7 the project is the nearest folder with functions, or whose packag
   assert.equal(findProject(folder.at("app/src/deep")), folder.at("app"));
   assert.equal(findProject(folder.at("bare/functions")), folder.at("bare"));
   assert.equal(findProject(folder.at("other")), null);
+});
+
+Deno.test("NP14 the server is unpacked whole or not at all, also over what a killed start has left", async () => {
+  const files = { "app/cli.ts": "run();\n", "app/deep/er/a.ts": "", "cache/npm/ä/b.js": "\n\n" };
+  await using folder = await TempFolder.with(
+    Object.fromEntries(Object.entries(files).map(([name, text]) => [`from/${name}`, text])),
+  );
+  const pack = folder.at("server.pack");
+  const id = await writePack(folder.at("from"), pack);
+  assert.equal(await writePack(folder.at("from"), pack), id);
+  const target = folder.at("made/server");
+  await Deno.mkdir(`${target}.${process.pid}`, { recursive: true });
+  await Deno.writeTextFile(`${target}.${process.pid}/half`, "");
+  unpack(pack, target);
+  for (const [name, text] of Object.entries(files)) {
+    assert.equal(await Deno.readTextFile(`${target}/${name}`), text);
+  }
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(target))).map(({ name }) => name).toSorted(), ["app", "cache"]);
+  // The next start finds it, and takes what is there.
+  await Deno.remove(pack);
+  unpack(pack, target);
+  assert.throws(() => unpack(pack, folder.at("made/other")), /ENOENT/);
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name), ["server"]);
+  await Deno.writeTextFile(folder.at("from/app/cli.ts"), "run( );");
+  assert.notEqual(await writePack(folder.at("from"), pack), id);
+});
+
+Deno.test("NP15 on Windows what needs a server says where there is one, and deploys go from there", () => {
+  for (const command of ["dev", "serve", "demo", "backup"]) {
+    assert.match(refusedHere(command, "win32") ?? "", /^The server runs on Linux and macOS\. On Windows .* WSL[^\n]*$/);
+    assert.equal(refusedHere(command, "darwin"), null);
+  }
+  for (const command of ["deploy", "rollback", "init", "--help"]) assert.equal(refusedHere(command, "win32"), null);
 });

@@ -56,17 +56,35 @@ const SNAPSHOT: Readonly<Record<string, string | Uint8Array>> = {
 
 async function imported(folder: TempFolder, files: Readonly<Record<string, string | Uint8Array>>) {
   await Deno.writeFile(folder.at("snapshot.zip"), zipOf(files));
-  const flags = ["--data", folder.at("data"), "--functions", folder.at("functions")];
+  return await importedFrom(folder, { path: "snapshot.zip", data: "data" });
+}
+
+function importedFrom(folder: TempFolder, { path, data }: { readonly path: string; readonly data: string }) {
+  return run("import", [folder.at(path), "--data", folder.at(data), "--functions", folder.at("functions")]);
+}
+
+async function run(command: "import" | "export", args: readonly string[]) {
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: [
-      ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
-      folder.at("snapshot.zip"),
-      ...flags,
-    ],
+    args: [..."run --quiet --no-prompt".split(" "), `-P=${command}`, "cli.ts", command, ...args],
     cwd: projectDir,
     env: { NO_COLOR: "1" },
   }).output();
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+}
+
+/** What the app's one query gives, as text. */
+async function everything(folder: TempFolder, data = "data"): Promise<string> {
+  await using host = await startOfflineHost({
+    dataDir: folder.at(data),
+    functionsDir: folder.at("functions"),
+    log: () => {},
+  });
+  let value = "";
+  const call = { udfPath: "all:all", args: {}, identity: anonymous, origin: "client" } as const;
+  await host.startWave([call], (_, { outcome }) => {
+    value = outcome.ok ? outcome.value : JSON.stringify(outcome);
+  }).done;
+  return value;
 }
 
 Deno.test("IM19 an export of Convex comes in with its files, and its references lead to where they led", async () => {
@@ -79,17 +97,7 @@ Deno.test("IM19 an export of Convex comes in with its files, and its references 
     "5 references to documents and files mapped",
     "_components/mail/jobs: left out, it is Convex's own",
   ]], err);
-  await using host = await startOfflineHost({
-    dataDir: folder.at("data"),
-    functionsDir: folder.at("functions"),
-    log: () => {},
-  });
-  let value = "";
-  const call = { udfPath: "all:all", args: {}, identity: anonymous, origin: "client" } as const;
-  await host.startWave([call], (_, { outcome }) => {
-    value = outcome.ok ? outcome.value : JSON.stringify(outcome);
-  }).done;
-  const { people: [ada, ben], messages: [hello], photo } = JSON.parse(value);
+  const { people: [ada, ben], messages: [hello], photo } = JSON.parse(await everything(folder));
   assert.deepEqual([ada.name, ada.seen, ada._creationTime, ben.name], ["Ada", 42, at._creationTime, "Ben"]);
   assert.deepEqual([hello.by, hello.readBy, hello.votes], [ada._id, [ben._id, ada._id], { [ben._id]: 2 }]);
   assert.deepEqual([photo._id, photo.size, photo.contentType], [ada.photo, 3, "image/png"]);
@@ -115,4 +123,51 @@ Deno.test("IM19 one that is not as it should be is told with file and line, and 
   );
   const empty = await imported(folder, { "README.md": "about" });
   assert.deepEqual([empty.code, /has no <table>\/documents\.jsonl/.test(empty.err)], [1, true], empty.err);
+});
+
+Deno.test("[EX16] [IM20] an export goes into a new data folder with its files and all ids, or not at all", async () => {
+  await using folder = await TempFolder.with(APP);
+  assert.equal((await imported(folder, SNAPSHOT)).code, 0);
+  const before = await everything(folder);
+  const exported = await run("export", ["--data", folder.at("data"), "--with-files", "--out", folder.at("out")]);
+  assert.equal(exported.code, 0, exported.err);
+  assert.match(exported.out, /\n_storage: 1 file in _storage\n/);
+  const { photo } = JSON.parse(before);
+  assert.deepEqual(await Deno.readFile(folder.at("out/_storage", photo._id)), contents);
+
+  const whole = await importedFrom(folder, { path: "out", data: "whole" });
+  assert.deepEqual([whole.code, whole.out.trim().split("\n")], [0, [
+    "messages: 1 document imported",
+    "people: 2 documents imported",
+    "_storage: 1 file imported, 3 bytes",
+  ]], whole.err);
+  assert.equal(await everything(folder, "whole"), before);
+  const again = await importedFrom(folder, { path: "out", data: "whole" });
+  assert.deepEqual([again.code, /has data: an export with files goes into a new/.test(again.err)], [1, true]);
+
+  const refused = async (why: RegExp) => {
+    const { code, err } = await importedFrom(folder, { path: "out", data: "other" });
+    assert.equal(code, 1, err);
+    assert.match(err, why);
+    for (const name of ["data.db", "storage"]) {
+      await assert.rejects(Deno.stat(folder.at("other", name)), Deno.errors.NotFound);
+    }
+  };
+  await Deno.writeFile(folder.at("out/_storage", photo._id), new Uint8Array([1, 2, 9]));
+  await refused(/its contents are damaged/);
+  await Deno.remove(folder.at("out/_storage", photo._id));
+  await refused(new RegExp(`the contents of ${photo._id} are not in _storage`));
+
+  // Without its files the documents still name them: ids of files are those of any new folder.
+  await Deno.remove(folder.at("out"), { recursive: true });
+  assert.equal((await run("export", ["--data", folder.at("data"), "--out", folder.at("out")])).code, 0);
+  const bare = await importedFrom(folder, { path: "out", data: "bare" });
+  assert.equal(bare.code, 0, bare.err);
+  assert.deepEqual(JSON.parse(await everything(folder, "bare")), { ...JSON.parse(before), photo: null });
+
+  await Deno.remove(folder.at("data/storage"), { recursive: true });
+  const gone = await run("export", ["--data", folder.at("data"), "--with-files", "--out", folder.at("gone")]);
+  assert.equal(gone.code, 1);
+  assert.match(gone.err, /The contents of the file \S+ are not in the data folder/);
+  await assert.rejects(Deno.stat(folder.at("gone")), Deno.errors.NotFound);
 });

@@ -4,8 +4,10 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { type Log, stderrLog } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import {
+  ExportedFolder,
   type FileSource,
   fileSource,
+  folderNames,
   Importer,
   ImportError,
   type ImportProgress,
@@ -22,6 +24,8 @@ import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import type { OptionValues } from "../../config/options.ts";
+import { importFiles } from "./folder_files.ts";
+import { removeMade } from "./made_folder.ts";
 import { importSnapshot } from "./snapshot_import.ts";
 import { type StopSignal, StopSignals } from "../../server/signals.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
@@ -56,7 +60,9 @@ async function run(options: ImportOptions, path: string): Promise<number> {
       return exitCodes.ok;
     }
     const sources = await sourcesOf(path, options.format, log);
-    for (const summary of await importAll(sources, options, { log, signals })) print(summaryText(summary));
+    const { isDirectory } = await Deno.stat(path);
+    const exported = isDirectory ? await ExportedFolder.open(path) : null;
+    for (const line of await importAll({ sources, exported }, options, { log, signals })) print(line);
     return exitCodes.ok;
   } catch (error) {
     if (error instanceof UnclearFilesError) {
@@ -70,12 +76,23 @@ async function run(options: ImportOptions, path: string): Promise<number> {
   }
 }
 
-/** All files are checked before the first is written. */
+interface Given {
+  readonly sources: readonly FileSource[];
+  /** The folder they are in; `null` for one file. */
+  readonly exported: ExportedFolder | null;
+}
+
+interface Surroundings {
+  readonly log: Log;
+  readonly signals: StopSignals;
+}
+
+/** All files are checked before the first is written. Gives the lines of the report. */
 async function importAll(
-  sources: readonly FileSource[],
+  { sources, exported }: Given,
   { data, functions, mode }: ImportOptions,
-  { log, signals }: { readonly log: Log; readonly signals: StopSignals },
-): Promise<ImportSummary[]> {
+  { log, signals }: Surroundings,
+): Promise<string[]> {
   const { functionsDir, example } = await resolveFunctions(functions);
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
   const dataDir = resolve(data);
@@ -83,26 +100,63 @@ async function importAll(
   await refuseStaged(dataDir, "what is imported");
   await claimData(dataDir, { example });
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
+  const files = exported?.fileCount === null ? null : exported;
+  if (files !== null && !isNew) {
+    throw new StartError(`"${dataDir}" has data: an export with files goes into a new folder, named with --data`);
+  }
+  const tableNumbers = isNew
+    ? new Map([...await tableNumbersOf(sources), ...exported?.numbers ?? []])
+    : undefined;
+  const work = { dataDir, functionsDir, tableNumbers, sources, files, mode };
+  try {
+    return await importInto(work, { log, signals });
+  } catch (error) {
+    if (files !== null) await removeMade(dataDir);
+    throw error;
+  }
+}
+
+async function importInto(
+  { dataDir, functionsDir, tableNumbers, sources, files, mode }:
+    & { readonly dataDir: string; readonly functionsDir: string }
+    & { readonly tableNumbers: ReadonlyMap<string, number> | undefined; readonly files: ExportedFolder | null }
+    & Pick<Given, "sources">
+    & Pick<ImportOptions, "mode">,
+  { log, signals }: Surroundings,
+): Promise<string[]> {
   await using host = await startOfflineHost({
     dataDir,
     functionsDir,
     log,
     // Later a table keeps the number it has.
-    ...(isNew && { tableNumbers: await tableNumbersOf(sources) }),
+    ...(tableNumbers && { tableNumbers }),
   });
   using progress = new ConsoleProgress();
-  const importer = new Importer({ port: host, mode, onProgress: progressTo(progress, { sources, signals }) });
+  const stopped = stopOn(signals);
+  const importer = new Importer({ port: host, mode, onProgress: progressTo(progress, { sources, stopped }) });
   for (const source of sources) await importer.check(source);
-  const summaries: ImportSummary[] = [];
+  const report: string[] = [];
   for (const source of sources) {
     try {
-      summaries.push(await importer.write(source));
+      report.push(summaryText(await importer.write(source)));
     } catch (error) {
-      for (const summary of summaries) log("info", summaryText(summary));
+      if (files !== null) throw nothingImported(source, error);
+      for (const line of report) log("info", line);
       throw error;
     }
   }
-  return summaries;
+  if (files === null) return report;
+  const onFile = (done: number) => {
+    stopped();
+    progress.show({ what: "Importing files", done, of: files.fileCount, unit: "files" });
+  };
+  return [...report, await importFiles(host, { exported: files, dataDir, onFile })];
+}
+
+/** What was written goes again: the error says nothing of it. */
+function nothingImported({ name }: FileSource, error: unknown): ImportError {
+  const cause = error instanceof ImportError ? error.cause : error;
+  return new ImportError("failed", `Nothing was imported.\n${name}: ${reasonOf(cause)}`, { cause });
 }
 
 /** The files at a path: one, or those in a folder, by name. */
@@ -133,6 +187,7 @@ async function sourcesIn(
   for await (const { name, isDirectory } of Deno.readDir(folder)) if (!isDirectory) names.push(name);
   for (const name of names.sort()) {
     const found = formatOf(name);
+    if (folderNames.includes(name)) continue;
     if (name.startsWith(".") || found === null || (format !== null && found !== format)) continue;
     const table = tableOf(name);
     if (table.startsWith("_")) {
@@ -163,19 +218,23 @@ function tableOf(path: string): string {
   return basename(path, extname(path));
 }
 
+/** Gives what throws once a signal has come. */
+function stopOn({ first }: StopSignals): () => void {
+  let stoppedBy: StopSignal | null = null;
+  void first.then((signal) => stoppedBy = signal);
+  return () => {
+    if (stoppedBy !== null) throw new StartError(`${stoppedBy} ended the import`);
+  };
+}
+
 /** Shows how far a file is. Throws behind the batch during which a signal came. */
 function progressTo(
   progress: ConsoleProgress,
-  { sources, signals: { first } }: {
-    readonly sources: readonly FileSource[];
-    readonly signals: StopSignals;
-  },
+  { sources, stopped }: { readonly sources: readonly FileSource[]; readonly stopped: () => void },
 ): (progress: ImportProgress) => void {
   const files = new Map<ImportSource, FileSource>(sources.map((source) => [source, source]));
-  let stoppedBy: StopSignal | null = null;
-  void first.then((signal) => stoppedBy = signal);
   return ({ source, step, rows }) => {
-    if (stoppedBy !== null) throw new Error(`${stoppedBy} ended the import`);
+    stopped();
     const { done = 0, of = null } = files.get(source)?.read ?? {};
     if (step === "deleted") {
       progress.show({ what: `Emptying ${source.table}`, done: rows, of: null, unit: "documents" });

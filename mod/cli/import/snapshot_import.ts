@@ -4,7 +4,7 @@ import { resolveFunctions } from "../../config/config.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";
-import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import { statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
 import { ConvexSnapshot } from "../../ops/tables/convex/mod.ts";
@@ -14,6 +14,7 @@ import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
+import { removeMade } from "./made_folder.ts";
 
 /** Tables of the app have numbers from here on, so that their ids can be made before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;
@@ -92,14 +93,6 @@ async function intoNew(
   }
   report.push(`${counted(snapshot.references - before, "reference")} to documents and files mapped`);
   return [...report, ...snapshot.leftOut.map((table) => `${table}: left out, it is Convex's own`)];
-}
-
-/** What was made in a folder without a database. */
-async function removeMade(dataDir: string): Promise<void> {
-  const { database } = archiveNames;
-  for (const name of [database, `${database}-wal`, `${database}-shm`, "storage"]) {
-    await removeIfThere(join(dataDir, name));
-  }
 }
 
 function counted(count: number, what: string): string {

@@ -19,6 +19,8 @@ export interface ExportSnapshot extends Disposable {
   readonly ts: number;
   /** Names of all tables, those of the service and those that the app's schema no longer has included, sorted. */
   readonly tables: readonly string[];
+  /** The number of each table, which its ids carry. */
+  readonly numbers: ReadonlyMap<string, number>;
   /**
    * The JSON text of each document of a table, in the order in which they were inserted, a few read at once. Throws an
    * `EngineError` when there is no such table, or when the file is damaged.
@@ -45,9 +47,9 @@ export function openExport(path: string): ExportSnapshot {
 class SqliteExportSnapshot implements ExportSnapshot {
   readonly ts: number;
   readonly tables: readonly string[];
+  readonly numbers: ReadonlyMap<string, number>;
   readonly #connection: Connection;
   readonly #path: string;
-  readonly #numbers: ReadonlyMap<string, number>;
 
   constructor(connection: Connection, path: string) {
     this.#connection = connection;
@@ -55,8 +57,8 @@ class SqliteExportSnapshot implements ExportSnapshot {
     // The snapshot begins with the first read.
     connection.execute("BEGIN");
     this.ts = connection.statement("SELECT ts FROM syncline_state").get()?.[0] as number;
-    this.#numbers = new Map([...readCatalog(connection).values()].map(({ name, number }) => [name, number]));
-    this.tables = [...this.#numbers.keys()].sort();
+    this.numbers = new Map([...readCatalog(connection).values()].map(({ name, number }) => [name, number]));
+    this.tables = [...this.numbers.keys()].sort();
   }
 
   count(table: string): number {
@@ -93,7 +95,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
   }
 
   #rowsOf(table: string): string {
-    const number = this.#numbers.get(table);
+    const number = this.numbers.get(table);
     if (number === undefined) throw new EngineError("unknown_table", `There is no table "${table}"`);
     return documentsTable(number);
   }

@@ -4,6 +4,7 @@
  */
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { nameBelow, slashed } from "../../kit/slashed_paths.ts";
 import type { Turns } from "../../kit/turns.ts";
 import { findModules } from "../module_files.ts";
 import type { PackageTarget } from "../wire/package_table.ts";
@@ -93,8 +94,7 @@ class Walk {
   }
 
   #code(folder: string): AppCode {
-    const below = (path: string) =>
-      path === folder ? "." : path.slice(folder === "/" ? 1 : folder.length + 1);
+    const below = (path: string) => path === folder ? "." : nameBelow(folder, path);
     const named = (path: string) => path === folder ? "." : `./${below(path)}`;
     const address = (target: Target | string): string => {
       if (typeof target === "string") return target;
@@ -192,7 +192,7 @@ class Walk {
 
   /** What a module has to import to get a file, which is looked at too. `null` for a native addon. */
   #target(path: string): Target | null {
-    const real = Deno.realPathSync(path);
+    const real = slashed(Deno.realPathSync(path));
     if (!this.#isReadable(real)) {
       // What lies elsewhere is not taken along: importing it fails. A link must not bring it in.
       if (real === path) return { file: path };
@@ -312,7 +312,7 @@ class Walk {
 
 /** Whether a name is a path, and not an address. */
 function isPath(name: string): boolean {
-  return name.startsWith("/");
+  return /^(?:[a-z]:)?\//i.test(name);
 }
 
 /** The folder of the innermost package that a path is in. */
@@ -332,7 +332,7 @@ function fileAt(specifier: string, from: string): Resolution {
   try {
     const url = new URL(specifier, pathToFileURL(from));
     url.search = url.hash = "";
-    const path = fileURLToPath(url);
+    const path = slashed(fileURLToPath(url));
     return Deno.statSync(path).isFile ? { kind: "file", path } : { kind: "left" };
   } catch {
     return { kind: "left" };

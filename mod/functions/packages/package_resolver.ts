@@ -3,6 +3,7 @@ import { isBuiltin } from "node:module";
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import enhancedResolve, { type Resolver } from "enhanced-resolve";
+import { slashed } from "../../kit/slashed_paths.ts";
 import { isInside } from "./package_roots.ts";
 
 export type Resolution =
@@ -80,7 +81,7 @@ export class PackageResolver {
     }
     if (path === false) return { kind: "missing" };
     if (isBuiltin(path)) return builtin(path);
-    path = withoutQuery(path);
+    path = slashed(withoutQuery(path));
     if (!isInside(path, this.#folders)) {
       return {
         kind: "refused",

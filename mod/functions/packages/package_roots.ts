@@ -1,5 +1,6 @@
 /** Which folders the npm packages of an app lie in: what isolates may read of them while they load. */
-import { dirname, sep } from "node:path";
+import { dirname } from "node:path";
+import { isAtOrBelow, slashed } from "../../kit/slashed_paths.ts";
 import { packageLimits } from "../limits.ts";
 
 /** Where an app is, and what it must not read. Absolute and real. */
@@ -16,7 +17,7 @@ export interface AppPlace {
 export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
   const roots: string[] = [];
   for (let folder = functionsDir;; folder = dirname(folder)) {
-    const packages = realFolder(`${folder === sep ? "" : folder}/node_modules`);
+    const packages = realFolder(`${folder.endsWith("/") ? folder : `${folder}/`}node_modules`);
     if (packages !== null && !overlaps(packages, dataDir)) {
       if (!isInside(packages, roots)) roots.push(packages);
       for (const target of linkTargets(packages)) {
@@ -31,7 +32,7 @@ export function packageRoots({ functionsDir, dataDir }: AppPlace): string[] {
 
 /** Whether a path is one of the folders or below one. */
 export function isInside(path: string, folders: readonly string[]): boolean {
-  return folders.some((folder) => path === folder || path.startsWith(folder === sep ? sep : `${folder}/`));
+  return folders.some((folder) => isAtOrBelow(folder, path));
 }
 
 function overlaps(one: string, other: string): boolean {
@@ -76,7 +77,7 @@ const absent = [
 /** The real path of a folder; `null` when there is none, or none that this user may enter. */
 function realFolder(path: string): string | null {
   try {
-    const real = Deno.realPathSync(path);
+    const real = slashed(Deno.realPathSync(path));
     return Deno.statSync(real).isDirectory ? real : null;
   } catch (error) {
     if (absent.some((kind) => error instanceof kind)) return null;

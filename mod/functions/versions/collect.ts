@@ -1,5 +1,5 @@
 /** Gathers what a version is made of: the functions folder, and the files of packages that it leads to. */
-import { dirname, sep } from "node:path";
+import { dirname } from "node:path";
 import type { Turns } from "../../kit/turns.ts";
 import { type AppCode, plainCode } from "../packages/app_code.ts";
 import type { PackageFiles } from "../packages/package_files.ts";
@@ -67,7 +67,7 @@ async function loadWalker(): Promise<Walker> {
 
 /** The innermost folder that holds all of these, each of which may be it. */
 function commonFolder(folders: readonly string[]): string {
-  let [common = sep] = folders;
+  let [common = "/"] = folders;
   for (const folder of folders) {
     while (!isInside(folder, [common])) common = dirname(common);
   }

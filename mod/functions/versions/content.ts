@@ -1,4 +1,5 @@
 /** Reads what a version of some code would consist of, with the sums of all files; nothing is written. */
+import { nameBelow } from "../../kit/slashed_paths.ts";
 import type { Turns } from "../../kit/turns.ts";
 import type { AppPlace } from "../packages/package_roots.ts";
 import { ChangedError, type Collected, Collector } from "./collect.ts";
@@ -17,7 +18,7 @@ export class ContentReader {
   ): Promise<{ readonly content: VersionContent; readonly collected: Collected }> {
     const collected = await this.#collector.collect(place, turns);
     const { folder, files, links, code } = collected;
-    const below = (path: string) => path.slice(folder === "/" ? 1 : folder.length + 1);
+    const below = (path: string) => nameBelow(folder, path);
     const sums: [string, VersionFile][] = [];
     for (const path of files) {
       sums.push([below(path), this.#sums.of(path)]);

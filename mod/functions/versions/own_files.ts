@@ -1,5 +1,6 @@
 /** What the functions folder holds: the files that become part of a version, and links among them. */
 import { extname } from "node:path";
+import { slashed } from "../../kit/slashed_paths.ts";
 import { packageLimits, versionLimits } from "../limits.ts";
 import { isInside } from "../packages/package_roots.ts";
 
@@ -53,7 +54,7 @@ export function ownFiles(functionsDir: string, dataDir: string): OwnFiles {
 function linkTarget(path: string, functionsDir: string): string | null {
   let target;
   try {
-    target = Deno.realPathSync(path);
+    target = slashed(Deno.realPathSync(path));
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.FilesystemLoop) return null;
     throw error;

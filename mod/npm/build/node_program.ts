@@ -5,10 +5,13 @@ import { fileURLToPath } from "node:url";
 import { options } from "../../config/options.ts";
 import { nodeVersionMin } from "./manifests.ts";
 
-/** Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, made of a module of `mod/npm/node`. */
+/**
+ * Writes `bin/<name>.mjs`, which npm links, and `bin/main.mjs`, made of a module of `mod/npm/node`. `server`: the id of the
+ * server that is in the same package.
+ */
 export async function writeProgram(
   folder: string,
-  { name, entry }: { readonly name: string; readonly entry: string },
+  { name, entry, server = "" }: { readonly name: string; readonly entry: string; readonly server?: string },
 ): Promise<void> {
   await esbuild.build({
     entryPoints: [fileURLToPath(new URL(`../node/${entry}`, import.meta.url))],
@@ -19,7 +22,10 @@ export async function writeProgram(
     target: "node20",
     // The app's own.
     external: ["vite"],
-    define: { SYNCLINE_VARIABLES: JSON.stringify(Object.values(options).map(({ env }) => env)) },
+    define: {
+      SYNCLINE_VARIABLES: JSON.stringify(Object.values(options).map(({ env }) => env)),
+      SYNCLINE_SERVER: JSON.stringify(server),
+    },
     logLevel: "warning",
   });
   await Deno.writeTextFile(join(folder, `bin/${name}.mjs`), firstFile(), { mode: 0o755 });

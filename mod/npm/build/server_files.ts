@@ -1,4 +1,4 @@
-/** The server in the package: its sources, and the packages it needs in the form of the runtime's own cache. */
+/** The server in the package: its sources, and the packages it needs in the form of the runtime's own cache, as one file. */
 import { join } from "node:path";
 import { neededPackages } from "../../build/needed_packages.ts";
 import { ENTRIES } from "../../build/payload.ts";
@@ -6,18 +6,27 @@ import { productionConfig } from "../../build/production_config.ts";
 import { registryFolder } from "../../build/self_extractor.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
 import { nativeIds } from "./native_packages.ts";
+import { writePack } from "./server_pack.ts";
 
 /** What of the project the server needs. */
 const PARTS = ["mod", "dashboard/public", "docs", "examples/chat/functions", "examples/chat/public"];
 /** What builds is not needed where there is nothing to build. */
 const NOT_SERVED = /^(?:build|npm|client\/build)\/$|\.md$/;
-/** What the runtime loads of a package. Files cost npm more time than bytes: the rest stays away. */
+/** What the runtime loads of a package; the rest stays away. */
 const LOADED = /\/$|\.(?:[cm]?js|json|wasm)$|(?:^|\/)LICEN[CS]E/i;
 /** Folders with the same code in a form that is not loaded. */
 const NOT_LOADED = /(?:^|\/)(?:dist-es|dist-types|docs|tests?|benchmarks?)\/$|^dist\/(?:cjs|types)\/$/;
 
-/** Writes `app/` and `cache/` into the package. */
-export async function writeServer(folder: string): Promise<void> {
+/** Writes `server.pack` into the package, which has `app/` and `cache/` in it. Gives its id. */
+export async function writeServer(packageFolder: string): Promise<string> {
+  const folder = join(packageFolder, ".server");
+  await collect(folder);
+  const id = await writePack(folder, join(packageFolder, "server.pack"));
+  await Deno.remove(folder, { recursive: true });
+  return id;
+}
+
+async function collect(folder: string): Promise<void> {
   const app = join(folder, "app");
   for (const part of PARTS) {
     await copyTree(

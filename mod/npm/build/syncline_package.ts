@@ -17,8 +17,8 @@ export async function writeSynclinePackage(folder: string): Promise<void> {
   await Deno.mkdir(folder, { recursive: true });
   await writeModules(folder, entries);
   await writeDeclarations(folder, entries);
-  await writeProgram(folder, { name: "syncline", entry: "syncline.ts" });
-  await writeServer(folder);
+  const server = await writeServer(folder);
+  await writeProgram(folder, { name: "syncline", entry: "syncline.ts", server });
   // `syncline init` puts them into a project that is there already.
   await copyTree(join(projectDir, "templates"), join(folder, "templates"));
   await Deno.writeTextFile(join(folder, "package.json"), await synclineManifest(Object.keys(entries)));

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import process from "node:process";
 import { PlainError } from "./plain_error.ts";
 import { findProject, isFolder, readManifest } from "./project.ts";
-import { ended, openRuntime, startDeno } from "./runtime.ts";
+import { ended, openRuntime, type Runtime, startDeno } from "./runtime.ts";
 import { watchTypes } from "./types_watch.ts";
-import { startVite } from "./vite_server.ts";
+import { openViteServer } from "./vite_server.ts";
 
 /** `args` are options of `serve`. */
 export async function dev(args: readonly string[]): Promise<number> {
@@ -24,17 +24,45 @@ export async function dev(args: readonly string[]): Promise<number> {
     throw new PlainError(`${root} has no folder "functions": \`npx syncline init\` makes it`);
   }
   const runtime = openRuntime();
-  await using vite = await startVite(root, { wanted: !given(args, "--static") && usesVite(root) });
+  const wantsVite = !given(args, "--static") && usesVite(root);
+  await using vite = wantsVite ? await openViteServer(root) : null;
   const flags = ["--dev", "--skip-type-check", ...frontend({ root, vite: vite?.url ?? null, args })];
-  const server = startDeno(runtime, {
-    set: "serve",
-    args: ["serve", ...flags, ...args],
-    cwd: root,
-    stdio: "inherit",
-  });
-  using types = watchTypes(root);
-  using _guard = guard([server.pid, types?.pid]);
-  return await ended(server);
+  await using server = startServer(runtime, { root, args: ["serve", ...flags, ...args] });
+  // Beside the server, which is a process of its own.
+  const broken = vite?.start().then(() => new Promise<never>(() => {}));
+  return await (broken === undefined ? server.ended : Promise.race([server.ended, broken]));
+}
+
+interface DevServer extends AsyncDisposable {
+  readonly ended: Promise<number>;
+}
+
+/**
+ * Starts the server and, when it has said where it is, the watch of types: until then the server needs the processor itself.
+ * Disposing of it ends both.
+ */
+function startServer(
+  runtime: Runtime,
+  { root, args }: { readonly root: string; readonly args: readonly string[] },
+): DevServer {
+  const server = startDeno(runtime, { set: "serve", args, cwd: root, stdio: ["inherit", "pipe", "inherit"] });
+  const over = ended(server);
+  const beside: (Disposable | null)[] = [guard(server.pid)];
+  const watch = () => {
+    const types = watchTypes(root);
+    beside.push(types, guard(types?.pid));
+  };
+  server.stdout?.once("data", watch);
+  server.stdout?.pipe(process.stdout, { end: false });
+  return {
+    ended: over,
+    async [Symbol.asyncDispose]() {
+      server.stdout?.off("data", watch);
+      for (const each of beside) each?.[Symbol.dispose]();
+      server.kill();
+      await over.catch(() => {});
+    },
+  };
 }
 
 async function serveHelp(args: readonly string[]): Promise<number> {
@@ -70,13 +98,12 @@ function frontend(
 }
 
 /**
- * Ends what was started when this process ends without having told it: the guard reads from a pipe that ends with this
- * process. Disposing of it ends the guard alone.
+ * Ends a process when this one ends without having told it: the guard reads from a pipe that ends with this process.
+ * Disposing of it ends the guard alone.
  */
-function guard(started: readonly (number | undefined)[]): Disposable | null {
-  if (process.platform === "win32") return null;
-  const pids = started.filter((pid) => pid !== undefined).join(" ");
-  const script = `trap '' INT TERM HUP; cat >/dev/null; kill -TERM ${pids} 2>/dev/null`;
+function guard(pid: number | undefined): Disposable | null {
+  if (process.platform === "win32" || pid === undefined) return null;
+  const script = `trap '' INT TERM HUP; cat >/dev/null; kill -TERM ${pid} 2>/dev/null`;
   const watcher = spawn("sh", ["-c", script], { stdio: ["pipe", "ignore", "ignore"] });
   watcher.unref();
   return { [Symbol.dispose]: () => void watcher.kill("SIGKILL") };

@@ -14,16 +14,22 @@ export function manager(): Manager {
 
 /** Installs what the `package.json` of a folder names. Throws a `PlainError` that says how to go on. */
 export function install(folder: string, name: Manager): void {
-  const quiet = name === "npm" ? ["--no-audit", "--no-fund", "--loglevel=error"] : [];
-  const { status, error } = spawnSync(name, ["install", ...quiet], {
+  // What npm was told of packages before is believed first: asking again of each takes as long as the rest.
+  if (name === "npm" && runInstall(folder, { name, flags: ["--prefer-offline", "--loglevel=silent"] }).done) return;
+  const { done, reason } = runInstall(folder, { name, flags: name === "npm" ? ["--loglevel=error"] : [] });
+  if (done) return;
+  throw new PlainError(`The files are in ${folder}, but \`${name} install\` failed${reason}: run it there again`);
+}
+
+function runInstall(
+  folder: string,
+  { name, flags }: { readonly name: Manager; readonly flags: readonly string[] },
+): { readonly done: boolean; readonly reason: string } {
+  const quiet = name === "npm" ? ["--no-audit", "--no-fund"] : [];
+  const { status, error } = spawnSync(name, ["install", ...quiet, ...flags], {
     cwd: folder,
     stdio: ["ignore", "inherit", "inherit"],
     shell: process.platform === "win32",
   });
-  if (status === 0) return;
-  throw new PlainError(
-    `The files are in ${folder}, but \`${name} install\` failed${
-      error ? ` (${error.message})` : ""
-    }: run it there again`,
-  );
+  return { done: status === 0, reason: error ? ` (${error.message})` : "" };
 }

@@ -1,21 +1,16 @@
 /** The server's runtime as npm has installed it, made ready at the first start without a network. */
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
-import {
-  accessSync,
-  constants,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from "node:fs";
+import { accessSync, constants, cpSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { PlainError } from "./plain_error.ts";
+import { makeWhole, unpack } from "./server_pack.ts";
+
+/** Id of the server in this package, put in when this is bundled. */
+declare const SYNCLINE_SERVER: string;
 
 /** The folder in the cache that the packages lie in; it is nowhere, and nothing is fetched from it. */
 const REGISTRY = "packages.invalid";
@@ -28,11 +23,13 @@ export interface Runtime {
   readonly deno: string;
   /** What it finds its packages in. */
   readonly cache: string;
+  /** The server's sources. */
+  readonly app: string;
 }
 
 const own = createRequire(import.meta.url);
 
-/** Finds the runtime and puts the native packages where it looks for them. Throws a `PlainError` when npm has left it out. */
+/** Finds the runtime, unpacks the server and puts the native packages where they are looked for. Throws a `PlainError` when npm has left it out. */
 export function openRuntime(): Runtime {
   const { platform, arch } = process;
   const machine = `${platform}-${arch}`;
@@ -44,9 +41,10 @@ export function openRuntime(): Runtime {
     const from = createRequire(join(image, "package.json"));
     native.push(folderOf(`@img/sharp-libvips-${machine}`, { file: "package", from }));
   }
-  const cache = writableCache();
+  const server = serverFolder();
+  const cache = join(server, "cache");
   for (const folder of native) place(folder, cache);
-  return { deno, cache };
+  return { deno, cache, app: join(server, "app") };
 }
 
 function folderOf(
@@ -64,18 +62,30 @@ function folderOf(
   }
 }
 
-/** The package's own, or a copy of it in the user's folder where the package may not be written to. */
-function writableCache(): string {
-  const cache = join(home, "cache");
+/** Where the server is unpacked: in the package, or in the user's folder where the package may not be written to. */
+function serverFolder(): string {
+  const folder = isWritable(home) ? join(home, `server-${SYNCLINE_SERVER}`) : join(
+    process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"),
+    "syncline",
+    `npm-${SYNCLINE_SERVER}`,
+  );
   try {
-    accessSync(cache, constants.W_OK);
-    return cache;
+    unpack(join(home, "server.pack"), folder);
+  } catch (error) {
+    throw new PlainError(
+      `The server cannot be unpacked into ${folder}: ${error instanceof Error ? error.message : error}`,
+      { cause: error },
+    );
+  }
+  return folder;
+}
+
+function isWritable(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    return true;
   } catch {
-    const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { version: string };
-    const root = process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache");
-    const copied = join(root, "syncline", `npm-${version}`);
-    copyWhole(cache, copied);
-    return copied;
+    return false;
   }
 }
 
@@ -85,21 +95,10 @@ function place(folder: string, cache: string): void {
     readonly name: string;
     readonly version: string;
   };
-  copyWhole(folder, join(cache, "npm", REGISTRY, name, version));
-}
-
-/** Copies a folder unless it is there: whole or not at all, whoever is killed and however many begin at once. */
-function copyWhole(from: string, to: string): void {
-  if (existsSync(to)) return;
-  const draft = `${to}.${process.pid}`;
-  mkdirSync(dirname(draft), { recursive: true });
-  cpSync(from, draft, { recursive: true, dereference: true });
-  try {
-    renameSync(draft, to);
-  } catch (error) {
-    rmSync(draft, { recursive: true });
-    if (!existsSync(to)) throw error;
-  }
+  makeWhole(
+    join(cache, "npm", REGISTRY, name, version),
+    (draft) => cpSync(folder, draft, { recursive: true, dereference: true }),
+  );
 }
 
 export interface Start {
@@ -114,10 +113,9 @@ export interface Start {
 
 /** Starts a program of the server. */
 export function startDeno(
-  { deno, cache }: Runtime,
+  { deno, cache, app }: Runtime,
   { set, entry = "cli.ts", args, cwd, stdio }: Start,
 ): ChildProcess {
-  const app = join(home, "app");
   const flags = ["--quiet", "--no-prompt", "--no-remote", "--cached-only", "--frozen"];
   return spawn(
     deno,

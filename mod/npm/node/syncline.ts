@@ -3,7 +3,8 @@ import process from "node:process";
 import { demo } from "./demo.ts";
 import { dev } from "./dev.ts";
 import { init } from "./init.ts";
-import { runProgram } from "./plain_error.ts";
+import { PlainError, runProgram } from "./plain_error.ts";
+import { refusedHere } from "./platforms.ts";
 import { findProject } from "./project.ts";
 import { ended, openRuntime, startDeno } from "./runtime.ts";
 import { tellMisspelt } from "./variables.ts";
@@ -33,6 +34,8 @@ const SETS: Readonly<Record<string, string>> = {
 };
 
 async function run(name: string, args: readonly string[]): Promise<number> {
+  const refusal = refusedHere(name, process.platform);
+  if (refusal !== null) throw new PlainError(refusal);
   switch (name) {
     case "dev":
       return await dev(args);

@@ -4,3 +4,10 @@
 export const tableFormats = ["jsonl", "csv"] as const;
 
 export type TableFormat = (typeof tableFormats)[number];
+
+/** What an export with uploaded files has beside its tables: the folder of contents by id, a line about each, and all tables. */
+export const exportedFolder = {
+  files: "_storage",
+  documents: "_storage.jsonl",
+  tables: "_tables.jsonl",
+} as const;

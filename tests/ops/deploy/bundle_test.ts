@@ -5,7 +5,7 @@ import { createTarPacker, type TarEntry } from "modern-tar";
 import { hashOf } from "../../../mod/functions/versions/mod.ts";
 import type { BundleManifest } from "../../../mod/ops/deploy/bundle/bundle_manifest.ts";
 import { BundleError } from "../../../mod/ops/deploy/bundle/bundle_error.ts";
-import { unpackBundle } from "../../../mod/ops/deploy/bundle/unpack.ts";
+import { oneName, unpackBundle } from "../../../mod/ops/deploy/bundle/unpack.ts";
 import { deployLimits } from "../../../mod/ops/limits.ts";
 import { bundleOf, firstApp } from "./support.ts";
 
@@ -186,5 +186,21 @@ Deno.test("DP6 what is damaged, cut off, more or less than it says is refused", 
     };
   for (const [name, [bytes, expected]] of Object.entries(cases)) {
     await t.step(name, async () => assert.match(await refusal(await bytes), expected));
+  }
+});
+
+Deno.test("[DP15] files that are one on the server's disk are refused by both names", () => {
+  assert.equal(
+    oneName(["functions/Notes.ts", "functions/notes.ts"]).message,
+    '"functions/Notes.ts" and "functions/notes.ts" are one name on the server\'s disk, which does not tell upper from ' +
+      "lower case: rename one",
+  );
+});
+
+Deno.test("[DP15] paths of Windows are none of a bundle", async () => {
+  for (const path of ["functions\\a.ts", "C:\\functions\\a.ts"]) {
+    const manifest = manifestOf({ files: { "functions/a.ts": file, [path]: file } });
+    const bytes = await packed([{ name: "version.json", text: JSON.stringify(manifest) }]);
+    assert.match(await refusal(bytes), /leads out of the bundle/);
   }
 });

@@ -2,6 +2,7 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
+import { slashed } from "../../../kit/slashed_paths.ts";
 import { Turns } from "../../../kit/turns.ts";
 import {
   ContentReader,
@@ -37,7 +38,7 @@ export interface BundleSource {
 /** Throws with the reason when something cannot be read, must not be part of it, or is too large. */
 export async function readBundle({ functionsDir: given, staticDir, dataDir }: BundleSource): Promise<Bundle> {
   const turns = new Turns();
-  const functionsDir = await Deno.realPath(given);
+  const functionsDir = slashed(await Deno.realPath(given));
   const { content, collected } = await new ContentReader().read({ functionsDir, dataDir }, turns);
   const places = new Map(Object.keys(content.files).map((path) => [path, join(collected.folder, path)]));
   const whole = staticDir === null ? content : await withStatic(content, { staticDir, places, turns });

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
+import { sameOnSomeDisks } from "../../../kit/slashed_paths.ts";
 import { ServiceError } from "../../../errors.ts";
 import { hasRoom } from "../../disk_room.ts";
 import { deployLimits } from "../../limits.ts";
@@ -46,7 +47,10 @@ export async function unpackBundle(
       if (done) break;
       const path = value.header.name.slice(CODE_PREFIX.length);
       if (!value.header.name.startsWith(CODE_PREFIX) || !missing.delete(path)) throw surplus(value);
-      await extract(value, { path: join(folder, path), expected: files[path]?.sum ?? "" });
+      await extract(value, { path: join(folder, path), expected: files[path]?.sum ?? "" }).catch((error) => {
+        // The folder was empty, and no two names are equal.
+        throw error instanceof Deno.errors.AlreadyExists ? oneName(Object.keys(files)) : error;
+      });
     }
     const [first] = missing;
     if (first !== undefined) throw new BundleError(`The bundle is cut off: "${first}" is not in it`);
@@ -90,6 +94,14 @@ async function extract(
   if (sum.digest("hex") !== expected) {
     throw new BundleError(`The bundle's ${JSON.stringify(header.name)} is not what its manifest says`);
   }
+}
+
+/** Why a file has the name of another one on this disk. */
+export function oneName(names: readonly string[]): BundleError {
+  const [one, other] = sameOnSomeDisks(names) ?? ["", ""];
+  return new BundleError(
+    `"${one}" and "${other}" are one name on the server's disk, which does not tell upper from lower case: rename one`,
+  );
 }
 
 function surplus({ header: { name, type } }: Pick<ParsedTarEntry, "header">): BundleError {

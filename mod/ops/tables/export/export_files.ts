@@ -12,8 +12,9 @@ import { pause } from "../../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";
+import { type FileContents, writeFiles, type WrittenFiles } from "./exported_files.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
-import type { TableFormat } from "../formats.ts";
+import { exportedFolder, type TableFormat } from "../formats.ts";
 import { exportFormats } from "./formats.ts";
 import { exportPieces } from "./pieces.ts";
 
@@ -23,6 +24,8 @@ export interface ExportFilesOptions {
   readonly format: TableFormat;
   /** A folder that is empty or not there yet. */
   readonly folder: string;
+  /** Has the uploaded files exported too; their contents are read from here. */
+  readonly files?: FileContents;
   /** Whether so many bytes fit on the disk of a folder, with some left for a server beside the export. */
   readonly hasRoom?: (folder: string, bytes: number) => Promise<boolean>;
   /** Stops the export, which then rejects with the signal's reason. */
@@ -34,6 +37,8 @@ export interface ExportSummary {
   /** Newest commit in the snapshot. */
   readonly ts: number;
   readonly tables: readonly ExportedTable[];
+  /** How many uploaded files there are; absent when they were not wanted. */
+  readonly files?: number;
 }
 
 export interface ExportedTable {
@@ -56,7 +61,7 @@ export async function exportFiles(
   const isNew = await onDisk(folder, prepareFolder(folder));
   const written: string[] = [];
   try {
-    return { ts: snapshot.ts, tables: await writeTables(snapshot, { ...options, names, written }) };
+    return { ts: snapshot.ts, ...await writeAllOf(snapshot, { ...options, names, written }) };
   } catch (error) {
     for (const path of isNew ? [folder] : written) await removeIfThere(path).catch(() => {});
     throw error;
@@ -91,8 +96,13 @@ interface Writing extends ExportFilesOptions {
   readonly written: string[];
 }
 
-async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<ExportedTable[]> {
+async function writeAllOf(
+  snapshot: ExportSnapshot,
+  writing: Writing,
+): Promise<Pick<ExportSummary, "tables" | "files">> {
   const { names, folder, format, written } = writing;
+  // They come first: a file that is deleted meanwhile is soon gone.
+  const uploaded = await writeUploaded(snapshot, writing);
   const files: (ExportedTable & { readonly hidden: string })[] = [];
   for (const name of names) {
     const file = `${name}.${exportFormats[format].extension}`;
@@ -104,7 +114,7 @@ async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<
       documents: await writeTable(snapshot, { ...writing, table: name, path: hidden }),
     });
   }
-  for (const { file, hidden } of files) {
+  for (const { file, hidden } of [...files, ...uploaded?.parts ?? []]) {
     const path = join(folder, file);
     // On a file system that does not tell upper from lower case, two tables may ask for the same name.
     if (await statIfThere(path) !== null) {
@@ -117,7 +127,28 @@ async function writeTables(snapshot: ExportSnapshot, writing: Writing): Promise<
     written.push(path);
   }
   await onDisk(folder, syncFolder(folder));
-  return files.map(({ name, file, documents }) => ({ name, file, documents }));
+  const tables = files.map(({ name, file, documents }) => ({ name, file, documents }));
+  return uploaded === null ? { tables } : { tables, files: uploaded.count };
+}
+
+async function writeUploaded(
+  snapshot: ExportSnapshot,
+  { files: contents, folder, written, signal, onProgress, hasRoom = hasRoomFor }: Writing,
+): Promise<WrittenFiles | null> {
+  if (contents === undefined) return null;
+  const { files } = exportedFolder;
+  const of = onProgress !== undefined && snapshot.tables.includes(files) ? snapshot.count(files) : 0;
+  const writing = writeFiles(snapshot, {
+    folder,
+    contents,
+    hasRoom: (bytes) => hasRoom(folder, bytes),
+    onMade: (path) => void written.push(path),
+    onFile(done) {
+      onProgress?.({ what: "Exporting files", done, of, unit: "files" });
+      signal?.throwIfAborted();
+    },
+  });
+  return await onDisk(folder, writing);
 }
 
 /** Writes one file and brings it to disk. Gives the number of documents. */

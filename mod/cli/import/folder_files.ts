@@ -1,0 +1,31 @@
+/** The uploaded files of an exported folder, for a data folder that is new: they keep their ids. */
+import { join } from "node:path";
+import type { IsolateHost } from "../../functions/host/mod.ts";
+import { type ExportedFolder, ImportError } from "../../ops/tables/import/mod.ts";
+import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
+
+/** Stores all of them; gives a line about it. Throws an `ImportError` for contents that are damaged. */
+export async function importFiles(
+  host: IsolateHost,
+  { exported, dataDir, onFile }: {
+    readonly exported: ExportedFolder;
+    readonly dataDir: string;
+    /** Told after each file; what it throws ends the import. */
+    readonly onFile: (done: number) => void;
+  },
+): Promise<string> {
+  await using store = await LocalBlobs.open(join(dataDir, "storage"));
+  const port = { mutate: host.mutate.bind(host), query: () => Promise.reject(new Error("Nothing is asked")) };
+  const files = new ImportedFiles({ port, store });
+  let done = 0;
+  let bytes = 0;
+  for await (const file of exported.files()) {
+    const { readable } = await Deno.open(file.path);
+    bytes += await files.store(file, readable).catch((error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new ImportError("bad_file", `Nothing was imported.\n${file.path}: ${reason}`, { cause: error });
+    });
+    onFile(++done);
+  }
+  return `_storage: ${done} file${done === 1 ? "" : "s"} imported, ${bytes} bytes`;
+}

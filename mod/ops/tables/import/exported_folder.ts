@@ -1,0 +1,120 @@
+/** A folder that was exported with its uploaded files: what it says of them, and the numbers of its tables. */
+import { join } from "node:path";
+import { z } from "zod";
+import { decodeId } from "../../../engine/mod.ts";
+import { statIfThere } from "../../../kit/durable_files.ts";
+import { exportedFolder } from "../formats.ts";
+import { FileFault } from "./file_fault.ts";
+import { ImportError } from "./import_error.ts";
+import { jsonLines } from "./jsonl_lines.ts";
+
+const tableLine = z.object({ name: z.string(), number: z.int().min(1) });
+
+const fileLine = z.object({
+  _id: z.string().refine((id) => decodeId(id) !== null, "is no id"),
+  _creationTime: z.number(),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  size: z.int().min(0),
+  contentType: z.string().optional(),
+  name: z.string().optional(),
+  createdBy: z.string().optional(),
+});
+
+/** An uploaded file in such a folder. */
+export interface FolderFile {
+  readonly id: string;
+  readonly creationTime: number;
+  readonly contentType: string | null;
+  readonly name: string | null;
+  readonly createdBy: string | null;
+  /** In hexadecimal. */
+  readonly sha256: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Path of its contents. */
+  readonly path: string;
+}
+
+/** Names in such a folder that are no tables to import. */
+export const folderNames: readonly string[] = [exportedFolder.documents, exportedFolder.tables];
+
+export class ExportedFolder {
+  /** Of all tables that were there, those of the service too; empty where nothing is said. */
+  readonly numbers: ReadonlyMap<string, number>;
+  /** How many uploaded files it has; `null` when it was exported without. */
+  readonly fileCount: number | null;
+  readonly #folder: string;
+
+  private constructor(
+    folder: string,
+    { numbers, fileCount }: Pick<ExportedFolder, "numbers" | "fileCount">,
+  ) {
+    this.#folder = folder;
+    this.numbers = numbers;
+    this.fileCount = fileCount;
+  }
+
+  /** Looks at a folder, and whether all its files are there. Throws an {@linkcode ImportError} that names the line. */
+  static async open(folder: string): Promise<ExportedFolder> {
+    const numbers = new Map<string, number>();
+    const { tables, documents } = exportedFolder;
+    if (await statIfThere(join(folder, tables)) !== null) {
+      for await (const { name, number } of linesOf(join(folder, tables), tableLine)) numbers.set(name, number);
+    }
+    let fileCount: number | null = null;
+    if (await statIfThere(join(folder, documents)) !== null) {
+      fileCount = 0;
+      const whole = new ExportedFolder(folder, { numbers, fileCount });
+      for await (const { path, size, id } of whole.files()) {
+        const found = await statIfThere(path);
+        if (found?.isFile !== true || found.size !== size) {
+          throw bad(documents, `the contents of ${id} are not in ${exportedFolder.files}, or not whole`);
+        }
+        fileCount++;
+      }
+    }
+    return new ExportedFolder(folder, { numbers, fileCount });
+  }
+
+  async *files(): AsyncGenerator<FolderFile, void, void> {
+    const { documents, files } = exportedFolder;
+    for await (const said of linesOf(join(this.#folder, documents), fileLine)) {
+      const { _id: id, _creationTime: creationTime, sha256, size } = said;
+      const { contentType = null, name = null, createdBy = null } = said;
+      const path = join(this.#folder, files, id);
+      yield { id, creationTime, contentType, name, createdBy, sha256, size, path };
+    }
+  }
+}
+
+async function* linesOf<Value>(
+  path: string,
+  shape: z.ZodType<Value>,
+): AsyncGenerator<Value, void, void> {
+  const { readable } = await Deno.open(path);
+  try {
+    for await (const { line, text } of jsonLines(readable)) {
+      const parsed = shape.safeParse(jsonOf(text));
+      if (!parsed.success) {
+        const [issue] = parsed.error.issues;
+        throw new FileFault(line, `${issue?.path.join(".") || "the line"}: ${issue?.message ?? "invalid"}`);
+      }
+      yield parsed.data;
+    }
+  } catch (error) {
+    if (error instanceof FileFault) throw bad(path, `line ${error.line}: ${error.message}`);
+    throw error;
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function bad(what: string, reason: string): ImportError {
+  return new ImportError("bad_file", `Nothing was imported.\n${what}: ${reason}`);
+}
