@@ -71,7 +71,8 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
 function contentsIn(dataDir: string): FileContents {
   let store: Promise<LocalBlobs> | null = null;
   // A server may be writing there.
-  return async (blob) => await (await (store ??= LocalBlobs.open(join(dataDir, "storage"), { shared: true }))).read(blob, null);
+  return async (blob) =>
+    await (await (store ??= LocalBlobs.open(join(dataDir, "storage"), { shared: true }))).read(blob, null);
 }
 
 function report({ ts, tables, files }: ExportSummary, folder: string): string {

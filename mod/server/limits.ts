@@ -72,6 +72,8 @@ export const devLimits = {
   linesPerSecondMax: 500,
   /** Requests whose shown lines are remembered, for an action's lines hold those of what it called. */
   requestsMax: 256,
+  /** Behind a start the first pages are loaded first; then isolates begin to stand by for an edit. */
+  standByAfterMs: 2_000,
 } as const;
 
 /** Limits of the static files of a front end and of the dashboard. */

@@ -44,20 +44,30 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   for (const [name, text] of Object.entries(files)) {
     assert.equal(await Deno.readTextFile(`${target}/${name}`), text);
   }
-  assert.deepEqual((await Array.fromAsync(Deno.readDir(target))).map(({ name }) => name).toSorted(), ["app", "cache"]);
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(target))).map(({ name }) => name).toSorted(), [
+    "app",
+    "cache",
+  ]);
   // The next start finds it, and takes what is there.
   await Deno.remove(pack);
   unpack(pack, target);
   assert.throws(() => unpack(pack, folder.at("made/other")), /ENOENT/);
-  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name), ["server"]);
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name), [
+    "server",
+  ]);
   await Deno.writeTextFile(folder.at("from/app/cli.ts"), "run( );");
   assert.notEqual(await writePack(folder.at("from"), pack), id);
 });
 
 Deno.test("NP15 on Windows what needs a server says where there is one, and deploys go from there", () => {
   for (const command of ["dev", "serve", "demo", "backup"]) {
-    assert.match(refusedHere(command, "win32") ?? "", /^The server runs on Linux and macOS\. On Windows .* WSL[^\n]*$/);
+    assert.match(
+      refusedHere(command, "win32") ?? "",
+      /^The server runs on Linux and macOS\. On Windows .* WSL[^\n]*$/,
+    );
     assert.equal(refusedHere(command, "darwin"), null);
   }
-  for (const command of ["deploy", "rollback", "init", "--help"]) assert.equal(refusedHere(command, "win32"), null);
+  for (const command of ["deploy", "rollback", "init", "--help"]) {
+    assert.equal(refusedHere(command, "win32"), null);
+  }
 });

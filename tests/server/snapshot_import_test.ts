@@ -129,7 +129,13 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   await using folder = await TempFolder.with(APP);
   assert.equal((await imported(folder, SNAPSHOT)).code, 0);
   const before = await everything(folder);
-  const exported = await run("export", ["--data", folder.at("data"), "--with-files", "--out", folder.at("out")]);
+  const exported = await run("export", [
+    "--data",
+    folder.at("data"),
+    "--with-files",
+    "--out",
+    folder.at("out"),
+  ]);
   assert.equal(exported.code, 0, exported.err);
   assert.match(exported.out, /\n_storage: 1 file in _storage\n/);
   const { photo } = JSON.parse(before);

@@ -102,7 +102,9 @@ async function importAll(
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
   const files = exported?.fileCount === null ? null : exported;
   if (files !== null && !isNew) {
-    throw new StartError(`"${dataDir}" has data: an export with files goes into a new folder, named with --data`);
+    throw new StartError(
+      `"${dataDir}" has data: an export with files goes into a new folder, named with --data`,
+    );
   }
   const tableNumbers = isNew
     ? new Map([...await tableNumbersOf(sources), ...exported?.numbers ?? []])
@@ -119,7 +121,10 @@ async function importAll(
 async function importInto(
   { dataDir, functionsDir, tableNumbers, sources, files, mode }:
     & { readonly dataDir: string; readonly functionsDir: string }
-    & { readonly tableNumbers: ReadonlyMap<string, number> | undefined; readonly files: ExportedFolder | null }
+    & {
+      readonly tableNumbers: ReadonlyMap<string, number> | undefined;
+      readonly files: ExportedFolder | null;
+    }
     & Pick<Given, "sources">
     & Pick<ImportOptions, "mode">,
   { log, signals }: Surroundings,

@@ -1,6 +1,7 @@
 /** The program that is installed here, as a service has to start it. */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { ownConfig } from "../../kit/processes/own_config.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 
 /** `npm`: the package; `file`: the server as one file; `clone`: the sources. */
@@ -19,6 +20,6 @@ export async function installedProgram(told: string | undefined): Promise<Instal
   if (await statIfThere(join(root, "../complete")) !== null && dirname(runtime) === dirname(root)) {
     return { kind: "file", command: [USUAL_PLACE] };
   }
-  const flags = ["run", "--quiet", "--no-prompt", "-P=serve", "--config", join(root, "deno.json")];
+  const flags = ["run", "--quiet", "--no-prompt", "-P=serve", "--config", ownConfig()];
   return { kind: "clone", command: [runtime, ...flags, join(root, "main.ts")] };
 }

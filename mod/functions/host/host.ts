@@ -293,6 +293,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
         await starter[Symbol.asyncDispose]();
         throw error;
       }
+    } else {
+      // It is needed as soon as the writer has made the database fit, and begins beside it.
+      void starter.warm("reader");
     }
     const batchPrefix = crypto.randomUUID();
     const { cores = navigator.hardwareConcurrency } = options;

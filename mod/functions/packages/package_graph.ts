@@ -4,7 +4,7 @@
  */
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { nameBelow, slashed } from "../../kit/slashed_paths.ts";
+import { nameBelow, slashed } from "./slashed_paths.ts";
 import type { Turns } from "../../kit/turns.ts";
 import { findModules } from "../module_files.ts";
 import type { PackageTarget } from "../wire/package_table.ts";

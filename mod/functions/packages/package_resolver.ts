@@ -3,7 +3,7 @@ import { isBuiltin } from "node:module";
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import enhancedResolve, { type Resolver } from "enhanced-resolve";
-import { slashed } from "../../kit/slashed_paths.ts";
+import { slashed } from "./slashed_paths.ts";
 import { isInside } from "./package_roots.ts";
 
 export type Resolution =

@@ -1,6 +1,6 @@
 /** Which folders the npm packages of an app lie in: what isolates may read of them while they load. */
 import { dirname } from "node:path";
-import { isAtOrBelow, slashed } from "../../kit/slashed_paths.ts";
+import { isAtOrBelow, slashed } from "./slashed_paths.ts";
 import { packageLimits } from "../limits.ts";
 
 /** Where an app is, and what it must not read. Absolute and real. */

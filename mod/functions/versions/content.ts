@@ -1,5 +1,5 @@
 /** Reads what a version of some code would consist of, with the sums of all files; nothing is written. */
-import { nameBelow } from "../../kit/slashed_paths.ts";
+import { nameBelow } from "../packages/slashed_paths.ts";
 import type { Turns } from "../../kit/turns.ts";
 import type { AppPlace } from "../packages/package_roots.ts";
 import { ChangedError, type Collected, Collector } from "./collect.ts";

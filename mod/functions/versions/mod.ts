@@ -18,5 +18,6 @@ export {
   type VersionFile,
 } from "./manifest.ts";
 export { FileSums } from "./file_sums.ts";
+export { sameOnSomeDisks, slashed } from "../packages/slashed_paths.ts";
 export { checkForeignCode } from "./foreign_code.ts";
 export { type Version, VersionError, type VersionInfo, VersionStore } from "./version_store.ts";

@@ -1,6 +1,6 @@
 /** What the functions folder holds: the files that become part of a version, and links among them. */
 import { extname } from "node:path";
-import { slashed } from "../../kit/slashed_paths.ts";
+import { slashed } from "../packages/slashed_paths.ts";
 import { packageLimits, versionLimits } from "../limits.ts";
 import { isInside } from "../packages/package_roots.ts";
 

@@ -4,8 +4,7 @@
  */
 import { fileURLToPath } from "node:url";
 import { limitedCommand } from "./limited_command.ts";
-
-const CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
+import { ownConfig } from "./own_config.ts";
 
 export interface HelperProcessOptions {
   /** The module that it runs. */
@@ -34,7 +33,7 @@ export class HelperProcess {
       "--no-remote",
       "--cached-only",
       "--no-check",
-      `--config=${CONFIG}`,
+      `--config=${ownConfig()}`,
       ...(heapFlags === undefined ? [] : [`--v8-flags=${heapFlags}`]),
       ...permissions,
       fileURLToPath(entry),

@@ -1,11 +1,11 @@
 /** The server in the package: its sources, and the packages it needs in the form of the runtime's own cache, as one file. */
 import { join } from "node:path";
+import { nativeIds } from "../../build/native_ids.ts";
 import { neededPackages } from "../../build/needed_packages.ts";
 import { ENTRIES } from "../../build/payload.ts";
 import { productionConfig } from "../../build/production_config.ts";
 import { registryFolder } from "../../build/self_extractor.ts";
 import { copyTree, projectDir } from "./copy_tree.ts";
-import { nativeIds } from "./native_packages.ts";
 import { writePack } from "./server_pack.ts";
 
 /** What of the project the server needs. */

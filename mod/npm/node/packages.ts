@@ -15,10 +15,14 @@ export function manager(): Manager {
 /** Installs what the `package.json` of a folder names. Throws a `PlainError` that says how to go on. */
 export function install(folder: string, name: Manager): void {
   // What npm was told of packages before is believed first: asking again of each takes as long as the rest.
-  if (name === "npm" && runInstall(folder, { name, flags: ["--prefer-offline", "--loglevel=silent"] }).done) return;
+  if (name === "npm" && runInstall(folder, { name, flags: ["--prefer-offline", "--loglevel=silent"] }).done) {
+    return;
+  }
   const { done, reason } = runInstall(folder, { name, flags: name === "npm" ? ["--loglevel=error"] : [] });
   if (done) return;
-  throw new PlainError(`The files are in ${folder}, but \`${name} install\` failed${reason}: run it there again`);
+  throw new PlainError(
+    `The files are in ${folder}, but \`${name} install\` failed${reason}: run it there again`,
+  );
 }
 
 function runInstall(

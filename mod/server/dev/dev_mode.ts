@@ -1,6 +1,7 @@
 /** `--dev`: edited functions are loaded at once and type-checked in the background. */
 import type { Log } from "../../kit/log.ts";
 import type { ReloadResult } from "../backend.ts";
+import { devLimits } from "../limits.ts";
 import type { TypeCheckResult } from "./type_check.ts";
 import { watchFolder } from "./watch_folder.ts";
 
@@ -26,12 +27,13 @@ export async function runDevMode(
     check = new AbortController();
     checked = reportTypes(checkTypes(functionsDir, AbortSignal.any([check.signal, signal])), log);
   };
-  standBy();
+  const standByLater = setTimeout(standBy, devLimits.standByAfterMs);
   startCheck();
   try {
     await watchFolder(functionsDir, {
       signal,
       onEdit: async () => {
+        clearTimeout(standByLater);
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else log("error", `The edit is not served, the code before it still is:\n${result.message}`);
@@ -40,6 +42,7 @@ export async function runDevMode(
       },
     });
   } finally {
+    clearTimeout(standByLater);
     check.abort();
     await checked;
   }

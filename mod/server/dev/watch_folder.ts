@@ -1,7 +1,7 @@
 /** Notices edits in a folder and tells of each burst of them once. */
 
 /** Quiet time after which a burst of edits counts as over: editors write a file in several steps. */
-const SETTLE_MS = 60;
+const SETTLE_MS = 30;
 /** Endings of the files whose edits matter. */
 const SOURCE_FILE = /\.(?:[cm]?[jt]sx?|json)$/;
 

@@ -10,7 +10,10 @@ export interface OwnPlaces {
 }
 
 /** What of the program's own files is read while it runs: modules that are loaded late, pages, what clients import. */
-export const PROGRAM = ["mod", "dashboard/public", "examples/chat", "docs", "deno.json", "deno.lock"];
+export const PROGRAM = [
+  ...["mod", "dashboard/public", "examples/chat", "docs"],
+  ...["deno.json", "deno.lock", "deno.serve.json", "deno.serve.lock"],
+];
 /** Sockets of a data folder whose path is longer are made where the system keeps temporary files. */
 const SHORT_PATH_BYTES_MAX = 60;
 

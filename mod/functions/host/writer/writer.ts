@@ -175,8 +175,8 @@ export class Writer implements MutationWriter {
       if (started.ok) {
         const old = this.#isolate;
         this.#isolate = null;
-        await old?.close();
-        await meanwhile(started.isolate.ready);
+        // It has nothing to do any more, and ends while the readers follow.
+        await Promise.all([old?.close(), meanwhile(started.isolate.ready)]);
         this.#install(started.isolate);
       }
       resolve(started.ok ? { ok: true } : { ok: false, message: started.message });

@@ -2,12 +2,12 @@
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
 import { createTarPacker, type TarPackController } from "modern-tar";
-import { slashed } from "../../../kit/slashed_paths.ts";
 import { Turns } from "../../../kit/turns.ts";
 import {
   ContentReader,
   FileSums,
   hashOf,
+  slashed,
   type VersionContent,
   type VersionFile,
 } from "../../../functions/versions/mod.ts";

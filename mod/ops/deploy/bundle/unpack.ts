@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createTarDecoder, type ParsedTarEntry } from "modern-tar";
 import { isDiskFull, writeAll } from "../../../kit/durable_files.ts";
-import { sameOnSomeDisks } from "../../../kit/slashed_paths.ts";
+import { sameOnSomeDisks } from "../../../functions/versions/mod.ts";
 import { ServiceError } from "../../../errors.ts";
 import { hasRoom } from "../../disk_room.ts";
 import { deployLimits } from "../../limits.ts";

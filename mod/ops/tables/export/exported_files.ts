@@ -69,7 +69,10 @@ async function writeFile(
   { path, contents, hasRoom }: FileWriting & { readonly path: string },
 ): Promise<void> {
   if (!await hasRoom(size)) {
-    throw new ExportError("failed", "There is no room on the disk for the files and for a server beside them");
+    throw new ExportError(
+      "failed",
+      "There is no room on the disk for the files and for a server beside them",
+    );
   }
   const stream = await contents(blob);
   if (stream === null) {

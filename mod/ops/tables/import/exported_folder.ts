@@ -59,7 +59,9 @@ export class ExportedFolder {
     const numbers = new Map<string, number>();
     const { tables, documents } = exportedFolder;
     if (await statIfThere(join(folder, tables)) !== null) {
-      for await (const { name, number } of linesOf(join(folder, tables), tableLine)) numbers.set(name, number);
+      for await (const { name, number } of linesOf(join(folder, tables), tableLine)) {
+        numbers.set(name, number);
+      }
     }
     let fileCount: number | null = null;
     if (await statIfThere(join(folder, documents)) !== null) {

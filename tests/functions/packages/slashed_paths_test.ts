@@ -1,9 +1,17 @@
 /** Paths of Windows and macOS, as the functions that take them apart see them. */
 import assert from "node:assert/strict";
-import { isAtOrBelow, nameBelow, sameOnSomeDisks, slashed } from "../../mod/kit/slashed_paths.ts";
+import {
+  isAtOrBelow,
+  nameBelow,
+  sameOnSomeDisks,
+  slashed,
+} from "../../../mod/functions/packages/slashed_paths.ts";
 
 Deno.test("[DP15] paths of Windows get slashes, and a backslash in a name elsewhere stays", () => {
-  assert.equal(slashed("C:\\Users\\Ada\\app\\functions\\notes.ts", "windows"), "C:/Users/Ada/app/functions/notes.ts");
+  assert.equal(
+    slashed("C:\\Users\\Ada\\app\\functions\\notes.ts", "windows"),
+    "C:/Users/Ada/app/functions/notes.ts",
+  );
   assert.equal(slashed("\\\\server\\share\\app", "windows"), "//server/share/app");
   assert.equal(slashed("/home/ada/a\\b.ts", "linux"), "/home/ada/a\\b.ts");
   assert.equal(slashed("/home/ada/a\\b.ts", "darwin"), "/home/ada/a\\b.ts");

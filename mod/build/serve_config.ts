@@ -1,0 +1,41 @@
+/**
+ * `deno task build:serve-config`: writes `deno.serve.json` and `deno.serve.lock`, with which a clone serves. The runtime
+ * fetches whatever the lock file names before it starts; of `deno.json` that is what tests and builds need, too.
+ */
+import { join } from "node:path";
+import { nativeIds } from "./native_ids.ts";
+import { neededPackages } from "./needed_packages.ts";
+import { ENTRIES, projectDir } from "./payload.ts";
+import { productionConfig } from "./production_config.ts";
+
+export const SERVE_CONFIG = "deno.serve.json";
+export const SERVE_LOCK = "deno.serve.lock";
+/** What of `deno.json` is not for serving. */
+const LEFT_OUT = ["tasks", "fmt", "lint", "test", "exclude"];
+
+/** The texts of both files. */
+export async function serveConfig(): Promise<{ readonly config: string; readonly lock: string }> {
+  const lockFile = join(projectDir, "deno.lock");
+  const [packages, native, project, lock] = await Promise.all([
+    neededPackages(ENTRIES.map((entry) => join(projectDir, entry)), lockFile),
+    nativeIds(),
+    Deno.readTextFile(join(projectDir, "deno.json")),
+    Deno.readTextFile(lockFile),
+  ]);
+  const ids = new Set([...packages.map(({ id }) => id), ...native]);
+  const made = productionConfig({ project, lock, ids });
+  const whole = JSON.parse(made.project) as Record<string, unknown>;
+  const kept = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
+  const config = { ...kept, lock: { path: `./${SERVE_LOCK}`, frozen: true } };
+  return { config: text(config), lock: text(JSON.parse(made.lock)) };
+}
+
+function text(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
+}
+
+if (import.meta.main) {
+  const { config, lock } = await serveConfig();
+  await Deno.writeTextFile(join(projectDir, SERVE_CONFIG), config);
+  await Deno.writeTextFile(join(projectDir, SERVE_LOCK), lock);
+}

@@ -1,0 +1,23 @@
+/** What a clone serves with names what serving needs, as `deno.json` has it now. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { projectDir } from "../../mod/build/payload.ts";
+import { SERVE_CONFIG, SERVE_LOCK, serveConfig } from "../../mod/build/serve_config.ts";
+
+Deno.test("deno.serve.json and its lock are what `deno task build:serve-config` writes", async () => {
+  const { config, lock } = await serveConfig();
+  const [there, locked] = await Promise.all(
+    [SERVE_CONFIG, SERVE_LOCK].map((name) => Deno.readTextFile(join(projectDir, name))),
+  );
+  assert.deepEqual(JSON.parse(there ?? ""), JSON.parse(config), "run: deno task build:serve-config");
+  assert.deepEqual(JSON.parse(locked ?? ""), JSON.parse(lock), "run: deno task build:serve-config");
+});
+
+Deno.test("what tests and builds alone need is not in it", async () => {
+  const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, SERVE_LOCK))) as { npm: object };
+  const names = Object.keys(npm);
+  assert.ok(names.some((name) => name.startsWith("hono@")));
+  for (const name of ["typescript", "esbuild", "rollup", "playwright-core", "radix-ui", "react", "axe-core"]) {
+    assert.deepEqual(names.filter((id) => id.startsWith(`${name}@`)), []);
+  }
+});
