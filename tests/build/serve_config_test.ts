@@ -17,7 +17,9 @@ Deno.test("what tests and builds alone need is not in it", async () => {
   const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, SERVE_LOCK))) as { npm: object };
   const names = Object.keys(npm);
   assert.ok(names.some((name) => name.startsWith("hono@")));
-  for (const name of ["typescript", "esbuild", "rollup", "playwright-core", "radix-ui", "react", "axe-core"]) {
+  for (
+    const name of ["typescript", "esbuild", "rollup", "playwright-core", "radix-ui", "react", "axe-core"]
+  ) {
     assert.deepEqual(names.filter((id) => id.startsWith(`${name}@`)), []);
   }
 });
