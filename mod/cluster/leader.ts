@@ -7,13 +7,14 @@ import { type Companions, type IsolateHost, packedEntries, type RunObserver } fr
 import type { FunctionCall, MutationCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
-import { type Clock, steadyClock } from "../kit/clock.ts";
+import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { closeQuietly } from "../kit/local_socket.ts";
 import type { Log } from "../kit/log.ts";
 import { linkLimits } from "./limits.ts";
 import { frameBody, FrameReader } from "./link/frames.ts";
 import { receive } from "./link/handshake.ts";
 import { Link, type LinkEnd } from "./link/link.ts";
+import { carry, type FarSide } from "./tunnel.ts";
 import {
   type FollowerFigures,
   type FollowerReport,
@@ -53,6 +54,8 @@ export interface LeaderOptions {
   readonly log: Log;
   /** How long a follower may take to have its queries wait, before it is cut off. */
   readonly holdMs?: number;
+  /** Connects to whoever answers requests that followers pass on; absent: they pass none on this way. */
+  readonly requestsTo?: () => Promise<Deno.Conn>;
 }
 
 const HOLD_MS = 10_000;
@@ -62,6 +65,8 @@ export class Leader implements Companions, AsyncDisposable {
   readonly #clock: Clock;
   readonly #followers = new Set<Follower>();
   readonly #handshakes = new Set<Deno.Conn>();
+  /** Connections on which requests come, by the name of the follower. */
+  readonly #tunnels = new Set<{ readonly name: string; readonly end: AbortController }>();
   readonly #listeners = new Set<Deno.Listener>();
   readonly #accepting: Promise<void>[] = [];
   /** Entries of the group that is being told. */
@@ -95,6 +100,28 @@ export class Leader implements Companions, AsyncDisposable {
     this.#accepting.push(this.#accept(listener));
   }
 
+  /** Takes whoever has connected, like those of a listener. */
+  take(conn: Deno.Conn): void {
+    if (this.#closed || this.#handshakes.size >= linkLimits.handshakesMax) return closeQuietly(conn);
+    this.#handshakes.add(conn);
+    void this.#welcome(conn).catch((error) => {
+      closeQuietly(conn);
+      this.#options.log("warn", "A follower was refused", { error });
+    }).finally(() => this.#handshakes.delete(conn));
+  }
+
+  /**
+   * What followers ask from now on they keep for the next leader. Resolves when the calls that were taken are answered, or
+   * after a bounded time.
+   */
+  async leave(): Promise<void> {
+    let late: Timer | null = null;
+    const over = new Promise<void>((resolve) => late = this.#clock.after(linkLimits.leaveMs, resolve));
+    const left = [...this.#followers].map((follower) => follower.leave());
+    await Promise.race([Promise.all(left), over]);
+    (late as Timer | null)?.cancel();
+  }
+
   /** Something that followers are told as it happens, such as the end of an external identity. */
   tell(message: FromLeader): void {
     for (const follower of this.#followers) follower.tell(message);
@@ -122,23 +149,14 @@ export class Leader implements Companions, AsyncDisposable {
     for (const listener of this.#listeners) closeQuietly(listener);
     for (const conn of this.#handshakes) closeQuietly(conn);
     for (const follower of this.#followers) follower.close();
+    for (const { end } of this.#tunnels) end.abort();
     await Promise.all(this.#accepting);
   }
 
   async #accept(listener: Deno.Listener): Promise<void> {
     const { log } = this.#options;
     try {
-      for await (const conn of listener) {
-        if (this.#handshakes.size >= linkLimits.handshakesMax) {
-          closeQuietly(conn);
-          continue;
-        }
-        this.#handshakes.add(conn);
-        void this.#welcome(conn).catch((error) => {
-          closeQuietly(conn);
-          log("warn", "A follower was refused", { error });
-        }).finally(() => this.#handshakes.delete(conn));
-      }
+      for await (const conn of listener) this.take(conn);
     } catch (error) {
       if (!this.#closed) log("error", "No follower can connect any more: restart the server", { error });
     }
@@ -155,6 +173,7 @@ export class Leader implements Companions, AsyncDisposable {
         return {};
       });
       if (hello === undefined || this.#closed) return closeQuietly(conn);
+      if (hello.requests === true) return void this.#carry(hello.name, { conn, reader, seal });
       const link = new Link({ conn, reader, seal, clock: this.#clock });
       const follower = new Follower(link, { hello, options: this.#options });
       // In one turn: from this ts on it is told of everything.
@@ -163,11 +182,31 @@ export class Leader implements Companions, AsyncDisposable {
       // Of the app it was just told, which is being exchanged.
       if (hello.commits && this.#holding !== null) follower.tell({ t: "hold", n: this.#holding });
       this.#followers.add(follower);
-      link.ended.then(() => this.#followers.delete(follower));
+      link.ended.then(() => {
+        this.#followers.delete(follower);
+        // A machine that is gone closes nothing itself.
+        for (const { name, end } of this.#tunnels) if (name === follower.name) end.abort();
+      });
       onFollower?.(follower);
       follower.serve();
     } finally {
       late.cancel();
+    }
+  }
+
+  /** Never rejects. */
+  async #carry(name: string, far: FarSide): Promise<void> {
+    const { requestsTo, log } = this.#options;
+    if (requestsTo === undefined || this.#tunnels.size >= linkLimits.tunnelsMax) return closeQuietly(far.conn);
+    const tunnel = { name, end: new AbortController() };
+    this.#tunnels.add(tunnel);
+    try {
+      await carry(await requestsTo(), { far, signal: tunnel.end.signal });
+    } catch (error) {
+      closeQuietly(far.conn);
+      if (!this.#closed) log("warn", "A request of a follower could not be taken", { error });
+    } finally {
+      this.#tunnels.delete(tunnel);
     }
   }
 
@@ -206,6 +245,8 @@ export class Follower {
   /** By whose turn it is: what is looked up of callers before their calls are taken, in the order of the calls. */
   readonly #admissions = new Map<string, Promise<Outcome | null>>();
   #calls = 0;
+  /** Resolved when it has no calls under way, if somebody waits for that. */
+  #idle: PromiseWithResolvers<void> | null = null;
   /** What it last told of itself; `null` before. */
   figures: FollowerFigures | null = null;
 
@@ -252,6 +293,14 @@ export class Follower {
 
   close(): void {
     this.#link.close();
+  }
+
+  /** Has it keep what it asks from now on. Resolves when nothing of what it asked before is under way, or it is gone. */
+  async leave(): Promise<void> {
+    this.tell({ t: "leaving" });
+    if (this.#calls === 0) return;
+    this.#idle ??= Promise.withResolvers();
+    await Promise.race([this.#idle.promise, this.#link.ended]);
   }
 
   /** Resolves when its queries wait, or it is cut off because they do not. */
@@ -305,7 +354,7 @@ export class Follower {
       const { end } = wireEnd(failed("internal", error instanceof Error ? error.message : String(error)));
       this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
     } finally {
-      this.#calls--;
+      if (--this.#calls === 0) this.#idle?.resolve();
     }
   }
 

@@ -2,7 +2,7 @@
  * Calls that a follower has its leader run. They are kept until they are answered: when the link breaks, those that the
  * leader recognises when they come again, by their replay key, and those it never got are sent to the next one.
  */
-import type { LeaderPort } from "../functions/host/mod.ts";
+import type { ActionAnswer, LeaderPort } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationAnswer, MutationCall } from "../functions/host_port.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
@@ -24,10 +24,15 @@ interface Pending {
   /** Whether it may be sent once more. */
   readonly again: boolean;
   readonly resolve: (answered: Answered) => void;
+  /** Runs it in this process. */
+  readonly run: ((leader: HereLeader) => Promise<Omit<Answered, "verification">>) | null;
   sent: boolean;
   /** Since when it waits for a leader. */
   since: number;
 }
+
+/** A leader in this very process. */
+export type HereLeader = Required<Pick<LeaderPort, "mutate" | "act">>;
 
 /** What a follower is told that is an answer. */
 export type AnswerMessage = FromLeader & { readonly t: "mutated" | "acted" | "verified" };
@@ -39,6 +44,10 @@ export class LeaderCalls implements LeaderPort {
   readonly #pending = new Map<number, Pending>();
   #pendingBytes = 0;
   #link: Link | null = null;
+  /** On which answers come; also while nothing more is asked on it. */
+  #answering: Link | null = null;
+  /** Set while this process leads. */
+  #here: HereLeader | null = null;
   #lastId = 0;
   #expiry: Timer | null = null;
   #closed = false;
@@ -57,24 +66,38 @@ export class LeaderCalls implements LeaderPort {
     const again = call.replay !== undefined;
     const { outcome, answer, ts } = await this.#ask(
       (id) => ({ t: "mutate", id, call: wireCall(call) }),
-      again,
+      {
+        again,
+        run: async (leader) => {
+          const { outcome, ...answer } = await leader.mutate(call);
+          return { outcome, answer, ts: answer.ts };
+        },
+      },
     );
     return answer === null ? { outcome, ts, replayed: false } : { outcome, ...answer };
   }
 
-  async act(call: FunctionCall): Promise<Outcome> {
-    return (await this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), false)).outcome;
+  async act(call: FunctionCall): Promise<ActionAnswer> {
+    const run = async (leader: HereLeader) => ({ ...await leader.act(call), answer: null });
+    const asked = this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), { again: false, run });
+    const { outcome, ts } = await asked;
+    return { outcome, ts };
   }
 
   /** Has the leader check a token; `null` when it did not say. */
   async verify(token: string): Promise<unknown> {
-    const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), true);
+    const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), {
+      again: true,
+      run: null,
+    });
     return verification;
   }
 
   /** The leader is reached by this link from now on; `null`: by none. */
   use(link: Link | null): void {
-    this.#link = link;
+    if (this.#closed) return;
+    this.#link = this.#answering = link;
+    this.#here = null;
     const now = this.#clock.now();
     for (const [id, pending] of this.#pending) {
       if (pending.sent && !pending.again) {
@@ -85,6 +108,24 @@ export class LeaderCalls implements LeaderPort {
       pending.sent = link?.sendBody(pending.body) ?? false;
     }
     this.#watch();
+  }
+
+  /** A link has ended, which may be one of before. */
+  left(link: Link): void {
+    if (this.#answering === link) this.use(null);
+  }
+
+  /** What is asked from now on waits for the next leader; the present one still answers what it was asked. */
+  keep(): void {
+    this.#link = null;
+    this.#watch();
+  }
+
+  /** This process leads from now on: it runs what waits, but for what another leader may have run. */
+  runHere(leader: HereLeader): void {
+    this.use(null);
+    this.#here = leader;
+    for (const id of this.#pending.keys()) this.#runHere(id, leader);
   }
 
   /** Takes an answer. Throws for one that nobody waits for. */
@@ -121,12 +162,15 @@ export class LeaderCalls implements LeaderPort {
   /** Everything that waits is answered as what may come again, and so is what is still to come. */
   close(): void {
     this.#closed = true;
-    this.#link = null;
+    this.#link = this.#answering = this.#here = null;
     this.#expiry?.cancel();
     for (const id of [...this.#pending.keys()]) this.#settle(id, away());
   }
 
-  #ask(messageOf: (id: number) => FromFollower, again: boolean): Promise<Answered> {
+  #ask(
+    messageOf: (id: number) => FromFollower,
+    { again, run }: Pick<Pending, "again" | "run">,
+  ): Promise<Answered> {
     const answer = (answered: Omit<Answered, "ts" | "answer">) =>
       Promise.resolve({ ...answered, answer: null, ts: this.#ts() });
     if (this.#closed) return answer(away());
@@ -146,9 +190,20 @@ export class LeaderCalls implements LeaderPort {
     const { promise, resolve } = Promise.withResolvers<Answered>();
     this.#pendingBytes += body.length;
     const sent = this.#link?.sendBody(body) ?? false;
-    this.#pending.set(id, { body, again, resolve, sent, since: this.#clock.now() });
-    if (!sent) this.#watch();
+    this.#pending.set(id, { body, again, run, resolve, sent, since: this.#clock.now() });
+    if (this.#here !== null) this.#runHere(id, this.#here);
+    else if (!sent) this.#watch();
     return promise;
+  }
+
+  #runHere(id: number, leader: HereLeader): void {
+    const pending = this.#pending.get(id);
+    if (pending === undefined || pending.run === null) return;
+    pending.sent = true;
+    pending.run(leader).then(
+      (answered) => this.#settle(id, answered),
+      (error) => this.#settle(id, { outcome: failed("internal", String(error)) }),
+    );
   }
 
   #settle(id: number, answered: Omit<Answered, "ts" | "answer"> & Partial<Answered>): void {
@@ -168,7 +223,7 @@ export class LeaderCalls implements LeaderPort {
     }
     this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
       const before = this.#clock.now() - linkLimits.leaderWaitMs;
-      for (const [id, { since }] of this.#pending) if (since <= before) this.#settle(id, away());
+      for (const [id, { since, sent }] of this.#pending) if (!sent && since <= before) this.#settle(id, away());
       this.#watch();
     });
   }
@@ -176,10 +231,15 @@ export class LeaderCalls implements LeaderPort {
 
 /** Nothing has happened; or it has, and is answered as it was when it comes again. */
 function away(): Pick<Answered, "outcome"> {
-  return { outcome: failed("internal", "There is no leader now", { retryable: true }) };
+  return { outcome: unavailable("There is no leader now, try again in a moment") };
 }
 
 /** Whether it ran is not known. */
 function lost(): Pick<Answered, "outcome"> {
-  return { outcome: failed("internal", "The leader was lost: whether the call ran is not known") };
+  return { outcome: unavailable("The leader was lost: whether the call ran is not known") };
+}
+
+function unavailable(message: string): Outcome {
+  const data = { code: "unavailable", data: null };
+  return { ok: false, error: { kind: "user", message, data, retryable: true }, logLines: [] };
 }

@@ -28,6 +28,8 @@ export interface Told {
   release?(app: ServedApp | null): void;
   /** The leader wants this follower to end. */
   stop?(): void;
+  /** The leader ends soon: nothing more is to be asked of it. */
+  leaving?(): void;
 }
 
 export interface LeaderLinkOptions {
@@ -85,7 +87,7 @@ export class LeaderLink {
       opened = new LeaderLink(link, { welcome, calls });
       for (const frame of first) opened.#take(frame);
       calls.use(link);
-      link.ended.then(() => calls.use(null));
+      link.ended.then(() => calls.left(link));
       return opened;
     } catch (error) {
       closeQuietly(conn);
@@ -139,6 +141,10 @@ export class LeaderLink {
     if (message.t === "mutated" || message.t === "acted" || message.t === "verified") {
       return this.#calls.answered(message, frame.text);
     }
+    if (message.t === "leaving") {
+      this.#calls.keep();
+      return this.#told.leaving?.();
+    }
     if (this.#early === null) return this.#hear(message, frame.text);
     // Nothing runs yet that would have to wait.
     if (message.t === "hold") {
@@ -152,7 +158,10 @@ export class LeaderLink {
     this.#early.push(frame);
   }
 
-  #hear(message: Exclude<FromLeader, { readonly t: "mutated" | "acted" | "verified" }>, text: string): void {
+  #hear(
+    message: Exclude<FromLeader, { readonly t: "mutated" | "acted" | "verified" | "leaving" }>,
+    text: string,
+  ): void {
     const told = this.#told;
     switch (message.t) {
       case "commits":

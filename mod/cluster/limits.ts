@@ -22,6 +22,12 @@ export const linkLimits = {
   pendingBytesMax: 134_217_728,
   /** A call that waits for a leader is refused after this; whoever asked may ask again. */
   leaderWaitMs: 15_000,
+  /** Connections of followers to a leader on which requests come; more are closed at once. The same at each follower. */
+  tunnelsMax: 512,
+  /** Bytes of them that are carried at once. */
+  tunnelChunkBytes: 65_536,
+  /** A leader that is about to end waits this long for calls it has taken. */
+  leaveMs: 5_000,
   /** A follower whose link broke tries again after this, and then after twice as long, up to the second. */
   retryMsMin: 50,
   retryMsMax: 2_000,

@@ -130,12 +130,14 @@ const hello = z.object({
   name: z.string().max(200),
   /** Whether it is to be told of commits, because it reads the leader's database. */
   commits: z.boolean(),
+  /** Whether what follows are bytes of requests, and no messages. */
+  requests: z.literal(true).optional(),
 });
 
-export type Hello = z.infer<typeof hello>;
+export type Hello = Readonly<Pick<z.infer<typeof hello>, "name" | "commits">> & { readonly requests?: true };
 
 export function parseHello(told: unknown): Hello {
-  return hello.parse(told);
+  return hello.parse(told) as Hello;
 }
 
 /** What the leader tells a follower first; the app only to one that reads its database. */
@@ -166,7 +168,9 @@ export type FromLeader =
   | { readonly t: "ended"; readonly ended: unknown }
   | { readonly t: "hold"; readonly n: number }
   | { readonly t: "release"; readonly app: ServedApp | null }
-  | { readonly t: "stop" };
+  | { readonly t: "stop" }
+  /** It ends soon: what is asked from now on is for the next leader. What it has taken it still answers. */
+  | { readonly t: "leaving" };
 
 export function wireEnd(outcome: Outcome): { readonly end: WireEnd; readonly text: string } {
   const { logLines } = outcome;

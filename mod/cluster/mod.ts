@@ -2,6 +2,7 @@
 export { HandshakeError } from "./link/handshake.ts";
 export type { LinkEnd } from "./link/link.ts";
 export { Follower, Leader, type LeaderHost, type LeaderOptions } from "./leader.ts";
-export { LeaderCalls } from "./leader_calls.ts";
+export { type HereLeader, LeaderCalls } from "./leader_calls.ts";
+export { LeaderRoad, type LeadingServer } from "./leader_road.ts";
 export { LeaderLink, type LeaderLinkOptions, type Told } from "./leader_link.ts";
 export type { FollowerFigures, FollowerReport, FollowerRun, FromLeader, Hello, Welcome } from "./messages.ts";

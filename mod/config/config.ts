@@ -9,7 +9,7 @@ import type { BucketPlace } from "../kit/bucket.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
 import { type MemoryPlan, memoryPlan } from "./memory.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
-import type { GivenTexts, OptionValues, ServeOptions } from "./options.ts";
+import type { GivenTexts, HostAndPort, OptionValues, ServeOptions } from "./options.ts";
 import { reasonOf, StartError } from "./start_error.ts";
 
 export interface ServeConfig {
@@ -147,6 +147,8 @@ export interface ClusterConfig {
   readonly secret: string;
   /** A path is absolute. */
   readonly snapshots: PlaceConfig;
+  /** Where the other servers reach this one; `null`: at the address with which it reaches the database. */
+  readonly address: HostAndPort | null;
 }
 
 /** Whether a server takes no writes, because its commits are made elsewhere. */
@@ -420,9 +422,9 @@ function followConfig(options: ServeOptions): FollowConfig | null {
 }
 
 function clusterConfig(options: ServeOptions): ClusterConfig | null {
-  const { cluster, clusterSecret, clusterSnapshots, storage } = options;
+  const { cluster, clusterSecret, clusterSnapshots, clusterAddress, storage } = options;
   if (cluster === null) {
-    if (clusterSecret === null && clusterSnapshots === null) return null;
+    if (clusterSecret === null && clusterSnapshots === null && clusterAddress === null) return null;
     throw new StartError("Nothing says where the cluster is: give --cluster with what else is said of it");
   }
   if (clusterSecret === null) {
@@ -451,7 +453,8 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
   if (options.dev) {
     throw new StartError("While an app is made one server is enough: give --dev or --cluster, not both");
   }
-  return { place: cluster, secret: clusterSecret, snapshots: placeConfig(options, clusterSnapshots) };
+  const snapshots = placeConfig(options, clusterSnapshots);
+  return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress };
 }
 
 /** A place of a replica as it is named. Throws a `StartError` for one in a bucket without its keys. */

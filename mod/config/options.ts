@@ -301,6 +301,22 @@ function parseClusterSecret(text: string): string {
   return text;
 }
 
+export interface HostAndPort {
+  /** Without brackets. */
+  readonly host: string;
+  readonly port: number;
+}
+
+function parseHostAndPort(text: string): HostAndPort {
+  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]@]+)):(\d{1,5})$/.exec(text.trim()) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || !(port >= 1 && port <= 65_535)) {
+    throw new OptionValueError(`expected host:port, received "${text}"`);
+  }
+  return { host, port };
+}
+
 /** A point in time, with its offset from UTC. Gives milliseconds since the epoch. */
 function parseTime(text: string): number {
   const iso = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/.test(text.trim());
@@ -952,6 +968,16 @@ export const options = {
     defaultText: "none",
     description:
       "Where all servers of a cluster find snapshots to begin with: s3://bucket/prefix, or a folder they share",
+    commands: ["serve"],
+  }),
+  clusterAddress: option({
+    flag: "--cluster-address",
+    placeholder: "host:port",
+    env: "SYNCLINE_CLUSTER_ADDRESS",
+    parse: parseHostAndPort,
+    default: null,
+    defaultText: "the address that reaches the database, any free port",
+    description: "Where the other servers of the cluster reach this one, to send it what only the leader does",
     commands: ["serve"],
   }),
   heartbeatUrl: option({

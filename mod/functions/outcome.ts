@@ -11,7 +11,10 @@ export interface CallError {
   readonly message: string;
   /** Code and data of a user error; `null` for the other kinds. */
   readonly data: ErrorData;
-  /** Set when nothing of the call has happened and its function is not to blame: the same call may succeed later. */
+  /**
+   * Set when the function is not to blame and the same call may succeed later: nothing of it has happened, or the message says
+   * that this is not known.
+   */
   readonly retryable?: true;
   /** Stack trace that names the author's files, for the execution log and `--dev`. */
   readonly stack?: string;

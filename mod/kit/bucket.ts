@@ -191,14 +191,18 @@ export class Bucket implements Disposable {
   }
 
   /** Ends uploads that were begun and neither finished nor ended, of objects whose names begin with this and are chosen. */
-  async endUnfinished(begin: string, chosen: (name: string) => boolean = () => true): Promise<void> {
+  async endUnfinished(
+    begin: string,
+    chosen: (name: string, begunAt: number | null) => boolean = () => true,
+  ): Promise<void> {
     let marker: { KeyMarker: string; UploadIdMarker?: string } | undefined;
     do {
       const page = await this.#send(
         new ListMultipartUploadsCommand({ Bucket: this.#bucket, Prefix: this.#prefix + begin, ...marker }),
       );
-      for (const { Key, UploadId } of page.Uploads ?? []) {
-        if (Key === undefined || !chosen(Key.slice(this.#prefix.length))) continue;
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        const begunAt = Initiated?.getTime() ?? null;
+        if (Key === undefined || !chosen(Key.slice(this.#prefix.length), begunAt)) continue;
         await this.#send(new AbortMultipartUploadCommand({ Bucket: this.#bucket, Key, UploadId }));
       }
       marker = page.IsTruncated === true && page.NextKeyMarker !== undefined

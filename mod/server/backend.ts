@@ -5,6 +5,7 @@ import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import {
   IsolateHost,
+  type LeaderPort,
   type Lent,
   observeAll,
   type PassedCalls,
@@ -39,6 +40,7 @@ import { settingsOf, startSteering } from "./features/steering.ts";
 import { startStorage, storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
+import type { WayToLeader } from "./forwarding/forwarding.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
 import { apiHeaders } from "./http/router.ts";
 import { RunLines } from "./dev/run_lines.ts";
@@ -65,6 +67,8 @@ export interface Backend extends AsyncDisposable {
     request: Request,
     info: Deno.ServeHandlerInfo,
   ) => Response | Promise<Response> | null;
+  /** Has the leader of the cluster answer a request, if it is for it; absent on a server that writes itself. Never rejects. */
+  readonly passOn?: (request: Request, info: Deno.ServeHandlerInfo) => Promise<Response> | null;
   /** Where the first administrator is created; `null` when there is one. */
   readonly setupLink: string | null;
   /** Counts requests and answers `/metrics`; absent without `--metrics`. */
@@ -122,6 +126,8 @@ export interface BackendSurroundings {
   readonly letGo?: () => Promise<void>;
   /** The cluster that this server is one of; `null` or absent: it is alone. */
   readonly cluster?: PostgresCluster | null;
+  /** How this server reaches the one that leads its cluster, while that is another one. */
+  readonly toLeader?: WayToLeader;
   /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
   readonly serveFrontend?: (folder: string | null) => Promise<void>;
   /** What the processes beside this one have to do. */
@@ -148,13 +154,22 @@ export async function startBackend(
     observer !== null
   );
   const { log, letGo } = surroundings;
+  const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
   const host = opened.use(
-    await startIsolates(config, { secret, observers, log, cluster, ...(letGo && { letGo }) }),
+    await startIsolates(config, {
+      secret,
+      observers,
+      log,
+      cluster,
+      ...(letGo && { letGo }),
+      ...(toLeader && { leader: toLeader.port }),
+    }),
   );
   const observer = observers.length > 0 ? observeAll(observers) : null;
   const parts = {
     ...surroundings,
     cluster,
+    toLeader,
     config,
     secret,
     backupPlace,
@@ -177,7 +192,8 @@ export async function startBackend(
 
 async function startIsolates(
   config: ServeConfig,
-  { secret, observers, log, cluster, letGo }: {
+  { secret, observers, log, cluster, letGo, leader }: {
+    readonly leader?: LeaderPort;
     readonly cluster: PostgresCluster | null;
     readonly secret: LoadedSecret;
     readonly observers: readonly RunObserver[];
@@ -202,6 +218,7 @@ async function startIsolates(
       ...(observers.length > 0 && { observer: observeAll(observers) }),
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
+      ...(leader && { leader }),
       ...(cluster !== null && cluster.rows !== null && { rows: cluster.rows }),
       ...(letGo && { letGo }),
       log,
@@ -218,7 +235,8 @@ function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<st
   return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
 }
 
-interface BackendParts extends BackendSurroundings {
+interface BackendParts extends Omit<BackendSurroundings, "toLeader"> {
+  readonly toLeader: WayToLeader | undefined;
   readonly cluster: PostgresCluster | null;
   readonly config: ServeConfig;
   readonly secret: LoadedSecret;
@@ -233,7 +251,7 @@ interface BackendParts extends BackendSurroundings {
 
 /** The list of features is here; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, executionLog, runStats, observer, cluster, ...surroundings }: BackendParts,
+  { secret, backupPlace, executionLog, runStats, observer, cluster, toLeader, ...surroundings }: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
   const { config, host, metrics, log } = surroundings;
@@ -332,7 +350,8 @@ async function connect(
     logs.endStreams();
     return closed ??= hub.shutdown();
   };
-  const guarded = () => follows ? new Hono().use("*", refuseWrites) : new Hono();
+  // What would write is passed on before it comes to a route.
+  const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
   return {
     begin: () => features.begin(log),
     lend: () => lendDatabase(host, closeSockets),
@@ -353,6 +372,9 @@ async function connect(
       passedCalls: port,
     },
     ...(metrics && { metrics }),
+    ...(toLeader && {
+      passOn: (request: Request, info: Deno.ServeHandlerInfo) => toLeader.pass(request, { info, host }),
+    }),
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
     completeRoutes: guarded().route("/", features.routes({ complete: true })),

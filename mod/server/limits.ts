@@ -113,6 +113,8 @@ export const workerLimits = {
   reportCharsMax: 8_388_608,
   /** While so much waits to be read by the leader nothing is told of runs. */
   reportBytesBehind: 8_388_608,
+  /** A request that came to a server which does not lead is asked again after this. */
+  askAgainMs: 50,
   /** How often a worker tells how many sockets it has. */
   figuresMs: 1_000,
 } as const;

@@ -23,6 +23,7 @@ import { withPlainPath } from "./http/plain_path.ts";
 import { OriginGuard } from "./http/origin_guard.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
+import { Forwarding } from "./forwarding/forwarding.ts";
 import { Connections } from "./net/connections.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
 import { Workers } from "./workers/workers.ts";
@@ -88,6 +89,8 @@ export class Server implements AsyncDisposable {
   #renewWanted = false;
   /** The cluster that it is one of; `null`: it is alone. Set before anything is loaded. */
   #cluster: PostgresCluster | null = null;
+  /** The way between the servers of a cluster. */
+  #forwarding: Forwarding | null = null;
   /** Changes with what is deployed. */
   #frontend: Frontend | null;
   /** Set by the first `stop`; later ones wait for it too. */
@@ -130,9 +133,9 @@ export class Server implements AsyncDisposable {
       await claimData(config.dataDir, { example: config.example, restored: lock.restored !== null });
       server = new Server(parts, { lock, ...statics });
       server.#listen();
-      server.#cluster = await joinCluster(config, { address: server.url, log: parts.log });
+      await server.#join();
       const served = await server.#load();
-      server.#state = { name: "serving", ...served };
+      server.#serve(served);
       await server.#startWorkers(served.backend);
       await server.#openDoor();
       server.#renewIfWanted();
@@ -293,6 +296,25 @@ export class Server implements AsyncDisposable {
     if (fd !== null) native?.steer(fd, "first");
   }
 
+  /** Makes this server one of a cluster, if it is to be. */
+  async #join(): Promise<void> {
+    const { config, log } = this.#parts;
+    const cluster = this.#cluster = await joinCluster(config, { address: this.url, log });
+    if (cluster === null || config.cluster === null) return;
+    this.#forwarding = await Forwarding.open({
+      cluster,
+      config: config.cluster,
+      dataDir: config.dataDir,
+      respond: (request, info) => this.#respond(request, info),
+      log,
+    });
+  }
+
+  #serve(served: Served): void {
+    this.#state = { name: "serving", ...served };
+    this.#forwarding?.serve(served.backend.leading);
+  }
+
   async #load({ letGo }: { readonly letGo?: () => Promise<void> } = {}): Promise<Served> {
     const { config, log, startBackend, onRestart } = this.#parts;
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
@@ -312,7 +334,13 @@ export class Server implements AsyncDisposable {
     const { signal: stopping } = this.#stopping;
     const workerFigures = () => this.#workers?.figures ?? [];
     const given = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
-    const surroundings = { ...given, workerFigures, cluster: this.#cluster };
+    const toLeader = this.#forwarding?.way;
+    const surroundings = {
+      ...given,
+      workerFigures,
+      cluster: this.#cluster,
+      ...(toLeader && { toLeader }),
+    };
     const backend = await startBackend(config, { ...surroundings, ...(letGo && { letGo }) });
     const router = createRouter({
       routes: backend.routes,
@@ -351,6 +379,8 @@ export class Server implements AsyncDisposable {
     this.#loads++;
     this.#state = { name: "starting" };
     try {
+      // First: what others wait for is for the next leader to answer.
+      await this.#forwarding?.pause();
       await backend.closeSockets();
       await backend[Symbol.asyncDispose]();
     } catch (error) {
@@ -358,8 +388,7 @@ export class Server implements AsyncDisposable {
     }
     while (!this.#stopping.signal.aborted) {
       try {
-        const served = await this.#load();
-        this.#state = { name: "serving", ...served };
+        this.#serve(await this.#load());
         return;
       } catch (error) {
         if (this.#stopping.signal.aborted) return;
@@ -375,6 +404,8 @@ export class Server implements AsyncDisposable {
     this.#door?.close();
     this.#cluster?.stopping();
     await this.#renewing;
+    // Other servers are told first: what they have not asked yet is for the next leader.
+    const left = this.#forwarding?.leave();
     const state = this.#state;
     const backend = "backend" in state ? state.backend : null;
     const gaveWay = this.#givingWay?.given === true ? this.#givingWay : null;
@@ -389,10 +420,13 @@ export class Server implements AsyncDisposable {
       await backend?.closeSockets();
       await gaveWay?.quiet(this.#parts.drainMs ?? httpLimits.drainMs);
       await this.#finishRequests();
+      await left;
       await workersEnded;
+      await this.#forwarding?.pause();
       await backend?.[Symbol.asyncDispose]();
     } finally {
       await this.#cluster?.[Symbol.asyncDispose]();
+      await this.#forwarding?.[Symbol.asyncDispose]();
       this.#connections[Symbol.dispose]();
       this.#held.lock[Symbol.dispose]();
       this.#givingWay?.[Symbol.dispose]();
@@ -520,10 +554,11 @@ export class Server implements AsyncDisposable {
       if (elsewhere !== null) return elsewhere;
       const { backend, router } = state;
       const origins = this.#origins;
+      const respond = () =>
+        backend.passOn?.(request, info) ?? backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
       const answer = origins === null
-        ? backend.respondAtOnce?.(request, info) ?? router.fetch(request, info)
-        : origins.refuse(request) ??
-          origins.narrow(request, backend.respondAtOnce?.(request, info) ?? router.fetch(request, info));
+        ? respond()
+        : origins.refuse(request) ?? origins.narrow(request, respond());
       if (answer instanceof Promise) this.#connections.requested(request, info);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }

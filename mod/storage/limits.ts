@@ -39,6 +39,8 @@ export const storageLimits = {
   cacheSeconds: 2_592_000,
   /** Bytes of a file sent to a bucket at once; S3 takes no smaller parts. */
   s3PartBytes: 5 * MiB,
+  /** Where several servers write to a bucket one after the other, an upload that was begun so long ago and has not ended is ended. */
+  s3UnfinishedKeepMs: 86_400_000,
   /** Files up to this size are kept in memory once they were read. */
   smallFileBytesMax: 32 * KiB,
   /** Documents, and characters of them, looked at in one query of a walk that looks for files they name. */

@@ -78,7 +78,10 @@ export function httpCalls(
       : await run(call, request.headers);
     // Nothing has happened, and no function is to blame: so it is no error of the call.
     if (!outcome.ok && outcome.error.retryable) {
-      throw new ServiceError(outcome.error.data?.code === "unavailable" ? "unavailable" : "overloaded");
+      const { data, message } = outcome.error;
+      throw data?.code === "unavailable"
+        ? new ServiceError("unavailable", message)
+        : new ServiceError("overloaded");
     }
     const [status, body] = answerText(outcome, { dev, rest });
     return new Response(body, { status, headers: named ? namedHeaders : jsonHeaders });

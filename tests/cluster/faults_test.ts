@@ -26,7 +26,7 @@ const ENDS = ["SIGKILL", "freeze", "SIGTERM"] as const;
 
 Deno.test({
   name:
-    "[PG1] [PG3] [PG7] [PG13] leaders that are killed, frozen and stopped lose nothing, do nothing twice and show nobody a step back",
+    "[PG1] [PG3] [PG7] [PG13] [PG16] leaders that are killed, frozen and stopped lose nothing, do nothing twice and show nobody a step back",
   // What servers leave open as they are killed is the runtime's.
   sanitizeOps: false,
   sanitizeResources: false,
@@ -69,6 +69,7 @@ Deno.test({
     await clients.end();
     assert.deepEqual(clients.faults, [], `seed ${SEED}`);
     assert.ok(clients.seen > CLIENTS, "watchers saw what was written");
+    assert.equal(clients.answeredBy.size, rig.servers.length, "writes went by every server");
     const { length } = clients.acknowledged;
     for (const server of rig.servers) {
       let state = await clients.state(server);

@@ -136,7 +136,7 @@ for (const sealed of [false, true]) {
     host.asked[0]?.answer(DONE);
     assert.deepEqual(await answered, DONE);
     assert.deepEqual(order, ["1 entries at 2", "1 entries at 3", "missed up to 8", "answered"]);
-    assert.deepEqual(await calls.act(mutation(null)), { ok: true, value: "1", logLines: [] });
+    assert.deepEqual((await calls.act(mutation(null))).outcome, { ok: true, value: "1", logLines: [] });
     calls.close();
   });
 }
@@ -224,7 +224,8 @@ Deno.test("[WK2] when the link breaks, what the leader recognises is sent to the
   await until(() => first.host.asked.length === 2);
   await first[Symbol.asyncDispose]();
   const { outcome } = await nameless;
-  assert.ok(!outcome.ok && /not known/.test(outcome.error.message) && outcome.error.retryable === undefined);
+  assert.ok(!outcome.ok && /not known/.test(outcome.error.message));
+  assert.equal(outcome.error.data?.code, "unavailable");
   // Asked while there is no leader: it waits.
   const waiting = calls.mutate(mutation(null));
   await using second = new World();
@@ -234,6 +235,63 @@ Deno.test("[WK2] when the link breaks, what the leader recognises is sent to the
   assert.deepEqual(await named, DONE);
   assert.deepEqual(await waiting, DONE);
   assert.equal(calls.waiting, 0);
+  calls.close();
+});
+
+Deno.test("[PG16] a leader that leaves answers what it has taken; what is asked then is for the next one", async () => {
+  const calls = new LeaderCalls({ ts: () => 9 });
+  await using first = new World({ sealed: true });
+  await first.follow(calls);
+  const taken = [calls.mutate(mutation(1)), calls.mutate(mutation(null))];
+  await until(() => first.host.asked.length === 2);
+  let left = false;
+  const leaving = first.leader.leave().then(() => left = true);
+  // What was said before is heard before.
+  const [follower] = first.leader.followers;
+  await calls.verify("a token");
+  const kept = calls.mutate(mutation(null));
+  assert.equal(left, false);
+  for (const { answer } of first.host.asked) answer(DONE);
+  assert.deepEqual(await Promise.all(taken), [DONE, DONE]);
+  await leaving;
+  assert.ok(follower !== undefined);
+  assert.equal(first.host.asked.length, 2);
+  await using second = new World({ sealed: true });
+  await second.follow(calls);
+  await until(() => second.host.asked.length === 1);
+  // The end of the link of before is nothing to the calls of this one.
+  await first[Symbol.asyncDispose]();
+  second.host.asked[0]?.answer(DONE);
+  assert.deepEqual(await kept, DONE);
+  calls.close();
+});
+
+Deno.test("[PG16] what waits is run by this process when it leads, but for what another one may have run", async () => {
+  const calls = new LeaderCalls({ ts: () => 9 });
+  const world = new World();
+  await world.follow(calls);
+  const [named, nameless, action] = [
+    calls.mutate(mutation(1)),
+    calls.mutate(mutation(null)),
+    calls.act(mutation(null)),
+  ];
+  await action;
+  await until(() => world.host.asked.length === 2);
+  const ran: (number | undefined)[] = [];
+  calls.runHere({
+    mutate(call) {
+      ran.push(call.replay?.requestId);
+      return Promise.resolve(DONE);
+    },
+    act: () => Promise.resolve({ outcome: DONE.outcome, ts: 4 }),
+  });
+  assert.deepEqual(await named, DONE);
+  const { outcome } = await nameless;
+  assert.ok(!outcome.ok && /not known/.test(outcome.error.message));
+  assert.deepEqual(await calls.mutate(mutation(null)), DONE);
+  assert.deepEqual(await calls.act(mutation(null)), { outcome: DONE.outcome, ts: 4 });
+  assert.deepEqual(ran, [1, undefined]);
+  await world[Symbol.asyncDispose]();
   calls.close();
 });
 

@@ -37,7 +37,7 @@ class Side implements AsyncDisposable {
     this.connection = new Connection({ place });
     this.rowsConnection = new Connection({ place });
     const { connection, statements } = this;
-    this.lease = new Lease({ connection, statements, holder, address: "http://here", leaseMs });
+    this.lease = new Lease({ connection, statements, holder, leaseMs });
   }
 
   static async make(url: string): Promise<void> {

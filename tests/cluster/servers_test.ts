@@ -90,13 +90,6 @@ Deno.test("servers on one PostgreSQL", async (t) => {
     },
   );
 
-  await steps.step("[PG9] only the leader writes", async () => {
-    const { body } = await b.post("/api/mutation", { path: "notes:add", args: { text: "no" } });
-    assert.equal(body.errorData?.code, "read_only");
-    const signUp = { email: "a@example.com", password: "correct horse" };
-    assert.equal((await b.post("/api/auth/signup", signUp)).body.errorData?.code, "read_only");
-  });
-
   await steps.step(
     "[PG12] administrators, readiness and metrics are told who is what, and how far",
     async () => {

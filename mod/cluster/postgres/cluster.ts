@@ -19,9 +19,10 @@ import {
   type TargetPlace,
 } from "../../ops/replication/mod.ts";
 import { clusterPlace } from "../../engine/mod.ts";
+import type { LeadingServer } from "../leader_road.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, Connection } from "./connection.ts";
-import { canCreate, createCluster, type Identity, readIdentity, refusal } from "./identity.ts";
+import { canCreate, createCluster, type Identity, linkSecretOf, readIdentity, refusal } from "./identity.ts";
 import { Lease } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
 import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
@@ -99,6 +100,8 @@ export class PostgresCluster implements AsyncDisposable {
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
   #nearing: { readonly seq: number; readonly at: number } | null = null;
   #awaySince: number | null = null;
+  /** Told of who leads, if not this server; each time it was looked at. */
+  #onLeader: (leader: LeadingServer | null) => void = () => {};
   /** The row behind which what is served began. */
   #beganAt = 0;
   #takeovers = 0;
@@ -127,7 +130,6 @@ export class PostgresCluster implements AsyncDisposable {
       connection: this.#connection,
       statements: this.#statements,
       holder: this.#holder,
-      address: options.address,
       ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
     });
   }
@@ -155,6 +157,26 @@ export class PostgresCluster implements AsyncDisposable {
         { cause: error },
       );
     }
+  }
+
+  /** Names this server among the others. */
+  get name(): string {
+    return this.#holder;
+  }
+
+  /** What links between the cluster's servers are opened and sealed with. */
+  get linkSecret(): string {
+    return linkSecretOf(this.#options.secret, this.#identity.id);
+  }
+
+  /** Where others reach this server while it leads; to be said before it begins. */
+  reachedAt(address: string): void {
+    this.#lease.address = address;
+  }
+
+  /** Calls the listener with whoever leads, again and again, beside this server; `null`: nobody does. */
+  onLeader(listener: (leader: LeadingServer | null) => void): void {
+    this.#onLeader = listener;
   }
 
   get place(): string {
@@ -227,6 +249,8 @@ export class PostgresCluster implements AsyncDisposable {
   serve(served: ServedState): void {
     this.#unproven = false;
     this.#served = served;
+    // Who leads is looked for at once.
+    this.#notices.told(channelsOf(this.#options.place.schema).lease);
     const epoch = this.#lease.epoch;
     const rows = this.#rows;
     if (this.#role === "leader" && rows !== null && epoch !== null) {
@@ -450,6 +474,10 @@ export class PostgresCluster implements AsyncDisposable {
       }
     }
     if (served === null) return;
+    if (this.#role === "follower") {
+      const leader = await this.#lease.holder();
+      this.#onLeader(leader === null || leader.isThis ? null : leader);
+    }
     const { seq, ts } = served.position();
     await this.#connection.query(
       this.#statements.note,

@@ -40,6 +40,11 @@ function sealingKey(secret: string, id: string): Uint8Array {
   return new Uint8Array(hkdfSync("sha256", secret, id, "syncline cluster service key v1", 32));
 }
 
+/** What servers of a cluster show one another to know on their links: nobody learns the secret itself from it. */
+export function linkSecretOf(secret: string, id: string): string {
+  return Buffer.from(hkdfSync("sha256", secret, id, "syncline cluster link v1", 32)).toString("hex");
+}
+
 interface Asked {
   readonly place: PostgresPlace;
   readonly secret: string;

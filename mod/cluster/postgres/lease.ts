@@ -8,14 +8,21 @@ export interface LeaseOptions {
   readonly statements: Statements;
   /** Names this run of this server. */
   readonly holder: string;
-  readonly address: string;
   readonly leaseMs?: number;
+}
+
+export interface LeaseHolder {
+  readonly epoch: number;
+  readonly address: string;
+  readonly isThis: boolean;
 }
 
 export class Lease {
   readonly #options: LeaseOptions;
   /** Set by `take`, `null` again when it was lost or given up. */
   #epoch: number | null = null;
+  /** Where other servers reach this one while it leads. */
+  address = "";
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -28,8 +35,8 @@ export class Lease {
 
   /** Takes it, if nobody has it any more. Throws an `AwayError`. */
   async take(): Promise<boolean> {
-    const { connection, statements, holder, address, leaseMs = clusterLimits.leaseMs } = this.#options;
-    const [row] = await connection.query(statements.take, holder, address, leaseMs);
+    const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
+    const [row] = await connection.query(statements.take, holder, this.address, leaseMs);
     if (row === undefined) return false;
     this.#epoch = Number(row["epoch"]);
     return true;
@@ -45,9 +52,16 @@ export class Lease {
     return false;
   }
 
-  /** It is another's by now. */
-  lose(): void {
-    this.#epoch = null;
+  /** Who has it, or had it last; `null` when it was given up, or nobody ever had it. Throws an `AwayError`. */
+  async holder(): Promise<LeaseHolder | null> {
+    const { connection, statements, holder } = this.#options;
+    const [row] = await connection.query(statements.lease);
+    if (row === undefined || row["held"] !== true) return null;
+    return {
+      epoch: Number(row["epoch"]),
+      address: String(row["address"]),
+      isThis: row["holder"] === holder,
+    };
   }
 
   /** Leaves it to others, at once. It ends by itself where that cannot be said. */

@@ -69,9 +69,10 @@ export function statementsFor(schemaName: string) {
     take: named(
       "take",
       `with ended as (select one from ${schema}.lease where one = 1 and until < now() for update)
-       update ${schema}.lease l set holder = $1, address = $2, epoch = epoch + 1,
+       , taken as (update ${schema}.lease l set holder = $1, address = $2, epoch = epoch + 1,
          until = clock_timestamp() + $3::double precision * interval '1 millisecond'
-       from ended where l.one = ended.one returning epoch`,
+       from ended where l.one = ended.one returning epoch)
+       select epoch, pg_notify('${channels.lease}', '') from taken`,
     ),
     /** As long as nobody has taken it the lease is the holder's, however late. */
     renew: named(
@@ -86,7 +87,8 @@ export function statementsFor(schemaName: string) {
     ),
     lease: named(
       "lease",
-      `select epoch, holder, address, (extract(epoch from until - now()) * 1000)::double precision as left_ms
+      `select epoch, holder, address, until > '-infinity' as held, case when until > '-infinity'
+         then (extract(epoch from until - now()) * 1000)::double precision else -1 end as left_ms
        from ${schema}.lease where one = 1`,
     ),
     snapshots: named(

@@ -30,7 +30,7 @@ import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { isolateCommand } from "./process/command.ts";
 import type { IsolateMemory } from "./process/isolate_memory.ts";
 import { FailureLog } from "./failure_log.ts";
-import type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
+import type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 import { IsolateCensus } from "./process/isolate_census.ts";
 import { Refusals } from "./refusals.ts";
 import type { IsolateStarter, Ready } from "./process/isolate.ts";
@@ -406,8 +406,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   /** Passes an answer on when the commits it shows have been told of here. */
   async #heardFirst(answer: Promise<MutationAnswer>): Promise<MutationAnswer> {
     const answered = await answer;
-    if (answered.ts <= this.#ts) return answered;
-    return await new Promise((resolve) => this.#answers.arrived(answered.ts, () => resolve(answered)));
+    await this.told(answered.ts);
+    return answered;
+  }
+
+  async #actedFirst(answer: Promise<ActionAnswer>): Promise<Outcome> {
+    const { outcome, ts } = await answer;
+    await this.told(ts);
+    return outcome;
+  }
+
+  /** Resolves when the commits up to this one were told of here, or after a bounded time. */
+  async told(ts: number): Promise<void> {
+    if (ts > this.#ts) await new Promise<void>((resolve) => this.#answers.arrived(ts, resolve));
   }
 
   get readerFree(): boolean {
@@ -463,7 +474,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   act(call: FunctionCall): Promise<Outcome> {
     if (this.#isRefused(call)) return Promise.resolve(refusedFor(call.udfPath));
     const { leader } = this.#parts;
-    if (leader?.act !== undefined) return leader.act(call);
+    if (leader?.act !== undefined) return this.#actedFirst(leader.act(call));
     const since = performance.now();
     const inMain = this.#mainActions.run(call);
     if (inMain === null) return this.#runners.act(call);

@@ -8,7 +8,13 @@ export interface LeaderPort {
   /** Never rejects. */
   mutate(call: MutationCall): Promise<MutationAnswer>;
   /** Absent where actions run in this process and only what they write goes to the leader. Never rejects. */
-  act?(call: FunctionCall): Promise<Outcome>;
+  act?(call: FunctionCall): Promise<ActionAnswer>;
+}
+
+/** How an action ended, and the commit up to which its caller may have seen what it wrote. */
+export interface ActionAnswer {
+  readonly outcome: Outcome;
+  readonly ts: number;
 }
 
 /** The app as the leader serves it. */

@@ -9,7 +9,7 @@ export {
   type RunObserver,
 } from "./run_observer.ts";
 export { BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
-export type { Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
+export type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";
 export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";

@@ -16,7 +16,7 @@ import { type AdminFeature, verifyWith } from "./admin.ts";
 
 /** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
 export async function joinCluster(
-  { dataDir, cluster }: ServeConfig,
+  { dataDir, cluster }: Pick<ServeConfig, "dataDir" | "cluster">,
   { address, log }: { readonly address: string; readonly log: Log },
 ): Promise<PostgresCluster | null> {
   if (cluster === null) return null;

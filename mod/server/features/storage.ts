@@ -79,7 +79,7 @@ async function openStore(config: ServeConfig, shared: boolean): Promise<BlobStor
   if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared });
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
-    return await S3Blobs.open(s3, { readOnly: isFollower(config) });
+    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: config.cluster !== null });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });

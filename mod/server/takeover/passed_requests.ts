@@ -9,6 +9,8 @@ import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_he
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Left by a server that was killed, it goes with the folders of its isolates. */
 const FOLDER_PREFIX = "run-";
+/** Of one that outlives the isolates; those that were left are removed when the next one is opened. */
+const KEPT_PREFIX = "passed-";
 
 export class PassedRequests implements AsyncDisposable {
   readonly socket: string;
@@ -16,6 +18,7 @@ export class PassedRequests implements AsyncDisposable {
   readonly key: string;
   readonly #folder: string;
   readonly #http: Deno.HttpServer<Deno.UnixAddr>;
+  #finished: Promise<void> | null = null;
 
   private constructor(socket: string, { key, folder, http }: {
     readonly key: string;
@@ -30,18 +33,23 @@ export class PassedRequests implements AsyncDisposable {
 
   static async open(
     dataDir: string,
-    { calls, respond }: {
-      readonly calls: PassedCalls;
+    { calls, respond, kept = false }: {
+      /** `null`: only requests come, and no calls. */
+      readonly calls: PassedCalls | null;
       readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
+      /** Whether it is there for longer than what it leads to. */
+      readonly kept?: boolean;
     },
   ): Promise<PassedRequests> {
-    const short = new TextEncoder().encode(dataDir).length + 20 <= SOCKET_PATH_BYTES_MAX;
-    const folder = await Deno.makeTempDir({ prefix: FOLDER_PREFIX, ...(short && { dir: dataDir }) });
+    const short = new TextEncoder().encode(dataDir).length + 24 <= SOCKET_PATH_BYTES_MAX;
+    if (kept) await removeLeft(dataDir);
+    const prefix = kept ? KEPT_PREFIX : FOLDER_PREFIX;
+    const folder = await Deno.makeTempDir({ prefix, ...(short && { dir: dataDir }) });
     const path = join(folder, "s");
     const key = crypto.randomUUID();
     const handler = (request: Request, info: Deno.ServeHandlerInfo<Deno.UnixAddr>) => {
       const kind = request.headers.get(CALL_HEADER);
-      if (kind !== null && request.headers.get(KEY_HEADER) === key) {
+      if (kind !== null && calls !== null && request.headers.get(KEY_HEADER) === key) {
         return answerCall(kind, { request, calls });
       }
       const remoteAddr = JSON.parse(request.headers.get(ADDRESS_HEADER) ?? "null") as Deno.NetAddr;
@@ -52,9 +60,20 @@ export class PassedRequests implements AsyncDisposable {
     return new PassedRequests(path, { key, folder, http });
   }
 
+  /** Takes no more requests. Resolves when the answers of those that came have left. */
+  finish(): Promise<void> {
+    return this.#finished ??= this.#http.shutdown();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#http.shutdown();
+    await this.finish();
     await Deno.remove(this.#folder, { recursive: true }).catch(() => {});
+  }
+}
+
+async function removeLeft(dataDir: string): Promise<void> {
+  for await (const { name, isDirectory } of Deno.readDir(dataDir)) {
+    if (isDirectory && name.startsWith(KEPT_PREFIX)) await Deno.remove(join(dataDir, name), { recursive: true });
   }
 }
 

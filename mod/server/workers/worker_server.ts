@@ -17,6 +17,13 @@ import type { WorkerBoot } from "./boot.ts";
 import { ToLeader } from "./to_leader.ts";
 import { startWorkerBackend, type WorkerBackend } from "./worker_backend.ts";
 
+interface WorkerParts {
+  readonly backend: WorkerBackend;
+  readonly connections: Connections;
+  readonly dashboard: StaticFiles;
+  readonly log: Log;
+}
+
 export class WorkerServer {
   readonly #boot: WorkerBoot;
   readonly #log: Log;
@@ -28,12 +35,8 @@ export class WorkerServer {
   readonly #http: Listener;
   #frontend: StaticFiles | null = null;
 
-  private constructor(boot: WorkerBoot, { backend, connections, dashboard, log }: {
-    readonly backend: WorkerBackend;
-    readonly connections: Connections;
-    readonly dashboard: StaticFiles;
-    readonly log: Log;
-  }) {
+  private constructor(boot: WorkerBoot, parts: WorkerParts) {
+    const { backend, connections, dashboard, log } = parts;
     this.#boot = boot;
     this.#log = log;
     this.#backend = backend;

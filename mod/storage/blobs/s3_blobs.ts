@@ -15,15 +15,21 @@ export class S3Blobs implements BlobStore {
   /** Connects to a bucket, and ends the uploads a server before this one left unfinished. Throws when it cannot be used. */
   static async open(
     place: BucketPlace,
-    { readOnly = false }: {
+    { readOnly = false, shared = false, now = Date.now }: {
       /** Whether another server writes here: uploads that have not ended are its own. */
       readonly readOnly?: boolean;
+      /** Whether others have written here a moment ago, and may be at it still: only what is old is ended. */
+      readonly shared?: boolean;
+      readonly now?: () => number;
     } = {},
   ): Promise<S3Blobs> {
     const bucket = new Bucket(place);
     try {
       if (readOnly) await bucket.size(keyOf("none"));
-      else await bucket.endUnfinished("blobs/");
+      else {
+        const before = now() - storageLimits.s3UnfinishedKeepMs;
+        await bucket.endUnfinished("blobs/", (_, begunAt) => !shared || begunAt !== null && begunAt < before);
+      }
     } catch (error) {
       bucket[Symbol.dispose]();
       throw error;

@@ -38,6 +38,8 @@ export class Clients {
   #abandoned = false;
   /** Transfers that were acknowledged, by `client n`. */
   readonly acknowledged: string[] = [];
+  /** How many each server has answered. */
+  readonly answeredBy = new Map<string, number>();
   /** When the last one was. */
   lastAt = 0;
   /** What must never be. */
@@ -50,7 +52,12 @@ export class Clients {
   }
 
   async begin({ writers, watchers }: { readonly writers: number; readonly watchers: number }): Promise<void> {
-    await this.#until("bank:open", { accounts: ACCOUNTS }, `${crypto.randomUUID()} 0`);
+    await this.#until({
+      path: "bank:open",
+      args: { accounts: ACCOUNTS },
+      name: `${crypto.randomUUID()} 0`,
+      first: 0,
+    });
     for (let at = 0; at < writers; at++) this.#work.push(this.#write(`client-${at}`, at));
     for (let at = 0; at < watchers; at++) {
       const view = new SocketView(this.#servers.map(({ url }) => url), {
@@ -90,38 +97,51 @@ export class Clients {
 
   async #write(client: string, seed: number): Promise<void> {
     const session = crypto.randomUUID();
+    // Each stays with a server, whatever that is, until it does not answer.
+    let server = seed;
     for (let n = 0; !this.#stopped; n++) {
       const from = (n + seed) % ACCOUNTS;
-      await this.#until(
-        "bank:transfer",
-        { client, n, from, to: (from + 1 + n % 5) % ACCOUNTS },
-        `${session} ${n}`,
-      );
+      server = await this.#until({
+        path: "bank:transfer",
+        args: { client, n, from, to: (from + 1 + n % 5) % ACCOUNTS },
+        name: `${session} ${n}`,
+        first: server,
+      });
       this.acknowledged.push(`${client} ${n}`);
       this.lastAt = performance.now();
       await pause(10);
     }
   }
 
-  /** Sends a call, under the same name, to one server after the other until it is acknowledged. */
-  async #until(path: string, args: object, name: string): Promise<void> {
-    for (let tries = 0; !this.#abandoned; tries++) {
-      const server = this.#servers[tries % this.#servers.length];
+  /** Sends a call, under the same name, to one server after the other until it is acknowledged. Gives which did. */
+  async #until({ path, args, name, first }: {
+    readonly path: string;
+    readonly args: object;
+    readonly name: string;
+    readonly first: number;
+  }): Promise<number> {
+    let at = first;
+    for (; !this.#abandoned; at++) {
+      const server = this.#servers[at % this.#servers.length];
       if (server === undefined || !server.runs || server.frozen) {
         await pause(10);
         continue;
       }
       try {
         const answer = await ask(server, { path, args, name });
-        if (answer.status === "success") return;
+        if (answer.status === "success") {
+          this.answeredBy.set(server.url, (this.answeredBy.get(server.url) ?? 0) + 1);
+          return at;
+        }
         const code = answer.errorData?.code;
-        const known = ["read_only", "unavailable", "overloaded"].includes(code ?? "");
+        const known = ["unavailable", "overloaded"].includes(code ?? "");
         if (!known && answer.errorMessage !== "Server Error") this.faults.push(JSON.stringify(answer));
       } catch {
         // It is gone, or does not answer: sent again it is recognised.
       }
       await pause(20);
     }
+    return at;
   }
 }
 

@@ -11,10 +11,33 @@ import { z } from "zod";
 export default defineSchema({ notes: defineTable({ text: z.string() }) });
 `,
   "notes.ts": `
-import { mutation, query } from "syncline/server";
+import { action, mutation, query } from "syncline/server";
 import { z } from "zod";
+export const addByAction = action({ args: { text: z.string() }, handler: async (ctx, { text }) => {
+  await ctx.runMutation("notes:add", { text });
+  return await ctx.runQuery("notes:list", {});
+} });
+export const addSoon = mutation({ args: { text: z.string() }, handler: async (ctx, { text }) => {
+  await ctx.scheduler.runAfter(0, "notes:add", { text });
+} });
+export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
+export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
 export const list = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").collect()).map((note) => note.text) });
+`,
+  "http.ts": `
+import { httpAction, httpRouter } from "syncline/server";
+const http = httpRouter();
+http.route({
+  path: "/hook",
+  method: "POST",
+  handler: httpAction(async (ctx, request) => {
+    const text = await request.text();
+    await ctx.runMutation("notes:add", { text });
+    return new Response(text, { status: 201, headers: { "X-Url": request.url } });
+  }),
+});
+export default http;
 `,
 };
 
@@ -36,7 +59,7 @@ export class ClusterRig implements AsyncDisposable {
   /** The cluster as a configuration names it. */
   config({ url = this.url, secret = SECRET } = {}): NonNullable<ServeConfig["cluster"]> {
     const snapshots = { kind: "folder", path: join(this.folder, "snapshots") } as const;
-    return { place: parsePostgresUrl(url), secret, snapshots };
+    return { place: parsePostgresUrl(url), secret, snapshots, address: null };
   }
 
   /** A server on the data folder of this name. */

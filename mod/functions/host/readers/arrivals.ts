@@ -19,6 +19,7 @@ export class Arrivals {
   #ts: number;
   #waiting: Waiting[] = [];
   #timer: Timer | null = null;
+  #closed = false;
 
   constructor(clock: Clock, ts: number) {
     this.#clock = clock;
@@ -27,7 +28,7 @@ export class Arrivals {
 
   /** Delivers what was found at `ts`, now or as soon as its commits are known. */
   arrived(ts: number, deliver: () => void): void {
-    if (ts <= this.#ts) return deliver();
+    if (ts <= this.#ts || this.#closed) return deliver();
     this.#waiting.push({ ts, since: this.#clock.now(), deliver });
     this.#timer ??= this.#clock.after(WAIT_MS_MAX, () => this.#giveUp());
   }
@@ -38,8 +39,9 @@ export class Arrivals {
     if (this.#waiting.length > 0) this.#deliver((waiting) => waiting.ts <= ts);
   }
 
-  /** Delivers everything. */
+  /** Delivers everything, also what is still to come. */
   close(): void {
+    this.#closed = true;
     this.#deliver(() => true);
   }
 

@@ -1,0 +1,193 @@
+/**
+ * The ways of a follower to whoever leads at the moment, on a network: a link for calls, which is made anew whenever it
+ * breaks, and a connection for each one on which requests are passed on. Both are sealed.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import { closeQuietly } from "../kit/local_socket.ts";
+import type { Log } from "../kit/log.ts";
+import { linkLimits } from "./limits.ts";
+import { FrameReader } from "./link/frames.ts";
+import { greet } from "./link/handshake.ts";
+import type { LeaderCalls } from "./leader_calls.ts";
+import { LeaderLink } from "./leader_link.ts";
+import { carry, type FarSide } from "./tunnel.ts";
+
+/** Who leads, as the cluster tells: `host:port` of its links, under an epoch that nobody else has. */
+export interface LeadingServer {
+  readonly address: string;
+  readonly epoch: number;
+}
+
+export interface LeaderRoadOptions {
+  /** In the leader's log. */
+  readonly name: string;
+  readonly secret: string;
+  readonly calls: LeaderCalls;
+  readonly log: Log;
+}
+
+interface Known extends LeadingServer {
+  /** Aborted when somebody else leads, or nobody. */
+  readonly gone: AbortController;
+  /** Whether it has said that it ends: no more requests are passed on to it. */
+  leaving: boolean;
+}
+
+export class LeaderRoad implements AsyncDisposable {
+  readonly #options: LeaderRoadOptions;
+  #leader: Known | null = null;
+  /** Resolved when another one leads. */
+  #changed = Promise.withResolvers<void>();
+  /** The links, one after the other. Never rejects. */
+  #keeping: Promise<void> = Promise.resolve();
+  readonly #carrying = new Set<Promise<void>>();
+  #closed = false;
+
+  constructor(options: LeaderRoadOptions) {
+    this.#options = options;
+  }
+
+  /** From now on this one is asked; `null`: nobody leads, and calls wait. What was on its way to another one is cut off. */
+  follow(leader: LeadingServer | null): void {
+    if (this.#closed) return;
+    const known = this.#leader;
+    if (known?.epoch === leader?.epoch && known?.address === leader?.address) return;
+    known?.gone.abort();
+    this.#leader = leader === null ? null : { ...leader, gone: new AbortController(), leaving: false };
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+    const next = this.#leader;
+    if (next !== null) this.#keeping = this.#keeping.then(() => this.#keep(next));
+  }
+
+  /** Passes requests on that come on a listener, until that is closed. Never rejects. */
+  async passOn(listener: Deno.Listener): Promise<void> {
+    try {
+      for await (const near of listener) {
+        if (this.#closed || this.#carrying.size >= linkLimits.tunnelsMax) {
+          closeQuietly(near);
+          continue;
+        }
+        const carrying = this.#carry(near).finally(() => this.#carrying.delete(carrying));
+        this.#carrying.add(carrying);
+      }
+    } catch (error) {
+      if (!this.#closed) {
+        this.#options.log("error", "No request can be passed on to the leader any more: restart the server", {
+          error,
+        });
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.follow(null);
+    this.#closed = true;
+    this.#changed.resolve();
+    await this.#keeping;
+    await Promise.all(this.#carrying);
+  }
+
+  async #keep(leader: Known): Promise<void> {
+    const { address, gone: { signal } } = leader;
+    const { name, secret, calls, log } = this.#options;
+    let told = false;
+    for (let tries = 0; !signal.aborted; tries++) {
+      let link: LeaderLink | null = null;
+      try {
+        const conn = await connect(address, signal);
+        link = await LeaderLink.open({ conn, secret, sealed: true, hello: { name, commits: false }, calls });
+        tries = 0;
+        const close = () => link?.close();
+        signal.addEventListener("abort", close, { once: true });
+        if (signal.aborted) close();
+        link.tell({ leaving: () => void (leader.leaving = true) });
+        link.ready();
+        await link.ended;
+        signal.removeEventListener("abort", close);
+      } catch (error) {
+        // One that has just been made the leader takes nobody yet.
+        if (!signal.aborted && !told && tries >= TOLD_AFTER) {
+          told = true;
+          log("warn", "The leader of the cluster cannot be reached by its --cluster-address: writes wait", {
+            address,
+            error,
+          });
+        }
+      }
+      const { retryMsMin, retryMsMax } = linkLimits;
+      const pauseMs = Math.min(retryMsMax / 4, retryMsMin * 2 ** Math.min(tries, 8));
+      await wait(pauseMs, undefined, { signal }).catch(() => {});
+    }
+  }
+
+  /** Waits for a leader as long as a call would. Never rejects. */
+  async #carry(near: Deno.Conn): Promise<void> {
+    const { name, secret } = this.#options;
+    const until = performance.now() + linkLimits.leaderWaitMs;
+    for (let leader = this.#leader; performance.now() < until && !this.#closed; leader = this.#leader) {
+      if (leader === null || leader.leaving) {
+        await Promise.race([this.#changed.promise, wait(linkLimits.retryMsMax)]);
+        continue;
+      }
+      const { address, gone: { signal } } = leader;
+      let far: FarSide;
+      try {
+        far = await reach(address, { signal, secret, name });
+      } catch {
+        await wait(linkLimits.retryMsMin, undefined, { signal }).catch(() => {});
+        continue;
+      }
+      return await carry(near, { far, signal });
+    }
+    closeQuietly(near);
+  }
+}
+
+/** So many tries in vain are told of. */
+const TOLD_AFTER = 20;
+
+/** A connection for requests, with the handshake behind it. */
+async function reach(
+  address: string,
+  { signal, secret, name }: { readonly signal: AbortSignal; readonly secret: string; readonly name: string },
+): Promise<FarSide> {
+  const conn = await connect(address, signal);
+  const close = () => closeQuietly(conn);
+  const late = setTimeout(close, linkLimits.handshakeMs);
+  signal.addEventListener("abort", close, { once: true });
+  try {
+    const reader = new FrameReader(conn);
+    const hello = { name, commits: false, requests: true };
+    const { seal } = await greet({ conn, reader, secret, sealed: true }, hello);
+    return { conn, reader, seal };
+  } catch (error) {
+    close();
+    throw error;
+  } finally {
+    clearTimeout(late);
+    signal.removeEventListener("abort", close);
+  }
+}
+
+/** Like `Deno.connect`, but for an address that does not answer it ends after a bounded time. */
+async function connect(address: string, signal: AbortSignal): Promise<Deno.TcpConn> {
+  const end = address.lastIndexOf(":");
+  const hostname = address.slice(0, end).replace(/^\[(.*)\]$/, "$1");
+  const connecting = Deno.connect({ hostname, port: Number(address.slice(end + 1)) });
+  const given = new AbortController();
+  const { signal: over } = given;
+  try {
+    const late = wait(linkLimits.handshakeMs, null, { signal: AbortSignal.any([signal, over]) })
+      .catch(() => null);
+    const conn = await Promise.race([connecting, late]);
+    if (conn === null || signal.aborted) throw new Deno.errors.TimedOut(`${address} does not answer`);
+    conn.setNoDelay();
+    return conn;
+  } catch (error) {
+    connecting.then(closeQuietly, () => {});
+    throw error;
+  } finally {
+    given.abort();
+  }
+}

@@ -1,0 +1,36 @@
+/** Which requests a server of a cluster that does not lead leaves to the leader: all that may write, and what only it knows. */
+
+/** Below `/api/admin/`: what a server tells of itself, or reads in its own database. */
+const OWN_REPORTS = new Set(["cluster", "logs", "replication", "export"]);
+
+export interface AskedRequest {
+  readonly method: string;
+  /** As it stands in the URL. */
+  readonly pathname: string;
+}
+
+/** `isRoute`: whether the app has a route for the request. Calls of functions find their own way. */
+export function isForLeader({ method, pathname }: AskedRequest, isRoute: () => boolean): boolean {
+  // What browsers ask beforehand is answered alike everywhere.
+  if (method === "OPTIONS") return false;
+  if (!isBelow(pathname, "/api")) {
+    return !isBelow(pathname, "/_") && pathname !== "/metrics" && isRoute();
+  }
+  const [, , part = "", first = ""] = pathname.split("/", 4);
+  const isRead = method === "GET" || method === "HEAD";
+  switch (part) {
+    case "auth":
+      return true;
+    case "storage":
+      // Uploads in pieces are known to the server that takes them.
+      return !isRead || first === "resumable";
+    case "admin":
+      return !isRead || !OWN_REPORTS.has(first);
+    default:
+      return false;
+  }
+}
+
+function isBelow(pathname: string, folder: string): boolean {
+  return pathname === folder || pathname.startsWith(`${folder}/`);
+}
