@@ -197,7 +197,9 @@ export class Leader implements Companions, AsyncDisposable {
   /** Never rejects. */
   async #carry(name: string, far: FarSide): Promise<void> {
     const { requestsTo, log } = this.#options;
-    if (requestsTo === undefined || this.#tunnels.size >= linkLimits.tunnelsMax) return closeQuietly(far.conn);
+    if (requestsTo === undefined || this.#tunnels.size >= linkLimits.tunnelsMax) {
+      return closeQuietly(far.conn);
+    }
     const tunnel = { name, end: new AbortController() };
     this.#tunnels.add(tunnel);
     try {

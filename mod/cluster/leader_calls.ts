@@ -223,7 +223,9 @@ export class LeaderCalls implements LeaderPort {
     }
     this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
       const before = this.#clock.now() - linkLimits.leaderWaitMs;
-      for (const [id, { since, sent }] of this.#pending) if (!sent && since <= before) this.#settle(id, away());
+      for (const [id, { since, sent }] of this.#pending) {
+        if (!sent && since <= before) this.#settle(id, away());
+      }
       this.#watch();
     });
   }

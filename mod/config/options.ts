@@ -308,7 +308,8 @@ export interface HostAndPort {
 }
 
 function parseHostAndPort(text: string): HostAndPort {
-  const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]@]+)):(\d{1,5})$/.exec(text.trim()) ?? [];
+  const [, bracketed, plain, digits] =
+    /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:/[\]@]+)):(\d{1,5})$/.exec(text.trim()) ?? [];
   const host = bracketed ?? plain;
   const port = Number(digits);
   if (host === undefined || !(port >= 1 && port <= 65_535)) {
@@ -977,7 +978,8 @@ export const options = {
     parse: parseHostAndPort,
     default: null,
     defaultText: "the address that reaches the database, any free port",
-    description: "Where the other servers of the cluster reach this one, to send it what only the leader does",
+    description:
+      "Where the other servers of the cluster reach this one, to send it what only the leader does",
     commands: ["serve"],
   }),
   heartbeatUrl: option({

@@ -555,7 +555,8 @@ export class Server implements AsyncDisposable {
       const { backend, router } = state;
       const origins = this.#origins;
       const respond = () =>
-        backend.passOn?.(request, info) ?? backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
+        backend.passOn?.(request, info) ?? backend.respondAtOnce?.(request, info) ??
+          router.fetch(request, info);
       const answer = origins === null
         ? respond()
         : origins.refuse(request) ?? origins.narrow(request, respond());

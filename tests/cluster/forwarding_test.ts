@@ -69,73 +69,84 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     assert.deepEqual(refused.status, (await a.post("/api/mutation", { path: "notes:add", args: {} })).status);
   });
 
-  await steps.step("[PG15] what was written is shown by the server that was asked, when it answers", async () => {
-    await using socket = await b.socket();
-    socket.send({
-      type: "ModifyQuerySet",
-      baseVersion: 0,
-      newVersion: 1,
-      modifications: [{ type: "Add", queryId: 0, udfPath: "notes:list", args: {} }],
-    });
-    await socket.message(({ type }) => type === "Transition");
-    for (let round = 0; round < 20; round++) {
-      const text = `round ${round}`;
-      socket.send({ type: "Mutation", requestId: round, udfPath: "notes:add", args: { text } });
-      const answer = await socket.message(({ type, requestId }) =>
-        type === "MutationResponse" && requestId === round
-      );
-      assert.equal(answer.success, true, JSON.stringify(answer));
-      assert.ok((await notes(b)).includes(text), `${text} is not there when it was answered`);
-      await socket.message(({ type, endVersion }) => type === "Transition" && endVersion.ts >= answer.ts);
-      await add(b, `${text} over HTTP`);
-      assert.ok((await notes(b)).includes(`${text} over HTTP`));
-    }
-  });
+  await steps.step(
+    "[PG15] what was written is shown by the server that was asked, when it answers",
+    async () => {
+      await using socket = await b.socket();
+      socket.send({
+        type: "ModifyQuerySet",
+        baseVersion: 0,
+        newVersion: 1,
+        modifications: [{ type: "Add", queryId: 0, udfPath: "notes:list", args: {} }],
+      });
+      await socket.message(({ type }) => type === "Transition");
+      for (let round = 0; round < 20; round++) {
+        const text = `round ${round}`;
+        socket.send({ type: "Mutation", requestId: round, udfPath: "notes:add", args: { text } });
+        const answer = await socket.message(({ type, requestId }) =>
+          type === "MutationResponse" && requestId === round
+        );
+        assert.equal(answer.success, true, JSON.stringify(answer));
+        assert.ok((await notes(b)).includes(text), `${text} is not there when it was answered`);
+        await socket.message(({ type, endVersion }) => type === "Transition" && endVersion.ts >= answer.ts);
+        await add(b, `${text} over HTTP`);
+        assert.ok((await notes(b)).includes(`${text} over HTTP`));
+      }
+    },
+  );
 
-  await steps.step("[PG9] [PG15] accounts are the leader's, and their tokens count everywhere at once", async () => {
-    const { status, body } = await b.post("/api/auth/signup", ACCOUNT);
-    assert.equal(status, 200, JSON.stringify(body));
-    const mine = await me(b, body.accessToken);
-    assert.ok(mine.body.value, JSON.stringify(mine.body));
-    assert.equal((await me(a, body.accessToken)).body.value, mine.body.value);
-    await using socket = await b.socket(body.accessToken);
-    await socket.identityVersion(1);
-    const again = await b.post("/api/auth/refresh", { refreshToken: body.refreshToken });
-    assert.equal(again.status, 200, JSON.stringify(again.body));
-    const { accessToken, refreshToken } = again.body;
-    assert.equal((await me(b, accessToken)).body.value, mine.body.value);
-    const gone = await fetch(`${b.url}/api/auth/signout`, {
-      method: "POST",
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${accessToken}` },
-      body: JSON.stringify({ refreshToken }),
-    });
-    assert.ok(gone.ok, String(gone.status));
-    await gone.body?.cancel();
-    assert.equal((await me(b, accessToken)).status, 401);
-    assert.equal((await b.post("/api/auth/signin", ACCOUNT)).status, 200);
-  });
+  await steps.step(
+    "[PG9] [PG15] accounts are the leader's, and their tokens count everywhere at once",
+    async () => {
+      const { status, body } = await b.post("/api/auth/signup", ACCOUNT);
+      assert.equal(status, 200, JSON.stringify(body));
+      const mine = await me(b, body.accessToken);
+      assert.ok(mine.body.value, JSON.stringify(mine.body));
+      assert.equal((await me(a, body.accessToken)).body.value, mine.body.value);
+      await using socket = await b.socket(body.accessToken);
+      await socket.identityVersion(1);
+      const again = await b.post("/api/auth/refresh", { refreshToken: body.refreshToken });
+      assert.equal(again.status, 200, JSON.stringify(again.body));
+      const { accessToken, refreshToken } = again.body;
+      assert.equal((await me(b, accessToken)).body.value, mine.body.value);
+      const gone = await fetch(`${b.url}/api/auth/signout`, {
+        method: "POST",
+        headers: { "Content-Type": "application/json", Authorization: `Bearer ${accessToken}` },
+        body: JSON.stringify({ refreshToken }),
+      });
+      assert.ok(gone.ok, String(gone.status));
+      await gone.body?.cancel();
+      assert.equal((await me(b, accessToken)).status, 401);
+      assert.equal((await b.post("/api/auth/signin", ACCOUNT)).status, 200);
+    },
+  );
 
-  await steps.step("[PG9] uploads go to the leader, in one piece or several, and are read everywhere", async () => {
-    const urlOf = async () =>
-      (await b.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body.value as string;
-    const bytes = crypto.getRandomValues(new Uint8Array(60_000));
-    const whole = await fetch(new URL(await urlOf(), b.url), { method: "POST", body: bytes });
-    assert.equal(whole.status, 200, await whole.clone().text());
-    const { storageId } = await whole.json();
-    for (const server of [a, b]) {
-      const read = await fetch(`${server.url}/api/storage/${storageId}`);
-      assert.deepEqual(await read.bytes(), bytes);
-    }
-  });
+  await steps.step(
+    "[PG9] uploads go to the leader, in one piece or several, and are read everywhere",
+    async () => {
+      const urlOf = async () =>
+        (await b.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body.value as string;
+      const bytes = crypto.getRandomValues(new Uint8Array(60_000));
+      const whole = await fetch(new URL(await urlOf(), b.url), { method: "POST", body: bytes });
+      assert.equal(whole.status, 200, await whole.clone().text());
+      const { storageId } = await whole.json();
+      for (const server of [a, b]) {
+        const read = await fetch(`${server.url}/api/storage/${storageId}`);
+        assert.deepEqual(await read.bytes(), bytes);
+      }
+    },
+  );
 
   await steps.step("[PG9] administrators reach the leader by any server", async () => {
     const bearer = { bearer: root };
     const made = await b.post("/api/admin/backups", {}, bearer);
     assert.equal(made.status, 200, JSON.stringify(made.body));
     const headers = { Authorization: `Bearer ${root}` };
-    const lists = await Promise.all([a, b].map(async ({ url }) =>
-      (await (await fetch(`${url}/api/admin/backups`, { headers })).json()).backups
-    ));
+    const lists = await Promise.all(
+      [a, b].map(async ({ url }) =>
+        (await (await fetch(`${url}/api/admin/backups`, { headers })).json()).backups
+      ),
+    );
     assert.equal(lists[0].length, 1);
     assert.deepEqual(lists[1], lists[0]);
     // What a server tells of itself is its own.
@@ -143,66 +154,79 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     assert.equal((await told.json()).role, "follower");
   });
 
-  await steps.step("[PG17] nobody is heard on the way between servers who does not know the secret", async () => {
-    const client = await postgres.client("test_1");
-    const { rows: [lease] } = await client.query<{ address: string }>("select address from syncline.lease");
-    await client.end();
-    const port = Number(lease?.address.split(":").at(-1));
-    assert.notEqual(port, Number(new URL(a.url).port));
-    for (const secret of [SECRET, "", "another secret of all servers"]) {
-      const calls = new LeaderCalls({ ts: () => 0 });
-      const conn = await Deno.connect({ hostname: "127.0.0.1", port });
-      const hello = { name: "liar", commits: false };
-      await assert.rejects(LeaderLink.open({ conn, secret, sealed: true, hello, calls }));
-      calls.close();
-    }
-    await a.logs("warn A follower was refused");
-    // What servers say to one another is nothing for clients to say.
-    const headers = { "syncline-passed-call": "mutation", "syncline-passed-key": "", "syncline-passed-ts": "999999" };
-    const said = await fetch(`${b.url}/api/auth/providers`, { headers });
-    assert.equal(said.status, 200);
-    await said.body?.cancel();
-  });
+  await steps.step(
+    "[PG17] nobody is heard on the way between servers who does not know the secret",
+    async () => {
+      const client = await postgres.client("test_1");
+      const { rows: [lease] } = await client.query<{ address: string }>("select address from syncline.lease");
+      await client.end();
+      const port = Number(lease?.address.split(":").at(-1));
+      assert.notEqual(port, Number(new URL(a.url).port));
+      for (const secret of [SECRET, "", "another secret of all servers"]) {
+        const calls = new LeaderCalls({ ts: () => 0 });
+        const conn = await Deno.connect({ hostname: "127.0.0.1", port });
+        const hello = { name: "liar", commits: false };
+        await assert.rejects(LeaderLink.open({ conn, secret, sealed: true, hello, calls }));
+        calls.close();
+      }
+      await a.logs("warn A follower was refused");
+      // What servers say to one another is nothing for clients to say.
+      const headers = {
+        "syncline-passed-call": "mutation",
+        "syncline-passed-key": "",
+        "syncline-passed-ts": "999999",
+      };
+      const said = await fetch(`${b.url}/api/auth/providers`, { headers });
+      assert.equal(said.status, 200);
+      await said.body?.cancel();
+    },
+  );
 
-  await steps.step("[PG16] while the leader changes, what is asked waits for the next one and is done once", async () => {
-    const c = open.use(await rig.start("c", { storage }));
-    const session = crypto.randomUUID();
-    let stopped = false;
-    const failures: unknown[] = [];
-    const done: string[] = [];
-    const writer = async (server: TestServer, who: string) => {
-      for (let n = 0; !stopped; n++) {
-        const text = `${who} ${n}`;
-        const { body } = await addNamed(server, { text, name: `${crypto.randomUUID()} ${n}` });
-        if (body.status === "success") done.push(text);
-        else failures.push(body);
-      }
-    };
-    const signIns = async () => {
-      for (let n = 0; !stopped; n++) {
-        const { status, body } = await c.post("/api/auth/signup", { ...ACCOUNT, email: `n${n}@example.com` });
-        if (status !== 200 && body.errorData?.code !== "rate_limited") failures.push(body);
-      }
-    };
-    const work = [writer(c, "c"), writer(c, "c too"), signIns()];
-    await until(() => done.length > 10 || failures.length > 0);
-    await a.restart(async () => {
-      await until(async () => (await role(b)) === "leader" || (await role(c)) === "leader");
-    });
-    const before = done.length;
-    await until(() => done.length > before + 10 || failures.length > 0);
-    stopped = true;
-    await Promise.all(work);
-    // The one that asks may have become the leader: its own clients are told to come again then.
-    const said = () => c.logged.slice(-20).join("\n");
-    if (await role(c) === "follower") assert.deepEqual(failures, [], said());
-    await addNamed(c, { text: "named", name: `${session} 1` });
-    const again = await addNamed(a, { text: "named", name: `${session} 1` });
-    assert.equal(again.body.status, "success");
-    const there = (await notes(c)).filter((text) => text.startsWith("c") || text === "named");
-    assert.equal(new Set(there).size, there.length, "nothing is done twice");
-    assert.deepEqual(done.filter((text) => !there.includes(text)), [], "nothing acknowledged is lost");
-    await until(async () => (await notes(a)).length === (await notes(c)).length);
-    assert.equal((await notes(a)).filter((text) => text === "named").length, 1);
-  });
+  await steps.step(
+    "[PG16] while the leader changes, what is asked waits for the next one and is done once",
+    async () => {
+      const c = open.use(await rig.start("c", { storage }));
+      const session = crypto.randomUUID();
+      let stopped = false;
+      const failures: unknown[] = [];
+      const done: string[] = [];
+      const writer = async (server: TestServer, who: string) => {
+        for (let n = 0; !stopped; n++) {
+          const text = `${who} ${n}`;
+          const { body } = await addNamed(server, { text, name: `${crypto.randomUUID()} ${n}` });
+          if (body.status === "success") done.push(text);
+          else failures.push(body);
+        }
+      };
+      const signIns = async () => {
+        for (let n = 0; !stopped; n++) {
+          const { status, body } = await c.post("/api/auth/signup", {
+            ...ACCOUNT,
+            email: `n${n}@example.com`,
+          });
+          if (status !== 200 && body.errorData?.code !== "rate_limited") failures.push(body);
+        }
+      };
+      const work = [writer(c, "c"), writer(c, "c too"), signIns()];
+      await until(() => done.length > 10 || failures.length > 0);
+      await a.restart(async () => {
+        await until(async () => (await role(b)) === "leader" || (await role(c)) === "leader");
+      });
+      const before = done.length;
+      await until(() => done.length > before + 10 || failures.length > 0);
+      stopped = true;
+      await Promise.all(work);
+      // The one that asks may have become the leader: its own clients are told to come again then.
+      const said = () => c.logged.slice(-20).join("\n");
+      if (await role(c) === "follower") assert.deepEqual(failures, [], said());
+      await addNamed(c, { text: "named", name: `${session} 1` });
+      const again = await addNamed(a, { text: "named", name: `${session} 1` });
+      assert.equal(again.body.status, "success");
+      const there = (await notes(c)).filter((text) => text.startsWith("c") || text === "named");
+      assert.equal(new Set(there).size, there.length, "nothing is done twice");
+      assert.deepEqual(done.filter((text) => !there.includes(text)), [], "nothing acknowledged is lost");
+      await until(async () => (await notes(a)).length === (await notes(c)).length);
+      assert.equal((await notes(a)).filter((text) => text === "named").length, 1);
+    },
+  );
 });

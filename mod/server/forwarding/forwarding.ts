@@ -207,7 +207,9 @@ async function listen(
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new StartError(
-      `Other servers of the cluster cannot reach this one at ${asHost(host)}:${address?.port ?? 0}: ${reason}. ` +
+      `Other servers of the cluster cannot reach this one at ${asHost(host)}:${
+        address?.port ?? 0
+      }: ${reason}. ` +
         "Say with --cluster-address where they do",
       { cause: error },
     );

@@ -73,7 +73,9 @@ export class PassedRequests implements AsyncDisposable {
 
 async function removeLeft(dataDir: string): Promise<void> {
   for await (const { name, isDirectory } of Deno.readDir(dataDir)) {
-    if (isDirectory && name.startsWith(KEPT_PREFIX)) await Deno.remove(join(dataDir, name), { recursive: true });
+    if (isDirectory && name.startsWith(KEPT_PREFIX)) {
+      await Deno.remove(join(dataDir, name), { recursive: true });
+    }
   }
 }
 

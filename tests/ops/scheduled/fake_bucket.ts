@@ -8,13 +8,20 @@ export interface FakeRequest {
   readonly headers: Headers;
 }
 
+export interface FakeUpload {
+  readonly key: string;
+  readonly parts: Uint8Array<ArrayBuffer>[];
+  /** Absent: the service does not say. */
+  readonly begunAt?: number;
+}
+
 const xml = (body: string, status = 200) =>
   new Response(`<?xml version="1.0"?>${body}`, { status, headers: { "Content-Type": "application/xml" } });
 
 export class FakeBucket implements AsyncDisposable {
   readonly objects = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Parts of uploads that were begun, by upload. */
-  readonly uploads = new Map<string, { readonly key: string; readonly parts: Uint8Array<ArrayBuffer>[] }>();
+  readonly uploads = new Map<string, FakeUpload>();
   readonly requests: FakeRequest[] = [];
   /** Answers in the place of the service; `null` lets a request pass. */
   fault: (request: FakeRequest) => Response | Promise<Response> | null = () => null;
@@ -111,9 +118,12 @@ export class FakeBucket implements AsyncDisposable {
   }
 
   #listUploads(): Response {
-    const found = [...this.uploads].map(([id, { key }]) =>
-      `<Upload><Key>${key}</Key><UploadId>${id}</UploadId></Upload>`
-    );
+    const found = [...this.uploads].map(([id, { key, begunAt }]) => {
+      const initiated = begunAt === undefined
+        ? ""
+        : `<Initiated>${new Date(begunAt).toISOString()}</Initiated>`;
+      return `<Upload><Key>${key}</Key><UploadId>${id}</UploadId>${initiated}</Upload>`;
+    });
     return xml(
       `<ListMultipartUploadsResult><IsTruncated>false</IsTruncated>${
         found.join("")

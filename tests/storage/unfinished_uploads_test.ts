@@ -1,0 +1,26 @@
+/** What a server does at its start with uploads to a bucket that have not ended. */
+import assert from "node:assert/strict";
+import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
+import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
+
+const DAY_MS = 86_400_000;
+
+Deno.test("a server that is alone ends what was left; one of several only what is old, and one that follows nothing", async () => {
+  await using bucket = new FakeBucket();
+  const now = () => 10 * DAY_MS;
+  const begin = () => {
+    bucket.uploads.clear();
+    bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 8 * DAY_MS });
+    bucket.uploads.set("another server's", { key: "blobs/new", parts: [], begunAt: 9.5 * DAY_MS });
+    bucket.uploads.set("of no time", { key: "blobs/none", parts: [] });
+  };
+  const left = async (options: Parameters<typeof S3Blobs.open>[1]) => {
+    begin();
+    const blobs = await S3Blobs.open(bucket.place(), { ...options, now });
+    await blobs[Symbol.asyncDispose]();
+    return [...bucket.uploads.keys()];
+  };
+  assert.deepEqual(await left({}), []);
+  assert.deepEqual(await left({ shared: true }), ["another server's", "of no time"]);
+  assert.deepEqual(await left({ readOnly: true }), ["old", "another server's", "of no time"]);
+});
