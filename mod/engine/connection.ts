@@ -21,6 +21,7 @@ export interface Statement {
   run(...parameters: SQLInputValue[]): { readonly changes: number; readonly lastInsertRowid: number };
 }
 
+const SQLITE_FULL = 13;
 /** SQLite's primary result codes that mean the file itself is bad. */
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
@@ -167,6 +168,13 @@ export function inPlainWords(cause: unknown, path: string): unknown {
     });
   }
   return cause;
+}
+
+/** Whether an error, or what caused it, is that the disk or the file has no room for more. */
+export function hasNoRoom(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return sqliteCode(error) === SQLITE_FULL || /\bdisk is full\b/.test(error.message) ||
+    hasNoRoom(error.cause);
 }
 
 /** SQLite's primary result code of an error, or 0. */

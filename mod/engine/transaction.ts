@@ -172,6 +172,11 @@ export interface WriterDatabase extends Disposable {
   confirmJournal(confirmed: { readonly generation: string; readonly seq: number }): boolean;
   /** Ends a generation, if it is the present one, outside of a group; rows that wait are dropped. */
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
+  /**
+   * A group was undone by this error: where the disk had no room, the journal that waits is dropped, outside of a group, and
+   * another generation begins. Gives back whether there is room now that there was not before.
+   */
+  makeRoom(error: unknown): boolean;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;

@@ -1,7 +1,7 @@
 /** The writing connection: groups of mutations, their commit entries, replay records and schema changes. */
 import { loadTables, storedTables, Tables } from "./catalog.ts";
 import { Checkpoints } from "./checkpoints.ts";
-import { APPLICATION_ID, Connection, FORMAT_VERSION } from "./connection.ts";
+import { APPLICATION_ID, Connection, FORMAT_VERSION, hasNoRoom } from "./connection.ts";
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
@@ -290,6 +290,22 @@ class SqliteWriterDatabase implements WriterDatabase {
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void {
     if (this.#group !== null) throw new RangeError("A group is open");
     this.#journal?.restart(restart);
+  }
+
+  makeRoom(error: unknown): boolean {
+    if (this.#group !== null) throw new RangeError("A group is open");
+    if (this.#journal === null || !hasNoRoom(error)) return false;
+    try {
+      return this.#journal.drop();
+    } catch {
+      // Even that takes some pages of the log: there may be some when what is in it has been copied.
+    }
+    try {
+      this.#connection.statement("PRAGMA wal_checkpoint(PASSIVE)").get();
+      return this.#journal.drop();
+    } catch {
+      return false;
+    }
   }
 
   /** Writes down what the open transaction changes. Gives back the row that has to be kept elsewhere, if there is one. */

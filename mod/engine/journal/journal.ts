@@ -221,6 +221,20 @@ export class Journal {
   }
 
   /**
+   * Drops the rows that wait, in a transaction of its own, because the disk has no room for more. Gives back whether there
+   * were any: some of them have gone, and the others go with the next groups.
+   */
+  drop(): boolean {
+    if (this.#pendingBytes === 0) return false;
+    const { seq, ts } = this.#head;
+    this.#transaction(() => {
+      this.#begin({ seq, ts, reason: "overflow" });
+      this.#remove(seq);
+    });
+    return true;
+  }
+
+  /**
    * The rows of a generation up to `seq` are safe elsewhere: they are removed, some at each call, in a transaction of its
    * own. Gives back whether more are to be removed. Rows of another generation stay.
    */

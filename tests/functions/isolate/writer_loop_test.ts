@@ -191,6 +191,50 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
   });
 }
 
+Deno.test("[RP8] calls for which a journal left no room on the disk run once more when it was dropped, and are answered once", async () => {
+  const dir = Deno.makeTempDirSync();
+  using opened = new DisposableStack();
+  opened.defer(() => Deno.removeSync(dir, { recursive: true }));
+  const database = opened.use(openWriterDatabase(`${dir}/data.db`, {
+    journal: { kind: "on", pendingBytesMax: 2 ** 30 },
+    pagesMax: 120,
+  }));
+  database.applySchema(schema);
+  const progress = opened.use(new ProgressFile(`${dir}/progress`));
+  const put = functionSpec(mutation({
+    handler: async (ctx, { text }) => {
+      const [note] = await ctx.db.query("notes").take(1);
+      if (note === undefined) await ctx.db.insert("notes", { text });
+      else await ctx.db.patch(note._id, { text });
+      return String(text).length;
+    },
+  })) ?? assert.fail();
+  const events: string[] = [];
+  const sender = new NotedFrames(events);
+  const app = {
+    functions: new Map([["put", { udfPath: "put", spec: put, system: false }]]),
+    tables: new Tables({ app: schema, system: new Map() }),
+  };
+  const { generation } = database.history ?? {};
+  let calls = 0;
+  for (let batch = 0; batch < 100; batch++) {
+    events.length = 0;
+    const texts = Array.from({ length: 3 }, () => `${calls++} ${"y".repeat(2_000)}`);
+    await runBatch({ app, database, progress, sender }, {
+      type: "Batch",
+      batch: `b${batch}`,
+      calls: texts.map((text) => call("put", { text })),
+    });
+    assert.equal(events.filter((event) => event === "Committing").length, 1);
+  }
+  const answers = sender.groups.flatMap(({ answers }) => answers);
+  assert.equal(answers.length, calls);
+  assert.ok(answers.every(([, result]) => typeof result === "number"), "none has failed");
+  assert.equal(database.ts, calls);
+  assert.notEqual(database.history?.generation, generation);
+  assert.equal(database.history?.reason, "overflow");
+});
+
 Deno.test("[PG1] a group whose row was kept and that cannot be committed is answered by nobody, and ends the isolate", async () => {
   using opened = emptyDatabase();
   const row = { seq: 1, tsBefore: 0, ts: 1, at: 1, sum: "sum", body: "" };

@@ -33,10 +33,10 @@ const BATCH_MS_MAX = 2 * isolateLimits.batchSliceMs;
 export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> {
   parts.untilNext?.over();
   const endsAt = monotonic() + BATCH_MS_MAX;
-  for (let from = 0, ends = false; from < batch.calls.length && !ends;) {
-    const group = await runGroup(parts, { batch, from, endsAt });
+  for (let from = 0, ends = false, told = false; from < batch.calls.length && !ends;) {
+    const group = await runGroup(parts, { batch, from, endsAt, told, again: false });
     from += group.answers;
-    ends = group.ends;
+    ({ ends, told } = group);
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
     // text of the newest group alone.
     await parts.sender.sendText(group.text);
@@ -49,10 +49,26 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
 /** Characters of one changed document in an entry, more or less. */
 const CHANGE_CHARS = 256;
 
-async function runGroup(
-  { app, database, progress, sender, keep = null }: WriterParts,
-  { batch, from, endsAt }: { readonly batch: Batch; readonly from: number; readonly endsAt: number },
-): Promise<{ readonly text: string; readonly answers: number; readonly ends: boolean }> {
+interface GroupRun {
+  readonly batch: Batch;
+  readonly from: number;
+  readonly endsAt: number;
+  /** Whether main has been told that the batch is about to end: then nothing of it is given back. */
+  readonly told: boolean;
+  /** Whether the calls run once more, after there was no room for what they wrote. */
+  readonly again: boolean;
+}
+
+interface RunGroup {
+  readonly text: string;
+  readonly answers: number;
+  readonly ends: boolean;
+  readonly told: boolean;
+}
+
+async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> {
+  const { batch, from, endsAt } = given;
+  const { app, database, progress, sender, keep = null } = parts;
   const answers: WireAnswer[] = [];
   const packer = new EntryPacker();
   const segments: string[] = [];
@@ -60,6 +76,7 @@ async function runGroup(
   const undos = new Undos();
   let opened = false;
   let kept = false;
+  let { told } = given;
   let begun = 0;
   let chars = 0;
   let now = monotonic();
@@ -82,12 +99,13 @@ async function runGroup(
     }
     progress.storing();
     // For a lone call telling would take longer than what it saves.
-    if (begun > 1 && from + begun === batch.calls.length) {
+    if (!told && begun > 1 && from + begun === batch.calls.length) {
+      told = true;
       // When it cannot leave, neither can the group, whose sending is awaited.
       sender.send({ type: "Committing", batch: batch.batch } satisfies Committing).catch(() => {});
     }
     const { tables, entries } = packer;
-    const ends = now >= endsAt && from + begun < batch.calls.length;
+    const ends = !told && now >= endsAt && from + begun < batch.calls.length;
     const more = ends ? { ends } as const : {};
     const ts = database.ts;
     const text = groupText(batch, { from, answers, uses, tables, entries, segments, ts, ...more });
@@ -97,7 +115,7 @@ async function runGroup(
       kept = row !== null;
     }
     database.commitGroup(text);
-    return { text, answers: answers.length, ends };
+    return { text, answers: answers.length, ends, told };
   } catch (error) {
     progress.storing();
     // The group is in the history and not here: nobody may be told that nothing has happened, and nothing may be committed
@@ -106,12 +124,16 @@ async function runGroup(
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     undos.backTo(0);
+    if (!given.again && opened && database.makeRoom(error)) {
+      return await runGroup(parts, { ...given, told, again: true });
+    }
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
     return {
       text: failedGroupText(batch, { from, calls, error, ts: database.ts }),
       answers: calls,
       ends: false,
+      told,
     };
   }
 }
