@@ -67,6 +67,8 @@ export const engineLimits = {
   replayRowsFound: 1_024,
   replayRowsRead: 64,
   replayRowsWritten: 4_096,
+  /** Entries of an index that a check reads at once. */
+  entriesWalked: 2_048,
   /** Characters of journal rows that are read at once, to be copied elsewhere; a longer row is read alone. */
   journalCharsRead: 4 * MiB,
 } as const;

@@ -41,6 +41,11 @@ export class DocumentWriter {
     }
   }
 
+  /** Gives a document another text that is the same to every index. */
+  rewrite({ table, rid, text }: Pick<StoredDocument, "table" | "rid" | "text">): void {
+    this.#one(table, this.#connection.statement(table.sql.update).run(text, rid).changes);
+  }
+
   #insert(after: StoredDocument): void {
     const { table, id, text } = after;
     if (after.rid === 0) {

@@ -8,7 +8,9 @@ import { Connection } from "../connection.ts";
 import { DocumentWriter, type StoredDocument } from "../documents/document_writer.ts";
 import { documentOfEntry } from "../documents/system_fields.ts";
 import { EngineError } from "../errors.ts";
-import { indexEntries } from "../indexes/index_set.ts";
+import type { StoredFields } from "../documents/stored_fields.ts";
+import { indexEntries, sameIndexed } from "../indexes/index_set.ts";
+import { beginAlike } from "../indexes/same_fields.ts";
 import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
 import { Records } from "../records.ts";
@@ -65,6 +67,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   /** By table: the last state of each document that changed, `null` for none. */
   readonly #pending = new Map<Table, Map<string, string | null>>();
   #pendingBytes = 0;
+  readonly #indexed = new WeakMap<Table, ReadonlySet<string> | null>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -151,7 +154,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     for (const [table, changed] of this.#pending) {
       for (const part of this.#parts(table, changed)) {
         this.#inTransaction(() => {
-          for (const [before, after] of this.#states(table, part)) this.#writer.write(before, after);
+          this.#write(table, part);
           this.#writer.searches.write();
         });
         yield;
@@ -188,11 +191,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     yield* pieces(made, replayRowsWritten);
   }
 
-  /** The documents of some changes, before and after them. */
-  *#states(
-    table: Table,
-    changes: readonly Change[],
-  ): Generator<readonly [before: StoredDocument | null, after: StoredDocument | null]> {
+  #write(table: Table, changes: readonly Change[]): void {
     for (const some of pieces(changes, engineLimits.replayRowsRead)) {
       const rids = some.filter(({ rid }) => rid !== 0).map(({ rid }) => rid);
       const texts = new Map(
@@ -203,13 +202,38 @@ class SqliteHistoryReplay implements HistoryReplay {
             string,
           ][],
       );
-      for (const { id, rid, text } of some) {
-        const old = texts.get(rid);
-        const before = old === undefined ? null : stored({ table, id, rid, text: old });
-        const after = text === null ? null : stored({ table, id, rid, text });
-        if (old !== text) yield [before, after];
-      }
+      for (const change of some) this.#writeOne(table, { ...change, old: texts.get(change.rid) ?? null });
     }
+  }
+
+  #writeOne(table: Table, { id, rid, text, old }: Change & { readonly old: string | null }): void {
+    if (old === text) return;
+    // Most changes leave all that indexes hold as it is, which is told faster than by making it.
+    const indexed = this.#indexedFields(table);
+    if (old !== null && text !== null && indexed !== null && beginAlike(old, text, indexed)) {
+      return this.#writer.rewrite({ table, rid, text });
+    }
+    const before = old === null ? null : documentOfEntry(id, old);
+    const after = text === null ? null : documentOfEntry(id, text);
+    const same = before !== null && after !== null && before._creationTime === after._creationTime &&
+      sameIndexed(table.indexes, before, after);
+    if (same && text !== null) return this.#writer.rewrite({ table, rid, text });
+    this.#writer.write(
+      before === null || old === null ? null : stored(before, { table, id, rid, text: old }),
+      after === null || text === null ? null : stored(after, { table, id, rid, text }),
+    );
+  }
+
+  /** The fields that decide what the indexes of a table hold; `null` where that is not told by some fields alone. */
+  #indexedFields(table: Table): ReadonlySet<string> | null {
+    let fields = this.#indexed.get(table);
+    if (fields === undefined) {
+      const { fields: indexes, searches, vectors } = table.indexes;
+      const roots = indexes.flatMap(({ paths }) => paths.map(([root = ""]) => root));
+      fields = searches.length + vectors.length > 0 ? null : new Set(["_id", "_creationTime", ...roots]);
+      this.#indexed.set(table, fields);
+    }
+    return fields;
   }
 
   #inTransaction(write: () => void): void {
@@ -226,15 +250,8 @@ interface Change {
   readonly text: string | null;
 }
 
-function stored(
-  { table, id, rid, text }: {
-    readonly table: Table;
-    readonly id: string;
-    readonly rid: number;
-    readonly text: string;
-  },
-): StoredDocument {
-  return { table, id, rid, text, entries: indexEntries(table.indexes, documentOfEntry(id, text)) };
+function stored(doc: StoredFields, of: Omit<StoredDocument, "entries">): StoredDocument {
+  return { ...of, entries: indexEntries(of.table.indexes, doc) };
 }
 
 function* pieces<Item>(items: readonly Item[], size: number): Generator<Item[]> {

@@ -20,6 +20,8 @@ export interface JournalRow {
   /** Of this row and all before it in its generation. */
   readonly sum: string;
   readonly body: string;
+  /** The sum of the row before, when it was seen that this row's own sum follows from it. */
+  readonly before?: string;
 }
 
 /** One document as a commit leaves it. */
@@ -71,7 +73,7 @@ export function firstSum(generation: string): string {
 }
 
 /** The sum of a row that follows one with the sum `before`. */
-export function chainedSum(before: string, row: Omit<JournalRow, "sum">): string {
+export function chainedSum(before: string, row: Omit<JournalRow, "sum" | "before">): string {
   const { seq, tsBefore, ts, at, body } = row;
   return hash("sha256", `${before} ${seq} ${tsBefore} ${ts} ${at}\n${body}`).slice(0, SUM_CHARS);
 }
@@ -84,7 +86,8 @@ export function checkFollows<Head extends { readonly seq: number; readonly sum: 
   if (head === null) {
     throw new EngineError("bad_entry", "This database does not follow the history of another");
   }
-  if (row.seq !== head.seq + 1 || row.tsBefore !== ts || chainedSum(head.sum, row) !== row.sum) {
+  const chained = row.before === undefined ? chainedSum(head.sum, row) === row.sum : row.before === head.sum;
+  if (row.seq !== head.seq + 1 || row.tsBefore !== ts || !chained) {
     throw new EngineError(
       "bad_entry",
       `Journal row ${row.seq} does not follow row ${head.seq}, with which this database ends`,

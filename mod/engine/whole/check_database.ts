@@ -5,21 +5,13 @@
 import { DatabaseSync } from "node:sqlite";
 import { type CatalogTable, readCatalog } from "../catalog.ts";
 import { Connection, prepareArrays } from "../connection.ts";
-import { walkDocuments } from "../documents/document_walk.ts";
 import { UnusableDatabaseError } from "../errors.ts";
-import { tableNumberOf } from "../documents/ids.ts";
-import {
-  type CatalogIndex,
-  createIndexSql,
-  indexEntries,
-  type IndexSet,
-  indexSet,
-} from "../indexes/index_set.ts";
+import { type CatalogIndex, createIndexSql } from "../indexes/index_set.ts";
 import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/followed.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
+import { checkTable, damage, entriesTableOfSearch } from "./check_indexes.ts";
 import { CREATE_DATABASE_SQL } from "./new_database.ts";
 import { type Prepares, schemaFault } from "./sqlite_schema.ts";
-import type { StoredFields } from "../documents/stored_fields.ts";
 import { isCreationTime } from "../documents/system_fields.ts";
 import { createDocumentsSql, documentsTable } from "../table.ts";
 
@@ -99,7 +91,7 @@ export function checkFile(
 /** Every document against every index of its table. Gives the number of documents. */
 export function checkIndexes(connection: Connection, catalog: readonly CatalogTable[]): number {
   let documents = 0;
-  for (const table of catalog) documents += checkDocuments(connection, table);
+  for (const table of catalog) documents += checkTable(connection, table);
   return documents;
 }
 
@@ -180,108 +172,4 @@ function sqliteTablesOf({ kind, number }: CatalogIndex): readonly string[] {
       kind satisfies never;
       throw damage(`it has an index of the unknown kind "${String(kind)}"`);
   }
-}
-
-/** FTS5 has a row in it for each document. */
-function entriesTableOfSearch(number: number): string {
-  return `s${number}_docsize`;
-}
-
-/**
- * Every document has in every index the entry it should have. Entries of different documents differ, so when the index
- * has as many entries as were found, it has no others. Gives the number of documents.
- */
-function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
-  const documents = documentsTable(number);
-  const indexes = indexSet(documents, catalog);
-  const searchesFound = indexes.searches.map(() => 0);
-  const vectorsFound = indexes.vectors.map(() => 0);
-  let count = 0;
-  for (const [rid, id, text] of walkDocuments(connection, documents)) {
-    count++;
-    const doc = parsed(text, { table: name, number, id });
-    const missing = (index: string) =>
-      damage(`index "${index}" of table "${name}" does not hold document "${id}" as it is`);
-    const entries = indexEntries(indexes, doc);
-    indexes.fields.forEach((index, position) => {
-      const row = connection.statement(`SELECT rid FROM i${index.number} WHERE key = ?`)
-        .get(entries.keys[position] ?? "");
-      if (row?.[0] !== rid) throw missing(index.name);
-    });
-    indexes.searches.forEach((index, position) => {
-      if ((entries.searches[position] ?? null) === null) return;
-      searchesFound[position] = (searchesFound[position] ?? 0) + 1;
-      const row = connection.statement(`SELECT 1 FROM ${entriesTableOfSearch(index.number)} WHERE id = ?`)
-        .get(rid);
-      if (row === undefined) throw missing(index.name);
-    });
-    indexes.vectors.forEach((index, position) => {
-      const entry = entries.vectors[position] ?? null;
-      if (entry === null) return;
-      vectorsFound[position] = (vectorsFound[position] ?? 0) + 1;
-      const row = connection.statement(`SELECT length(vector), filters FROM v${index.number} WHERE rid = ?`)
-        .get(rid);
-      if (row?.[0] !== entry.vector.byteLength || row[1] !== entry.filters) throw missing(index.name);
-    });
-  }
-  checkCounts(connection, { name, indexes, count, searchesFound, vectorsFound });
-  return count;
-}
-
-interface FoundEntries {
-  readonly name: string;
-  readonly indexes: IndexSet;
-  readonly count: number;
-  readonly searchesFound: readonly number[];
-  readonly vectorsFound: readonly number[];
-}
-
-function checkCounts(connection: Connection, found: FoundEntries): void {
-  const { name, indexes, count, searchesFound, vectorsFound } = found;
-  const expected: [index: string, sqlite: string, entries: number][] = [
-    ...indexes.fields.map((index) => [index.name, `i${index.number}`, count] as [string, string, number]),
-    ...indexes.searches.map((index, position) =>
-      [index.name, entriesTableOfSearch(index.number), searchesFound[position] ?? 0] as [
-        string,
-        string,
-        number,
-      ]
-    ),
-    ...indexes.vectors.map((index, position) =>
-      [index.name, `v${index.number}`, vectorsFound[position] ?? 0] as [string, string, number]
-    ),
-  ];
-  for (const [index, sqlite, entries] of expected) {
-    const there = Number(connection.statement(`SELECT count(*) FROM ${sqlite}`).get()?.[0]);
-    if (there !== entries) {
-      throw damage(
-        `index "${index}" of table "${name}" has ${there} entries where the documents make ${entries}`,
-      );
-    }
-  }
-}
-
-/** A stored document as an object; throws when it is not one of its table under its own id. */
-function parsed(
-  text: string,
-  { table, number, id }: { readonly table: string; readonly number: number; readonly id: string },
-): StoredFields {
-  let doc: unknown;
-  try {
-    doc = JSON.parse(text);
-  } catch {
-    throw damage(`document "${id}" of table "${table}" is not JSON`);
-  }
-  const { _id, _creationTime } = (doc ?? {}) as Partial<StoredFields>;
-  if (_id !== id || typeof _creationTime !== "number" || tableNumberOf(id) !== number) {
-    throw damage(`document "${id}" of table "${table}" has another id or no creation time`);
-  }
-  if (!isCreationTime(_creationTime)) {
-    throw damage(`document "${id}" of table "${table}" has ${_creationTime} for its creation time`);
-  }
-  return doc as StoredFields;
-}
-
-function damage(what: string): Error {
-  return new Error(`the database is damaged: ${what}`);
 }

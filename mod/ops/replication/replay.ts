@@ -5,7 +5,7 @@ import { syncFile } from "../../kit/durable_files.ts";
 import { replicationLimits } from "../limits.ts";
 import type { RestorePlan, Segment } from "./history.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { readSegment } from "./segment.ts";
+import { readSegmentParts } from "./segment.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
 export interface ReplayProgress {
@@ -78,16 +78,18 @@ async function takeAll(
     for await (const _ of copy.write()) await pause();
   };
   try {
-    for await (const row of rowsOf(target, plan.segments)) {
-      if (row.seq <= plan.snapshot.seq) continue;
-      if (row.tsBefore >= untilTs && row.ts > untilTs) break;
-      const { commits, at } = copy.take(row, { untilTs, withRecords: row.at >= withRecordsFrom });
-      progress.rows++;
-      progress.commits += commits;
-      progress.at = at ?? progress.at;
-      if (row.ts > untilTs) break;
-      if (copy.full) await write();
-      else if (progress.rows % replicationLimits.rowsPerPause === 0) await pause();
+    all: for await (const rows of partsOf(target, plan.segments)) {
+      for (const row of rows) {
+        if (row.seq <= plan.snapshot.seq) continue;
+        if (row.tsBefore >= untilTs && row.ts > untilTs) break all;
+        const { commits, at } = copy.take(row, { untilTs, withRecords: row.at >= withRecordsFrom });
+        progress.rows++;
+        progress.commits += commits;
+        progress.at = at ?? progress.at;
+        if (row.ts > untilTs) break all;
+        if (copy.full) await write();
+        else if (progress.rows % replicationLimits.rowsPerPause === 0) await pause();
+      }
     }
   } catch (error) {
     if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
@@ -106,6 +108,13 @@ export async function* rowsOf(
   target: ReplicaTarget,
   segments: readonly Segment[],
 ): AsyncGenerator<JournalRow> {
+  for await (const rows of partsOf(target, segments)) yield* rows;
+}
+
+async function* partsOf(
+  target: ReplicaTarget,
+  segments: readonly Segment[],
+): AsyncGenerator<readonly JournalRow[]> {
   const fetched: Promise<Uint8Array<ArrayBuffer>>[] = [];
   let ahead = 0;
   let bytes = 0;
@@ -124,7 +133,7 @@ export async function* rowsOf(
     const segment = segments[at];
     const body = fetched[at];
     if (segment === undefined || body === undefined) return;
-    yield* readSegment(await body, segment);
+    yield* readSegmentParts(await body, segment);
     delete fetched[at];
     bytes -= segment.file.size;
   }

@@ -2,6 +2,7 @@
  * Segments: journal rows packed into zstd frames and sealed with a hash of all their bytes, like archives. Inside, a line
  * of JSON says what it is, then comes each row: a line of JSON with its facts and its length, and its text.
  */
+import { Buffer } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
 import { chainedSum, rowTimes } from "../../engine/mod.ts";
 import { ArchiveError, packFrames, unpackFrames } from "../backups/archive/mod.ts";
@@ -20,7 +21,6 @@ interface SegmentHead {
 type RowHead = readonly [seq: number, tsBefore: number, ts: number, at: number, sum: string, bytes: number];
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true });
 const NEWLINE = 10;
 /** Bytes of a line of facts. */
 const LINE_BYTES_MAX = 1024;
@@ -93,33 +93,37 @@ function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return all;
 }
 
-/**
- * The rows of a segment, as its name promises them: each has its place in the chain. Rows come before it is certain that
- * the segment is whole; each row by itself is. Throws a `ReplicaError` for a damaged segment.
- */
+/** The rows of a segment one by one: see {@linkcode readSegmentParts}. */
 export async function* readSegment(
   bytes: Uint8Array<ArrayBuffer>,
   segment: SegmentName,
 ): AsyncGenerator<JournalRow> {
-  let { prev: sum, fromSeq: seq } = segment;
-  let ts = segment.fromTs - 1;
+  for await (const rows of readSegmentParts(bytes, segment)) yield* rows;
+}
+
+/**
+ * The rows of a segment, as its name promises them, some at a time: each has its place in the chain. Rows come before it is
+ * certain that the segment is whole; each row by itself is. Throws a `ReplicaError` for a damaged segment.
+ */
+export async function* readSegmentParts(
+  bytes: Uint8Array<ArrayBuffer>,
+  segment: SegmentName,
+): AsyncGenerator<readonly JournalRow[]> {
+  const reader = new RowReader(segment);
   try {
-    const source = new Pieces(unpackFrames(ReadableStream.from([bytes])));
-    checkHead(await source.line(), segment);
-    for (;;) {
-      const line = await source.line();
-      if (line === null) break;
-      const [number, tsBefore, rowTs, at, rowSum, length] = JSON.parse(line) as RowHead;
-      const body = decoder.decode(await source.take(length));
-      const row: JournalRow = { seq: number, tsBefore, ts: rowTs, at, sum: rowSum, body };
-      if (number !== seq || tsBefore !== ts || chainedSum(sum, row) !== rowSum) {
-        throw damaged(segment, `row ${number} does not follow the one before it`);
+    for await (const piece of unpackFrames(ReadableStream.from([bytes]))) {
+      const rows: JournalRow[] = [];
+      let fault: unknown = null;
+      try {
+        reader.read(piece, rows);
+      } catch (error) {
+        fault = error;
       }
-      seq = number + 1;
-      ts = rowTs;
-      sum = rowSum;
-      yield row;
+      // Those in front of what is damaged are whole.
+      if (rows.length > 0) yield rows;
+      if (fault !== null) throw fault;
     }
+    reader.end();
   } catch (error) {
     if (error instanceof ReplicaError) throw error;
     const known = error instanceof ArchiveError || error instanceof SyntaxError ||
@@ -127,13 +131,10 @@ export async function* readSegment(
       error instanceof RangeError;
     throw known ? damaged(segment, "its bytes are not what was written", error) : error;
   }
-  if (seq !== segment.toSeq + 1 || ts !== segment.toTs || sum !== segment.sum) {
-    throw damaged(segment, "it does not hold what its name promises");
-  }
 }
 
-function checkHead(line: string | null, segment: SegmentName): void {
-  const head = JSON.parse(line ?? "") as SegmentHead;
+function checkHead(line: string, segment: SegmentName): void {
+  const head = JSON.parse(line) as SegmentHead;
   if (head.syncline === "segment" && head.format > SEGMENT_FORMAT) {
     throw new ReplicaError(
       "target",
@@ -154,50 +155,78 @@ function damaged({ fromTs, toTs, generation }: SegmentName, why: string, cause?:
   );
 }
 
-/** Reads lines and counted bytes from pieces. */
-class Pieces {
-  readonly #source: AsyncIterator<Uint8Array>;
-  #buffer: Uint8Array<ArrayBufferLike> = new Uint8Array();
+/** Reads rows from pieces of what was packed, whose borders lie anywhere. */
+class RowReader {
+  readonly #segment: SegmentName;
+  #buffer: Buffer = Buffer.alloc(0);
+  #hasHead = false;
+  /** The facts of a row whose text is not there yet. */
+  #facts: RowHead | null = null;
+  #sum: string;
+  #seq: number;
+  #ts: number;
 
-  constructor(source: AsyncGenerator<Uint8Array>) {
-    this.#source = source;
+  constructor(segment: SegmentName) {
+    this.#segment = segment;
+    ({ prev: this.#sum, fromSeq: this.#seq } = segment);
+    this.#ts = segment.fromTs - 1;
   }
 
-  /** Without its end; `null` behind the last. */
-  async line(): Promise<string | null> {
+  /** Adds the rows that are whole with a piece. */
+  read(piece: Uint8Array, rows: JournalRow[]): void {
+    const more = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
+    const buffer = this.#buffer.length === 0 ? more : Buffer.concat([this.#buffer, more]);
+    let at = 0;
     for (;;) {
-      const end = this.#buffer.indexOf(NEWLINE);
-      if (end >= 0) {
-        const line = decoder.decode(this.#buffer.subarray(0, end));
-        this.#buffer = this.#buffer.subarray(end + 1);
-        return line;
+      if (this.#facts === null) {
+        const end = buffer.indexOf(NEWLINE, at);
+        if (end < 0 && buffer.length - at > LINE_BYTES_MAX) throw new RangeError("A line is too long");
+        if (end < 0) break;
+        const line = buffer.toString("utf8", at, end);
+        at = end + 1;
+        if (!this.#hasHead) {
+          checkHead(line, this.#segment);
+          this.#hasHead = true;
+          continue;
+        }
+        this.#facts = factsOf(line);
       }
-      if (this.#buffer.length > LINE_BYTES_MAX) throw new RangeError("A line is too long");
-      if (!await this.#more()) {
-        if (this.#buffer.length === 0) return null;
-        throw new RangeError("The last line has no end");
-      }
+      const [, , , , , length] = this.#facts;
+      if (buffer.length - at < length) break;
+      rows.push(this.#row(this.#facts, buffer.toString("utf8", at, at + length)));
+      at += length;
+      this.#facts = null;
+    }
+    this.#buffer = buffer.subarray(at);
+  }
+
+  /** Throws unless the rows that were read are all that the name promises. */
+  end(): void {
+    if (this.#facts !== null || this.#buffer.length > 0 || !this.#hasHead) {
+      throw new RangeError("The last row has no end");
+    }
+    const { toSeq, toTs, sum } = this.#segment;
+    if (this.#seq !== toSeq + 1 || this.#ts !== toTs || this.#sum !== sum) {
+      throw damaged(this.#segment, "it does not hold what its name promises");
     }
   }
 
-  async take(length: number): Promise<Uint8Array> {
-    if (!Number.isSafeInteger(length) || length < 0) throw new RangeError("A length makes no sense");
-    const parts: Uint8Array[] = [];
-    let missing = length;
-    for (;;) {
-      const part = this.#buffer.subarray(0, missing);
-      this.#buffer = this.#buffer.subarray(part.length);
-      missing -= part.length;
-      if (missing === 0) return parts.length === 0 ? part : joined([...parts, part]);
-      if (part.length > 0) parts.push(part.slice());
-      if (!await this.#more()) throw new RangeError("The last row has no end");
+  /** A row with its place in the chain. Bytes that are no text make another text, and so another sum. */
+  #row([seq, tsBefore, ts, at, sum]: RowHead, body: string): JournalRow {
+    const row = { seq, tsBefore, ts, at, sum, body, before: this.#sum };
+    if (seq !== this.#seq || tsBefore !== this.#ts || chainedSum(this.#sum, row) !== sum) {
+      throw damaged(this.#segment, `row ${seq} does not follow the one before it`);
     }
+    this.#seq = seq + 1;
+    this.#ts = ts;
+    this.#sum = sum;
+    return row;
   }
+}
 
-  async #more(): Promise<boolean> {
-    const { done, value } = await this.#source.next();
-    if (done) return false;
-    this.#buffer = this.#buffer.length === 0 ? value : joined([this.#buffer, value]);
-    return true;
-  }
+function factsOf(line: string): RowHead {
+  const facts = JSON.parse(line) as RowHead;
+  const [, , , , , length] = facts;
+  if (!Number.isSafeInteger(length) || length < 0) throw new RangeError("A length makes no sense");
+  return facts;
 }

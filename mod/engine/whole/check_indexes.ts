@@ -1,0 +1,201 @@
+/**
+ * The documents of a table against its indexes. First both are gone through once, each in its own order, and compared as sums
+ * (entry_sum.ts); only where these differ is each document looked up in each index, to say what is wrong.
+ */
+import type { CatalogTable } from "../catalog.ts";
+import type { Connection } from "../connection.ts";
+import { walkDocuments } from "../documents/document_walk.ts";
+import { tableNumberOf } from "../documents/ids.ts";
+import type { StoredFields } from "../documents/stored_fields.ts";
+import { isCreationTime } from "../documents/system_fields.ts";
+import { indexEntries, type IndexSet, indexSet } from "../indexes/index_set.ts";
+import { engineLimits } from "../limits.ts";
+import { documentsTable } from "../table.ts";
+import { EntrySum } from "./entry_sum.ts";
+
+/** FTS5 has a row in it for each document. */
+export function entriesTableOfSearch(number: number): string {
+  return `s${number}_docsize`;
+}
+
+/** Throws unless every document has in every index the entry it should have, and no index has others. Gives the number of documents. */
+export function checkTable(connection: Connection, table: CatalogTable): number {
+  const indexes = indexSet(documentsTable(table.number), table.indexes);
+  const { count, sums } = sumsOfDocuments(connection, table, indexes);
+  const same = entriesOf(indexes).every((sql, at) => sums[at]?.equals(sumOfIndex(connection, sql)));
+  return same ? count : checkDocuments(connection, table);
+}
+
+/** What each index of a set should hold: those on fields, for searches and for vectors, in this order. */
+function sumsOfDocuments(
+  connection: Connection,
+  { name, number }: CatalogTable,
+  indexes: IndexSet,
+): { readonly count: number; readonly sums: readonly EntrySum[] } {
+  const { fields, searches, vectors } = indexes;
+  const sums = [...fields, ...searches, ...vectors].map(() => new EntrySum());
+  let count = 0;
+  for (const [rid, id, text] of walkDocuments(connection, documentsTable(number))) {
+    count++;
+    const entries = indexEntries(indexes, parsed(text, { table: name, number, id }));
+    let next = 0;
+    for (const key of entries.keys) sums[next++]?.add(key, rid);
+    for (const entry of entries.searches) {
+      if (entry !== null) sums[next]?.add("", rid);
+      next++;
+    }
+    for (const entry of entries.vectors) {
+      if (entry !== null) sums[next]?.add(vectorText(entry.vector.byteLength, entry.filters), rid);
+      next++;
+    }
+  }
+  return { count, sums };
+}
+
+/** How an index is gone through: its entries behind one, by what they are ordered by, and what of each is compared. */
+interface Walk {
+  readonly sql: string;
+  readonly first: string | number;
+  readonly read: (row: readonly unknown[]) => readonly [text: string, rid: number, last: string | number];
+}
+
+function entriesOf({ fields, searches, vectors }: IndexSet): readonly Walk[] {
+  return [
+    ...fields.map(({ number }): Walk => ({
+      sql: `SELECT key, rid FROM i${number} WHERE key > ? ORDER BY key LIMIT ?+0`,
+      first: "",
+      read: ([key, rid]) => [key as string, rid as number, key as string],
+    })),
+    ...searches.map(({ number }): Walk => ({
+      sql: `SELECT id FROM ${entriesTableOfSearch(number)} WHERE id > ? ORDER BY id LIMIT ?+0`,
+      first: Number.MIN_SAFE_INTEGER,
+      read: ([id]) => ["", id as number, id as number],
+    })),
+    ...vectors.map(({ number }): Walk => ({
+      sql: `SELECT rid, length(vector), filters FROM v${number} WHERE rid > ? ORDER BY rid LIMIT ?+0`,
+      first: Number.MIN_SAFE_INTEGER,
+      read: ([rid, bytes, filters]) => [
+        vectorText(bytes as number, filters as string),
+        rid as number,
+        rid as number,
+      ],
+    })),
+  ];
+}
+
+function vectorText(bytes: number, filters: string): string {
+  return `${bytes} ${filters}`;
+}
+
+function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntrySum {
+  const sum = new EntrySum();
+  for (let last = first;;) {
+    const rows = connection.statement(sql).all(last, engineLimits.entriesWalked);
+    for (const row of rows) {
+      const [text, rid, next] = read(row);
+      sum.add(text, rid);
+      last = next;
+    }
+    if (rows.length < engineLimits.entriesWalked) return sum;
+  }
+}
+
+/**
+ * Every document has in every index the entry it should have. Entries of different documents differ, so when the index
+ * has as many entries as were found, it has no others. Gives the number of documents.
+ */
+function checkDocuments(connection: Connection, { name, number, indexes: catalog }: CatalogTable): number {
+  const documents = documentsTable(number);
+  const indexes = indexSet(documents, catalog);
+  const searchesFound = indexes.searches.map(() => 0);
+  const vectorsFound = indexes.vectors.map(() => 0);
+  let count = 0;
+  for (const [rid, id, text] of walkDocuments(connection, documents)) {
+    count++;
+    const doc = parsed(text, { table: name, number, id });
+    const missing = (index: string) =>
+      damage(`index "${index}" of table "${name}" does not hold document "${id}" as it is`);
+    const entries = indexEntries(indexes, doc);
+    indexes.fields.forEach((index, position) => {
+      const row = connection.statement(`SELECT rid FROM i${index.number} WHERE key = ?`)
+        .get(entries.keys[position] ?? "");
+      if (row?.[0] !== rid) throw missing(index.name);
+    });
+    indexes.searches.forEach((index, position) => {
+      if ((entries.searches[position] ?? null) === null) return;
+      searchesFound[position] = (searchesFound[position] ?? 0) + 1;
+      const row = connection.statement(`SELECT 1 FROM ${entriesTableOfSearch(index.number)} WHERE id = ?`)
+        .get(rid);
+      if (row === undefined) throw missing(index.name);
+    });
+    indexes.vectors.forEach((index, position) => {
+      const entry = entries.vectors[position] ?? null;
+      if (entry === null) return;
+      vectorsFound[position] = (vectorsFound[position] ?? 0) + 1;
+      const row = connection.statement(`SELECT length(vector), filters FROM v${index.number} WHERE rid = ?`)
+        .get(rid);
+      if (row?.[0] !== entry.vector.byteLength || row[1] !== entry.filters) throw missing(index.name);
+    });
+  }
+  checkCounts(connection, { name, indexes, count, searchesFound, vectorsFound });
+  return count;
+}
+
+interface FoundEntries {
+  readonly name: string;
+  readonly indexes: IndexSet;
+  readonly count: number;
+  readonly searchesFound: readonly number[];
+  readonly vectorsFound: readonly number[];
+}
+
+function checkCounts(connection: Connection, found: FoundEntries): void {
+  const { name, indexes, count, searchesFound, vectorsFound } = found;
+  const expected: [index: string, sqlite: string, entries: number][] = [
+    ...indexes.fields.map((index) => [index.name, `i${index.number}`, count] as [string, string, number]),
+    ...indexes.searches.map((index, position) =>
+      [index.name, entriesTableOfSearch(index.number), searchesFound[position] ?? 0] as [
+        string,
+        string,
+        number,
+      ]
+    ),
+    ...indexes.vectors.map((index, position) =>
+      [index.name, `v${index.number}`, vectorsFound[position] ?? 0] as [string, string, number]
+    ),
+  ];
+  for (const [index, sqlite, entries] of expected) {
+    const there = Number(connection.statement(`SELECT count(*) FROM ${sqlite}`).get()?.[0]);
+    if (there !== entries) {
+      throw damage(
+        `index "${index}" of table "${name}" has ${there} entries where the documents make ${entries}`,
+      );
+    }
+  }
+}
+
+/** A stored document as an object; throws when it is not one of its table under its own id. */
+function parsed(
+  text: string,
+  { table, number, id }: { readonly table: string; readonly number: number; readonly id: string },
+): StoredFields {
+  let doc: unknown;
+  try {
+    doc = JSON.parse(text);
+  } catch {
+    throw damage(`document "${id}" of table "${table}" is not JSON`);
+  }
+  const { _id, _creationTime } = (doc ?? {}) as Partial<StoredFields>;
+  if (_id !== id || typeof _creationTime !== "number" || tableNumberOf(id) !== number) {
+    throw damage(`document "${id}" of table "${table}" has another id or no creation time`);
+  }
+  if (!isCreationTime(_creationTime)) {
+    throw damage(`document "${id}" of table "${table}" has ${_creationTime} for its creation time`);
+  }
+  return doc as StoredFields;
+}
+
+/** What is wrong with a database. */
+export function damage(what: string): Error {
+  return new Error(`the database is damaged: ${what}`);
+}

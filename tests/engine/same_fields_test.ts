@@ -1,0 +1,53 @@
+/** What texts of documents tell of their fields without being parsed is so; what they cannot tell is not told. */
+import assert from "node:assert/strict";
+import { beginAlike } from "../../mod/engine/indexes/same_fields.ts";
+
+const told = (a: object, b: object, ...fields: string[]) =>
+  beginAlike(JSON.stringify(a), JSON.stringify(b), new Set(fields));
+
+Deno.test("fields in front of the first difference are told to be the same, and no others", () => {
+  const doc = {
+    _id: "a",
+    _creationTime: 1.5,
+    n: 5,
+    text: 'x "quoted\\" {[,',
+    deep: { n: 1, list: [1, "]"] },
+    last: 7,
+  };
+  assert.equal(told(doc, { ...doc, last: 8 }, "_id", "n", "text", "deep"), true);
+  assert.equal(told(doc, { ...doc, last: 8 }, "_id", "last"), false);
+  assert.equal(told(doc, { ...doc, last: 71 }, "last"), false, "one number may begin as another");
+  assert.equal(told(doc, { ...doc, deep: { n: 2 } }, "deep"), false);
+  assert.equal(told(doc, { ...doc, deep: { n: 2 } }, "text"), true);
+  assert.equal(told(doc, { ...doc, text: 'x "quoted\\' }, "text"), false);
+  assert.equal(told(doc, doc, "missing"), false, "a field that is missing may be further on in the other");
+  assert.equal(told({ deep: { n: 1 } }, { deep: { n: 1 } }, "n"), false);
+  assert.equal(told({ "a:b": 1, "c": "\\" }, { "a:b": 1, "c": "\\" }, "a:b", "c"), true);
+  assert.equal(told({ a: ["}", "{"], b: 1 }, { a: ["}", "{"], b: 2 }, "a"), true);
+});
+
+Deno.test("whatever two documents hold, fields that are told to be the same are", () => {
+  let state = 7;
+  const pick = (end: number) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor(state / 2 ** 32 * end);
+  };
+  const value = (depth = 0): unknown => {
+    const kinds = [1, 1.25, -3, true, null, "", "a", 'a"', "\\", "{", "]", ",", "a:b", "\u2028é"];
+    if (depth < 2 && pick(4) === 0) return [value(depth + 1), value(depth + 1)];
+    if (depth < 2 && pick(4) === 0) return { a: value(depth + 1), 'b"': value(depth + 1) };
+    return kinds[pick(kinds.length)];
+  };
+  const names = ["a", "b", "_id", 'b"', "c\\"];
+  let same = 0;
+  for (let round = 0; round < 20_000; round++) {
+    const doc = Object.fromEntries(names.slice(0, 1 + pick(names.length)).map((name) => [name, value()]));
+    const changed = { ...doc, [names[pick(names.length)] ?? ""]: value() };
+    const field = names[pick(3)] ?? "";
+    if (!told(doc, changed, field)) continue;
+    same++;
+    assert.deepEqual(Reflect.get(doc, field), Reflect.get(changed, field), JSON.stringify([doc, changed]));
+    assert.ok(field in doc && field in changed);
+  }
+  assert.ok(same > 1_000, `${same} were told to be the same`);
+});
