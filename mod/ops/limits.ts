@@ -289,6 +289,14 @@ export const replicationLimits = {
   mergeCacheBytes: 16 * MiB,
   /** Time between two looks for what is too old, without a snapshot in between. */
   sweepMs: 3_600_000,
+  /** Snapshots of a generation, with what only they need, that one such look removes. */
+  snapshotsSwept: 1,
+  /** While the wall clock is ahead of the time by which that is decided, the latter goes so much faster. */
+  clockCatchUp: 1 / 8,
+  /** From so much on it is told that the wall clock is ahead. */
+  clockAheadMs: 86_400_000,
+  /** What is shipped is begun so much earlier than it is due, as shipping took lately; at most half the time between two. */
+  leadShareMax: 0.5,
   /** Private memory of the process that ships. */
   processDataMiB: 512,
   /** How long the server waits at its start for the target's first answer, and at its end for the last segment. */

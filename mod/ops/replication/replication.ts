@@ -12,6 +12,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import type { Begin, FromProcess } from "./process/messages.ts";
 import { ReplicaProcess } from "./process/replica_process.ts";
 import { ReplicaError } from "./replica_error.ts";
+import { ShippingLead } from "./shipping_lead.ts";
 import type { JournalRestart } from "./shipper.ts";
 import type { ShippingStatus, ToldGeneration } from "./status.ts";
 import { placeText, type TargetPlace } from "./target/open_target.ts";
@@ -61,6 +62,7 @@ export class Replication implements AsyncDisposable {
   /** By the clock that never goes back: when the process was told last, and since when a commit has waited at the most. */
   #toldAt = performance.now();
   #waitingSince: number | null = null;
+  readonly #lead: ShippingLead;
   #restartTimer: ReturnType<typeof setTimeout> | undefined;
   #restarts = 0;
   /** The newest error that is in the log already. */
@@ -75,6 +77,7 @@ export class Replication implements AsyncDisposable {
     this.#options = options;
     const { dataDir, server: host, target, snapshotEveryMs, keepMs, heartbeatUrl, log } = options;
     this.#heartbeat = new Heartbeat(heartbeatUrl, log);
+    this.#lead = new ShippingLead(options.everyMs);
     const claim = { instance: crypto.randomUUID(), host, since: new Date().toISOString() };
     this.#begin = { type: "Begin", work: "ship", dataDir, target, claim, snapshotEveryMs, keepMs };
   }
@@ -113,7 +116,7 @@ export class Replication implements AsyncDisposable {
       this.#shipTimer = undefined;
       this.#toldAt = performance.now();
       this.#process?.send({ type: "Ship" });
-    }, this.#options.everyMs);
+    }, this.#lead.waitMs);
   }
 
   /** What is known now; the process is asked for what can be restored. */
@@ -271,6 +274,9 @@ export class Replication implements AsyncDisposable {
     this.#status = status;
     const { log, ts } = this.#options;
     const { shippedTs } = status;
+    if (status.lastSegment !== null && status.lastSegment.toTs !== before?.lastSegment?.toTs) {
+      this.#lead.took(performance.now() - this.#toldAt);
+    }
     if (shippedTs !== null && shippedTs >= ts()) this.#waitingSince = null;
     // What it was told of is shipped: what waits came after that.
     else if (shippedTs !== (before?.shippedTs ?? null)) this.#waitingSince = this.#toldAt;

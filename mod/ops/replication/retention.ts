@@ -1,4 +1,5 @@
 /** Removes from a target what no point needs any more that restores are to reach. */
+import { replicationLimits } from "../limits.ts";
 import type { Generation } from "./history.ts";
 import { generationFile } from "./names.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
@@ -21,19 +22,78 @@ export async function sweep(target: ReplicaTarget, options: SweepOptions): Promi
   }
 }
 
-/** In the order in which they are to go. */
+/**
+ * In the order in which they are to go. However late it seems to be: of a generation that is written the oldest snapshot
+ * goes at a time, with what only it needs, and of the others the oldest one goes. So a clock that is wrong costs
+ * one step each hour, and not everything at once.
+ */
 export function namesToRemove({ generations, current, before }: SweepOptions): string[] {
+  const outdated = generations.find((generation) =>
+    generation.name !== current && newestOf([generation]) < before
+  );
   return generations.flatMap(({ name, snapshots, segments }) => {
-    const newest = Math.max(...snapshots.map(({ at }) => at), ...segments.map(({ maxAt }) => maxAt));
-    if (name !== current && newest < before) {
+    if (name === outdated?.name) {
       return [...snapshots, ...segments].map(({ file }) => file.name).concat(generationFile(name));
     }
-    // The oldest point to be reached begins with this one; all before it are not needed.
-    const base = snapshots.findLast(({ at }) => at <= before);
+    // The next one goes in a later turn.
+    if (name !== current && newestOf([{ snapshots, segments }]) < before) return [];
+    // The oldest point to be reached begins with a snapshot that is old enough; all before it are not needed.
+    const last = snapshots.findLastIndex(({ at }) => at <= before);
+    const base = snapshots[Math.min(last, replicationLimits.snapshotsSwept)];
     if (base === undefined) return [];
     return [
       ...snapshots.filter(({ seq, at }) => seq < base.seq || (seq === base.seq && at < base.at)),
       ...segments.filter(({ toSeq }) => toSeq <= base.seq),
     ].map(({ file }) => file.name);
   });
+}
+
+/** The newest time that the names tell, ms since the epoch; `-Infinity` when there are none. */
+export function newestOf(generations: readonly Pick<Generation, "snapshots" | "segments">[]): number {
+  let newest = -Infinity;
+  for (const { snapshots, segments } of generations) {
+    for (const { at } of snapshots) newest = Math.max(newest, at);
+    for (const { maxAt } of segments) newest = Math.max(newest, maxAt);
+  }
+  return newest;
+}
+
+/**
+ * The time by which it is decided what is too old. It begins with the newest time that the target knows of and goes on by
+ * the clock that never goes back, an eighth faster while the wall clock is ahead of it: a clock that jumps, or that is wrong
+ * at the start, makes nothing old at once. It is never later than the wall clock says.
+ */
+export class KeptTime {
+  readonly #now: () => number;
+  readonly #steady: () => number;
+  #at: number;
+  #lookedAt: number;
+  #told = false;
+
+  constructor({ now, steady, known }: {
+    readonly now: () => number;
+    readonly steady: () => number;
+    /** The newest time that the target knows of; `-Infinity` when it knows none. */
+    readonly known: number;
+  }) {
+    this.#now = now;
+    this.#steady = steady;
+    this.#lookedAt = steady();
+    this.#at = known === -Infinity ? now() : Math.min(now(), known);
+  }
+
+  /** `jumped`: how far the wall clock is ahead, told once when that is far; else `null`. */
+  read(): { readonly at: number; readonly jumped: number | null } {
+    const steady = this.#steady();
+    const passed = steady - this.#lookedAt;
+    this.#lookedAt = steady;
+    const now = this.#now();
+    const most = passed * (1 + replicationLimits.clockCatchUp);
+    this.#at += Math.max(0, Math.min(now - this.#at, most));
+    const ahead = now - this.#at;
+    const far = ahead > replicationLimits.clockAheadMs;
+    const jumped = far && !this.#told ? ahead : null;
+    this.#told = far;
+    return { at: Math.min(now, this.#at), jumped };
+  }
 }

@@ -10,7 +10,7 @@ import { Merger, type MergeRule } from "./merger.ts";
 import { generationFile, GENERATIONS, segmentFile, snapshotFile } from "./names.ts";
 import { type Claim, generationBytes, openReplica, Ownership } from "./place.ts";
 import { ReplicaError } from "./replica_error.ts";
-import { sweep } from "./retention.ts";
+import { KeptTime, newestOf, sweep } from "./retention.ts";
 import { packSegment } from "./segment.ts";
 import type { ShippingStatus, ToldGeneration } from "./status.ts";
 import type { ReplicaTarget, TargetObject } from "./target/replica_target.ts";
@@ -49,6 +49,8 @@ export interface ShipperOptions {
   readonly side: ShipperSide;
   readonly merges?: readonly MergeRule[];
   readonly now?: () => number;
+  /** A clock that never goes back, in ms from any moment. */
+  readonly steady?: () => number;
   readonly wait?: (ms: number) => Promise<void>;
 }
 
@@ -62,11 +64,13 @@ interface Position {
 
 const NO_ROW = Number.MAX_SAFE_INTEGER;
 const { now: systemNow } = Date;
+const systemSteady = performance.now.bind(performance);
 const systemWait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 export class Shipper implements AsyncDisposable {
   readonly #options: ShipperOptions;
   readonly #now: () => number;
+  readonly #steady: () => number;
   readonly #merger: Merger;
   /** Set by the first step that reached the target. */
   #ownership: Ownership | null = null;
@@ -80,7 +84,12 @@ export class Shipper implements AsyncDisposable {
   #snapshotWanted = false;
   /** After one that failed the next is not asked for before this time, unless somebody wants it. */
   #snapshotPauseUntil = 0;
-  #sweptAt = 0;
+  /** The generation of which it was told that it began because the journal had been dropped. */
+  #overflowNoted: string | null = null;
+  /** By the clock that never goes back. */
+  #sweptAt = -Infinity;
+  /** By what time it is decided what is too old; `null` until it is known what the target has. */
+  #keptTime: KeptTime | null = null;
   /** What goes on beside shipping; never rejects. */
   #beside: Promise<void> = Promise.resolve();
   #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs"> = {
@@ -95,6 +104,7 @@ export class Shipper implements AsyncDisposable {
   constructor(options: ShipperOptions) {
     this.#options = options;
     this.#now = options.now ?? systemNow;
+    this.#steady = options.steady ?? systemSteady;
     const { target, merges } = options;
     this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
   }
@@ -127,12 +137,16 @@ export class Shipper implements AsyncDisposable {
     await this.#list(GENERATIONS);
   }
 
-  /** Ships what waits. Throws a `ReplicaError`, which is noted too; called again, it goes on. */
+  /**
+   * Ships what waits now: what comes meanwhile is for the next time, or a segment would follow the other for as long as
+   * there is load. Throws a `ReplicaError`, which is noted too; called again, it goes on.
+   */
   async ship(): Promise<void> {
     if (this.#status.takenBy !== null) return;
     try {
       await this.open();
-      while (await this.#shipSome());
+      const upTo = this.#options.journal.read(NO_ROW).head?.seq ?? 0;
+      while (await this.#shipSome(upTo));
       this.#lookAfterSnapshot();
       this.#startBeside();
     } catch (error) {
@@ -179,7 +193,7 @@ export class Shipper implements AsyncDisposable {
       lastSnapshot: { fromTs: ts, toTs: ts, bytes: size, at: this.#now() },
       counts: { ...counts, snapshots: counts.snapshots + 1 },
     };
-    this.#sweptAt = 0;
+    this.#sweptAt = -Infinity;
     this.#startBeside();
   }
 
@@ -193,12 +207,13 @@ export class Shipper implements AsyncDisposable {
     await this.#beside;
   }
 
-  /** Ships one segment at most. Gives back whether there may be more. */
-  async #shipSome(): Promise<boolean> {
+  /** Ships one segment at most. Gives back whether there may be more, up to a row. */
+  async #shipSome(upTo: number): Promise<boolean> {
     const { journal, target, side } = this.#options;
     const { head, confirmed } = journal.read(NO_ROW);
     if (head === null || head.generation === null || confirmed === null) return false;
     if (this.#position?.generation !== head.generation) {
+      this.#noteOverflow({ ...head, generation: head.generation });
       const attached = await this.#attach({ ...head, generation: head.generation }, confirmed);
       if (!attached) return false;
     }
@@ -222,7 +237,7 @@ export class Shipper implements AsyncDisposable {
     this.#merger.added(file, bytes);
     this.#shipped({ ...name, bytes: bytes.length, rows: part.rows });
     side.confirmed({ generation, seq: name.toSeq });
-    return true;
+    return name.toSeq < upTo;
   }
 
   #shipped(
@@ -296,11 +311,19 @@ export class Shipper implements AsyncDisposable {
     const whole = found !== undefined && newest !== undefined && gapOf(found) === null;
     this.#snapshot = whole ? { at: newest.at, seq: newest.seq } : null;
     this.#merger.follow(position.generation);
-    if (head.reason !== "overflow" || newest !== undefined) return;
+  }
+
+  /** Tells once that a journal was dropped, also while the target cannot be told of the generation that has begun. */
+  #noteOverflow({ generation, reason }: { readonly generation: string; readonly reason: string }): void {
+    if (reason !== "overflow" || this.#overflowNoted === generation) return;
+    this.#overflowNoted = generation;
+    if ((this.#generation(generation)?.snapshots.length ?? 0) > 0) return;
     const { counts } = this.#status;
     this.#status = { ...this.#status, counts: { ...counts, overflows: counts.overflows + 1 } };
     this.#note(
-      new Error("The journal was dropped, because it had grown too large: a new generation has begun"),
+      new Error(
+        "The journal was dropped, because it had grown too large or the disk was full: a new generation has begun",
+      ),
     );
   }
 
@@ -338,8 +361,9 @@ export class Shipper implements AsyncDisposable {
     const position = this.#position;
     if (this.#snapshotAsked || position === null || this.#status.takenBy !== null) return;
     const { snapshotEveryMs, side } = this.#options;
+    // Also one that was taken while the clock was far ahead is of long ago.
     const due = this.#snapshot === null ||
-      (position.seq > this.#snapshot.seq && this.#now() - this.#snapshot.at >= snapshotEveryMs);
+      (position.seq > this.#snapshot.seq && Math.abs(this.#now() - this.#snapshot.at) >= snapshotEveryMs);
     if (!this.#snapshotWanted && (!due || this.#now() < this.#snapshotPauseUntil)) return;
     this.#snapshotWanted = false;
     this.#snapshotAsked = true;
@@ -353,16 +377,32 @@ export class Shipper implements AsyncDisposable {
         const merged = await this.#merger.merge();
         const { counts } = this.#status;
         this.#status = { ...this.#status, counts: { ...counts, merges: counts.merges + merged } };
-        if (this.#now() - this.#sweptAt < replicationLimits.sweepMs) return;
-        this.#sweptAt = this.#now();
-        const { target, keepMs } = this.#options;
-        const generations = generationsOf(this.#objects.values());
-        const current = this.#position?.generation ?? null;
-        await sweep(target, { generations, current, before: this.#now() - keepMs, objects: this.#objects });
+        if (this.#steady() - this.#sweptAt < replicationLimits.sweepMs) return;
+        this.#sweptAt = this.#steady();
+        await this.#sweep();
       } catch (error) {
         this.#note(error);
       }
     });
+  }
+
+  async #sweep(): Promise<void> {
+    const { target, keepMs } = this.#options;
+    const generations = generationsOf(this.#objects.values());
+    this.#keptTime ??= new KeptTime({ now: this.#now, steady: this.#steady, known: newestOf(generations) });
+    const { at, jumped } = this.#keptTime.read();
+    if (jumped !== null) {
+      this.#note(
+        new Error(
+          `The clock has gone ahead by ${
+            Math.round(jumped / 3_600_000)
+          } h: what is at the target is kept as if ` +
+            "it had not, and goes later",
+        ),
+      );
+    }
+    const current = this.#position?.generation ?? null;
+    await sweep(target, { generations, current, before: at - keepMs, objects: this.#objects });
   }
 
   #generation(name: string): Generation | undefined {

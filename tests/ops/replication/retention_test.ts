@@ -31,6 +31,65 @@ Deno.test("[RP5] what is too old goes, and every point of the time to keep can s
   await assert.rejects(rig.restore({ toTs: 1 }), ReplicaError);
 });
 
+Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and one that was wrong at the start removes one step in a turn", async () => {
+  const DAY = 86_400_000;
+  await using rig = await Rig.start({ seed: 15, keepMs: 3 * DAY, snapshotEveryMs: DAY });
+  await rig.ship();
+  const days = async (count: number) => {
+    for (let hour = 0; hour < 24 * count; hour += 4) {
+      rig.now += DAY / 6;
+      rig.group();
+      await rig.ship();
+    }
+  };
+  const kept = async () => {
+    await using target = await rig.target();
+    const [generation] = await listGenerations(target);
+    return generation?.snapshots.length ?? 0;
+  };
+  await days(6);
+  const before = await kept();
+  assert.ok(before >= 4 && before <= 5, `${before} snapshots are kept`);
+  const oldest = async () => {
+    await using target = await rig.target();
+    return (await listGenerations(target))[0]?.ranges[0]?.fromTs ?? NaN;
+  };
+  const from = await oldest();
+  rig.jump(1_000 * DAY);
+  for (let turn = 0; turn < 5; turn++) {
+    rig.group();
+    rig.now += 3_600_000;
+    await rig.ship();
+  }
+  await rig.close();
+  assert.equal(await oldest(), from, "nothing is gone");
+  assert.match(
+    rig.shipper.status.errors.map(({ message }) => message).join(),
+    /clock has gone ahead by 2\d{4} h/,
+  );
+  // Started anew, with commits of that time at the target: it believes the clock, and goes step by step.
+  await rig.open();
+  let last = await kept();
+  for (let turn = 0; turn < 3; turn++) {
+    rig.group();
+    rig.now += 3_600_001;
+    await rig.ship();
+    await rig.close();
+    const now = await kept();
+    assert.ok(now >= last - 1, `of ${last} snapshots ${now} are left`);
+    last = now;
+    const { model } = await rig.restore({ toTs: await oldest() }, Number.MAX_SAFE_INTEGER);
+    assert.deepEqual(sorted(model), sorted(rig.models[await oldest()]));
+    await rig.open();
+  }
+  // Back again: snapshots are taken as ever, although the newest one says that it is of the future.
+  rig.jump(-1_000 * DAY);
+  const { counts } = rig.shipper.status;
+  rig.group();
+  await rig.ship();
+  assert.equal(rig.shipper.status.counts.snapshots, counts.snapshots + 1);
+});
+
 Deno.test("[PT1] a replica's generations and ranges are told as a table and as JSON", async () => {
   await using rig = await Rig.start({ seed: 14 });
   await rig.ship();

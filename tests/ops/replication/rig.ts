@@ -40,6 +40,8 @@ export type Model = ReadonlyMap<string, string>;
 export interface RigOptions extends Partial<Pick<ShipperOptions, "merges" | "keepMs" | "snapshotEveryMs">> {
   readonly seed?: number;
   readonly pendingBytesMax?: number;
+  /** Size the database may grow to, in pages of 4 KiB: beyond it there is no room on the disk. */
+  readonly pagesMax?: number;
   /** Where it ships to; a folder of its own when absent. */
   readonly place?: TargetPlace;
   /** Stands between the shipper and the target. */
@@ -56,6 +58,8 @@ export class Rig implements AsyncDisposable {
   /** Time of each commit, by ts. */
   readonly times: number[] = [0];
   now = 1_700_000_000_000;
+  /** How far the clock has been set ahead of what has passed. */
+  jumpedMs = 0;
   db: WriterDatabase;
   shipper: Shipper;
   #resources = new AsyncDisposableStack();
@@ -82,11 +86,17 @@ export class Rig implements AsyncDisposable {
 
   /** Opens the database and a shipper, as a server's start does. */
   async open(): Promise<void> {
-    const { pendingBytesMax = 2 ** 26, merges, keepMs = 7 * 86_400_000, snapshotEveryMs = 86_400_000 } =
-      this.#options;
+    const {
+      pendingBytesMax = 2 ** 26,
+      pagesMax,
+      merges,
+      keepMs = 7 * 86_400_000,
+      snapshotEveryMs = 86_400_000,
+    } = this.#options;
     this.db = openWriterDatabase(join(this.dataDir, "data.db"), {
       journal: { kind: "on", pendingBytesMax },
       now: () => this.now,
+      ...(pagesMax !== undefined && { pagesMax }),
     });
     this.#resources.use(this.db);
     this.db.applySchema(schemas[this.#schema] ?? new Map());
@@ -110,6 +120,7 @@ export class Rig implements AsyncDisposable {
           snapshotWanted: () => void this.#snapshots.push(this.#takeSnapshot()),
         },
         now: () => this.now,
+        steady: () => this.now - this.jumpedMs,
         wait: () => Promise.resolve(),
       }),
     );
@@ -136,6 +147,12 @@ export class Rig implements AsyncDisposable {
   pick(count: number): number {
     this.#random = (this.#random * 1_103_515_245 + 12_345) % 2 ** 31;
     return Math.floor(this.#random / 2 ** 31 * count);
+  }
+
+  /** Sets the clock. */
+  jump(ms: number): void {
+    this.now += ms;
+    this.jumpedMs += ms;
   }
 
   changeSchema(): void {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { listGenerations, planRestore, ReplicaError } from "../../../mod/ops/replication/mod.ts";
+import { ShippingLead } from "../../../mod/ops/replication/shipping_lead.ts";
 import { Rig, schemas, sorted } from "./rig.ts";
 
 const merges = [{ spanMs: 20_000, pieces: 7, bytes: 2 ** 20 }, { spanMs: 60_000, pieces: 4, bytes: 2 ** 22 }];
@@ -254,6 +255,54 @@ Deno.test("RP7 RP8 a target that is away for long costs old commits of the repli
   assert.deepEqual(sorted((await rig.restore({})).model), sorted(rig.models.at(-1)));
   const old = await rig.restore({ generation: generation ?? "" });
   assert.deepEqual(sorted(old.model), sorted(rig.models[old.staged.ts]));
+});
+
+Deno.test("RP2 what is committed while a segment is on its way waits for the next interval, however busy the server is", async () => {
+  let puts = 0;
+  let busy = true;
+  await using rig = await Rig.start({
+    seed: 17,
+    through: (target) =>
+      new Proxy(target, {
+        get(object, name) {
+          if (name === "put") {
+            return async (...args: Parameters<typeof target.put>) => {
+              puts++;
+              // Somebody commits all the time.
+              if (busy && puts < 50) rig.group();
+              await object.put(...args);
+            };
+          }
+          const value: unknown = Reflect.get(object, name);
+          return typeof value === "function" ? value.bind(object) : value;
+        },
+      }),
+  });
+  await rig.ship();
+  puts = 0;
+  for (let turn = 1; turn <= 5; turn++) {
+    rig.group();
+    const { seq } = rig.db.history ?? {};
+    await rig.ship();
+    assert.equal(puts, turn, "one segment each time");
+    assert.equal(rig.db.history?.seq, (seq ?? 0) + 1);
+  }
+  busy = false;
+  await rig.ship();
+  assert.equal(rig.shipper.status.shippedTs, rig.models.length - 1);
+  assert.deepEqual(sorted((await rig.restore({})).model), sorted(rig.models.at(-1)));
+});
+
+Deno.test("RP6 shipping begins so much earlier as it took lately, and never more than twice as often", () => {
+  const lead = new ShippingLead(1_000);
+  assert.equal(lead.waitMs, 1_000);
+  lead.took(120);
+  lead.took(40);
+  assert.equal(lead.waitMs, 880);
+  lead.took(9_000);
+  assert.equal(lead.waitMs, 500);
+  for (let time = 0; time < 8; time++) lead.took(10);
+  assert.equal(lead.waitMs, 990);
 });
 
 Deno.test("RP9 what is written without replication is in the next generation's snapshot", async () => {

@@ -45,7 +45,11 @@ async function ship(
     snapshotEveryMs,
     keepMs,
     side: {
-      confirmed: ({ generation, seq }) => send({ type: "Confirmed", generation, seq }),
+      confirmed({ generation, seq }) {
+        send({ type: "Confirmed", generation, seq });
+        // What waited for long goes in many segments.
+        send({ type: "Status", status: shipper.status });
+      },
       restart: (restart) => send({ type: "Restart", ...restart }),
       snapshotWanted: () => send({ type: "SnapshotWanted" }),
     },

@@ -1,0 +1,29 @@
+/**
+ * When what was committed is shipped: so early that it is there when it is due, going by how long shipping took lately. Where
+ * it takes long a segment may leave twice as often for that, and no more often.
+ */
+import { replicationLimits } from "../limits.ts";
+
+/** Times that count; the longest of them is what is reckoned with. */
+const TIMES = 8;
+
+export class ShippingLead {
+  readonly #everyMs: number;
+  readonly #times: number[] = [];
+
+  constructor(everyMs: number) {
+    this.#everyMs = everyMs;
+  }
+
+  /** A segment took so long, from when it was asked for to when it was known to be safe. */
+  took(ms: number): void {
+    this.#times.push(Math.max(0, ms));
+    if (this.#times.length > TIMES) this.#times.shift();
+  }
+
+  /** From a commit to when its shipping begins, when nothing else waits. */
+  get waitMs(): number {
+    const longest = Math.max(0, ...this.#times);
+    return this.#everyMs - Math.min(longest, this.#everyMs * replicationLimits.leadShareMax);
+  }
+}
