@@ -1,9 +1,9 @@
 /** Walks the packs of a part, newest run first, reading only those that may hold runs that pass. */
 import { column } from "../packs/run_pack.ts";
-import type { RunFilter } from "../run_filter.ts";
 import { mayHaveCaller } from "./caller_marks.ts";
 import type { LogStore } from "./log_store.ts";
 import type { KeptPack, PackHead } from "./pack_table.ts";
+import type { PartStep, PartWalk } from "./part_walk.ts";
 import type { Segment } from "./segment.ts";
 
 /** A run of a pack that passes, but for its text. */
@@ -17,27 +17,10 @@ export interface PackedRun {
   readonly position: number;
 }
 
-/** All runs with larger ids, or the same one, were looked at. */
-export interface PackStep {
-  readonly runs: readonly PackedRun[];
-  readonly low: number;
-}
-
-export interface PackWalk {
-  readonly segment: Segment;
-  readonly filter: RunFilter;
-  /** Numbers of the functions that pass; `null` when all do. */
-  readonly functions: ReadonlySet<number> | null;
-  readonly low: number;
-  readonly high: number;
-  /** Runs found in one step, at most. */
-  readonly limit: number;
-}
-
 /** Packs looked at in one step. */
 const HEADS = 16;
 
-export function* walkPacks({ database }: LogStore, given: PackWalk): Generator<PackStep> {
+export function* walkPacks({ database }: LogStore, given: PartWalk): Generator<PartStep<PackedRun>> {
   const { segment, filter: { from, to, request }, low, high, limit } = given;
   for (let below = high + 1; below > low;) {
     const heads = segment.packs.heads(database, { below, limit: HEADS, from, to, request });
@@ -61,13 +44,13 @@ export function* walkPacks({ database }: LogStore, given: PackWalk): Generator<P
   }
 }
 
-function mayHold({ functions, marks }: PackHead, given: PackWalk): boolean {
+function mayHold({ functions, marks }: PackHead, given: PartWalk): boolean {
   const { caller } = given.filter;
   if (given.functions !== null && !functions.some((fn) => given.functions?.has(fn))) return false;
   return typeof caller !== "string" || mayHaveCaller(marks, caller);
 }
 
-function* passing(pack: KeptPack, { segment, filter, functions, low, high }: PackWalk): Generator<PackedRun> {
+function* passing(pack: KeptPack, { segment, filter, functions, low, high }: PartWalk): Generator<PackedRun> {
   const { caller, outcomes, level = 0, from = -Infinity, to = Infinity, request } = filter;
   const { columns, first, count } = pack;
   const admitted = pack.functions.map((fn) => functions === null || functions.has(fn));

@@ -4,6 +4,7 @@ import type { RunFilter } from "../run_filter.ts";
 import { callerNumber } from "./caller_number.ts";
 import type { LogStore } from "./log_store.ts";
 import type { Row } from "./log_database.ts";
+import type { PartStep, PartWalk } from "./part_walk.ts";
 import { type Segment, sumFrom, sumOf } from "./segment.ts";
 
 /** A part that is expected to give fewer candidates than this is walked in one step. */
@@ -40,23 +41,6 @@ export interface RowRun {
   readonly row: Row;
 }
 
-/** All rows with larger ids, or the same one, were looked at. */
-export interface RowStep {
-  readonly runs: readonly RowRun[];
-  readonly low: number;
-}
-
-export interface RowWalk {
-  readonly segment: Segment;
-  readonly filter: RunFilter;
-  /** Numbers of the functions that pass; `null` when all do. */
-  readonly functions: ReadonlySet<number> | null;
-  readonly low: number;
-  readonly high: number;
-  /** Rows found in one step, at most. */
-  readonly limit: number;
-}
-
 /** Whether all runs that pass have a row of their own. One request has few runs, which packs tell faster. */
 export function allHaveRows({ text, level, outcomes, request }: RunFilter): boolean {
   if (request !== undefined) return false;
@@ -64,7 +48,7 @@ export function allHaveRows({ text, level, outcomes, request }: RunFilter): bool
 }
 
 /** The rows that pass, but for their text and their caller's name, newest first. */
-export function* walkRows(store: LogStore, given: RowWalk): Generator<RowStep> {
+export function* walkRows(store: LogStore, given: PartWalk): Generator<PartStep<RowRun>> {
   const plan = planFor(store, given);
   for (const [low, high] of stepsOf(plan, given)) {
     for (let upTo = high;;) {
@@ -111,7 +95,7 @@ export function rowOf({ database }: LogStore, { runs }: Segment, id: number): Ro
 
 function planFor(
   store: LogStore,
-  { segment, filter, functions }: RowWalk,
+  { segment, filter, functions }: PartWalk,
 ): Plan {
   const { facts, runs, texts } = segment;
   const conditions = conditionsOf(filter, functions);
@@ -175,7 +159,7 @@ function conditionsOf(filter: RunFilter, functions: ReadonlySet<number> | null):
 }
 
 /** Ids in ranges, newest first: one when few rows are to be expected. */
-function stepsOf({ rows }: Plan, { low, high }: RowWalk): (readonly [low: number, high: number])[] {
+function stepsOf({ rows }: Plan, { low, high }: PartWalk): (readonly [low: number, high: number])[] {
   if (rows <= FEW_ROWS) return low > high ? [] : [[low, high]];
   const steps: [number, number][] = [];
   for (let end = high; end >= low; end -= logLimits.searchStepRows) {
