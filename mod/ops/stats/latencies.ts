@@ -10,6 +10,13 @@ const BUCKETS = 82;
 /** Pairs of a bucket and its count. */
 export type PackedLatencies = readonly number[];
 
+/** In ms; `null` when nothing was counted. */
+export interface Percentiles {
+  readonly p50: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+}
+
 export class Latencies {
   readonly #counts = new Uint32Array(BUCKETS);
 
@@ -25,15 +32,29 @@ export class Latencies {
   }
 
   get count(): number {
-    return this.#counts.reduce((sum, count) => sum + count, 0);
+    let all = 0;
+    for (let bucket = 0; bucket < BUCKETS; bucket++) all += this.#counts[bucket] ?? 0;
+    return all;
   }
 
   /** Below which this share of them stayed, in ms; `null` when there are none. */
   quantile(share: number): number | null {
-    const wanted = this.count * share;
-    if (this.count === 0) return null;
+    return this.#quantileOf(this.count, share);
+  }
+
+  /** What half of them stayed below, nearly all and all but few. */
+  get percentiles(): Percentiles {
+    const count = this.count;
+    const of = (share: number) => this.#quantileOf(count, share);
+    return { p50: of(0.5), p95: of(0.95), p99: of(0.99) };
+  }
+
+  #quantileOf(all: number, share: number): number | null {
+    if (all === 0) return null;
+    const wanted = all * share;
     let below = 0;
-    for (const [bucket, count] of this.#counts.entries()) {
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
+      const count = this.#counts[bucket] ?? 0;
       if (count === 0) continue;
       if (below + count < wanted) {
         below += count;

@@ -5,9 +5,10 @@
 import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
 import type { SavedFigures } from "../log/mod.ts";
 import { statsLimits } from "../limits.ts";
-import { Latencies } from "./latencies.ts";
+import { Latencies, type Percentiles } from "./latencies.ts";
 import { type PackedSpan, SpanFigures } from "./span_figures.ts";
 import { type Span, SpanRing } from "./span_ring.ts";
+import { WindowSum } from "./window_sum.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -51,17 +52,17 @@ export interface MinuteStats {
   readonly commitMs: CommitStats;
 }
 
-export interface CommitStats {
-  readonly p50: number | null;
-  readonly p95: number | null;
-  readonly p99: number | null;
-}
+export type CommitStats = Percentiles;
 
 export class RunStats implements RunObserver {
   readonly #now: () => number;
   readonly #slots: SpanRing<SpanFigures>;
   readonly #minutes: SpanRing<SpanFigures>;
   readonly #hours: SpanRing<SpanFigures>;
+  readonly #hour: WindowSum;
+  readonly #day: WindowSum;
+  /** What is told of minutes that are over. */
+  readonly #toldMinutes = new WeakMap<SpanFigures, MinuteStats>();
   /** The slot that counts now. */
   #slot: Span<SpanFigures>;
 
@@ -71,6 +72,8 @@ export class RunStats implements RunObserver {
     this.#slots = new SpanRing({ spanMs: statsLimits.slotMs, kept: 7, make });
     this.#minutes = new SpanRing({ spanMs: MINUTE_MS, kept: 61, make });
     this.#hours = new SpanRing({ spanMs: HOUR_MS, kept: 25, make });
+    this.#hour = new WindowSum(this.#minutes, HOUR_MS);
+    this.#day = new WindowSum(this.#hours, DAY_MS);
     this.#slot = this.#slots.at(now());
   }
 
@@ -141,9 +144,7 @@ export class RunStats implements RunObserver {
           errors,
           errorRate: calls === 0 ? 0 : errors / calls,
           cacheHits: hits,
-          p50: latencies.quantile(0.5),
-          p95: latencies.quantile(0.95),
-          p99: latencies.quantile(0.99),
+          ...latencies.percentiles,
           documentsRead: reads,
           indexRowsRead: indexReads,
           documentsWritten: writes,
@@ -170,7 +171,16 @@ export class RunStats implements RunObserver {
     growing.addAll(minutes.get(at) ?? new SpanFigures());
     growing.addAll(this.#slot.content);
     minutes.set(at, growing);
-    return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => minuteStats(at, figures));
+    return [...minutes].toSorted(([a], [b]) => a - b).map(([at, figures]) => this.#toldMinute(at, figures));
+  }
+
+  #toldMinute(at: number, figures: SpanFigures): MinuteStats {
+    const known = this.#toldMinutes.get(figures);
+    if (known !== undefined) return known;
+    const told = minuteStats(at, figures);
+    // Forgotten when a slot is added to it.
+    this.#toldMinutes.set(figures, told);
+    return told;
   }
 
   /** Adds a slot that is over to its minute and hour; what these are now is to be saved. */
@@ -179,6 +189,9 @@ export class RunStats implements RunObserver {
     const hour = this.#hours.at(at);
     minute.content.addAll(content);
     hour.content.addAll(content);
+    this.#toldMinutes.delete(minute.content);
+    this.#hour.added(content);
+    this.#day.added(content);
     return [
       { span: "minute", at: minute.at, text: JSON.stringify(minute.content.pack()) },
       { span: "hour", at: hour.at, text: JSON.stringify(hour.content.pack()) },
@@ -188,34 +201,35 @@ export class RunStats implements RunObserver {
   /** Earlier spans stand in front; one that began before a restart goes on. */
   #restore(ring: SpanRing<SpanFigures>, spans: readonly Span<SpanFigures>[]): void {
     for (const { at, content } of spans) {
-      ring.spans.find((span) => span.at === at)?.content.addAll(content);
+      const known = ring.spans.find((span) => span.at === at)?.content;
+      if (known === undefined) continue;
+      known.addAll(content);
+      this.#toldMinutes.delete(known);
     }
     ring.restore(spans);
+    this.#hour.forget();
+    this.#day.forget();
   }
 
   #sums(): Readonly<Record<Window, SpanFigures>> {
     const now = this.#now();
-    const sum = (spans: readonly Span<SpanFigures>[], growing: boolean): SpanFigures => {
+    const sum = (parts: readonly SpanFigures[]): SpanFigures => {
       const all = new SpanFigures();
-      for (const { content } of spans) all.addAll(content);
-      if (growing) all.addAll(this.#slot.content);
+      for (const part of parts) all.addAll(part);
       return all;
     };
+    const growing = this.#slot.content;
     return {
       // The slot that counts now is among them.
-      minute: sum(this.#slots.since(now, MINUTE_MS + statsLimits.slotMs), false),
-      hour: sum(this.#minutes.since(now, HOUR_MS), true),
-      day: sum(this.#hours.since(now, DAY_MS), true),
+      minute: sum(this.#slots.since(now, MINUTE_MS + statsLimits.slotMs).map(({ content }) => content)),
+      hour: sum([this.#hour.read(now), growing]),
+      day: sum([this.#day.read(now), growing]),
     };
   }
 }
 
 function commitStats({ commits }: SpanFigures): CommitStats {
-  return quantiles(commits);
-}
-
-function quantiles(latencies: Latencies): CommitStats {
-  return { p50: latencies.quantile(0.5), p95: latencies.quantile(0.95), p99: latencies.quantile(0.99) };
+  return commits.percentiles;
 }
 
 function minuteStats(at: number, figures: SpanFigures): MinuteStats {
@@ -229,7 +243,7 @@ function minuteStats(at: number, figures: SpanFigures): MinuteStats {
   }
   return {
     ...{ at, calls, errors, cacheHits, mutations: figures.commits.count },
-    runMs: quantiles(latencies),
+    runMs: latencies.percentiles,
     commitMs: commitStats(figures),
   };
 }

@@ -62,6 +62,33 @@ Deno.test("[ST2] a function's calls, errors, percentiles and volume over a minut
   assert.deepEqual(stats.functions(), []);
 });
 
+Deno.test("[ST2] windows that are added up bit by bit are those that are added up anew", () => {
+  const { stats, saved, pass, clock } = setUp();
+  const runs: { readonly at: number; readonly path: string }[] = [];
+  for (let step = 0; step < 400; step++) {
+    const path = `a:${step * step % 7}`;
+    for (let call = step % 5; call >= 0; call--) {
+      stats.runEnded("query", ended(path, { ms: 1 + step % 9 }));
+      runs.push({ at: clock.now, path });
+    }
+    pass(statsLimits.slotMs * (1 + step % 40));
+    // Asked at each step, so that what is kept has to follow; a server that was started now has to add up all.
+    const told = stats.functions();
+    if (step % 20 !== 0) continue;
+    const anew = new RunStats({ now: () => clock.now });
+    anew.restore([...saved.values()]);
+    const sums = (of: typeof told) => of.map(({ function: name, hour, day }) => ({ name, hour, day }));
+    const byName = (a: { name: string }, b: { name: string }) => a.name < b.name ? -1 : 1;
+    assert.deepEqual(sums(told).sort(byName), sums(anew.functions()).sort(byName), `step ${step}`);
+    assert.deepEqual(
+      stats.history().filter(({ calls }) => calls > 0),
+      anew.history().filter(({ calls }) => calls > 0),
+    );
+    const { day } = told.reduce((all, { day }) => ({ day: all.day + (day?.calls ?? 0) }), { day: 0 });
+    assert.ok(day > 0 && day <= runs.length);
+  }
+});
+
 Deno.test("[ST3] an hour's history by minute, which a restart brings back", () => {
   const { stats, saved, pass, clock } = setUp();
   for (let minute = 0; minute < 90; minute++) {
