@@ -8,7 +8,9 @@ import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
 import { memoryRows } from "./rows/memory.ts";
+import { observingRows } from "./rows/observing.ts";
 import { reconnectRows } from "./rows/reconnect.ts";
+import { restoreRows } from "./rows/restore.ts";
 import { replicationRows } from "./rows/replication.ts";
 import { shippingRows } from "./rows/shipping.ts";
 import { stalledRows } from "./rows/stalled.ts";
@@ -31,6 +33,8 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   accounts: accountRows,
   storage: storageRows,
   data: dataRows,
+  observing: observingRows,
+  restore: restoreRows,
   replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
 

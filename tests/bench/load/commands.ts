@@ -2,7 +2,8 @@
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
-import type { PacedLoop } from "./paced.ts";
+import type { LogReadersOptions } from "./log_readers.ts";
+import type { PacedLoop, PacedTimes } from "./paced.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -11,6 +12,10 @@ export interface LoadCommands {
   httpLoop: { takes: HttpLoop; gives: ClosedLoopResult };
   oneAtATime: { takes: OneAtATime; gives: number[] };
   pacedCalls: { takes: PacedLoop; gives: number };
+  pacedTimes: { takes: PacedLoop; gives: PacedTimes };
+  openLogReaders: { takes: LogReadersOptions; gives: null };
+  /** Gives the bytes that they have read. */
+  closeLogReaders: { takes: Record<string, never>; gives: number };
   callTimes: { takes: CallTimesOptions; gives: number[] };
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };

@@ -4,10 +4,12 @@ import { Audience } from "./audience.ts";
 import { callTimes } from "./call_times.ts";
 import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
-import { pacedCalls } from "./paced.ts";
+import { LogReaders } from "./log_readers.ts";
+import { pacedCalls, pacedTimes } from "./paced.ts";
 import { Returning } from "./returning.ts";
 
 const audiences = new Map<string, Audience>();
+let logReaders: LogReaders | null = null;
 const returning = new Map<string, Returning>();
 
 function audience(name: string): Audience {
@@ -26,6 +28,17 @@ async function run(request: LoadRequest): Promise<unknown> {
       return await oneAtATime(request.options);
     case "pacedCalls":
       return await pacedCalls(request.options);
+    case "pacedTimes":
+      return await pacedTimes(request.options);
+    case "openLogReaders":
+      logReaders = await LogReaders.open(request.options);
+      return null;
+    case "closeLogReaders": {
+      const bytes = logReaders?.bytes ?? 0;
+      await logReaders?.[Symbol.asyncDispose]();
+      logReaders = null;
+      return bytes;
+    }
     case "callTimes":
       return await callTimes(request.options);
     case "openAudience":

@@ -1,5 +1,6 @@
 /** Transfers over HTTP at a rate that does not depend on the answers: what is late is sent as soon as it can be. */
 import { RawHttp } from "../support/raw_http.ts";
+import { percentile } from "../support/statistics.ts";
 import { transferArgs, type TransferWorkload } from "./transfers.ts";
 
 export interface PacedLoop {
@@ -11,28 +12,47 @@ export interface PacedLoop {
   readonly workload: TransferWorkload;
 }
 
+/** How long the calls of a paced loop took, from when each was sent. */
+export interface PacedTimes {
+  readonly answered: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
 /** Gives the calls answered each second. Throws the first answer that is not a success. */
-export async function pacedCalls(
+export async function pacedCalls(loop: PacedLoop): Promise<number> {
+  return (await pacedTimes(loop)).perSecond;
+}
+
+export async function pacedTimes(
   { port, perSecond, connections, durationMs, workload }: PacedLoop,
-): Promise<number> {
+): Promise<PacedTimes> {
   const nextArgs = transferArgs(workload);
   const everyMs = 1_000 * connections / perSecond;
   const startedAt = performance.now();
-  let answered = 0;
+  const times: number[] = [];
   await Promise.all(Array.from({ length: connections }, async (_, place) => {
     using connection = await RawHttp.connect(port);
     let dueAt = startedAt + everyMs * place / connections;
     while (dueAt < startedAt + durationMs) {
       const pauseMs = dueAt - performance.now();
       if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      const sentAt = performance.now();
       const { body } = await connection.post(
         "/api/mutation",
         `{"path":"transfer:transfer","args":${nextArgs()}}`,
       );
       if (!body.startsWith('{"status":"success"')) throw new Error(body);
-      answered++;
+      times.push(performance.now() - sentAt);
       dueAt += everyMs;
     }
   }));
-  return answered / ((performance.now() - startedAt) / 1_000);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return {
+    answered: times.length,
+    perSecond: times.length / seconds,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+  };
 }

@@ -15,6 +15,8 @@ export interface ReturnResult {
   readonly closeCodes: Record<string, number>;
   /** From the first socket that was open again to the last first result. */
   readonly lastResultMs: number;
+  /** From the first socket that was closed to the last first result. */
+  readonly backMs: number;
   /** First results by their text, counted. */
   readonly values: Record<string, number>;
 }
@@ -29,6 +31,7 @@ export class Returning implements AsyncDisposable {
   readonly #closeCodes: Record<string, number> = {};
   #values: Record<string, number> = {};
   #firstOpenAt = 0;
+  #firstCloseAt = 0;
   #missing = 0;
   #complete: PromiseWithResolvers<number> = Promise.withResolvers();
   #left = false;
@@ -56,6 +59,7 @@ export class Returning implements AsyncDisposable {
     const result = {
       closeCodes: { ...this.#closeCodes },
       lastResultMs: lastAt - this.#firstOpenAt,
+      backMs: lastAt - this.#firstCloseAt,
       values: this.#values,
     };
     this.#expectReturn();
@@ -65,7 +69,7 @@ export class Returning implements AsyncDisposable {
   #expectReturn(): void {
     this.#missing = this.#options.sockets;
     this.#complete = Promise.withResolvers();
-    this.#firstOpenAt = 0;
+    this.#firstOpenAt = this.#firstCloseAt = 0;
     this.#values = {};
   }
 
@@ -81,6 +85,7 @@ export class Returning implements AsyncDisposable {
       onClose: (code) => {
         this.#sockets.delete(socket);
         if (this.#left) return;
+        this.#firstCloseAt ||= performance.now();
         this.#closeCodes[code] = (this.#closeCodes[code] ?? 0) + 1;
         setTimeout(() => void this.#return(index), Math.random() * JITTER_MS);
       },

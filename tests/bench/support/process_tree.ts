@@ -26,6 +26,12 @@ export async function proportionalSetSize(pid: number): Promise<number> {
   return Number(/^Pss: *(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
 }
 
+/** Most memory that a process has had resident at once, in bytes; 0 when it is gone. */
+export async function peakMemory(pid: number): Promise<number> {
+  const text = await read(`/proc/${pid}/status`);
+  return Number(/^VmHWM:\s*(\d+) kB/m.exec(text ?? "")?.[1] ?? 0) * 1024;
+}
+
 /** Processor time a process has used so far, in microseconds; counted in steps of ten milliseconds. 0 when it is gone. */
 export async function processorTimeUs(pid: number): Promise<number> {
   // The name, in parentheses, may hold spaces; user and system time are the 12th and 13th fields behind it.

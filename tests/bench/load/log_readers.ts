@@ -1,0 +1,49 @@
+/** Readers of the execution log's stream, who take what comes as fast as they can. */
+
+export interface LogReadersOptions {
+  readonly port: number;
+  readonly readers: number;
+  readonly token: string;
+  /** Whether each has a filter of its own, so that nobody shares its events. */
+  readonly ownFilters: boolean;
+}
+
+export class LogReaders implements AsyncDisposable {
+  readonly #stopping = new AbortController();
+  readonly #ended: Promise<void>[] = [];
+  #bytes = 0;
+
+  /** Resolves when all of them read. */
+  static async open({ port, readers, token, ownFilters }: LogReadersOptions): Promise<LogReaders> {
+    const opened = new LogReaders();
+    await Promise.all(Array.from({ length: readers }, async (_, place) => {
+      const filter = ownFilters ? `?from=${place + 1}` : "";
+      const { signal } = opened.#stopping;
+      const response = await fetch(`http://127.0.0.1:${port}/api/admin/logs/stream${filter}`, {
+        headers: { Authorization: `Bearer ${token}` },
+        signal,
+      });
+      if (!response.ok || response.body === null) throw new Error(await response.text());
+      opened.#ended.push(opened.#read(response.body));
+    }));
+    return opened;
+  }
+
+  /** Bytes that all of them have read. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
+    try {
+      for await (const { length } of body) this.#bytes += length;
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#ended);
+  }
+}
