@@ -17,6 +17,7 @@ import "./ui/button.tsx";
 import "./ui/field.tsx";
 import "./ui/icon.tsx";
 import "./ui/notes.tsx";
+import "./ui/table.tsx";
 import "./ui/texts.tsx";
 import "./ui/use_request.ts";
 import "./ui/view.tsx";

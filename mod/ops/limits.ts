@@ -9,6 +9,8 @@ export const opsLimits = {
   adminCountMax: 10_000,
   /** Documents looked at for one page when conditions leave some out. */
   adminRowsReadMax: 4_000,
+  /** Characters of documents with which a page for administrators ends, and a step of a deletion of many. */
+  adminPageCharsMax: 2 * MiB,
   /** Scheduled backups that administrators are told of, the newest. */
   scheduledTold: 200,
   /** The furthest position that administrators go to at once in an index; the keys before it are all read. */
@@ -390,6 +392,11 @@ export const deployLimits = {
   migrationStepMsAimed: 50,
   /** Documents that a dry run tries. */
   migrationSampleMax: 20,
+  /** Migrations that the server runs at once; one more is refused. */
+  migrationsAtOnce: 4,
+  /** A step that came at a bad moment is taken again after this, and after twice as long each time up to the other. */
+  migrationRetryMs: 1_000,
+  migrationRetryMsMax: 60_000,
   /** Migrations that are remembered. */
   migrationsKept: 100,
 } as const;

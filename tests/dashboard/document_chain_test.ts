@@ -90,3 +90,26 @@ Deno.test("DA9 a list that is entered in the middle goes on both ways, and what 
   assert.equal(chain.base, 0);
   assert.deepEqual(settled(chain, list).rows, list.slice(0, 700));
 });
+
+Deno.test("DA9 pages of large documents, which end before their ends, leave nothing out either", () => {
+  const list = upTo(40);
+  /** Answers with three rows at most, whatever was asked for. */
+  const few = (span: Span): PageAnswer & { page: readonly number[] } => {
+    const whole = answerFor(list, span);
+    if (whole.page.length <= 3) return whole;
+    const page = whole.page.slice(0, 3);
+    return { page, rows: 3, continueCursor: String(page[2]), isDone: false };
+  };
+  const settledFew = (chain: Chain): Chain => {
+    for (let now = chain;;) {
+      const before = now;
+      for (const span of now.spans) now = answered(now, span.id, few(span));
+      if (now === before) return now;
+    }
+  };
+  let chain = settledFew(chainAt(20, "190"));
+  chain = settledFew(prepended(chain, null));
+  for (let step = 0; step < 10; step++) chain = settledFew(appended(chain));
+  assert.equal(chain.base, 0);
+  assert.deepEqual(chain.spans.flatMap((span) => few(span).page), list);
+});

@@ -1,5 +1,6 @@
 /** The dashboard's functions and logs in a browser: what a person runs, and how they find what ran. */
 import assert from "node:assert/strict";
+import { until } from "../support/waiting.ts";
 import { checkLooks, testDashboard } from "./support/dashboard_page.ts";
 
 const functions = {
@@ -8,11 +9,13 @@ import { z } from "zod";
 export default defineSchema({
   orders: defineTable({ title: z.string(), state: z.enum(["open", "paid"]), total: z.number() }).index("by_state", ["state"]),
 });`,
-  "orders.ts": `import { action, internalMutation, mutation, query } from "syncline/server";
+  "orders.ts": `import { action, internalMutation, internalQuery, mutation, query } from "syncline/server";
 import { z } from "zod";
 const state = z.enum(["open", "paid"]);
 export const list = query({ args: { state }, handler: (ctx, { state }) =>
   ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", state)).collect() });
+export const open = internalQuery({ args: {}, handler: (ctx) =>
+  ctx.db.query("orders").withIndex("by_state", (q) => q.eq("state", "open")).collect() });
 export const add = mutation({
   args: { title: z.string(), state, total: z.number(), rush: z.boolean().optional(), lines: z.array(z.object({ count: z.number() })).optional() },
   handler: async (ctx, { title, state, total, rush, lines }) => {
@@ -31,7 +34,7 @@ export const tidy = internalMutation({ args: {}, handler: () => "tidied" });`,
 };
 
 testDashboard("a person runs functions and finds what ran", { functions }, async (dashboard, t) => {
-  const { page, server, go, told, button, keys, call } = dashboard;
+  const { page, server, go, told, button, keys, call, asAdmin } = dashboard;
   const result = page.locator("pre.result").first();
   const search = page.getByLabel("Text in a log line or an error");
   const row = (name: string) => page.getByRole("button", { name, exact: true });
@@ -92,7 +95,17 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await told("Stool");
     assert.equal(await page.locator("b", { hasText: "Sofa" }).count(), 0, "markup was rendered");
     await button("Stop watching").click();
-    await page.getByText("results so far").waitFor({ state: "detached" });
+    await page.getByText(/results? so far/).waitFor({ state: "detached" });
+  });
+
+  await t.step("SY29 an internal query is watched too, as nobody else may call it", async () => {
+    await go("functions/orders%3Aopen");
+    await button("Watch live").click();
+    await told("it is watched in your own name");
+    await told("<b>Sofa</b>");
+    await add("Footstool");
+    await told("Footstool");
+    await button("Stop watching").click();
   });
 
   await t.step("SY26 a function is run in a user's name, who is found by address", async () => {
@@ -108,6 +121,17 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
     await page.locator(`datalist option[value="ben@example.com"]`).waitFor({ state: "attached" });
     await button("Run").click();
     await result.getByText(body.userId).waitFor();
+    await page.locator(".card", { hasText: "success" }).waitFor();
+    await button("Watch live").click();
+    await page.locator(".card", { hasText: /results? so far/ }).getByText(body.userId).waitFor();
+    await button("Stop watching").click();
+    // The session in which it was watched has ended with it.
+    const sessions = () => asAdmin("_admin/users:get", { userId: body.userId }, "query");
+    await until(async () =>
+      (await sessions()).list.every(({ impersonatedBy }: { impersonatedBy: string | null }) =>
+        impersonatedBy === null
+      )
+    );
   });
 
   await t.step("a function is run as the administrator", async () => {

@@ -215,6 +215,21 @@ testDashboard("a person looks after people and settings", {
     await keys("Escape");
   });
 
+  await t.step("a mail is looked at with the text that is entered, before it is stored", async () => {
+    await page.getByLabel("Mail reset", { exact: true }).fill("Subject: Lost it?\n\nHere: {{link}}");
+    await button("Preview Mail reset").click();
+    await dialog.getByRole("heading", { name: "Lost it?" }).waitFor();
+    await dialog.getByText(/^Here: http/).waitFor();
+    await keys("Escape");
+    await page.getByRole("form", { name: "Mail" }).getByRole("button", { name: "Discard" }).click();
+  });
+
+  await t.step("without a place for backups a test of it says so", async () => {
+    await button("Test the place of backups").first().click();
+    await told("There are no scheduled backups");
+    await button("Close this message").last().click();
+  });
+
   await t.step("a setting that does not fit is told at its field, and nothing is stored", async () => {
     await page.getByLabel("Backup every", { exact: true }).fill("now and then");
     await page.getByRole("form", { name: "Scheduled backups" }).getByRole("button", { name: "Save" }).click();
@@ -282,6 +297,26 @@ testDashboard("a person looks after people and settings", {
     await page.getByRole("option", { name: "Audit log" }).waitFor();
     await keys("Enter");
     await page.getByRole("heading", { name: "Audit log" }).waitFor();
+  });
+
+  await t.step("the palette finds a user, a setting, and what can be made", async () => {
+    const palette = page.getByPlaceholder("Go to a table");
+    await keys("Control+k");
+    await palette.fill("cleo@");
+    await page.getByRole("option", { name: /^cleo@example\.com/ }).click();
+    await dialog.getByRole("heading", { name: "Cleo" }).waitFor();
+    await keys("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await keys("Control+k");
+    await palette.fill("smtp url");
+    await page.getByRole("option", { name: "SMTP URL" }).click();
+    await page.locator("#setting-smtpUrl:focus").waitFor();
+    await keys("Control+k");
+    await palette.fill("new admin");
+    await page.getByRole("option", { name: "New administrator" }).click();
+    await dialog.getByRole("heading", { name: "New administrator" }).waitFor();
+    await keys("Escape");
+    await dialog.waitFor({ state: "detached" });
   });
 
   await t.step("the palette changes between light and dark, which stays", async () => {

@@ -185,6 +185,25 @@ testDashboard("a person looks after a server", {
     await page.getByRole("cell", { name: /^backup-.*\.tar\.zst$/ }).waitFor();
   });
 
+  await t.step("what takes long says so wherever a person is, and tells its end", async () => {
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/admin/backups/*/verify", async (route) => {
+      await held.promise;
+      await route.continue();
+    });
+    await choose(/^More about backup-/, "Verify");
+    await page.locator(".work", { hasText: "is checked…" }).waitFor();
+    await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Schedule" }).click();
+    await page.getByRole("heading", { name: "Schedule" }).waitFor();
+    await page.locator(".work", { hasText: "is checked…" }).waitFor();
+    held.resolve();
+    await told(/The archive is whole/);
+    await page.locator(".work").waitFor({ state: "detached" });
+    await page.unroute("**/api/admin/backups/*/verify");
+    await button("Close this message").last().click();
+    await go("backups");
+  });
+
   await t.step("a backup is downloaded", async () => {
     const download = page.waitForEvent("download");
     await choose(/^More about backup-/, "Download");
@@ -205,8 +224,8 @@ testDashboard("a person looks after a server", {
       await button("Test this place").click();
       await told(`${scheduled} can be used.`);
       await choose(/^More about scheduled-/, "Verify");
-      await told("is fetched and checked…");
-      await page.locator("p.banner").waitFor({ state: "detached" });
+      await told(/The archive is whole/);
+      await page.locator(".work").waitFor({ state: "detached" });
       await told(/The archive is whole/);
       const download = page.waitForEvent("download");
       await choose(/^More about scheduled-/, "Download");
@@ -275,6 +294,52 @@ testDashboard("a person looks after a server", {
     await button("Cancel the restore").click();
     await told("Nothing is staged any more.");
   });
+
+  await t.step("the processes of the server are told, and that it is alone", async () => {
+    await go("servers");
+    await page.getByRole("row", { name: /^writer all mutations 1/ }).waitFor();
+    await told("This server is alone");
+  });
+
+  await t.step(
+    "PG12 the servers of a cluster are told, and what is wrong with them comes first",
+    async () => {
+      const server = { role: "follower", epoch: null, ts: 40, lagCommits: 2, sockets: 3, seenMs: 400 };
+      const cluster = {
+        enabled: true,
+        id: "a",
+        place: "db.example.com/app, schema syncline",
+        role: "leader",
+        epoch: 7,
+        takeovers: 1,
+        database: { status: "ok", forMs: 0 },
+        servers: [
+          { ...server, address: "10.0.0.1:3210", role: "leader", epoch: 7, ts: 42, lagCommits: 0 },
+          { ...server, address: "10.0.0.2:3210" },
+          { ...server, address: "10.0.0.3:3210", seenMs: 90_000 },
+        ],
+      };
+      await page.route("**/api/admin/cluster", (route) => route.fulfill({ json: cluster }));
+      await go("overview");
+      await told("10.0.0.3:3210 was not heard of for 2 min.");
+      await page.locator("li", { hasText: "10.0.0.3:3210" }).getByRole("link", { name: "Look" }).click();
+      await page.getByRole("row", { name: /^10\.0\.0\.1:3210 leader 42/ }).waitFor();
+      await page.getByRole("row", { name: /^10\.0\.0\.2:3210 follower 40 2 3/ }).waitFor();
+      await page.unroute("**/api/admin/cluster");
+      await page.route(
+        "**/api/admin/cluster",
+        (route) =>
+          route.fulfill({ json: { ...cluster, database: { status: "away", forMs: 5_000 }, servers: null } }),
+      );
+      await go("overview");
+      await told("The cluster's database has not answered for 5.0 s: nothing can be committed.");
+      await go("servers");
+      await told("Nothing is known of the others while the database is away");
+      await page.unroute("**/api/admin/cluster");
+      await go("overview");
+      await go("backups");
+    },
+  );
 
   await t.step("a server that follows another says how far it is", async () => {
     const follower = {
@@ -387,7 +452,7 @@ testDashboard("a person looks after a server", {
   await t.step(
     "DA7 nothing that a person with a screen reader or a keyboard would stumble over",
     async () => {
-      await checkLooks(dashboard, ["overview", "files", "schedule", "backups", "deploying"]);
+      await checkLooks(dashboard, ["overview", "files", "schedule", "backups", "deploying", "servers"]);
     },
   );
 });

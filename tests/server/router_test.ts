@@ -189,7 +189,7 @@ Deno.test("the dashboard is found without its slash, and its files are served", 
   const bare = await r.app.request("/_");
   assert.equal(bare.status, 302);
   assert.equal(bare.headers.get("location"), "/_/");
-  for (const path of ["/_/style.css", "/_/built/app.js", "/_/icon.svg"]) {
+  for (const path of ["/_/account.css", "/_/built/app.js", "/_/icon.svg"]) {
     const response = await r.app.request(path);
     assert.equal(response.status, 200, path);
     await response.body?.cancel();

@@ -60,6 +60,9 @@ export type Condition =
   | { readonly field: string; readonly op: "contains"; readonly value: string }
   | { readonly field: string; readonly op: "missing" | "present" };
 
+/** Mails that accounts send. */
+export type MailKind = "verify" | "reset" | "magic" | "change";
+
 /** In whose name a function runs. */
 export type RunAs = { readonly userId: string } | { readonly adminId: string } | null;
 
@@ -81,10 +84,30 @@ export const api = {
   data: {
     ...references<
       typeof data,
-      "tables" | "documents" | "count" | "position" | "get" | "insert" | "patch" | "replace" | "remove"
+      | "tables"
+      | "documents"
+      | "count"
+      | "position"
+      | "get"
+      | "insert"
+      | "patch"
+      | "patchMany"
+      | "replace"
+      | "remove"
     >(
       "_admin/data",
-      ["tables", "documents", "count", "position", "get", "insert", "patch", "replace", "remove"],
+      [
+        "tables",
+        "documents",
+        "count",
+        "position",
+        "get",
+        "insert",
+        "patch",
+        "patchMany",
+        "replace",
+        "remove",
+      ],
     ),
     sizes: action<Record<never, never>, KnownSizes>("_admin/data:sizes"),
     deleteWhere: action<Where, { workId: string }>("_admin/data:deleteWhere"),
@@ -114,19 +137,14 @@ export const api = {
     ),
   },
   functions: {
-    ...references<typeof functions, "list">("_admin/functions", ["list"]),
+    ...references<typeof functions, "list" | "watch">("_admin/functions", ["list", "watch"]),
     run: action<{ path: string; args: Record<string, unknown>; as: RunAs }, FunctionRun>(
       "_admin/functions:run",
     ),
   },
   migrations: {
-    ...references<typeof migrations, "list">("_admin/migrations", ["list"]),
-    begin: action<{ path: string; table: string; anew?: boolean }, migrations.Begun>(
-      "_admin/migrations:begin",
-    ),
-    step: action<{ migrationId: string; rows?: number }, migrations.Step & { readonly rows: number }>(
-      "_admin/migrations:step",
-    ),
+    ...references<typeof migrations, "list" | "halt">("_admin/migrations", ["list", "halt"]),
+    run: action<{ path: string; table: string; anew?: boolean }, migrations.Begun>("_admin/migrations:run"),
     tryOut: action<{ path: string; table: string }, { documents: number; changed: number }>(
       "_admin/migrations:tryOut",
     ),
@@ -141,6 +159,9 @@ export const api = {
       "_admin/settings:set",
     ),
     testMail: action<{ to: string }, null>("_admin/settings:testMail"),
+    previewMail: action<{ kind: MailKind; text?: string }, { subject: string; text: string }>(
+      "_admin/settings:previewMail",
+    ),
   },
   users: {
     ...references<typeof userFunctions, "list" | "get" | "edit" | "endSession" | "endSessions">(

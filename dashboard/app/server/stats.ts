@@ -1,4 +1,5 @@
 /** What `GET /api/admin/stats` and its neighbours answer, as far as the views use it. */
+import type { Member } from "../../../mod/cluster/postgres/members.ts";
 import type { RoleCount } from "../../../mod/functions/host/process/isolate_census.ts";
 import type { GaugesAt } from "../../../mod/ops/stats/gauges.ts";
 import type { CommitStats, MinuteStats, StatsOfFunction, Window } from "../../../mod/ops/stats/run_stats.ts";
@@ -53,6 +54,19 @@ export type ScheduledBackups = { readonly place: null } | {
   readonly backups: readonly { readonly name: string; readonly createdAt: string }[];
   /** Why they could not be listed. */
   readonly error?: string;
+};
+
+/** What `GET /api/admin/cluster` answers. */
+export type ClusterStatus = { readonly enabled: false } | {
+  readonly enabled: true;
+  readonly id: string;
+  readonly place: string;
+  readonly role: "leader" | "follower";
+  readonly epoch: number;
+  readonly takeovers: number;
+  readonly database: { readonly status: "ok" | "away"; readonly forMs: number };
+  /** `null` while the database is away. */
+  readonly servers: readonly Member[] | null;
 };
 
 export type ReplicationStatus = { readonly enabled: false; readonly follower?: FollowerStatus } | {

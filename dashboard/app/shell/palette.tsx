@@ -4,8 +4,11 @@ import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { api } from "../server/api.ts";
 import { adminSession } from "../server/admin_session.ts";
-import { Icon } from "../ui/icon.tsx";
+import { Icon, type IconName } from "../ui/icon.tsx";
+import { useState } from "react";
 import { useQuery } from "syncline/react";
+import { hrefOfDocument } from "../views/data/cell.tsx";
+import { labelOf } from "../views/settings/groups.ts";
 import { go } from "./route.ts";
 import { toggleTheme } from "./theme.ts";
 import { views } from "./views.ts";
@@ -24,60 +27,170 @@ export function Palette({ open, onClose }: { readonly open: boolean; readonly on
   );
 }
 
+/** What begins a word of the name counts most, then what is in it, then what is said of it. */
+function scoreOf(value: string, search: string, keywords: readonly string[] = []): number {
+  const wanted = search.trim().toLowerCase();
+  const name = value.toLowerCase();
+  const begins = (text: string) =>
+    text.startsWith(wanted) || text.split(/[^\p{L}\p{N}]+/u).some((word) => word.startsWith(wanted));
+  if (begins(name)) return 1;
+  if (name.includes(wanted)) return 0.7;
+  const said = keywords.map((keyword) => keyword.toLowerCase());
+  if (said.some(begins)) return 0.5;
+  return said.some((keyword) => keyword.includes(wanted)) ? 0.2 : 0;
+}
+
+interface Entry {
+  readonly icon: IconName;
+  readonly text: string;
+  /** Unique, and what is looked for. */
+  readonly value: string;
+  readonly words?: readonly string[];
+  readonly run: () => void;
+}
+
+/** Users are looked for on the server, from so many letters on. */
+const SEARCHED_FROM = 2;
+const USERS_FOUND = 5;
+/** As long as ids of documents are. */
+const ID = /^[0-9a-z]{16,64}$/;
+
 function Entries({ done }: { readonly done: () => void }) {
-  const tables = useQuery(api.data.tables) ?? [];
-  const functions = useQuery(api.functions.list) ?? [];
-  const act = (run: () => void) => () => {
-    done();
-    run();
-  };
+  const [text, setText] = useState("");
+  const groups = useEntries(text.trim());
   return (
-    <Command label="Go to or do">
-      <Command.Input placeholder="Go to a table, a function, a view…" autoFocus />
+    <Command label="Go to or do" filter={scoreOf}>
+      <Command.Input
+        placeholder="Go to a table, a function, a view…"
+        autoFocus
+        value={text}
+        onValueChange={setText}
+      />
       <Command.List>
         <Command.Empty>Nothing has this name.</Command.Empty>
-        <Command.Group heading="Views">
-          {views.map(({ name, title, icon, words }) => (
-            <Command.Item
-              key={name}
-              keywords={words.split(" ")}
-              onSelect={act(() => go([name]))}
-            >
-              <Icon name={icon} /> {title}
-            </Command.Item>
-          ))}
-        </Command.Group>
-        <Command.Group heading="Tables">
-          {tables.map(({ name }) => (
-            <Command.Item
-              key={name}
-              value={`table ${name}`}
-              onSelect={act(() => go(["data", name]))}
-            >
-              <Icon name="data" /> {name}
-            </Command.Item>
-          ))}
-        </Command.Group>
-        <Command.Group heading="Functions">
-          {functions.map(({ path }) => (
-            <Command.Item
-              key={path}
-              value={`function ${path}`}
-              onSelect={act(() => go(["functions", path]))}
-            >
-              <Icon name="functions" /> {path}
-            </Command.Item>
-          ))}
-        </Command.Group>
-        <Command.Group heading="Do">
-          <Command.Item onSelect={act(toggleTheme)}>
-            <Icon name="theme" /> Change between light and dark
-          </Command.Item>
-          <Command.Item onSelect={act(() => void adminSession.signOut())}>
-            <Icon name="out" /> Sign out
-          </Command.Item>
-        </Command.Group>
+        {groups.map(([heading, entries]) =>
+          entries.length > 0 && (
+            <Command.Group key={heading} heading={heading}>
+              {entries.map(({ icon, text, value, words, run }) => (
+                <Command.Item
+                  key={value}
+                  value={value}
+                  keywords={[...words ?? []]}
+                  onSelect={() => {
+                    done();
+                    run();
+                  }}
+                >
+                  <Icon name={icon} /> {text}
+                </Command.Item>
+              ))}
+            </Command.Group>
+          )
+        )}
       </Command.List>
     </Command>
   );
 }
+
+function useEntries(text: string): readonly (readonly [heading: string, entries: readonly Entry[]])[] {
+  const tables = useQuery(api.data.tables) ?? [];
+  const functions = useQuery(api.functions.list) ?? [];
+  const settings = useQuery(api.settings.list) ?? [];
+  const users = useQuery(
+    api.users.list,
+    text.length < SEARCHED_FROM
+      ? "skip"
+      : { search: text, paginationOpts: { numItems: USERS_FOUND, cursor: null } },
+  )?.page ?? [];
+  const named = useQuery(api.data.get, ID.test(text) ? { id: text } : "skip") ?? null;
+  return [
+    [
+      "Documents",
+      named === null ? [] : [{
+        icon: "data",
+        text: `${text} of ${named.table}`,
+        value: text,
+        run: () => location.hash = hrefOfDocument(named.table, text),
+      }],
+    ],
+    [
+      "Views",
+      views.map(({ name, title, icon, words }) => ({
+        icon,
+        text: title,
+        value: title,
+        words: words.split(" "),
+        run: () => go([name]),
+      })),
+    ],
+    ["Do", actions],
+    [
+      "Tables",
+      tables.map(({ name }) => ({
+        icon: "data" as const,
+        text: name,
+        value: `table ${name}`,
+        run: () => go(["data", name]),
+      })),
+    ],
+    [
+      "Functions",
+      functions.map(({ path }) => ({
+        icon: "functions" as const,
+        text: path,
+        value: `function ${path}`,
+        run: () => go(["functions", path]),
+      })),
+    ],
+    [
+      "Users",
+      users.map(({ userId, email, name }) => ({
+        icon: "users" as const,
+        text: [email, name].filter(Boolean).join(", ") || userId,
+        value: `user ${userId}`,
+        words: [text],
+        run: () => go(["users", userId]),
+      })),
+    ],
+    [
+      "Settings",
+      settings.map(({ name, description }) => ({
+        icon: "settings" as const,
+        text: labelOf(name),
+        value: `setting ${name}`,
+        words: [labelOf(name), description],
+        run: () => go(["settings", name]),
+      })),
+    ],
+  ];
+}
+
+const actions: readonly Entry[] = [
+  {
+    icon: "backups",
+    text: "Back up now",
+    value: "Back up now",
+    run: () => go(["backups"], { make: "true" }),
+  },
+  { icon: "users", text: "New user", value: "New user", run: () => go(["users"], { make: "true" }) },
+  {
+    icon: "key",
+    text: "New administrator",
+    value: "New administrator",
+    words: ["access", "invite"],
+    run: () => go(["administrators"], { make: "true" }),
+  },
+  {
+    icon: "logs",
+    text: "Errors of the last day",
+    value: "Errors of the last day",
+    run: () => go(["logs"], { outcome: "error", from: String(Date.now() - 86_400_000) }),
+  },
+  {
+    icon: "theme",
+    text: "Change between light and dark",
+    value: "Change between light and dark",
+    run: toggleTheme,
+  },
+  { icon: "out", text: "Sign out", value: "Sign out", run: () => void adminSession.signOut() },
+];

@@ -1,5 +1,5 @@
 /** Where in the dashboard a person is: the part of the address behind `#`, so that it can be shared and gone back from. */
-import { useMemo, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
 
 export interface Route {
   /** Parts of the path; the first one names the view. */
@@ -54,4 +54,18 @@ export function useRoute(): Route {
     return () => removeEventListener("hashchange", listener);
   }, () => location.hash);
   return useMemo(() => parse(hash), [hash]);
+}
+
+/** Whether the dialog of a view is open that makes something: an address with `make=true` opens it too, once. */
+export function useOpenedBy(view: string): readonly [open: boolean, setOpen: (open: boolean) => void] {
+  const { search } = useRoute();
+  const asked = search.get("make") === "true";
+  const [open, setOpen] = useState(asked);
+  useEffect(() => {
+    if (!asked) return;
+    setOpen(true);
+    // An address that is shared, or come back to, asks nobody to make one.
+    replace([view]);
+  }, [asked, view]);
+  return [open, setOpen];
 }

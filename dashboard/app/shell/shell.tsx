@@ -11,6 +11,11 @@ import { toggleTheme } from "./theme.ts";
 import { viewNamed, views } from "./views.ts";
 
 const Palette = lazy(async () => ({ default: (await import("./palette.tsx")).Palette }));
+const WorkStrip = lazy(async () => {
+  // The view comes first.
+  await new Promise<void>((resolve) => afterFirstView(resolve));
+  return { default: (await import("./work_strip.tsx")).WorkStrip };
+});
 
 export function Shell() {
   const { path: [name = "overview"] } = useRoute();
@@ -45,6 +50,7 @@ export function Shell() {
         </Button>
         <strong>{entry?.title ?? "Syncline"}</strong>
       </div>
+      {navOpen && <div className="scrim" onClick={() => setNavOpen(false)} />}
       <Side current={name} open={navOpen} onSearch={() => setPalette(true)} />
       <div className="stage">
         <Connection />
@@ -59,10 +65,19 @@ export function Shell() {
               : <entry.View />}
           </Suspense>
         </Fault>
+        <Suspense>
+          <WorkStrip />
+        </Suspense>
       </div>
       <Suspense>{palette && <Palette open onClose={() => setPalette(false)} />}</Suspense>
     </div>
   );
+}
+
+function afterFirstView(then: () => void): void {
+  // Not every browser tells when it is idle.
+  if ("requestIdleCallback" in globalThis) requestIdleCallback(then, { timeout: 2_000 });
+  else setTimeout(then, 500);
 }
 
 function Side(

@@ -92,6 +92,13 @@ export const views: readonly ViewEntry[] = [
     ...view(async () => (await import("../views/backups/backups.tsx")).Backups),
   },
   {
+    name: "servers",
+    title: "Servers",
+    icon: "servers",
+    words: "cluster leader follower processes memory disk health",
+    ...view(async () => (await import("../views/servers/servers.tsx")).Servers),
+  },
+  {
     name: "administrators",
     title: "Administrators",
     icon: "key",

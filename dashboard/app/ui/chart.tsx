@@ -63,6 +63,7 @@ export function Chart({ title, series, times, format, now, pointed, onPoint }: C
           <g key={name} data-tone={tone}>
             {position === 0 && <path className="chart-area" d={area(values, { x, y })} />}
             <path className="chart-line" d={line(values, { x, y })} />
+            <path className="chart-dot" d={dots(values, { x, y })} />
           </g>
         ))}
         {pointed !== null && <line className="chart-at" x1={x(pointed)} x2={x(pointed)} y1="0" y2={HEIGHT} />}
@@ -114,11 +115,18 @@ function line(values: readonly (number | null)[], { x, y }: Scales): string {
       continue;
     }
     path += `${open ? "L" : "M"}${x(position).toFixed(1)} ${y(value).toFixed(1)}`;
-    // A value that stands alone is a dot.
-    if (!open && (values[position + 1] ?? null) === null) path += "h.1";
     open = true;
   }
   return path;
+}
+
+/** Values that stand alone, through which no line goes. */
+function dots(values: readonly (number | null)[], { x, y }: Scales): string {
+  const known = (position: number) => (values[position] ?? null) !== null;
+  return values.map((value, position) => {
+    if (value === null || known(position - 1) || known(position + 1)) return "";
+    return `M${Math.min(x(position), WIDTH - 3).toFixed(1)} ${y(value).toFixed(1)}h.1`;
+  }).join("");
 }
 
 function area(values: readonly (number | null)[], { x, y }: Scales): string {

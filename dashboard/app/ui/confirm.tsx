@@ -10,8 +10,8 @@ export interface Question {
   /** What the button says. */
   readonly button: string;
   readonly run: () => Promise<unknown>;
-  /** What is told afterwards. */
-  readonly done: string;
+  /** What is told afterwards, unless `run` tells it. */
+  readonly done?: string;
 }
 
 /** Gives what shows the question, and what asks it. */

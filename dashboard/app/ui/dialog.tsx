@@ -50,6 +50,13 @@ export function Dialog({ title, text, open, onClose, children, foot, form = "mid
             // One that was closed by being pressed is gone by now.
             if (!target.isConnected || target.closest(".notes") !== null) event.preventDefault();
           }}
+          // Not the button that closes it, unless a field has asked for the focus.
+          onOpenAutoFocus={(event) => {
+            const content = event.currentTarget;
+            if (!(content instanceof HTMLElement) || content.contains(document.activeElement)) return;
+            event.preventDefault();
+            content.focus();
+          }}
           {...(text ? {} : { "aria-describedby": undefined })}
         >
           {head}

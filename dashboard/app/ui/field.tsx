@@ -56,7 +56,7 @@ function More({ id, hint, error }: Omit<FieldTexts, "label"> & { readonly id: st
 /** A switch that is on or off. */
 export function CheckField({ label, ...input }: { readonly label: string } & ComponentProps<"input">) {
   return (
-    <label className="row">
+    <label className="check">
       <input type="checkbox" {...input} /> {label}
     </label>
   );

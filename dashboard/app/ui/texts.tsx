@@ -5,6 +5,10 @@ const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style
 
 export const count = (value: number): string => numbers.format(value);
 
+/** A number of things in words; the plural has an `s` unless it is given. */
+export const countOf = (value: number, one: string, many = `${one}s`): string =>
+  `${count(value)} ${value === 1 ? one : many}`;
+
 const SIZES = ["bytes", "KiB", "MiB", "GiB", "TiB"] as const;
 
 export function size(bytes: number): string {
@@ -48,6 +52,13 @@ function clockText(date: Date): string {
   return today ? clock.format(date) : `${day.format(date)}, ${clock.format(date)}`;
 }
 
+/** A moment in UTC, for what the pointer rests on. */
+export function utcText(at: number): string {
+  const date = new Date(at);
+  if (Number.isNaN(date.getTime())) return "";
+  return `${date.toISOString().replace("T", " ").replace("Z", "")} UTC`;
+}
+
 /** A moment in the reader's zone, with UTC when the pointer rests on it. */
 export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "full" | "ago" | "clock" }) {
   const date = new Date(at);
@@ -55,7 +66,7 @@ export function Time({ at, as = "full" }: { readonly at: number; readonly as?: "
   return (
     <time
       dateTime={date.toISOString()}
-      title={`${date.toISOString().replace("T", " ").replace("Z", "")} UTC`}
+      title={utcText(at)}
     >
       {as === "ago" ? ago(at) : as === "clock" ? clockText(date) : full.format(date)}
     </time>

@@ -12,6 +12,8 @@ export interface RowsOfIndex {
   readonly index: string;
   readonly bounds: IndexBounds;
   readonly order: "asc" | "desc";
+  /** Only those behind this key. */
+  readonly after?: string;
 }
 
 /** Both go along the keys only, some 100 ms for a million, and count as having read the whole range. */
@@ -30,10 +32,14 @@ export function positionsOf(
   },
 ): Positions {
   /** What follows `SELECT … FROM` for these rows, and the range it is run with. */
-  const keysOf = ({ table: name, index: indexName, bounds, order }: RowsOfIndex) => {
+  const keysOf = ({ table: name, index: indexName, bounds, order, after }: RowsOfIndex) => {
     const table = tables.named(name);
     const index = tables.index(table, indexName);
-    const { lo, hi } = rangeOfScan(table, { index, bounds, options: { order } });
+    const { lo, hi } = rangeOfScan(table, {
+      index,
+      bounds,
+      options: { order, ...(after !== undefined && { after }) },
+    });
     recorder.extendRange(recorder.beginRange(index.space), lo, hi);
     const [entries, key] = index.name === BY_ID ? [documentsTable(table.number), "id"] : [index.space, "key"];
     return { lo, hi, key, sql: `${entries} WHERE ${key} >= ? AND ${key} < ?` };

@@ -112,6 +112,8 @@ export interface PaginationOptions {
   readonly endCursor?: string | null | undefined;
   /** Ends the page early when a filter lets few rows pass. */
   readonly maximumRowsRead?: number | undefined;
+  /** Ends the page behind the document with which so many characters are read, also in front of an `endCursor`. */
+  readonly maximumCharsRead?: number | undefined;
 }
 
 export interface PaginationResult<Document> {

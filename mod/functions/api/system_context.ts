@@ -83,6 +83,8 @@ export interface Inspector {
   countRows(query: OrderedQuery<unknown>, max: number): number;
   /** The cursor of such a query behind so many of its rows; `null` where there are fewer. Queries only. */
   cursorBehind(query: OrderedQuery<unknown>, rows: number): string | null;
+  /** The cursor that stands so many of its rows before another one of it; `null` where there are fewer. Queries only. */
+  cursorBefore(query: OrderedQuery<unknown>, cursor: string, rows: number): string | null;
   /** Looks at every page of the database; does not count as read. Queries only. */
   sizes(): TableSize[];
   /** Table and index of each key space of a read set, by key space. Queries only. */

@@ -4,6 +4,8 @@ export { BundleError } from "./bundle/bundle_error.ts";
 export type { DeployChanges } from "./changes.ts";
 export { DeployKeys } from "./deploy_keys.ts";
 export { type DeployedVersion, Deployments, type DeployResult } from "./deployments.ts";
+export { MigrationRunner } from "./migration_runner.ts";
 export { migrationActions } from "./migrations.ts";
+export { MigrationSteps } from "./migration_steps.ts";
 export { deployRoutes } from "./routes.ts";
 export { Variables } from "./variables.ts";

@@ -7,6 +7,7 @@ import {
   type DocumentOf,
   type Schema,
   type SystemMutationCtx,
+  type SystemQueryCtx,
 } from "../../functions/api/service.ts";
 
 /** Instants are milliseconds since the epoch. */
@@ -37,6 +38,8 @@ export const tables = {
    *
    *     running --the last step--> done
    *     running --begun anew--> (deleted)
+   *
+   * While it runs, whoever steps it drives it; with `onServer` the server does, also after a restart.
    */
   _migrations: defineTable({
     /** The internal mutation that is run for each document. */
@@ -49,11 +52,16 @@ export const tables = {
     documents: z.int(),
     state: z.enum(["running", "done"]),
     endedAt: instant.optional(),
-  }).index("by_path", ["path", "table"]),
+    /** Missing unless the server goes on with it by itself. */
+    onServer: z.boolean().optional(),
+    /** Why the server stopped; missing where it did not. */
+    error: z.string().optional(),
+  }).index("by_path", ["path", "table"]).index("by_on_server", ["onServer"]),
 };
 
 export type DeployModel = DataModelOf<Schema<typeof tables>>;
 export type DeployDoc<Table extends keyof DeployModel & string> = DocumentOf<DeployModel, Table>;
+export type DeployQueryCtx = SystemQueryCtx<DeployModel>;
 export type DeployMutationCtx = SystemMutationCtx<DeployModel>;
 
 /** The function builders whose `ctx.db` knows these tables. */

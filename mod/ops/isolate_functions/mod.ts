@@ -2,7 +2,7 @@
 import type { SystemModule } from "../../functions/system_module.ts";
 import { clean, list as listAudit, note, noteMutation } from "../admin/isolate_functions/audit.ts";
 import * as data from "../admin/isolate_functions/data.ts";
-import { list as listFunctions, schema, sizes, spaces } from "../admin/isolate_functions/functions.ts";
+import { list as listFunctions, schema, sizes, spaces, watch } from "../admin/isolate_functions/functions.ts";
 import { accountExists } from "../admin/isolate_functions/run_as.ts";
 import {
   change,
@@ -41,6 +41,7 @@ export const dataFunctions = {
   get: data.get,
   insert: data.insert,
   patch: data.patch,
+  patchMany: data.patchMany,
   position: data.position,
   remove: data.remove,
   replace: data.replace,
@@ -66,7 +67,7 @@ export const opsModules: readonly SystemModule[] = [
   },
   { path: "_admin/data", tables: {}, functions: dataFunctions },
   { path: "_admin/schema", tables: {}, functions: { get: schema } },
-  { path: "_admin/functions", tables: {}, functions: { list: listFunctions } },
+  { path: "_admin/functions", tables: {}, functions: { list: listFunctions, watch } },
   { path: "_admin/work", tables: {}, functions: workFunctions },
   { path: "_admin/settings", tables: {}, functions: { list: listSettings } },
   { path: "_admin/audit", tables: {}, functions: { list: listAudit } },

@@ -2,9 +2,16 @@
 import { join } from "node:path";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import { removeStaged } from "../../functions/versions/mod.ts";
-import { DeployKeys, Deployments, migrationActions, Variables } from "../../ops/deploy/mod.ts";
+import {
+  DeployKeys,
+  Deployments,
+  migrationActions,
+  MigrationRunner,
+  MigrationSteps,
+  Variables,
+} from "../../ops/deploy/mod.ts";
 import type { AdminRoutesOptions } from "../../ops/mod.ts";
-import { INCOMING_DIR } from "../../config/config.ts";
+import { INCOMING_DIR, isFollower } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface DeployFeature extends Feature {
@@ -27,6 +34,8 @@ export function startDeploy(
     use: (values) => host.useEnv(values),
     log,
   });
+  const steps = new MigrationSteps({ calls, now: () => performance.now() });
+  const runner = new MigrationRunner({ calls, steps, log });
   // Functions serve without their front end rather than not at all.
   const serveOrLog = async (folder: string | null) => {
     try {
@@ -50,7 +59,7 @@ export function startDeploy(
     actions: new Map([
       ...deployKeys.actions,
       ...variables.actions,
-      ...migrationActions({ calls, now: () => performance.now() }),
+      ...migrationActions({ calls, steps, runner }),
     ]),
     applyCommits: (entries) => variables.applyCommits(entries),
     async start() {
@@ -59,6 +68,9 @@ export function startDeploy(
       const staticDir = host.version?.staticDir ?? null;
       if (staticDir !== null) await serveOrLog(staticDir);
       await variables.load();
+      // On the server that is followed.
+      if (!isFollower(config)) await runner.start();
     },
+    stop: () => runner[Symbol.asyncDispose](),
   };
 }

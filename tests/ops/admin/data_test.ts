@@ -114,6 +114,15 @@ Deno.test("data and code for administrators", async (t) => {
         else {
           const rest = await bodies({ ...args, paginationOpts: { cursor, numItems: 100 } });
           assert.deepEqual(rest, all.slice(behind), JSON.stringify({ args, behind }));
+          const there = { table: "messages", ...args, before: cursor };
+          for (let rows = 1; rows <= behind; rows++) {
+            const earlier = await ok("query", "_admin/data:position", { ...there, behind: rows });
+            if (rows === behind) assert.equal(earlier.cursor, null);
+            else {
+              const shown = { ...args, paginationOpts: { cursor: earlier.cursor, numItems: rows } };
+              assert.deepEqual(await bodies(shown), all.slice(behind - rows, behind), JSON.stringify(shown));
+            }
+          }
         }
       }
     }

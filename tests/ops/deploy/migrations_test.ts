@@ -1,5 +1,6 @@
 /** Migrations: an internal mutation for each document of a table, once, however often it is stopped. */
 import assert from "node:assert/strict";
+import { found } from "../../support/waiting.ts";
 import { startDeployWorld } from "./support.ts";
 
 const functions = {
@@ -124,6 +125,52 @@ Deno.test("a table is migrated while the app serves", async (t) => {
     const { migrationId } = await act("begin", { ...place, anew: true });
     while (!(await act("step", { migrationId })).done);
     assert.deepEqual((await notes()).slice(-2).map(({ runs }) => runs), [1, 1]);
+  });
+
+  interface Listed {
+    readonly migrationId: string;
+    readonly path: string;
+    readonly state: string;
+    readonly onServer: boolean;
+    readonly error: string | null;
+    readonly documents: number;
+  }
+  const list = (): Promise<Listed[]> => call("query", "_admin/migrations:list", {}, admin);
+  const ended = (migrationId: string) =>
+    found(async () =>
+      (await list()).find((listed) => listed.migrationId === migrationId && !listed.onServer)
+    );
+  const runsOf = async () => (await notes()).map(({ runs }) => runs);
+
+  await t.step("MG5 the server runs one by itself, and goes on with it after a restart", async () => {
+    await call("mutation", "notes:add", { count: 300 });
+    const before = await runsOf();
+    const { migrationId } = await act("run", { ...place, anew: true });
+    await server.restart();
+    const { state, error, documents } = await ended(migrationId);
+    assert.deepEqual([state, error, documents], ["done", null, before.length]);
+    assert.deepEqual(await runsOf(), before.map((runs) => runs + 1));
+  });
+
+  await t.step("MG5 it stops behind a step when it is told to, and goes on from there", async () => {
+    const before = await runsOf();
+    const { migrationId } = await act("run", { ...place, anew: true });
+    await call("mutation", "_admin/migrations:halt", { migrationId }, admin);
+    const left = await ended(migrationId);
+    // However far it came: what is done is done, and nothing twice.
+    assert.equal((await runsOf()).filter((runs, at) => runs !== before[at]).length, left.documents);
+    if (left.state === "running") assert.equal((await act("run", place)).migrationId, migrationId);
+    assert.equal((await ended(migrationId)).state, "done");
+    assert.deepEqual(await runsOf(), before.map((runs) => runs + 1));
+  });
+
+  await t.step("MG5 MG4 where it fails it says why, and goes on from there when it is told to", async () => {
+    const { migrationId } = await act("run", { path: "notes:picky", table: "notes", anew: true });
+    const first = await ended(migrationId);
+    assert.match(first.error ?? "", /notes:picky failed for document .*: not this one/);
+    assert.equal(first.state, "running");
+    await act("run", { path: "notes:picky", table: "notes" });
+    assert.deepEqual(await ended(migrationId), first);
   });
 
   await t.step("MG4 what is no internal mutation of the app, or no table of it, is refused", async () => {

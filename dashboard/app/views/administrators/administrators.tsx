@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
-import { go } from "../../shell/route.ts";
+import { go, useOpenedBy } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
@@ -11,81 +11,73 @@ import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt } from "../../ui/notes.tsx";
+import { TableCard } from "../../ui/table.tsx";
 import { Time } from "../../ui/texts.tsx";
-import { Card, View } from "../../ui/view.tsx";
+import { View } from "../../ui/view.tsx";
 
 export function Administrators() {
   const list = useQuery(api.administrators.list);
   const remove = useMutation(api.administrators.remove);
   const endSessions = useMutation(api.administrators.endSessions);
   const { ask, dialog } = useConfirm();
-  const [open, setOpen] = useState<"create" | "password" | null>(null);
+  const [creating, setCreating] = useOpenedBy("administrators");
+  const [changing, setChanging] = useState(false);
   return (
     <View
       title="Administrators"
       text="Who may see and change everything here."
       actions={
         <>
-          <Button onClick={() => setOpen("password")}>Change my password</Button>
-          <Button tone="accent" onClick={() => setOpen("create")}>
+          <Button onClick={() => setChanging(true)}>Change my password</Button>
+          <Button tone="accent" onClick={() => setCreating(true)}>
             <Icon name="plus" /> New administrator
           </Button>
         </>
       }
     >
-      <Card flush>
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Address</th>
-              <th className="number">Sessions</th>
-              <th>Created</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {list?.map(({ adminId, email, createdAt, sessions, you }) => (
-              <tr key={adminId}>
-                <td>
-                  {email} {you && <Badge tone="accent">you</Badge>}
-                </td>
-                <td className="number">{sessions}</td>
-                <td>
-                  <Time at={createdAt} as="ago" />
-                </td>
-                <td className="number">
-                  <Menu
-                    label={`More about ${email}`}
-                    items={[
-                      {
-                        text: you ? "End my other sessions" : "End sessions",
-                        run: () => void attempt(() => endSessions({ adminId }), "The sessions have ended."),
-                      },
-                      { text: "What they did", run: () => go(["audit"], { admin: adminId }) },
-                      {
-                        text: "Remove",
-                        tone: "bad",
-                        run: () =>
-                          ask({
-                            title: `Remove ${email}?`,
-                            text: "Their sessions end at once.",
-                            button: "Remove administrator",
-                            done: "The administrator is removed.",
-                            run: () => remove({ adminId }),
-                          }),
-                      },
-                    ]}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Card>
-      {open === "create" && <Create onClose={() => setOpen(null)} />}
-      {open === "password" && <ChangePassword onClose={() => setOpen(null)} />}
+      <TableCard
+        none={{ title: "There is no administrator" }}
+        head={["Address", { number: "Sessions" }, "Created"]}
+        actions
+        rows={list}
+        row={({ adminId, email, createdAt, sessions, you }) => (
+          <tr key={adminId}>
+            <td>
+              {email} {you && <Badge tone="accent">you</Badge>}
+            </td>
+            <td className="number">{sessions}</td>
+            <td>
+              <Time at={createdAt} as="ago" />
+            </td>
+            <td className="number">
+              <Menu
+                label={`More about ${email}`}
+                items={[
+                  {
+                    text: you ? "End my other sessions" : "End sessions",
+                    run: () => void attempt(() => endSessions({ adminId }), "The sessions have ended."),
+                  },
+                  { text: "What they did", run: () => go(["audit"], { admin: adminId }) },
+                  {
+                    text: "Remove",
+                    tone: "bad",
+                    run: () =>
+                      ask({
+                        title: `Remove ${email}?`,
+                        text: "Their sessions end at once.",
+                        button: "Remove administrator",
+                        done: "The administrator is removed.",
+                        run: () => remove({ adminId }),
+                      }),
+                  },
+                ]}
+              />
+            </td>
+          </tr>
+        )}
+      />
+      {creating && <Create onClose={() => setCreating(false)} />}
+      {changing && <ChangePassword onClose={() => setChanging(false)} />}
       {dialog}
     </View>
   );

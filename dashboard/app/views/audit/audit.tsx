@@ -4,6 +4,8 @@ import { useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
 import { replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
+import { ChoiceField } from "../../ui/search_bar.tsx";
+import { Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/texts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
@@ -17,6 +19,11 @@ const SUBJECTS = [
   ["_admin/functions:", "Functions"],
   ["_admin/files:", "Files"],
   ["_admin/schedule:", "Schedule"],
+  ["_admin/migrations:", "Migrations"],
+  ["_admin/env:", "Variables"],
+  ["_admin/deployKeys:", "Deploy keys"],
+  ["PUT /api/admin/functions", "Deploys"],
+  ["POST /api/admin/functions/rollback", "Rollbacks"],
   ["POST /api/admin/backups", "Backups"],
   ["POST /api/admin/restore", "Restores"],
   ["POST /api/admin/impersonate", "Sign-ins as a user"],
@@ -41,59 +48,45 @@ export function Audit() {
       text="What administrators changed. It is kept for 400 days, without what documents hold."
     >
       <div className="row">
-        <select
-          className="input fit"
-          aria-label="Administrator"
+        <ChoiceField
+          label="Administrator"
           value={adminId}
-          onChange={(event) => here({ admin: event.target.value })}
-        >
-          <option value="">All administrators</option>
-          {administrators.map(({ adminId: id, email }) => <option key={id} value={id}>{email}</option>)}
-        </select>
-        <select
-          className="input fit"
-          aria-label="Subject"
+          onChange={(admin) => here({ admin })}
+          options={[
+            ["", "All administrators"],
+            ...administrators.map(({ adminId: id, email }) => [id, email] as const),
+          ]}
+        />
+        <ChoiceField
+          label="Subject"
           value={action}
-          onChange={(event) => here({ action: event.target.value })}
-        >
-          <option value="">Everything</option>
-          {SUBJECTS.map(([begin, text]) => <option key={begin} value={begin}>{text}</option>)}
-        </select>
+          onChange={(action) => here({ action })}
+          options={[["", "Everything"], ...SUBJECTS]}
+        />
       </div>
       <Card flush>
         {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is noted" />}
         {list.results.length > 0 && (
-          <table className="table">
-            <thead>
-              <tr>
-                <th>When</th>
-                <th>Who</th>
-                <th>What</th>
-                <th>With</th>
-                <th>Outcome</th>
+          <Table head={["When", "Who", "What", "With", "Outcome"]}>
+            {list.results.map((row) => (
+              <tr key={row._id}>
+                <td>
+                  <Time at={row._creationTime} />
+                </td>
+                <td title={[row.address, row.userAgent].filter(Boolean).join(", ")}>
+                  {row.email || row.admin}
+                  {row.address !== undefined && <div className="quiet small">{row.address}</div>}
+                </td>
+                <td className="mono">{row.action}</td>
+                <td className="wide">
+                  {row.changes === undefined ? <Args args={row.args} /> : <Changes changes={row.changes} />}
+                </td>
+                <td>
+                  <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {list.results.map((row) => (
-                <tr key={row._id}>
-                  <td>
-                    <Time at={row._creationTime} />
-                  </td>
-                  <td title={[row.address, row.userAgent].filter(Boolean).join(", ")}>
-                    {row.email || row.admin}
-                    {row.address !== undefined && <span className="quiet">{` ${row.address}`}</span>}
-                  </td>
-                  <td className="mono">{row.action}</td>
-                  <td className="wide">
-                    {row.changes === undefined ? <Args args={row.args} /> : <Changes changes={row.changes} />}
-                  </td>
-                  <td>
-                    <Badge tone={row.outcome === "ok" ? "good" : "bad"}>{row.outcome}</Badge>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
         <ListEnd list={list} />
       </Card>

@@ -1,6 +1,8 @@
 /** What is done with one archive, wherever it lies. */
 import { adminSession } from "../../server/admin_session.ts";
+import { longWork } from "../../ui/long_work.ts";
 import { note } from "../../ui/notes.tsx";
+import { saveFile } from "../../ui/save_file.ts";
 import { count } from "../../ui/texts.tsx";
 
 /** Where an archive that was made here is asked for. */
@@ -12,11 +14,13 @@ export const scheduledPath = (name: string): string =>
 
 /** The token goes in a header, never in an address, so the archive is fetched and then saved. */
 export async function download(path: string): Promise<void> {
-  const response = await adminSession.fetch(path);
-  const url = URL.createObjectURL(await response.blob());
   const name = decodeURIComponent(path.split("/").at(-1) ?? "");
-  Object.assign(document.createElement("a"), { href: url, download: name }).click();
-  URL.revokeObjectURL(url);
+  await longWork(
+    { view: "backups", text: `${name} is downloaded…`, cancelable: true },
+    async ({ signal }) => {
+      saveFile(name, await (await adminSession.fetch(path, { signal })).blob());
+    },
+  );
 }
 
 /** Has it unpacked and checked as for a restore, and tells what it holds. */

@@ -2,15 +2,16 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
 import type { Backup, BackupList, StagedRestore as Staged } from "../../server/stats.ts";
-import { href, replace, useRoute } from "../../shell/route.ts";
+import { href, useOpenedBy } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { CheckField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { longWork, useIsBusy } from "../../ui/long_work.ts";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { Table } from "../../ui/table.tsx";
 import { count, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
@@ -24,21 +25,12 @@ export function Backups() {
   const { value, error, again } = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS);
   const restart = useRequest<{ readonly offered: boolean }>("/api/admin/restore/restart").value;
   const { ask, dialog } = useConfirm();
-  const { search } = useRoute();
-  const [making, setMaking] = useState(search.get("make") === "true");
-  const [busy, setBusy] = useState<string | null>(null);
+  const [making, setMaking] = useOpenedBy("backups");
+  const busy = useIsBusy("backups");
   const file = useRef<HTMLInputElement>(null);
 
-  /** An address that is shared, or come back to, asks nobody to make one. */
-  function closeMake(): void {
-    setMaking(false);
-    replace(["backups"]);
-  }
-
   async function run(what: string, work: () => Promise<unknown>, done?: string): Promise<void> {
-    setBusy(what);
-    await attempt(work, done);
-    setBusy(null);
+    await longWork({ view: "backups", text: what, ...(done !== undefined && { done }) }, work);
     again();
   }
 
@@ -61,14 +53,13 @@ export function Backups() {
       actions={
         <>
           <input ref={file} type="file" hidden accept=".zst" onChange={upload} />
-          <Button disabled={busy !== null} onClick={() => file.current?.click()}>Restore from a file…</Button>
-          <Button tone="accent" disabled={busy !== null} onClick={() => setMaking(true)}>
+          <Button disabled={busy} onClick={() => file.current?.click()}>Restore from a file…</Button>
+          <Button tone="accent" disabled={busy} onClick={() => setMaking(true)}>
             <Icon name="plus" /> Back up now
           </Button>
         </>
       }
     >
-      {busy !== null && <p className="banner" role="status">{busy}</p>}
       {error !== null && <p className="field-error" role="alert">{error}</p>}
       {value?.restore && (
         <StagedRestore
@@ -100,94 +91,81 @@ export function Backups() {
           </Empty>
         )}
         {value !== undefined && value.backups.length > 0 && (
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Name</th>
-                <th>Made</th>
-                <th className="number">Commit</th>
-                <th className="number">Size</th>
-                <th>Holds</th>
-                <th>
-                  <span className="sr-only">Actions</span>
-                </th>
+          <Table head={["Name", "Made", { number: "Commit" }, { number: "Size" }, "Holds"]} actions>
+            {value.backups.map((backup) => (
+              <tr key={backup.name}>
+                <td className="mono">{backup.name}</td>
+                <td>
+                  <Time at={Date.parse(backup.createdAt)} as="ago" />
+                </td>
+                <td className="number">{backup.ts === undefined ? "–" : count(backup.ts)}</td>
+                <td className="number">{size(backup.size)}</td>
+                <td>
+                  {backup.error === undefined
+                    ? partsText(backup.parts)
+                    : <Badge tone="bad">{backup.error}</Badge>}
+                </td>
+                <td className="number">
+                  <Menu
+                    label={`More about ${backup.name}`}
+                    items={[
+                      {
+                        text: "Download",
+                        run: () => void download(backupPath(backup.name)),
+                      },
+                      {
+                        text: "Verify",
+                        run: () =>
+                          void run(`${backup.name} is checked…`, () =>
+                            verify(backupPath(backup.name))),
+                      },
+                      {
+                        text: "Restore…",
+                        run: () =>
+                          ask({
+                            title: "Restore this backup?",
+                            text:
+                              "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
+                            button: "Check and stage",
+                            done: "The restore is staged: it is applied at the next start.",
+                            run: async () => {
+                              await adminSession.fetch(`${backupPath(backup.name)}/restore`, {
+                                method: "POST",
+                              });
+                              again();
+                            },
+                          }),
+                      },
+                      {
+                        text: "Delete",
+                        tone: "bad",
+                        run: () =>
+                          ask({
+                            title: "Delete this backup?",
+                            text: backup.name,
+                            button: "Delete backup",
+                            done: "The backup is deleted.",
+                            run: async () => {
+                              await adminSession.fetch(backupPath(backup.name), { method: "DELETE" });
+                              again();
+                            },
+                          }),
+                      },
+                    ]}
+                  />
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {value.backups.map((backup) => (
-                <tr key={backup.name}>
-                  <td className="mono">{backup.name}</td>
-                  <td>
-                    <Time at={Date.parse(backup.createdAt)} as="ago" />
-                  </td>
-                  <td className="number">{backup.ts === undefined ? "–" : count(backup.ts)}</td>
-                  <td className="number">{size(backup.size)}</td>
-                  <td>
-                    {backup.error === undefined
-                      ? partsText(backup.parts)
-                      : <Badge tone="bad">{backup.error}</Badge>}
-                  </td>
-                  <td className="number">
-                    <Menu
-                      label={`More about ${backup.name}`}
-                      items={[
-                        {
-                          text: "Download",
-                          run: () => void attempt(() => download(backupPath(backup.name))),
-                        },
-                        {
-                          text: "Verify",
-                          run: () =>
-                            void run(`${backup.name} is checked…`, () => verify(backupPath(backup.name))),
-                        },
-                        {
-                          text: "Restore…",
-                          run: () =>
-                            ask({
-                              title: "Restore this backup?",
-                              text:
-                                "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
-                              button: "Check and stage",
-                              done: "The restore is staged: it is applied at the next start.",
-                              run: async () => {
-                                await adminSession.fetch(`${backupPath(backup.name)}/restore`, {
-                                  method: "POST",
-                                });
-                                again();
-                              },
-                            }),
-                        },
-                        {
-                          text: "Delete",
-                          tone: "bad",
-                          run: () =>
-                            ask({
-                              title: "Delete this backup?",
-                              text: backup.name,
-                              button: "Delete backup",
-                              done: "The backup is deleted.",
-                              run: async () => {
-                                await adminSession.fetch(backupPath(backup.name), { method: "DELETE" });
-                                again();
-                              },
-                            }),
-                        },
-                      ]}
-                    />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
       </Card>
-      <Scheduled onRun={run} busy={busy !== null} onAsk={ask} />
+      <Scheduled onRun={run} busy={busy} onAsk={ask} />
       <Replication onStaged={again} />
       {making && (
         <MakeBackup
-          onClose={closeMake}
+          onClose={() => setMaking(false)}
           onMake={(parts) => {
-            closeMake();
+            setMaking(false);
             const init = {
               method: "POST",
               headers: { "Content-Type": "application/json" },

@@ -4,7 +4,7 @@ import { adminSession } from "../../server/admin_session.ts";
 import type { Range } from "../../server/stats.ts";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
-import { duration, Time } from "../../ui/texts.tsx";
+import { duration, Time, utcText } from "../../ui/texts.tsx";
 import { Card, Empty } from "../../ui/view.tsx";
 
 export interface GenerationRange extends Range {
@@ -114,7 +114,7 @@ export function PointInTime({ ranges, onStaged }: {
               if (!Number.isNaN(time)) setChosen(nearest(ranges, time));
             }}
           />
-          <span className="quiet">
+          <span className="quiet" title={utcText(at)}>
             {at >= to ? "the newest there is" : `${duration(to - at)} before the newest`}
           </span>
           {chosen !== null && <Button tone="plain" onClick={() => setChosen(null)}>The newest</Button>}

@@ -6,7 +6,7 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Question } from "../../ui/confirm.tsx";
 import { Menu } from "../../ui/menu.tsx";
-import { attempt } from "../../ui/notes.tsx";
+import { Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty } from "../../ui/view.tsx";
@@ -71,57 +71,45 @@ export function Scheduled({ onRun, onAsk, busy }: {
       {value.error !== undefined && <p className="field-error card-body" role="alert">{value.error}</p>}
       {value.error === undefined && backups.length === 0 && <Empty title="None has been made yet" />}
       {backups.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Made</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
+        <Table head={["Name", "Made"]} actions>
+          {backups.map(({ name, createdAt }) => (
+            <tr key={name}>
+              <td className="mono">{name}</td>
+              <td>
+                <Time at={Date.parse(createdAt)} as="ago" />
+              </td>
+              <td className="number">
+                <Menu
+                  label={`More about ${name}`}
+                  items={[
+                    { text: "Download", run: () => void download(scheduledPath(name)) },
+                    {
+                      text: "Verify",
+                      run: () =>
+                        void onRun(`${name} is fetched and checked…`, () => verify(scheduledPath(name))),
+                    },
+                    {
+                      text: "Restore…",
+                      run: () =>
+                        onAsk({
+                          title: "Restore this backup?",
+                          text:
+                            "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
+                          button: "Check and stage",
+                          done: "The restore is staged: it is applied at the next start.",
+                          run: () =>
+                            onRun(
+                              `${name} is fetched and checked…`,
+                              () => adminSession.fetch(`${scheduledPath(name)}/restore`, { method: "POST" }),
+                            ),
+                        }),
+                    },
+                  ]}
+                />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {backups.map(({ name, createdAt }) => (
-              <tr key={name}>
-                <td className="mono">{name}</td>
-                <td>
-                  <Time at={Date.parse(createdAt)} as="ago" />
-                </td>
-                <td className="number">
-                  <Menu
-                    label={`More about ${name}`}
-                    items={[
-                      { text: "Download", run: () => void attempt(() => download(scheduledPath(name))) },
-                      {
-                        text: "Verify",
-                        run: () =>
-                          void onRun(`${name} is fetched and checked…`, () => verify(scheduledPath(name))),
-                      },
-                      {
-                        text: "Restore…",
-                        run: () =>
-                          onAsk({
-                            title: "Restore this backup?",
-                            text:
-                              "It is checked now and applied at the next start. Everything that came after it goes, administrators and sessions included.",
-                            button: "Check and stage",
-                            done: "The restore is staged: it is applied at the next start.",
-                            run: () =>
-                              onRun(
-                                `${name} is fetched and checked…`,
-                                () =>
-                                  adminSession.fetch(`${scheduledPath(name)}/restore`, { method: "POST" }),
-                              ),
-                          }),
-                      },
-                    ]}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </Card>
   );

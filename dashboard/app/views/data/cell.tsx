@@ -6,6 +6,13 @@ import { type Schema, tableOf } from "./json_schema.ts";
 /** Longer values end here; the whole is in the document. */
 const CHARS_MAX = 120;
 
+/** Where a document is shown, by its table: users and files have views of their own. */
+export function hrefOfDocument(table: string, id: string): string {
+  if (table === "_storage") return href(["files", id]);
+  if (table === "_users") return href(["users", id]);
+  return href(["data", table, id]);
+}
+
 export function Cell({ value, name, schema }: {
   readonly value: unknown;
   readonly name: string;
@@ -19,11 +26,7 @@ export function Cell({ value, name, schema }: {
     return (
       <a
         className="mono"
-        href={table === "_storage"
-          ? href(["files", value])
-          : table === "_users"
-          ? href(["users", value])
-          : href(["data", table, value])}
+        href={hrefOfDocument(table, value)}
         onClick={(event) => event.stopPropagation()}
       >
         {value}

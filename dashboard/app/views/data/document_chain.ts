@@ -106,6 +106,13 @@ export function answered(chain: Chain, id: number, answer: PageAnswer): Chain {
       span(splitCursor, { end: page.end }),
     ]);
   }
+  // One of large documents ends before its end: what follows is a page of its own.
+  if (page.end !== null && !isDone && continueCursor !== page.end) {
+    return replaced(chain, index, [
+      { ...page, end: continueCursor, rows, next: continueCursor },
+      span(continueCursor, { end: page.end }),
+    ]);
+  }
   const now = { ...page, rows, next: continueCursor, done: isDone };
   if (page.rows === rows && page.next === continueCursor && page.done === isDone) return chain;
   const known = replaced(chain, index, [now]);

@@ -12,6 +12,7 @@ import type { GridRowShared } from "./grid_row.tsx";
 import { propertiesOf } from "./json_schema.ts";
 import type { Row } from "./table_page.tsx";
 import { useTallScroll } from "./tall_scroll.ts";
+import { isWhole } from "./where.ts";
 import { useDocumentChain } from "./use_document_chain.ts";
 
 /** Fields of documents that are wider are left to the document itself. */
@@ -44,8 +45,7 @@ export function DocumentGrid(props: DocumentGridProps) {
   const [editing, setEditing] = useState<{ readonly id: string; readonly name: string } | null>(null);
   const loaded = useLoaded();
   const columns = useMemo(() => columnsOf(table), [table]);
-  const isWhole = where.range === undefined && where.search === undefined && where.conditions === undefined;
-  const list = useDocumentChain(where, isWhole ? table.count : null);
+  const list = useDocumentChain(where, isWhole(where) ? table.count : null);
   const scroll = useTallScroll(place, list.total);
   useEffect(() => list.look(scroll.first, scroll.last), [scroll.first, scroll.last]);
 

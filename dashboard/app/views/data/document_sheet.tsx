@@ -1,5 +1,5 @@
 /** One document as JSON: made, changed, doubled, deleted. Who changes what another has changed meanwhile is told. */
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Fragment, lazy, Suspense, useEffect, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { FunctionError } from "syncline/client";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
@@ -9,7 +9,8 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
 import { Time } from "../../ui/texts.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
-import { exampleOf } from "./json_schema.ts";
+import { hrefOfDocument } from "./cell.tsx";
+import { exampleOf, propertiesOf, tableOf } from "./json_schema.ts";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
 
@@ -52,9 +53,7 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     try {
       const own = JSON.parse(text) as Record<string, unknown>;
       if (documentId === null) {
-        const { ids: [id] } = await insert({ table: table.name, documents: [own] });
-        note("The document is stored.");
-        if (id !== undefined) onOpen(id);
+        await insertOne(own, "The document is stored.");
       } else {
         const before = ownFields(seen ?? {});
         await replace({ id: documentId, document: own, seen: before });
@@ -73,6 +72,22 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
     } catch (failure) {
       setError(messageOf(failure));
     }
+  }
+
+  async function insertOne(own: Record<string, unknown>, told: string): Promise<void> {
+    const { ids: [id] } = await insert({ table: table.name, documents: [own] });
+    if (id === undefined) return;
+    onOpen(id);
+    note(told, {
+      action: {
+        text: "Undo",
+        run: () =>
+          void attempt(async () => {
+            await remove({ ids: [id] });
+            onClose();
+          }, "It is gone again."),
+      },
+    });
   }
 
   async function removeIt(): Promise<void> {
@@ -103,11 +118,9 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
               <Button tone="bad" onClick={() => void attempt(removeIt)}>Delete</Button>
               <Button
                 onClick={() =>
-                  void attempt(async () => {
-                    const copy = JSON.parse(text) as Record<string, unknown>;
-                    const { ids: [id] } = await insert({ table: table.name, documents: [copy] });
-                    if (id !== undefined) onOpen(id);
-                  }, "This is the copy.")}
+                  void attempt(() =>
+                    insertOne(JSON.parse(text) as Record<string, unknown>, "This is the copy.")
+                  )}
               >
                 Duplicate
               </Button>
@@ -128,6 +141,14 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
           <dd>
             <Time at={Number(document["_creationTime"])} />
           </dd>
+          {referencesOf(table, document).map(({ name, id, to }) => (
+            <Fragment key={name}>
+              <dt>{name}</dt>
+              <dd className="mono">
+                <a href={to}>{id}</a>
+              </dd>
+            </Fragment>
+          ))}
         </dl>
       )}
       {changedByOthers && (
@@ -149,6 +170,14 @@ export function DocumentSheet({ table, documentId, onClose, onOpen }: DocumentSh
       {error !== null && <p className="field-error" role="alert">{error}</p>}
     </Dialog>
   );
+}
+
+/** Fields at the top that name other documents. */
+function referencesOf({ schema }: TableOverview, document: Fields) {
+  return Object.entries(propertiesOf(schema)).flatMap(([name, property]) => {
+    const [table, id] = [tableOf(property), document[name]];
+    return table === null || typeof id !== "string" ? [] : [{ name, id, to: hrefOfDocument(table, id) }];
+  });
 }
 
 function ownFields({ _id, _creationTime, ...own }: Fields): Fields {

@@ -4,7 +4,9 @@ import { adminSession } from "../../server/admin_session.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
+import { longWork } from "../../ui/long_work.ts";
 import { note } from "../../ui/notes.tsx";
+import { Table } from "../../ui/table.tsx";
 import { count } from "../../ui/texts.tsx";
 
 interface Report {
@@ -14,7 +16,7 @@ interface Report {
 }
 
 export function ImportDialog({ table, onClose }: { readonly table: string; readonly onClose: () => void }) {
-  const [busy, setBusy] = useState<"checking" | "importing" | null>(null);
+  const [checking, setChecking] = useState(false);
   /** Of the file and mode that are chosen now; `null` before they were checked. */
   const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -30,22 +32,28 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
       format: file.name.endsWith(".csv") ? "csv" : "jsonl",
       ...(!ready && { dryRun: "true" }),
     });
-    setBusy(ready ? "importing" : "checking");
+    const send = async () => {
+      const path = `/api/admin/import/${encodeURIComponent(table)}?${query}`;
+      return await (await adminSession.fetch(path, { method: "POST", body: file })).json() as unknown;
+    };
+    if (ready) {
+      // It goes on while the person is elsewhere.
+      onClose();
+      await longWork({ view: "data", text: `${file.name} is imported into ${table}…` }, async () => {
+        const { imported } = await send() as { readonly imported: number };
+        note(`${count(imported)} ${imported === 1 ? "document is" : "documents are"} imported.`);
+      });
+      return;
+    }
+    setChecking(true);
     setError(null);
     try {
-      const path = `/api/admin/import/${encodeURIComponent(table)}?${query}`;
-      const answer = await (await adminSession.fetch(path, { method: "POST", body: file })).json();
-      if (ready) {
-        note(`${count((answer as { imported: number }).imported)} documents are imported.`);
-        onClose();
-        return;
-      }
-      setReport(answer as Report);
+      setReport(await send() as Report);
     } catch (failure) {
       setReport(null);
       setError(failure instanceof Error ? failure.message : String(failure));
     }
-    setBusy(null);
+    setChecking(false);
   }
 
   return (
@@ -57,14 +65,8 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="import" tone="accent" disabled={busy !== null}>
-            {busy === "checking"
-              ? "Checking…"
-              : busy === "importing"
-              ? "Importing…"
-              : ready
-              ? `Import ${count(report.rows)} rows`
-              : "Check the file"}
+          <Button type="submit" form="import" tone="accent" disabled={checking}>
+            {checking ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check the file"}
           </Button>
         </>
       }
@@ -82,12 +84,19 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
           <option value="replace">go, as all others of the table do</option>
         </SelectField>
       </form>
-      {ready && <p role="status">All {count(report.rows)} rows fit. Nothing is stored yet.</p>}
+      {ready && (
+        <p role="status">
+          {report.rows === 1 ? "The one row fits" : `All ${rowsText(report.rows)} fit`}. Nothing is stored
+          yet.
+        </p>
+      )}
       {report !== null && report.faults.length > 0 && <Faults report={report} />}
       {error !== null && <p className="field-error" role="alert">{error}</p>}
     </Dialog>
   );
 }
+
+const rowsText = (rows: number): string => `${count(rows)} ${rows === 1 ? "row" : "rows"}`;
 
 function Faults({ report: { faults, more } }: { readonly report: Report }) {
   return (
@@ -97,22 +106,14 @@ function Faults({ report: { faults, more } }: { readonly report: Report }) {
         {faults.length === 1 ? "one row does" : `${count(faults.length)} rows do`} not fit. Nothing is stored.
       </p>
       <div className="table-scroll faults" tabIndex={0}>
-        <table className="table">
-          <thead>
-            <tr>
-              <th className="number">Line</th>
-              <th>What is wrong</th>
+        <Table head={[{ number: "Line" }, "What is wrong"]}>
+          {faults.map(({ line, message }, position) => (
+            <tr key={position}>
+              <td className="number">{line ?? "–"}</td>
+              <td className="wrap">{message}</td>
             </tr>
-          </thead>
-          <tbody>
-            {faults.map(({ line, message }, position) => (
-              <tr key={position}>
-                <td className="number">{line ?? "–"}</td>
-                <td className="wrap">{message}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       </div>
     </div>
   );

@@ -9,15 +9,19 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { longWork } from "../../ui/long_work.ts";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
-import { count } from "../../ui/texts.tsx";
+import { saveFile } from "../../ui/save_file.ts";
+import { count, countOf } from "../../ui/texts.tsx";
 import { DocumentSheet } from "./document_sheet.tsx";
 import { DocumentGrid, type FieldChange } from "./document_grid.tsx";
+import { type ExportFormat, exportShown } from "./export_shown.ts";
 import { FilterBar } from "./filter_bar.tsx";
 import { ImportDialog } from "./import_dialog.tsx";
 import { SchemaDialog } from "./schema_dialog.tsx";
-import { whereOf } from "./where.ts";
+import { SetFieldDialog } from "./set_field_dialog.tsx";
+import { isWhole, whereOf } from "./where.ts";
 
 export type Row = Readonly<Record<string, unknown>> & {
   readonly _id: string;
@@ -53,19 +57,21 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
 
   return (
     <section className="table-page" aria-label={table.name}>
-      <div className="row">
-        <FilterBar
-          table={table}
-          onChange={(changes) => replace(["data", table.name], { ...here, ...changes })}
-        />
-        <span className="grow" />
-        {chosen.size > 0 && <ChosenActions chosen={chosen} onDone={() => setChosen(new Set())} />}
-        <TableMenu table={table} where={where} onOpen={setOpen} />
-        {!table.ofService && (
-          <Button tone="accent" onClick={() => show(NEW)}>
-            <Icon name="plus" /> New document
-          </Button>
-        )}
+      <div className="toolbar">
+        <div className="row">
+          <FilterBar
+            table={table}
+            onChange={(changes) => replace(["data", table.name], { ...here, ...changes })}
+          />
+        </div>
+        <div className="row">
+          <TableMenu table={table} where={where} onOpen={setOpen} />
+          {!table.ofService && (
+            <Button tone="accent" onClick={() => show(NEW)}>
+              <Icon name="plus" /> New document
+            </Button>
+          )}
+        </div>
       </div>
       {where.conditions !== undefined && where.conditions.length > 0 && (
         <p className="quiet">
@@ -81,6 +87,13 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         onOpen={show}
         onEdit={table.ofService ? null : (row, change) => void attempt(() => editField(row, change))}
       />
+      {chosen.size > 0 && !table.ofService && (
+        <ChosenActions
+          table={table}
+          chosen={chosen}
+          onDone={() => setChosen(new Set())}
+        />
+      )}
       {documentId !== undefined && (
         <DocumentSheet
           key={documentId}
@@ -96,30 +109,35 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   );
 }
 
-function ChosenActions(
-  { chosen, onDone }: { readonly chosen: ReadonlySet<string>; readonly onDone: () => void },
-) {
+function ChosenActions({ table, chosen, onDone }: {
+  readonly table: TableOverview;
+  readonly chosen: ReadonlySet<string>;
+  readonly onDone: () => void;
+}) {
   const remove = useMutation(api.data.remove);
   const insert = useMutation(api.data.insert);
   const { ask, dialog } = useConfirm();
-  const many = `${count(chosen.size)} ${chosen.size === 1 ? "document" : "documents"}`;
+  const [setting, setSetting] = useState(false);
+  const many = countOf(chosen.size, "document");
   async function removeChosen(): Promise<void> {
     const { documents } = await remove({ ids: [...chosen] });
     onDone();
-    const table = (location.hash.split("/")[2] ?? "").split("?")[0] ?? "";
     note(`${many} deleted.`, {
       action: {
         text: "Undo",
         run: () =>
           void attempt(
-            () => insert({ table: decodeURIComponent(table), documents: documents as never }),
+            () => insert({ table: table.name, documents: documents as never }),
             "They are back.",
           ),
       },
     });
   }
   return (
-    <>
+    <div className="row chosen">
+      <span className="grow">{many} chosen</span>
+      <Button tone="plain" onClick={onDone}>Choose none</Button>
+      <Button onClick={() => setSetting(true)}>Set a field of {count(chosen.size)}</Button>
       <Button
         tone="bad"
         onClick={() =>
@@ -127,14 +145,14 @@ function ChosenActions(
             title: `Delete ${many}?`,
             text: "You can take it back for a moment.",
             button: "Delete",
-            done: "",
             run: removeChosen,
           })}
       >
         Delete {count(chosen.size)}
       </Button>
+      {setting && <SetFieldDialog table={table} ids={[...chosen]} onClose={() => setSetting(false)} />}
       {dialog}
-    </>
+    </div>
   );
 }
 
@@ -144,14 +162,18 @@ function TableMenu({ table, where, onOpen }: {
   readonly onOpen: (what: "schema" | "import") => void;
 }) {
   const { ask, dialog } = useConfirm();
+  const exported = (format: ExportFormat) => void exportTable(table, { where, format });
   return (
     <>
       <Menu
         label="More about this table"
         items={[
           { text: "Schema and indexes", run: () => onOpen("schema") },
-          { text: "Export as JSON lines", run: () => void attempt(() => exportTable(table.name, "jsonl")) },
-          { text: "Export as CSV", run: () => void attempt(() => exportTable(table.name, "csv")) },
+          {
+            text: `Export ${isWhole(where) ? "" : "what is shown "}as JSON lines`,
+            run: () => exported("jsonl"),
+          },
+          { text: `Export ${isWhole(where) ? "" : "what is shown "}as CSV`, run: () => exported("csv") },
           ...(table.ofService ? [] : [
             { text: "Import…", run: () => onOpen("import") },
             {
@@ -159,8 +181,10 @@ function TableMenu({ table, where, onOpen }: {
               tone: "bad" as const,
               run: () =>
                 ask({
-                  title: "Delete everything that the filter shows?",
-                  text: "It goes step by step and cannot be taken back.",
+                  title: isWhole(where)
+                    ? `Delete all documents of ${table.name}?`
+                    : "Delete everything that the filter shows?",
+                  text: "It goes step by step on the server and cannot be taken back.",
                   button: "Delete all",
                   done: "The deletion has begun.",
                   run: () => deleteWhere(where),
@@ -184,11 +208,15 @@ async function deleteWhere({ order: _, ...where }: Where): Promise<void> {
   await response.body?.cancel();
 }
 
-async function exportTable(table: string, format: "jsonl" | "csv"): Promise<void> {
-  const response = await adminSession.fetch(
-    `/api/admin/export/${encodeURIComponent(table)}?format=${format}`,
-  );
-  const url = URL.createObjectURL(await response.blob());
-  Object.assign(document.createElement("a"), { href: url, download: `${table}.${format}` }).click();
-  URL.revokeObjectURL(url);
+/** A whole table comes from one commit, whatever is written meanwhile; what a filter shows is read page by page. */
+async function exportTable(
+  { name }: TableOverview,
+  { where, format }: { readonly where: Where; readonly format: ExportFormat },
+): Promise<void> {
+  await longWork({ view: "data", text: `${name} is exported…`, cancelable: true }, async (steps) => {
+    if (!isWhole(where)) return saveFile(`${name}.${format}`, await exportShown(where, { ...steps, format }));
+    const path = `/api/admin/export/${encodeURIComponent(name)}?format=${format}`;
+    const response = await adminSession.fetch(path, { signal: steps.signal });
+    saveFile(`${name}.${format}`, await response.blob());
+  });
 }

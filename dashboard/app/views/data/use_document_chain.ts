@@ -61,13 +61,16 @@ export function useDocumentChain(where: Where, known: number | null): DocumentCh
   }, []);
   useEffect(() => void count().catch(() => {}), []);
 
-  /** Asks for the cursor at a position, one at a time. */
-  function seek(behind: number, use: (cursor: string | null) => void): void {
+  /** Asks for the cursor behind so many rows, or so many rows before another one; one at a time. */
+  function seek(
+    place: { readonly behind: number; readonly before?: string },
+    use: (cursor: string | null) => void,
+  ): void {
     if (asking.current) return;
     asking.current = true;
-    const found = behind === 0
+    const found = place.behind === 0
       ? Promise.resolve({ cursor: null })
-      : askOnce(api.data.position, { ...where, behind } as never);
+      : askOnce(api.data.position, { ...where, ...place } as never);
     found.then(({ cursor }) => use(cursor), () => {}).finally(() => asking.current = false);
   }
 
@@ -75,7 +78,7 @@ export function useDocumentChain(where: Where, known: number | null): DocumentCh
     if (far) {
       const stay = setTimeout(() => {
         const behind = Math.max(0, Math.min(first - PAGE / 2, (counted ?? first) - PAGE));
-        seek(behind, (cursor) => {
+        seek({ behind }, (cursor) => {
           if (cursor === null && behind > 0) void count();
           else setChain(chainAt(behind, cursor));
         });
@@ -85,8 +88,12 @@ export function useDocumentChain(where: Where, known: number | null): DocumentCh
     if (last + AHEAD > end) setChain(appended);
     const [head] = chain.spans;
     if (first - AHEAD < chain.base && head !== undefined && head.start !== null && head.rows !== null) {
-      const behind = Math.max(0, chain.base - PAGE);
-      seek(behind, (cursor) => setChain((now) => now.spans[0] === head ? prepended(now, cursor) : now));
+      const { start } = head;
+      // Only as many keys are read as a page has rows, however far down it is.
+      seek(
+        { behind: PAGE, before: start },
+        (cursor) => setChain((now) => now.spans[0] === head ? prepended(now, cursor) : now),
+      );
     }
   }, [first, last, chain, counted]);
 

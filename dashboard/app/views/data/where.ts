@@ -35,6 +35,11 @@ export function whereOf(table: TableOverview, params: URLSearchParams): Where {
   return { ...base, order, ...(index !== BY_TIME && { index }) };
 }
 
+/** Whether nothing of the table is left out. */
+export function isWhole({ range, search, conditions }: Where): boolean {
+  return range === undefined && search === undefined && (conditions ?? []).length === 0;
+}
+
 /** An index that serves a condition alone, the preferred one where it does; `null` when there is none. */
 export function servingIndex(
   table: TableOverview,

@@ -9,8 +9,8 @@ import { Dialog } from "../../ui/dialog.tsx";
 import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { attempt } from "../../ui/notes.tsx";
+import { TableCard } from "../../ui/table.tsx";
 import { Time } from "../../ui/texts.tsx";
-import { Card, Empty } from "../../ui/view.tsx";
 
 export function DeployKeys() {
   const keys = useQuery(api.deployKeys.list);
@@ -20,72 +20,59 @@ export function DeployKeys() {
   const { ask, dialog } = useConfirm();
   const [making, setMaking] = useState(false);
   return (
-    <Card
-      flush
-      title="Deploy keys"
-      actions={
-        <Button onClick={() => setMaking(true)}>
-          <Icon name="plus" /> New deploy key
-        </Button>
-      }
-    >
-      {keys?.length === 0 && (
-        <Empty title="There is no deploy key">
-          <p>
-            With one, <code>syncline deploy</code>{" "}
-            brings code here from a laptop or from CI, and can do nothing else.
-          </p>
-        </Empty>
-      )}
-      {keys !== undefined && keys.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Created</th>
-              <th>By</th>
-              <th>Last used</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {keys.map(({ keyId, name, createdAt, createdBy, lastUsedAt, revokedAt }) => (
-              <tr key={keyId}>
-                <td>
-                  {name} {revokedAt !== null && <Badge tone="bad">revoked</Badge>}
-                </td>
-                <td>
-                  <Time at={createdAt} as="ago" />
-                </td>
-                <td>{emails.get(createdBy) ?? createdBy}</td>
-                <td>{lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}</td>
-                <td className="number">
-                  {revokedAt === null && (
-                    <Button
-                      aria-label={`Revoke ${name}`}
-                      onClick={() =>
-                        ask({
-                          title: `Revoke the deploy key "${name}"?`,
-                          text: "Deploys with it are refused from now on. What it deployed stays.",
-                          button: "Revoke key",
-                          done: "The key is revoked.",
-                          run: () => revoke({ keyId }),
-                        })}
-                    >
-                      Revoke
-                    </Button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+    <>
+      <TableCard
+        title="Deploy keys"
+        tools={
+          <Button onClick={() => setMaking(true)}>
+            <Icon name="plus" /> New deploy key
+          </Button>
+        }
+        none={{
+          title: "There is no deploy key",
+          text: (
+            <>
+              With one, <code>syncline deploy</code>{" "}
+              brings code here from a laptop or from CI, and can do nothing else.
+            </>
+          ),
+        }}
+        head={["Name", "Created", "By", "Last used"]}
+        actions
+        rows={keys}
+        row={({ keyId, name, createdAt, createdBy, lastUsedAt, revokedAt }) => (
+          <tr key={keyId}>
+            <td>
+              {name} {revokedAt !== null && <Badge tone="bad">revoked</Badge>}
+            </td>
+            <td>
+              <Time at={createdAt} as="ago" />
+            </td>
+            <td>{emails.get(createdBy) ?? createdBy}</td>
+            <td>{lastUsedAt === null ? "never" : <Time at={lastUsedAt} as="ago" />}</td>
+            <td className="number">
+              {revokedAt === null && (
+                <Button
+                  aria-label={`Revoke ${name}`}
+                  onClick={() =>
+                    ask({
+                      title: `Revoke the deploy key "${name}"?`,
+                      text: "Deploys with it are refused from now on. What it deployed stays.",
+                      button: "Revoke key",
+                      done: "The key is revoked.",
+                      run: () => revoke({ keyId }),
+                    })}
+                >
+                  Revoke
+                </Button>
+              )}
+            </td>
+          </tr>
+        )}
+      />
       {making && <NewKey onClose={() => setMaking(false)} />}
       {dialog}
-    </Card>
+    </>
   );
 }
 

@@ -1,16 +1,17 @@
-/** Migrations: an internal mutation for each document of a table, tried out first, run step by step with its progress. */
+/** Migrations: an internal mutation for each document of a table, tried out first, run by the server with its progress. */
 import { type FormEvent, useEffect, useRef, useState } from "react";
-import { useAction, useQuery } from "syncline/react";
+import { useAction, useMutation, useQuery } from "syncline/react";
 import type { MigrationInfo } from "../../../../mod/ops/deploy/isolate_functions/migrations.ts";
 import { api } from "../../server/api.ts";
 import { askOnce } from "../../server/ask_once.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { SelectField } from "../../ui/field.tsx";
-import { attempt, note } from "../../ui/notes.tsx";
+import { CheckField, SelectField } from "../../ui/field.tsx";
+import { attempt } from "../../ui/notes.tsx";
+import { TableCard } from "../../ui/table.tsx";
 import { count, Time } from "../../ui/texts.tsx";
-import { Card, Empty } from "../../ui/view.tsx";
+import { Empty } from "../../ui/view.tsx";
 
 /** What a migration runs, and for which table. */
 interface Place {
@@ -20,94 +21,63 @@ interface Place {
 
 export function Migrations() {
   const migrations = useQuery(api.migrations.list);
-  const begin = useAction(api.migrations.begin);
-  const step = useAction(api.migrations.step);
+  const start = useAction(api.migrations.run);
+  const halt = useMutation(api.migrations.halt);
   const [choosing, setChoosing] = useState(false);
-  /** Ids of those that this page runs. */
-  const [running, setRunning] = useState<ReadonlySet<string>>(new Set());
-  const left = useRef(false);
-  useEffect(() => {
-    left.current = false;
-    return () => void (left.current = true);
-  }, []);
-
-  /** Runs steps until all documents are done, or the page is left: how far it came is kept. */
-  async function run(place: Place, anew: boolean): Promise<void> {
-    const { migrationId } = await begin({ ...place, anew });
-    const still = (on: boolean) =>
-      setRunning((before) =>
-        new Set(on ? [...before, migrationId] : [...before].filter((id) => id !== migrationId))
-      );
-    still(true);
-    try {
-      let now = await step({ migrationId });
-      while (!now.done && !left.current) now = await step({ migrationId, rows: now.rows });
-      if (now.done) note(`${place.path} is through: ${count(now.documents)} documents.`);
-    } finally {
-      still(false);
-    }
-  }
+  const run = (place: Place & { readonly anew?: boolean }) =>
+    attempt(() => start(place), "It runs on the server: you can leave this page.");
 
   return (
-    <Card
-      flush
-      title="Migrations"
-      actions={<Button onClick={() => setChoosing(true)}>Run a migration…</Button>}
-    >
-      {migrations?.length === 0 && (
-        <Empty title="No migration has run">
-          <p>An internal mutation that takes the id of a document is run for each document of a table.</p>
-        </Empty>
-      )}
-      {migrations !== undefined && migrations.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Mutation</th>
-              <th>Table</th>
-              <th>Begun</th>
-              <th>Progress</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
+    <>
+      <TableCard
+        title="Migrations"
+        tools={<Button onClick={() => setChoosing(true)}>Run a migration…</Button>}
+        none={{
+          title: "No migration has run",
+          text: "An internal mutation that takes the id of a document is run for each document of a table.",
+        }}
+        head={["Mutation", "Table", "Begun", "Progress"]}
+        actions
+        rows={migrations}
+        row={(migration) => {
+          const { migrationId, path, table, begunAt, state, onServer } = migration;
+          return (
+            <tr key={migrationId}>
+              <td className="mono">{path}</td>
+              <td>{table}</td>
+              <td>
+                <Time at={begunAt} as="ago" />
+              </td>
+              <td className="wrap">
+                <Progress migration={migration} />
+              </td>
+              <td className="number">
+                {onServer && <Button onClick={() => void attempt(() => halt({ migrationId }))}>Stop</Button>}
+                {state === "running" && !onServer && (
+                  <Button onClick={() => void run({ path, table })}>Go on</Button>
+                )}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {migrations.map((migration) => (
-              <tr key={migration.migrationId}>
-                <td className="mono">{migration.path}</td>
-                <td>{migration.table}</td>
-                <td>
-                  <Time at={migration.begunAt} as="ago" />
-                </td>
-                <td>
-                  <Progress migration={migration} />
-                </td>
-                <td className="number">
-                  {migration.state === "running" && !running.has(migration.migrationId) && (
-                    <Button onClick={() => void attempt(() => run(migration, false))}>Go on</Button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+          );
+        }}
+      />
       {choosing && (
         <Choose
           onClose={() => setChoosing(false)}
           onRun={(place) => {
             setChoosing(false);
-            void attempt(() => run(place, false));
+            void run(place);
           }}
         />
       )}
-    </Card>
+    </>
   );
 }
 
 function Progress(
-  { migration: { table, documents, state, endedAt } }: { readonly migration: MigrationInfo },
+  { migration: { table, documents, state, onServer, error, endedAt } }: {
+    readonly migration: MigrationInfo;
+  },
 ) {
   const [all, setAll] = useState<number | null>(null);
   useEffect(() => {
@@ -127,19 +97,30 @@ function Progress(
     );
   }
   return (
-    <span className="row">
-      <progress
-        aria-label={`Documents of ${table}`}
-        {...(all !== null && { value: documents, max: Math.max(all, 1) })}
-      />
-      {count(documents)}
-      {all !== null && ` of about ${count(Math.max(all, documents))}`}
-    </span>
+    <div className="stack tight">
+      <span className="row">
+        {onServer
+          ? <Badge tone="accent">runs</Badge>
+          : error === null
+          ? <Badge>waits</Badge>
+          : <Badge tone="bad">failed</Badge>}
+        <progress
+          aria-label={`Documents of ${table}`}
+          {...(all !== null ? { value: documents, max: Math.max(all, 1) } : !onServer && { value: 0 })}
+        />
+        {count(documents)}
+        {all !== null && ` of about ${count(Math.max(all, documents))}`}
+      </span>
+      {error !== null && <span className="field-error">{error}</span>}
+    </div>
   );
 }
 
 function Choose(
-  { onRun, onClose }: { readonly onRun: (place: Place) => void; readonly onClose: () => void },
+  { onRun, onClose }: {
+    readonly onRun: (place: Place & { readonly anew: boolean }) => void;
+    readonly onClose: () => void;
+  },
 ) {
   const functions = useQuery(api.functions.list) ?? [];
   const tables = useQuery(api.data.tables) ?? [];
@@ -155,13 +136,13 @@ function Choose(
   };
   function submit(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
-    onRun(place());
+    onRun({ ...place(), anew: new FormData(event.currentTarget).get("anew") !== null });
   }
   return (
     <Dialog
       open
       title="Run a migration"
-      text="One that was left goes on where it was. You can leave this page: what is done stays done, and it can be gone on with."
+      text="The server runs it, step by step: you can leave this page. One that was stopped goes on where it was."
       onClose={onClose}
       foot={
         <>
@@ -196,6 +177,7 @@ function Choose(
                 <option key={name}>{name}</option>
               ))}
             </SelectField>
+            <CheckField label="From the first document, also where it was stopped" name="anew" />
             {tried !== null && <p role="status">{tried}</p>}
           </form>
         )}

@@ -11,7 +11,7 @@ import { TextField } from "../../ui/field.tsx";
 import { Icon } from "../../ui/icon.tsx";
 import { Menu } from "../../ui/menu.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
-import { Card, Empty } from "../../ui/view.tsx";
+import { TableCard } from "../../ui/table.tsx";
 
 export function Variables() {
   const list = useAction(api.env.list);
@@ -33,73 +33,60 @@ export function Variables() {
   }
 
   return (
-    <Card
-      flush
-      title="Variables of ctx.env"
-      actions={
-        <Button onClick={() => setEditing({ name: "" })}>
-          <Icon name="plus" /> New variable
-        </Button>
-      }
-    >
-      {variables?.length === 0 && (
-        <Empty title="There is no variable">
-          <p>Keys of other services that actions call belong here: they are stored encrypted.</p>
-        </Empty>
-      )}
-      {variables !== undefined && variables.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Value</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {variables.map(({ name, value, overridden }) => (
-              <tr key={name}>
-                <td className="mono">
-                  {name} {overridden && <Badge tone="warn">--env-file counts more</Badge>}
-                </td>
-                <td className="mono wrap">
-                  {value === null
-                    ? <Badge tone="bad">has to be entered again</Badge>
-                    : shown === name
-                    ? value
-                    : "••••••••"}
-                </td>
-                <td className="number">
-                  <Menu
-                    label={`More about ${name}`}
-                    items={[
-                      {
-                        text: shown === name ? "Hide the value" : "Show the value",
-                        run: () => setShown(shown === name ? null : name),
-                      },
-                      { text: "Change…", run: () => setEditing({ name }) },
-                      {
-                        text: "Forget…",
-                        tone: "bad",
-                        run: () =>
-                          ask({
-                            title: `Forget ${name}?`,
-                            text: "Actions that begin from now on do not find it.",
-                            button: "Forget variable",
-                            done: `${name} is forgotten.`,
-                            run: () => store(name, null),
-                          }),
-                      },
-                    ]}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+    <>
+      <TableCard
+        title="Variables of ctx.env"
+        tools={
+          <Button onClick={() => setEditing({ name: "" })}>
+            <Icon name="plus" /> New variable
+          </Button>
+        }
+        none={{
+          title: "There is no variable",
+          text: "Keys of other services that actions call belong here: they are stored encrypted.",
+        }}
+        head={["Name", "Value"]}
+        actions
+        rows={variables}
+        row={({ name, value, overridden }) => (
+          <tr key={name}>
+            <td className="mono">
+              {name} {overridden && <Badge tone="warn">--env-file counts more</Badge>}
+            </td>
+            <td className="mono wrap">
+              {value === null
+                ? <Badge tone="bad">has to be entered again</Badge>
+                : shown === name
+                ? value
+                : "••••••••"}
+            </td>
+            <td className="number">
+              <Menu
+                label={`More about ${name}`}
+                items={[
+                  {
+                    text: shown === name ? "Hide the value" : "Show the value",
+                    run: () => setShown(shown === name ? null : name),
+                  },
+                  { text: "Change…", run: () => setEditing({ name }) },
+                  {
+                    text: "Forget…",
+                    tone: "bad",
+                    run: () =>
+                      ask({
+                        title: `Forget ${name}?`,
+                        text: "Actions that begin from now on do not find it.",
+                        button: "Forget variable",
+                        done: `${name} is forgotten.`,
+                        run: () => store(name, null),
+                      }),
+                  },
+                ]}
+              />
+            </td>
+          </tr>
+        )}
+      />
       {editing !== null && (
         <SetVariable
           name={editing.name}
@@ -108,7 +95,7 @@ export function Variables() {
         />
       )}
       {dialog}
-    </Card>
+    </>
   );
 }
 

@@ -8,7 +8,9 @@ import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { longWork, useIsBusy } from "../../ui/long_work.ts";
 import { attempt, note } from "../../ui/notes.tsx";
+import { SearchBar } from "../../ui/search_bar.tsx";
 import { count, size, Time } from "../../ui/texts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
@@ -39,21 +41,19 @@ export function Files() {
   const [looking, setLooking] = useState(false);
   const uploadUrl = useMutation(api.files.uploadUrl);
   const chooser = useRef<HTMLInputElement>(null);
-  /** What is being sent. */
-  const [sending, setSending] = useState<string | null>(null);
+  const sending = useIsBusy("files");
   const here = (changes: Record<string, string>) =>
     replace(["files"], { type: contentType, name, ...changes });
 
   async function upload(files: readonly File[]): Promise<void> {
-    for (const [index, file] of files.entries()) {
-      setSending(`${file.name} is sent, ${index + 1} of ${files.length}…`);
-      const sent = await attempt(
-        async () => await send(await uploadUrl({}), file),
-        `${file.name} is stored.`,
-      );
-      if (!sent) break;
-    }
-    setSending(null);
+    await longWork({ view: "files", text: "Files are sent…", cancelable: true }, async ({ tell, signal }) => {
+      for (const [index, file] of files.entries()) {
+        signal.throwIfAborted();
+        tell(`${file.name} is sent, ${index + 1} of ${files.length}…`);
+        await send(await uploadUrl({}), { file, signal });
+        note(`${file.name} is stored.`);
+      }
+    });
   }
 
   function choose({ target }: ChangeEvent<HTMLInputElement>): void {
@@ -64,7 +64,7 @@ export function Files() {
 
   function drop(event: DragEvent): void {
     event.preventDefault();
-    if (sending === null) void upload([...event.dataTransfer.files]);
+    if (!sending) void upload([...event.dataTransfer.files]);
   }
 
   async function findOrphans(): Promise<void> {
@@ -91,31 +91,19 @@ export function Files() {
         <>
           <input ref={chooser} type="file" aria-label="Files to upload" multiple hidden onChange={choose} />
           <Button disabled={looking} onClick={() => void findOrphans()}>Find orphans</Button>
-          <Button tone="accent" disabled={sending !== null} onClick={() => chooser.current?.click()}>
+          <Button tone="accent" disabled={sending} onClick={() => chooser.current?.click()}>
             <Icon name="plus" /> Upload…
           </Button>
         </>
       }
     >
-      {sending !== null && <p className="banner" role="status">{sending}</p>}
-      <div className="row">
-        <input
-          className="input grow"
-          type="search"
-          placeholder="Part of the name"
-          aria-label="Search files"
-          value={name}
-          onChange={(event) => here({ name: event.target.value })}
-        />
-        <select
-          className="input fit"
-          aria-label="Type"
-          value={contentType}
-          onChange={(event) => here({ type: event.target.value })}
-        >
-          {KINDS.map(([value, text]) => <option key={value} value={value}>{text}</option>)}
-        </select>
-      </div>
+      <SearchBar
+        label="Search files"
+        placeholder="Part of the name"
+        value={name}
+        onChange={(name) => here({ name })}
+        choices={[{ label: "Type", value: contentType, onChange: (type) => here({ type }), options: KINDS }]}
+      />
       {list.results.length === 0 && list.status === "Exhausted" && <Empty title="No files" />}
       <ul className="tiles" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
         {list.results.map((file) => (
@@ -141,12 +129,16 @@ export function Files() {
 }
 
 /** Throws what the server says against it. */
-async function send(url: string, file: File): Promise<void> {
+async function send(
+  url: string,
+  { file, signal }: { readonly file: File; readonly signal: AbortSignal },
+): Promise<void> {
   const search = url.slice(url.indexOf("?"));
   // At this page's own address, whatever the server is called by others.
   const answer = await fetch(`/api/storage/upload${search}&filename=${encodeURIComponent(file.name)}`, {
     method: "POST",
     body: file,
+    signal,
   });
   if (answer.ok) return;
   const { errorMessage } = await answer.json().catch(() => ({})) as { errorMessage?: string };

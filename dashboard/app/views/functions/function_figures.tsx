@@ -4,9 +4,10 @@ import type { FunctionStats, Stats, StatsOfFunction } from "../../server/stats.t
 import type { LoggedRun } from "../../../../mod/ops/log/run_record.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
+import { TableCard } from "../../ui/table.tsx";
 import { count, duration, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
-import { Card, Empty, Loading } from "../../ui/view.tsx";
+import { Card, Loading } from "../../ui/view.tsx";
 
 const ASKED_EVERY_MS = 30_000;
 const ERRORS_TOLD = 5;
@@ -44,10 +45,9 @@ export function AllFunctions() {
     return figures === null || row.function.startsWith("_") ? [] : [{ ...row, figures }];
   }).toSorted((a, b) => (b.figures[by] ?? 0) - (a.figures[by] ?? 0));
   return (
-    <Card
-      flush
+    <TableCard
       title="How they did"
-      actions={
+      tools={
         <select
           className="input fit"
           aria-label="Span of time"
@@ -59,48 +59,32 @@ export function AllFunctions() {
           <option value="day">Last day</option>
         </select>
       }
-    >
-      {rows.length === 0 && <Empty title="Nothing ran in this time" />}
-      {rows.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Function</th>
-              {COLUMNS.map(({ name, title }) => (
-                <th key={name} className="number" aria-sort={name === by ? "descending" : "none"}>
-                  <button
-                    type="button"
-                    className="sort"
-                    onClick={() =>
-                      setBy(name)}
-                  >
-                    {title}
-                  </button>
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ function: path, kind, figures }) => (
-              <tr key={`${kind} ${path}`}>
-                <td>
-                  <a className="mono" href={href(["functions", path])}>{path}</a> <Badge>{kind}</Badge>
-                </td>
-                {COLUMNS.map(({ name }) => (
-                  <td
-                    key={name}
-                    className="number"
-                    data-tone={name === "errorRate" && figures.errors > 0 ? "bad" : undefined}
-                  >
-                    {textOf(figures, name)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
+      none={{ title: "Nothing ran in this time" }}
+      head={[
+        "Function",
+        ...COLUMNS.map(({ name, title }) => ({
+          number: title,
+          sort: { by: name === by, onSort: () => setBy(name) },
+        })),
+      ]}
+      rows={rows}
+      row={({ function: path, kind, figures }) => (
+        <tr key={`${kind} ${path}`}>
+          <td>
+            <a className="mono" href={href(["functions", path])}>{path}</a> <Badge>{kind}</Badge>
+          </td>
+          {COLUMNS.map(({ name }) => (
+            <td
+              key={name}
+              className="number"
+              data-tone={name === "errorRate" && figures.errors > 0 ? "bad" : undefined}
+            >
+              {textOf(figures, name)}
+            </td>
+          ))}
+        </tr>
       )}
-    </Card>
+    />
   );
 }
 

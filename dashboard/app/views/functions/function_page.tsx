@@ -7,12 +7,13 @@ import { api } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/notes.tsx";
+import { Table } from "../../ui/table.tsx";
 import { count, duration } from "../../ui/texts.tsx";
 import { Card, Loading } from "../../ui/view.tsx";
 import { type Fields, SchemaForm } from "../../ui/schema_form.tsx";
 import { exampleOf } from "../data/json_schema.ts";
 import { FunctionFigures } from "./function_figures.tsx";
-import { LiveResult } from "./live_result.tsx";
+import { LiveResult, type Watched } from "./live_result.tsx";
 import { type Caller, RunAsField, useRunAs } from "./run_as.tsx";
 
 const JsonEditor = lazy(async () => ({ default: (await import("../../ui/json_editor.tsx")).JsonEditor }));
@@ -25,9 +26,16 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
   const as = useRunAs(caller);
   const [result, setResult] = useState<FunctionRun | null>(null);
   const [busy, setBusy] = useState(false);
-  const [live, setLive] = useState<Record<string, unknown> | null>(null);
+  const [live, setLive] = useState<Watched | null>(null);
 
   const args = (): Record<string, unknown> => JSON.parse(text) as Record<string, unknown>;
+
+  const watched = (): Watched => ({
+    path: fact.path,
+    args: args(),
+    internal: fact.visibility === "internal",
+    as,
+  });
 
   async function start(): Promise<void> {
     setBusy(true);
@@ -48,9 +56,9 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
         }
         actions={
           <>
-            {fact.kind === "query" && fact.visibility === "public" && (
+            {fact.kind === "query" && (
               <Button
-                onClick={() => void attempt(() => Promise.resolve(setLive(live === null ? args() : null)))}
+                onClick={() => void attempt(() => Promise.resolve(setLive(live === null ? watched() : null)))}
               >
                 {live === null ? "Watch live" : "Stop watching"}
               </Button>
@@ -79,7 +87,7 @@ export function FunctionPage({ fact }: { readonly fact: FunctionFacts }) {
           <RunAsField caller={caller} onChange={setCaller} />
         </div>
       </Card>
-      {live !== null && <LiveResult path={fact.path} args={live} />}
+      {live !== null && <LiveResult watched={live} />}
       {result !== null && <Result run={result} />}
       <FunctionFigures path={fact.path} />
     </>
@@ -147,26 +155,16 @@ function Result({ run: { result, logLines, ms, ts, reads } }: { readonly run: Fu
         {reads !== null && reads.length > 0 && (
           <>
             <h2>What it read</h2>
-            <table className="table">
-              <thead>
-                <tr>
-                  <th>Table</th>
-                  <th>Index</th>
-                  <th className="number">Look-ups</th>
-                  <th className="number">Ranges</th>
+            <Table head={["Table", "Index", { number: "Look-ups" }, { number: "Ranges" }]}>
+              {reads.map(({ table, index, points, ranges }) => (
+                <tr key={`${table} ${index}`}>
+                  <td>{table}</td>
+                  <td>{index}</td>
+                  <td className="number">{count(points)}</td>
+                  <td className="number">{count(ranges)}</td>
                 </tr>
-              </thead>
-              <tbody>
-                {reads.map(({ table, index, points, ranges }) => (
-                  <tr key={`${table} ${index}`}>
-                    <td>{table}</td>
-                    <td>{index}</td>
-                    <td className="number">{count(points)}</td>
-                    <td className="number">{count(ranges)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+              ))}
+            </Table>
           </>
         )}
       </div>

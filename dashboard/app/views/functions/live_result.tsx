@@ -1,15 +1,23 @@
-/** The result of a query as it changes, as the administrator sees it. */
+/** The result of a query as it changes, in anybody's name. */
 import { useEffect, useState } from "react";
+import { functionReference, type SynclineClient } from "syncline/client";
 import { useSyncline } from "syncline/react";
+import { api, type RunAs } from "../../server/api.ts";
 import { Badge } from "../../ui/badge.tsx";
-import { count } from "../../ui/texts.tsx";
+import { countOf } from "../../ui/texts.tsx";
 import { Card } from "../../ui/view.tsx";
+import { watcherAs } from "./watch_as.ts";
 
-export function LiveResult({ path, args }: {
+export interface Watched {
   readonly path: string;
   readonly args: Readonly<Record<string, unknown>>;
-}) {
-  const client = useSyncline();
+  readonly internal: boolean;
+  /** In whose name; internal queries are watched in the administrator's. */
+  readonly as: RunAs;
+}
+
+export function LiveResult({ watched }: { readonly watched: Watched }) {
+  const own = useSyncline();
   const [shown, setShown] = useState<{ readonly text: string; readonly failed: boolean } | null>(null);
   const [changes, setChanges] = useState(0);
   useEffect(() => {
@@ -17,22 +25,46 @@ export function LiveResult({ path, args }: {
       setShown({ text, failed });
       setChanges((before) => before + 1);
     };
-    return client.subscribe(
-      path,
-      args,
-      (value) => show(JSON.stringify(value, null, 2), false),
-      (error) => show(error.message, true),
-    );
-  }, [client, path, args]);
+    return watch(own, {
+      watched,
+      onValue: (value) => show(JSON.stringify(value, null, 2) ?? "", false),
+      onError: (error) => show(error.message, true),
+    });
+  }, [own, watched]);
   return (
     <Card
       title={
         <>
-          Live <Badge tone={shown?.failed ? "bad" : "good"}>{count(changes)} results so far</Badge>
+          Live <Badge tone={shown?.failed ? "bad" : "good"}>{countOf(changes, "result")} so far</Badge>
         </>
       }
     >
+      {watched.internal && <p className="quiet">No client may call it: it is watched in your own name.</p>}
       <pre className="result" aria-live="polite">{shown?.text ?? "Waiting for the first result…"}</pre>
     </Card>
   );
+}
+
+interface Watching {
+  readonly watched: Watched;
+  readonly onValue: (value: unknown) => void;
+  readonly onError: (error: Error) => void;
+}
+
+/** Gives what ends it. */
+function watch(
+  own: SynclineClient,
+  { watched: { path, args, internal, as }, onValue, onError }: Watching,
+): () => void {
+  if (internal) return own.subscribe(api.functions.watch, { path, args }, onValue, onError);
+  const query = functionReference<"query", Record<string, unknown>, unknown>(path);
+  if (as !== null && "adminId" in as) return own.subscribe(query, args, onValue, onError);
+  let gone = false;
+  const watcher = watcherAs(as);
+  watcher.then(({ client }) => gone || client.subscribe(query, args, onValue, onError), onError);
+  return () => {
+    gone = true;
+    // A session that could not be ended ends by itself a little later.
+    watcher.then(({ end }) => end()).catch(() => {});
+  };
 }

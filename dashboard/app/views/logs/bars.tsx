@@ -1,6 +1,6 @@
 /** Runs over time. What is dragged over, or chosen with shift and arrows, becomes the filter's time. */
 import { type KeyboardEvent, type PointerEvent, useRef, useState } from "react";
-import { count } from "../../ui/texts.tsx";
+import { count, utcText } from "../../ui/texts.tsx";
 import type { Bar } from "./use_logs.ts";
 
 export interface BarsProps {
@@ -92,11 +92,11 @@ export function Bars({ bars, onChoose }: BarsProps) {
         ))}
       </div>
       <p className="row quiet small">
-        <span>{clock(bars[0]?.from ?? 0)}</span>
+        <span title={utcText(bars[0]?.from ?? 0)}>{clock(bars[0]?.from ?? 0)}</span>
         <span className="grow" />
         <span aria-hidden="true">{current === null ? totals : `${totals}, ${span}`}</span>
         <span className="grow" />
-        <span>{clock(bars.at(-1)?.to ?? 0)}</span>
+        <span title={utcText(bars.at(-1)?.to ?? 0)}>{clock(bars.at(-1)?.to ?? 0)}</span>
       </p>
     </div>
   );

@@ -5,7 +5,9 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { note } from "../../ui/notes.tsx";
 import { Icon } from "../../ui/icon.tsx";
-import { count, duration, Time } from "../../ui/texts.tsx";
+import { type Choice, SearchBar } from "../../ui/search_bar.tsx";
+import { Table } from "../../ui/table.tsx";
+import { count, duration, Time, utcText } from "../../ui/texts.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 import { Bars } from "./bars.tsx";
 import { RunSheet } from "./run_sheet.tsx";
@@ -26,12 +28,15 @@ const FILTERS = [
 type FilterName = (typeof FILTERS)[number];
 
 const SPANS = [
-  [900_000, "last 15 minutes"],
-  [3_600_000, "last hour"],
-  [86_400_000, "last day"],
-  [604_800_000, "last week"],
+  ["", "Time: any"],
+  ["900000", "last 15 minutes"],
+  ["3600000", "last hour"],
+  ["86400000", "last day"],
+  ["604800000", "last week"],
 ] as const;
 
+const KINDS = ["query", "mutation", "action", "route"];
+const LEVELS = ["info", "warn", "error"];
 const OUTCOMES = ["success", "user_error", "error", "timeout", "refused"];
 
 export function Logs() {
@@ -52,6 +57,12 @@ export function Logs() {
   const logs = useLogs(useSettled(filter), live);
   const set = (changes: Partial<Record<FilterName, string>>) =>
     replace(["logs"], { ...Object.fromEntries(search), ...changes });
+  const choice = (name: FilterName, label: string, values: readonly string[]): Choice => ({
+    label,
+    value: search.get(name) ?? "",
+    onChange: (value) => set({ [name]: value }),
+    options: [["", `${label}: any`], ...values.map((value) => [value, value] as const)],
+  });
   return (
     <View
       title="Logs"
@@ -67,27 +78,23 @@ export function Logs() {
         </>
       }
     >
-      <div className="row">
-        <input
-          className="input grow"
-          type="search"
-          placeholder="Text in a log line or an error"
-          aria-label="Text in a log line or an error"
-          value={search.get("text") ?? ""}
-          onChange={(event) => set({ text: event.target.value })}
-        />
-        <select
-          className="input fit"
-          aria-label="Time"
-          value=""
-          onChange={(event) => set({ from: String(Date.now() - Number(event.target.value)), to: "" })}
-        >
-          <option value="">Time: any</option>
-          {SPANS.map(([ms, text]) => <option key={ms} value={ms}>{text}</option>)}
-        </select>
-        <Choice label="Kind" name="kind" choices={["query", "mutation", "action", "route"]} set={set} />
-        <Choice label="Outcome" name="outcome" choices={OUTCOMES} set={set} />
-        <Choice label="Level" name="level" choices={["info", "warn", "error"]} set={set} />
+      <SearchBar
+        label="Text in a log line or an error"
+        placeholder="Text in a log line or an error"
+        value={search.get("text") ?? ""}
+        onChange={(text) => set({ text })}
+        choices={[
+          {
+            label: "Time",
+            value: "",
+            onChange: (ms) => set({ from: String(Date.now() - Number(ms)), to: "" }),
+            options: SPANS,
+          },
+          choice("kind", "Kind", KINDS),
+          choice("outcome", "Outcome", OUTCOMES),
+          choice("level", "Level", LEVELS),
+        ]}
+      >
         <label className="row">
           <input
             type="checkbox"
@@ -96,7 +103,7 @@ export function Logs() {
           />{" "}
           the service's own
         </label>
-      </div>
+      </SearchBar>
       {given.length > 0 && (
         <div className="row">
           {given.map((name) => (
@@ -104,6 +111,7 @@ export function Logs() {
               key={name}
               type="button"
               className="chip"
+              title={isTime(name) ? utcText(Number(search.get(name))) : undefined}
               aria-label={`Remove the filter ${name}: ${chipText(name, search.get(name) ?? "")}`}
               onClick={() => set({ [name]: "" })}
             >
@@ -122,37 +130,34 @@ export function Logs() {
       <Card flush>
         {logs.runs.length === 0 && !logs.busy && <Empty title="No run is found" />}
         {logs.runs.length > 0 && (
-          <table className="table log">
-            <thead>
-              <tr>
-                <th>When</th>
-                <th>Function</th>
-                <th>Outcome</th>
-                <th className="number">Took</th>
-                <th>Said</th>
+          <Table head={["When", "Function", "Outcome", { number: "Took" }, "Said"]} className="log">
+            {logs.runs.map((run) => (
+              <tr
+                key={run.id}
+                onClick={() => setOpen(run)}
+              >
+                <td>
+                  <Time at={run.at} as="clock" />
+                </td>
+                <td>
+                  <button
+                    type="button"
+                    className="link mono"
+                    onClick={() =>
+                      setOpen(run)}
+                  >
+                    {run.function}
+                  </button>{" "}
+                  <Badge>{run.kind}</Badge>
+                </td>
+                <td>
+                  <Badge tone={run.outcome === "success" ? "good" : "bad"}>{run.outcome}</Badge>
+                </td>
+                <td className="number">{duration(run.durationMs)}</td>
+                <td className="mono said">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
               </tr>
-            </thead>
-            <tbody>
-              {logs.runs.map((run) => (
-                <tr key={run.id} onClick={() => setOpen(run)}>
-                  <td>
-                    <Time at={run.at} as="clock" />
-                  </td>
-                  <td>
-                    <button type="button" className="link mono" onClick={() => setOpen(run)}>
-                      {run.function}
-                    </button>{" "}
-                    <Badge>{run.kind}</Badge>
-                  </td>
-                  <td>
-                    <Badge tone={run.outcome === "success" ? "good" : "bad"}>{run.outcome}</Badge>
-                  </td>
-                  <td className="number">{duration(run.durationMs)}</td>
-                  <td className="mono said">{run.error?.message ?? run.logLines.at(-1) ?? ""}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
         {logs.more !== null && (
           <div className="empty">
@@ -194,26 +199,8 @@ async function copyLink(): Promise<void> {
   }
 }
 
-function chipText(name: FilterName, value: string): string {
-  return name === "from" || name === "to" ? new Date(Number(value)).toLocaleString() : value;
-}
+const isTime = (name: FilterName): boolean => name === "from" || name === "to";
 
-function Choice({ label, name, choices, set }: {
-  readonly label: string;
-  readonly name: FilterName;
-  readonly choices: readonly string[];
-  readonly set: (changes: Partial<Record<FilterName, string>>) => void;
-}) {
-  const { search } = useRoute();
-  return (
-    <select
-      className="input fit"
-      aria-label={label}
-      value={search.get(name) ?? ""}
-      onChange={(event) => set({ [name]: event.target.value })}
-    >
-      <option value="">{label}: any</option>
-      {choices.map((choice) => <option key={choice} value={choice}>{choice}</option>)}
-    </select>
-  );
+function chipText(name: FilterName, value: string): string {
+  return isTime(name) ? new Date(Number(value)).toLocaleString() : value;
 }

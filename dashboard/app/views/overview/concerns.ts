@@ -1,5 +1,5 @@
 /** What needs attention, the worst first, each with the place to act. */
-import type { BackupList, Stats } from "../../server/stats.ts";
+import type { BackupList, ClusterStatus, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { count, duration, size } from "../../ui/texts.tsx";
 
@@ -13,6 +13,7 @@ export interface Concern {
 export interface Known {
   readonly backups: BackupList | undefined;
   readonly stats: Stats | undefined;
+  readonly cluster: ClusterStatus | undefined;
   /** Scheduled functions that have failed. */
   readonly failedJobs: readonly string[];
   readonly now: number;
@@ -23,6 +24,9 @@ const DAY_MS = 86_400_000;
 const BACKUP_LATE_MS = 2 * DAY_MS;
 /** A replica that is behind by more loses as much with the machine. */
 const LAG_MS = 60_000;
+/** A server of a cluster that is silent for longer may be gone; one that is behind by more shows old states. */
+const SILENT_MS = 10_000;
+const LAG_COMMITS = 1_000;
 /** Less room than this share, or this many bytes, is nearly none. */
 const FREE_SHARE = 0.1;
 const FREE_BYTES = 1024 ** 3;
@@ -31,7 +35,13 @@ const ERROR_SHARE = 0.01;
 const FAILING_TOLD = 5;
 
 export function concerns(known: Known): readonly Concern[] {
-  const found = [...ofDisk(known), ...ofReplication(known), ...ofBackups(known), ...ofRuns(known)];
+  const found = [
+    ...ofDisk(known),
+    ...ofReplication(known),
+    ...ofCluster(known),
+    ...ofBackups(known),
+    ...ofRuns(known),
+  ];
   return found.toSorted((a, b) => Number(a.tone === "warn") - Number(b.tone === "warn"));
 }
 
@@ -55,6 +65,26 @@ function* ofReplication({ backups }: Known): Generator<Concern> {
     const reason = errors.at(-1)?.message;
     const text = `The replica is ${duration(lagMs)} behind${reason === undefined ? "" : `: ${reason}`}.`;
     yield { tone: "bad", text, act: "Look", to };
+  }
+}
+
+function* ofCluster({ cluster }: Known): Generator<Concern> {
+  if (cluster?.enabled !== true) return;
+  const to = href(["servers"]);
+  const { database: { status, forMs }, servers } = cluster;
+  if (status === "away") {
+    const text = `The cluster's database has not answered for ${duration(forMs)}: nothing can be committed.`;
+    yield { tone: "bad", text, act: "Look", to };
+  }
+  if (servers?.length === 1) {
+    yield { tone: "warn", text: "No other server would take over from this one.", act: "Look", to };
+  }
+  for (const { address, lagCommits, seenMs } of servers ?? []) {
+    if (seenMs > SILENT_MS) {
+      yield { tone: "bad", text: `${address} was not heard of for ${duration(seenMs)}.`, act: "Look", to };
+    } else if (lagCommits > LAG_COMMITS) {
+      yield { tone: "warn", text: `${address} is ${count(lagCommits)} commits behind.`, act: "Look", to };
+    }
   }
 }
 

@@ -3,10 +3,11 @@ import { useAction, useConnectionState, useQuery } from "syncline/react";
 import { useEffect, useState } from "react";
 import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
-import type { BackupList, Stats } from "../../server/stats.ts";
+import type { BackupList, ClusterStatus, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { Table } from "../../ui/table.tsx";
 import { count, duration, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
@@ -18,6 +19,7 @@ const ASKED_EVERY_MS = 30_000;
 export function Overview() {
   const backups = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS).value;
   const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
+  const cluster = useRequest<ClusterStatus>("/api/admin/cluster", ASKED_EVERY_MS).value;
   const jobs = useQuery(api.schedule.jobs, {
     state: "failed",
     paginationOpts: { numItems: 5, cursor: null },
@@ -26,7 +28,7 @@ export function Overview() {
   return (
     <View title="Overview" text="What needs attention, and how the last hour was.">
       <Attention
-        found={concerns({ backups, stats, failedJobs, now: stats?.at ?? Date.now() })}
+        found={concerns({ backups, stats, cluster, failedJobs, now: stats?.at ?? Date.now() })}
         looking={backups === undefined || stats === undefined}
       />
       {error !== null && <p className="field-error" role="alert">{error}</p>}
@@ -85,28 +87,18 @@ function Slowest({ stats }: { readonly stats: Stats }) {
     <Card flush title="Slowest functions of the hour" actions={<a href={href(["functions"])}>All</a>}>
       {rows.length === 0 && <Empty title="Nothing ran in the last hour" />}
       {rows.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Function</th>
-              <th className="number">Calls</th>
-              <th className="number">p50</th>
-              <th className="number">p95</th>
+        <Table head={["Function", { number: "Calls" }, { number: "p50" }, { number: "p95" }]}>
+          {rows.map(({ path, kind, calls, p50, p95 }) => (
+            <tr key={`${kind} ${path}`}>
+              <td className="mono">
+                <a href={href(["functions", path])}>{path}</a>
+              </td>
+              <td className="number">{count(calls)}</td>
+              <td className="number">{p50 === null ? "–" : duration(p50)}</td>
+              <td className="number">{p95 === null ? "–" : duration(p95)}</td>
             </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ path, kind, calls, p50, p95 }) => (
-              <tr key={`${kind} ${path}`}>
-                <td className="mono">
-                  <a href={href(["functions", path])}>{path}</a>
-                </td>
-                <td className="number">{count(calls)}</td>
-                <td className="number">{p50 === null ? "–" : duration(p50)}</td>
-                <td className="number">{p95 === null ? "–" : duration(p95)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </Card>
   );
@@ -178,28 +170,18 @@ function Sizes() {
         </span>
       }
     >
-      <table className="table">
-        <thead>
-          <tr>
-            <th>Table</th>
-            <th className="number">Documents</th>
-            <th className="number">Size</th>
-            <th className="number">Indexes</th>
+      <Table head={["Table", { number: "Documents" }, { number: "Size" }, { number: "Indexes" }]}>
+        {tables.map(({ table, documents, bytes, indexBytes }) => (
+          <tr key={table}>
+            <td className="mono">
+              {table.startsWith("_") ? table : <a href={href(["data", table])}>{table}</a>}
+            </td>
+            <td className="number">{count(documents)}</td>
+            <td className="number">{size(bytes)}</td>
+            <td className="number">{size(indexBytes)}</td>
           </tr>
-        </thead>
-        <tbody>
-          {tables.map(({ table, documents, bytes, indexBytes }) => (
-            <tr key={table}>
-              <td className="mono">
-                {table.startsWith("_") ? table : <a href={href(["data", table])}>{table}</a>}
-              </td>
-              <td className="number">{count(documents)}</td>
-              <td className="number">{size(bytes)}</td>
-              <td className="number">{size(indexBytes)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Table>
     </Card>
   );
 }

@@ -5,6 +5,7 @@ import { replace, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { attempt } from "../../ui/notes.tsx";
+import { Table, TableCard } from "../../ui/table.tsx";
 import { duration, Time } from "../../ui/texts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
@@ -34,54 +35,47 @@ function Crons() {
   const crons = useQuery(api.schedule.crons);
   const runNow = useMutation(api.schedule.runCronNow);
   return (
-    <Card flush title="Crons">
-      {crons?.length === 0 && <Empty title="The app has no crons" />}
-      {crons !== undefined && crons.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>When</th>
-              <th>Function</th>
-              <th>Last run</th>
-              <th>Next run</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {crons.map((cron) => (
-              <tr key={cron.name}>
-                <td>
-                  {cron.name} {cron.ofService && <Badge>service</Badge>}
-                </td>
-                <td>{scheduleText(cron.schedule)}</td>
-                <td className="mono">{cron.function}</td>
-                <td>
-                  {cron.lastRun === null
-                    ? <span className="quiet">never</span>
-                    : <Time at={cron.lastRun} as="ago" />}{" "}
-                  {cron.lastState !== null && <State kind={cron.lastState.kind} />}
-                </td>
-                <td>
-                  {cron.nextRun === null
-                    ? <span className="quiet">never</span>
-                    : <Time at={cron.nextRun} as="ago" />}
-                </td>
-                <td className="number">
-                  <Button
-                    onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} runs now.`)}
-                  >
-                    Run now
-                  </Button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+    <TableCard
+      title="Crons"
+      none={{
+        title: "The app has no crons",
+        text: (
+          <>
+            They stand in <code>crons.ts</code> of the functions folder.
+          </>
+        ),
+      }}
+      head={["Name", "When", "Function", "Last run", "Next run"]}
+      actions
+      rows={crons}
+      row={(cron) => (
+        <tr key={cron.name}>
+          <td>
+            {cron.name} {cron.ofService && <Badge>service</Badge>}
+          </td>
+          <td>{scheduleText(cron.schedule)}</td>
+          <td className="mono">{cron.function}</td>
+          <td>
+            {cron.lastRun === null
+              ? <span className="quiet">never</span>
+              : <Time at={cron.lastRun} as="ago" />}{" "}
+            {cron.lastState !== null && <State kind={cron.lastState.kind} />}
+          </td>
+          <td>
+            {cron.nextRun === null
+              ? <span className="quiet">never</span>
+              : <Time at={cron.nextRun} as="ago" />}
+          </td>
+          <td className="number">
+            <Button
+              onClick={() => void attempt(() => runNow({ name: cron.name }), `${cron.name} runs now.`)}
+            >
+              Run now
+            </Button>
+          </td>
+        </tr>
       )}
-    </Card>
+    />
   );
 }
 
@@ -119,45 +113,32 @@ function Jobs() {
     >
       {list.results.length === 0 && list.status === "Exhausted" && <Empty title="Nothing is scheduled" />}
       {list.results.length > 0 && (
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Function</th>
-              <th>Arguments</th>
-              <th>State</th>
-              <th>Due</th>
-              <th>
-                <span className="sr-only">Actions</span>
-              </th>
+        <Table head={["Function", "Arguments", "State", "Due"]} actions>
+          {list.results.map((job) => (
+            <tr key={job.jobId}>
+              <td className="mono">{job.name}</td>
+              <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
+              <td title={job.state.kind === "failed" ? job.state.error : undefined}>
+                <State kind={job.state.kind} />
+              </td>
+              <td>
+                <Time at={job.scheduledTime} as="ago" />
+              </td>
+              <td className="number">
+                {job.state.kind === "pending" && (
+                  <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
+                )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
+                  <Button
+                    tone="bad"
+                    onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "It is canceled.")}
+                  >
+                    Cancel
+                  </Button>
+                )}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {list.results.map((job) => (
-              <tr key={job.jobId}>
-                <td className="mono">{job.name}</td>
-                <td className="mono" title={JSON.stringify(job.args)}>{JSON.stringify(job.args)}</td>
-                <td title={job.state.kind === "failed" ? job.state.error : undefined}>
-                  <State kind={job.state.kind} />
-                </td>
-                <td>
-                  <Time at={job.scheduledTime} as="ago" />
-                </td>
-                <td className="number">
-                  {job.state.kind === "pending" && (
-                    <Button onClick={() => void attempt(() => runNow({ jobId: job.jobId }))}>Run now</Button>
-                  )} {(job.state.kind === "pending" || job.state.kind === "inProgress") && (
-                    <Button
-                      tone="bad"
-                      onClick={() => void attempt(() => cancel({ jobId: job.jobId }), "It is canceled.")}
-                    >
-                      Cancel
-                    </Button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
       <ListEnd list={list} />
     </Card>

@@ -4,8 +4,8 @@ import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/se
 export interface Group {
   readonly title: string;
   readonly settings: readonly SettingView[];
-  /** Whether mail can be tried out there. */
-  readonly mail: boolean;
+  /** What can be tried out there. */
+  readonly test: "mail" | "place" | null;
 }
 
 const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
@@ -16,13 +16,19 @@ const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
   { title: "Execution log", names: /^log/ },
 ];
 
+const TESTS: Readonly<Record<string, Group["test"]>> = {
+  "Mail": "mail",
+  "Scheduled backups": "place",
+  "Bucket": "place",
+};
+
 /** What fits no group stands at the end. */
 export function grouped(settings: readonly SettingView[]): readonly Group[] {
   const groupOf = (name: string) => GROUPS.find(({ names }) => names.test(name))?.title ?? "Others";
   return [...GROUPS.map(({ title }) => title), "Others"].map((title) => ({
     title,
     settings: settings.filter(({ name }) => groupOf(name) === title),
-    mail: title === "Mail",
+    test: TESTS[title] ?? null,
   })).filter(({ settings }) => settings.length > 0);
 }
 

@@ -1,18 +1,25 @@
 /** What administrators set while the server runs: each option with where its value comes from; a flag or a variable wins. */
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { useAction, useQuery } from "syncline/react";
 import type { SettingView } from "../../../../mod/ops/admin/isolate_functions/settings.ts";
+import { adminSession } from "../../server/admin_session.ts";
 import { api } from "../../server/api.ts";
-import { href } from "../../shell/route.ts";
+import { href, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { type Group, grouped, labelOf } from "./groups.ts";
+import { mailOf, PreviewMail } from "./preview_mail.tsx";
 import { TestMail } from "./test_mail.tsx";
 
 export function Settings() {
+  const { path: [, named] } = useRoute();
   const settings = useQuery(api.settings.list);
+  const known = settings !== undefined;
+  useEffect(() => {
+    if (known && named !== undefined) document.getElementById(`setting-${named}`)?.focus();
+  }, [known, named]);
   return (
     <View
       title="Settings"
@@ -28,7 +35,7 @@ export function Settings() {
   );
 }
 
-function GroupForm({ group: { title, settings, mail } }: { readonly group: Group }) {
+function GroupForm({ group: { title, settings, test } }: { readonly group: Group }) {
   const set = useAction(api.settings.set);
   /** What was entered and is not stored; by name. */
   const [entered, setEntered] = useState<Readonly<Record<string, string>>>({});
@@ -66,7 +73,9 @@ function GroupForm({ group: { title, settings, mail } }: { readonly group: Group
   return (
     <Card
       title={title}
-      actions={mail && <Button onClick={() => setTesting(true)}>Send a test mail</Button>}
+      actions={test === "mail"
+        ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
+        : test === "place" && <TestPlace />}
     >
       <form className="settings" aria-label={title} onSubmit={submit}>
         {settings.map((setting) => (
@@ -110,6 +119,29 @@ function withEntry(
   return same ? others : { ...others, [name]: entry };
 }
 
+/** Whether backups can be written where the settings say, tried out. */
+function TestPlace() {
+  const [busy, setBusy] = useState(false);
+  async function test(): Promise<void> {
+    setBusy(true);
+    await attempt(async () => {
+      const response = await adminSession.fetch("/api/admin/scheduled-backups/check", { method: "POST" });
+      const { place, error } = await response.json() as {
+        readonly place: string;
+        readonly error: string | null;
+      };
+      if (error !== null) throw new Error(error);
+      note(`${place} can be used.`);
+    });
+    setBusy(false);
+  }
+  return (
+    <Button disabled={busy} onClick={() => void test()}>
+      {busy ? "Testing…" : "Test the place of backups"}
+    </Button>
+  );
+}
+
 interface SettingProps {
   readonly setting: SettingView;
   readonly entered: string | undefined;
@@ -135,6 +167,8 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
     sealsWithin,
   } = setting;
   const id = `setting-${name}`;
+  const mail = mailOf(name);
+  const [previewing, setPreviewing] = useState(false);
   const common = {
     id,
     "aria-describedby": `${id}-more`,
@@ -191,6 +225,21 @@ function Setting({ setting, entered, error, onEnter, onForget }: SettingProps) {
                 onChange={(event) => onEnter(event.target.value)}
               />
             )}
+          {mail !== null && (
+            <Button
+              aria-label={`Preview ${labelOf(name)}`}
+              onClick={() => setPreviewing(true)}
+            >
+              Preview
+            </Button>
+          )}
+          {mail !== null && previewing && (
+            <PreviewMail
+              kind={mail}
+              text={entered}
+              onClose={() => setPreviewing(false)}
+            />
+          )}
           {set && (
             <Button tone="plain" aria-label={`Forget ${labelOf(name)}`} onClick={onForget}>Forget</Button>
           )}

@@ -1,21 +1,24 @@
 /** Users: list, search, and one of them at the side. */
-import { useState } from "react";
 import { api } from "../../server/api.ts";
-import { go, href, replace, useRoute } from "../../shell/route.ts";
+import { go, href, replace, useOpenedBy, useRoute } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Icon } from "../../ui/icon.tsx";
+import { SearchBar } from "../../ui/search_bar.tsx";
+import { Table } from "../../ui/table.tsx";
 import { Time } from "../../ui/texts.tsx";
 import { ListEnd, useLiveList } from "../../ui/use_list.tsx";
 import { Card, Empty, View } from "../../ui/view.tsx";
 import { NewUser } from "./new_user.tsx";
 import { UserSheet } from "./user_sheet.tsx";
 
+const ORDERS = [["newest", "Newest first"], ["oldest", "Oldest first"], ["email", "By address"]] as const;
+
 export function Users() {
   const { path: [, userId], search: params } = useRoute();
   const search = params.get("search") ?? "";
   const order = (params.get("order") ?? "newest") as "newest" | "oldest" | "email";
-  const [creating, setCreating] = useState(false);
+  const [creating, setCreating] = useOpenedBy("users");
   const list = useLiveList(api.users.list, { order, ...(search !== "" && { search }) });
   const here = (changes: Record<string, string | undefined>) =>
     replace(["users"], { search, order, ...changes });
@@ -29,55 +32,30 @@ export function Users() {
         </Button>
       }
     >
-      <div className="row">
-        <input
-          className="input grow"
-          type="search"
-          placeholder="Address, name or id"
-          aria-label="Search users"
-          value={search}
-          onChange={(event) => here({ search: event.target.value })}
-        />
-        <select
-          className="input fit"
-          aria-label="Order"
-          value={order}
-          onChange={(event) => here({ order: event.target.value })}
-        >
-          <option value="newest">Newest first</option>
-          <option value="oldest">Oldest first</option>
-          <option value="email">By address</option>
-        </select>
-      </div>
+      <SearchBar
+        label="Search users"
+        placeholder="Address, name or id"
+        value={search}
+        onChange={(search) => here({ search })}
+        choices={[{ label: "Order", value: order, onChange: (order) => here({ order }), options: ORDERS }]}
+      />
       <Card flush>
-        <table className="table">
-          <thead>
-            <tr>
-              <th>Address</th>
-              <th>Name</th>
-              <th>Signs in with</th>
-              <th className="number">Sessions</th>
-              <th>Created</th>
+        <Table head={["Address", "Name", "Signs in with", { number: "Sessions" }, "Created"]}>
+          {list.results.map((user) => (
+            <tr key={user.userId}>
+              <td>
+                <a href={href(["users", user.userId], { search, order })}>{user.email ?? user.userId}</a>{" "}
+                {!user.emailVerified && user.email !== null && <Badge tone="warn">not confirmed</Badge>}
+              </td>
+              <td>{user.name ?? <span className="quiet">–</span>}</td>
+              <td>{user.hasPassword ? "Password" : "Mail or others"}</td>
+              <td className="number">{user.sessions}</td>
+              <td>
+                <Time at={user.createdAt} as="ago" />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {list.results.map((user) => (
-              <tr key={user.userId}>
-                <td>
-                  <a href={href(["users", user.userId], { search, order })}>{user.email ?? user.userId}</a>
-                  {" "}
-                  {!user.emailVerified && user.email !== null && <Badge tone="warn">not confirmed</Badge>}
-                </td>
-                <td>{user.name ?? <span className="quiet">–</span>}</td>
-                <td>{user.hasPassword ? "Password" : "Mail or others"}</td>
-                <td className="number">{user.sessions}</td>
-                <td>
-                  <Time at={user.createdAt} as="ago" />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
         {list.results.length === 0 && list.status === "Exhausted" && (
           <Empty title={search === "" ? "No one has signed up yet" : "No user is found"} />
         )}

@@ -8,6 +8,7 @@ import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { attempt, note } from "../../ui/notes.tsx";
+import { Table } from "../../ui/table.tsx";
 import { count, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
@@ -79,45 +80,31 @@ export function Versions() {
           <Empty title="Nothing has been deployed yet" />
         )}
         {value !== undefined && value.versions.length > 0 && (
-          <table className="table">
-            <thead>
-              <tr>
-                <th>Version</th>
-                <th>Deployed</th>
-                <th>By</th>
-                <th className="number">Functions</th>
-                <th className="number">Size</th>
-                <th>
-                  <span className="sr-only">Actions</span>
-                </th>
+          <Table head={["Version", "Deployed", "By", { number: "Functions" }, { number: "Size" }]} actions>
+            {value.versions.map((version) => (
+              <tr key={version.hash}>
+                <td className="mono" title={version.hash}>
+                  {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">served</Badge>}
+                </td>
+                <td>
+                  <Time at={version.deployedAt} />
+                </td>
+                <td>{emails.get(version.by) ?? version.by}</td>
+                <td className="number">{count(version.functions)}</td>
+                <td className="number">{size(version.bytes)}</td>
+                <td className="number">
+                  {!version.current && (
+                    <Button
+                      disabled={busy || value.pinned}
+                      onClick={() => void ask(version)}
+                    >
+                      Roll back…
+                    </Button>
+                  )}
+                </td>
               </tr>
-            </thead>
-            <tbody>
-              {value.versions.map((version) => (
-                <tr key={version.hash}>
-                  <td className="mono" title={version.hash}>
-                    {version.hash.slice(0, HASH_CHARS)} {version.current && <Badge tone="good">served</Badge>}
-                  </td>
-                  <td>
-                    <Time at={version.deployedAt} />
-                  </td>
-                  <td>{emails.get(version.by) ?? version.by}</td>
-                  <td className="number">{count(version.functions)}</td>
-                  <td className="number">{size(version.bytes)}</td>
-                  <td className="number">
-                    {!version.current && (
-                      <Button
-                        disabled={busy || value.pinned}
-                        onClick={() => void ask(version)}
-                      >
-                        Roll back…
-                      </Button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+            ))}
+          </Table>
         )}
       </Card>
       {asked !== null && (

@@ -78,6 +78,10 @@ export class InspectApi implements Inspector {
     return positionsOf(query, this.#inspection).cursorBehind(rows);
   }
 
+  cursorBefore(query: OrderedQuery<unknown>, cursor: string, rows: number): string | null {
+    return positionsOf(query, this.#inspection).cursorBefore(cursor, rows);
+  }
+
   sizes(): TableSize[] {
     return this.#inspection.sizes();
   }

@@ -55,6 +55,8 @@ export interface QueryPositions {
   readonly count: (max: number) => number;
   /** The cursor behind so many rows, from 1 on; `null` where there are fewer. */
   readonly cursorBehind: (rows: number) => string | null;
+  /** The cursor behind the row that stands so many rows, from 1 on, before a cursor; `null` where there are fewer. */
+  readonly cursorBefore: (cursor: string, rows: number) => string | null;
 }
 
 export class TableQueryApi {
@@ -165,12 +167,13 @@ export class TableQueryApi {
   }
 
   async paginate(options: PaginationOptions): Promise<PaginationResult<Doc>> {
-    const { cursor, numItems, endCursor, maximumRowsRead } = options ?? {};
+    const { cursor, numItems, endCursor, maximumRowsRead, maximumCharsRead } = options ?? {};
     if (!Number.isInteger(numItems) || numItems < 1) {
       throw new TypeError(`paginate() needs numItems, a whole number from 1 on, not ${String(numItems)}`);
     }
-    if (maximumRowsRead !== undefined && (!Number.isInteger(maximumRowsRead) || maximumRowsRead < 1)) {
-      throw new TypeError("maximumRowsRead of paginate() must be a whole number from 1 on");
+    for (const [name, bound] of Object.entries({ maximumRowsRead, maximumCharsRead })) {
+      if (bound === undefined || (Number.isInteger(bound) && bound >= 1)) continue;
+      throw new TypeError(`${name} of paginate() must be a whole number from 1 on`);
     }
     await this.#turn();
     const after = this.#placeOf(cursor);
@@ -180,11 +183,14 @@ export class TableQueryApi {
     let last: Place | null = null;
     let full: Place | null = null;
     let rowsRead = 0;
+    const { usage } = this.#state.frame.reads;
+    const charsEnough = usage.charsRead + (maximumCharsRead ?? Infinity);
     for (const row of this.#placedRows({ after, until, expected: numItems })) {
       last = row.place;
       if (this.#passes(row.doc) && page.push(row.doc) === numItems) full = last;
       rowsRead++;
-      if (until === null && (page.length >= numItems || rowsRead === maximumRowsRead)) {
+      const enough = until === null && (page.length >= numItems || rowsRead === maximumRowsRead);
+      if (enough || usage.charsRead >= charsEnough) {
         return { page, isDone: false, continueCursor: this.#cursorAt(last) };
       }
     }
@@ -209,6 +215,14 @@ export class TableQueryApi {
       count: (max) => inspection.countRows(rows, max),
       cursorBehind: (count) => {
         const key = inspection.keyAt(rows, count - 1);
+        return key === null ? null : this.#cursorAt({ at: "key", key });
+      },
+      cursorBefore: (cursor, count) => {
+        const place = this.#placeOf(cursor);
+        if (place?.at !== "key") throw new TypeError("This cursor stands behind no row");
+        // What stands before it follows it in the other order.
+        const turned = { ...rows, order: rows.order === "asc" ? "desc" : "asc", after: place.key } as const;
+        const key = inspection.keyAt(turned, count - 1);
         return key === null ? null : this.#cursorAt({ at: "key", key });
       },
     };

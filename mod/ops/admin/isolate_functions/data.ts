@@ -40,6 +40,7 @@ export const tables = adminQuery({
 /**
  * Documents of a table, page by page: a range of an index, or a search, and conditions. The newest first unless an index
  * or an order is given. With conditions a page ends after a bounded number of documents looked at, and may be empty.
+ * A page of large documents ends early, also in front of an `endCursor`.
  */
 export const documents = adminQuery({
   args: { ...whereArgs, paginationOpts },
@@ -48,6 +49,7 @@ export const documents = adminQuery({
     return await toldErrors(async () =>
       await queryOf(ctx as unknown as AppCtx, where).paginate({
         ...paginationOpts,
+        maximumCharsRead: opsLimits.adminPageCharsMax,
         ...(scans(where) && { maximumRowsRead: opsLimits.adminRowsReadMax }),
       })
     );
@@ -68,13 +70,24 @@ export const count = adminQuery({
     }),
 });
 
-/** The cursor of `documents` behind so many of those that are meant; `null` where there are fewer. As costly as `count`. */
+/**
+ * The cursor of `documents` behind so many of those that are meant; `null` where there are fewer. As costly as `count`.
+ * With a cursor in `before` it is the one so many rows before that, which costs as much as those rows.
+ */
 export const position = adminQuery({
-  args: { ...whereArgs, behind: z.number().int().min(1).max(opsLimits.adminPositionMax) },
-  handler: async (ctx, { behind, ...where }): Promise<{ cursor: string | null }> =>
-    await toldErrors(() =>
-      Promise.resolve({ cursor: ctx.inspector.cursorBehind(placedQuery(ctx, where), behind) })
-    ),
+  args: {
+    ...whereArgs,
+    behind: z.number().int().min(1).max(opsLimits.adminPositionMax),
+    before: z.string().optional(),
+  },
+  handler: async (ctx, { behind, before, ...where }): Promise<{ cursor: string | null }> =>
+    await toldErrors(() => {
+      const query = placedQuery(ctx, where);
+      const cursor = before === undefined
+        ? ctx.inspector.cursorBehind(query, behind)
+        : ctx.inspector.cursorBefore(query, before, behind);
+      return Promise.resolve({ cursor });
+    }),
 });
 
 /** One document of any table that may be read; `null` when there is none. */
@@ -119,26 +132,50 @@ export const insert = adminMutation({
   },
 });
 
+const patchArgs = {
+  id: z.string(),
+  set: fields.default({}),
+  unset: z.array(z.string()).default([]),
+  seen: fields.optional(),
+};
+const patchSchema = z.strictObject(patchArgs);
+
 /**
  * Changes some fields of a document: those in `set` get new values, those in `unset` go. `seen` holds values that the
  * editor was shown: when one of them is another by now, nothing is changed (`document_changed`, with the document).
  */
 export const patch = adminMutation({
-  args: {
-    id: z.string(),
-    set: fields.default({}),
-    unset: z.array(z.string()).default([]),
-    seen: fields.optional(),
-  },
-  handler: async (ctx, { id, set, unset, seen }): Promise<null> => {
-    const { stored, table } = await writable(appCtx(ctx), id);
-    refuseChanged(stored, seen);
-    const { _id, _creationTime, ...own } = { ...stored, ...set };
-    for (const field of unset) delete own[field];
-    await store(appCtx(ctx), { id, table, own });
+  args: patchArgs,
+  handler: async (ctx, change): Promise<null> => {
+    await patchOne(appCtx(ctx), change);
     return null;
   },
 });
+
+/** The same for several documents, all or none. Gives what they were before, in the same order. */
+export const patchMany = adminMutation({
+  args: { changes: z.array(patchSchema).min(1).max(opsLimits.adminDocumentsMax) },
+  handler: async (ctx, { changes }): Promise<{ before: Unchecked[] }> => {
+    const before: Unchecked[] = [];
+    for (const [position, change] of changes.entries()) {
+      before.push(await patchOne(appCtx(ctx), change, position));
+    }
+    return { before };
+  },
+});
+
+async function patchOne(
+  ctx: WritingCtx,
+  { id, set, unset, seen }: z.output<typeof patchSchema>,
+  position = 0,
+): Promise<Unchecked> {
+  const { stored, table } = await writable(ctx, id);
+  refuseChanged(stored, seen);
+  const { _id, _creationTime, ...own } = { ...stored, ...set };
+  for (const field of unset) delete own[field];
+  await store(ctx, { id, table, own, position });
+  return stored;
+}
 
 /** Replaces all fields of a document; `seen` as for `patch`, and fields that it does not have must not have come since. */
 export const replace = adminMutation({
@@ -195,9 +232,15 @@ async function writable(ctx: WritingCtx, id: string): Promise<{ stored: Unchecke
 
 async function store(
   ctx: WritingCtx,
-  { id, table, own }: { readonly id: string; readonly table: string; readonly own: Fields },
+  { id, table, own, position = 0 }: {
+    readonly id: string;
+    readonly table: string;
+    readonly own: Fields;
+    /** Which one it is of several. */
+    readonly position?: number;
+  },
 ): Promise<void> {
-  refuseUnfit(ctx.inspector.issues(table, own), 0);
+  refuseUnfit(ctx.inspector.issues(table, own), position);
   await toldErrors(async () => await ctx.db.replace(id as never, own));
 }
 

@@ -1,6 +1,13 @@
-/** What administrators see of the app's code, at `_admin/functions:list` and `_admin/schema:get`, and what main asks for them. */
+/** What administrators see of the app's code, at `_admin/functions:<name>` and `_admin/schema:get`, and what main asks for them. */
+import { z } from "zod";
 import type { TableSize } from "../../../engine/mod.ts";
-import type { FunctionFacts, TableFacts } from "../../../functions/api/service.ts";
+import { UserError } from "../../../errors.ts";
+import type {
+  AnyDataModel,
+  FunctionFacts,
+  SystemQueryCtx,
+  TableFacts,
+} from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
 import { isCtxPath } from "../../../functions/system_functions.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
@@ -15,6 +22,18 @@ export const list = adminQuery({
     ctx.inspector.functions().filter(({ ofService, visibility, path }) =>
       !ofService || (visibility !== "internal" && !isCtxPath(path))
     ),
+});
+
+/** The result of a query of the app, internal ones too, as the administrator: subscribed to it is live. */
+export const watch = adminQuery({
+  args: { path: z.string(), args: z.record(z.string(), z.unknown()) },
+  handler: async (ctx, { path, args }): Promise<unknown> => {
+    const found = ctx.inspector.functions().find((known) => known.path === path);
+    if (found === undefined || found.ofService || found.kind !== "query") {
+      throw new UserError("unknown_function", `The app has no query "${path}"`);
+    }
+    return await (ctx as unknown as SystemQueryCtx<AnyDataModel>).runQuery(path as never, args as never);
+  },
 });
 
 /** The tables with the JSON Schemas of their documents, and their indexes. */

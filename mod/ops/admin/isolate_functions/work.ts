@@ -96,6 +96,7 @@ export const deleteStep = systemMutation({
         .filter((doc) => doc._creationTime <= until).paginate({
           cursor: where.search === undefined ? cursor : null,
           numItems: opsLimits.adminDeletedAtOnce,
+          maximumCharsRead: opsLimits.adminPageCharsMax,
           maximumRowsRead: opsLimits.adminRowsReadMax,
         });
       for (const { _id } of page) await app.db.delete(_id);

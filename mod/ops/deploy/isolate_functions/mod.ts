@@ -2,7 +2,7 @@
 import type { SystemModule } from "../../../functions/system_module.ts";
 import { tables } from "../tables.ts";
 import { add, find, list, revoke, used } from "./keys.ts";
-import { begin, list as listMigrations, step, tryOut } from "./migrations.ts";
+import { begin, halt, list as listMigrations, step, stop, tryOut, underWay } from "./migrations.ts";
 import { change, rows } from "./variables.ts";
 
 /** Called by the server only, at `_system/deploy:<name>`. */
@@ -12,7 +12,9 @@ export const deploySystemFunctions = {
   changeVariables: change,
   findKey: find,
   migrationStep: step,
+  migrationsUnderWay: underWay,
   noteKeyUse: used,
+  stopMigration: stop,
   tryMigration: tryOut,
   variableRows: rows,
 };
@@ -20,5 +22,5 @@ export const deploySystemFunctions = {
 export const deployModules: readonly SystemModule[] = [
   { path: "_system/deploy", tables, functions: deploySystemFunctions },
   { path: "_admin/deployKeys", tables: {}, functions: { list, revoke } },
-  { path: "_admin/migrations", tables: {}, functions: { list: listMigrations } },
+  { path: "_admin/migrations", tables: {}, functions: { halt, list: listMigrations } },
 ];

@@ -1,0 +1,105 @@
+/** What is under way, wherever a person is: long work of this page, and of the server, which goes on without the page. */
+import "../first_view.ts";
+import { useEffect, useRef } from "react";
+import { useMutation, useQuery } from "syncline/react";
+import { api } from "../server/api.ts";
+import { Button } from "../ui/button.tsx";
+import { useLongWorks } from "../ui/long_work.ts";
+import { attempt, note } from "../ui/notes.tsx";
+import { count } from "../ui/texts.tsx";
+import { href } from "./route.ts";
+
+interface Line {
+  readonly key: string;
+  readonly text: string;
+  /** Where more of it is told. */
+  readonly to: string;
+  readonly stop: { readonly text: string; readonly run: () => void } | null;
+}
+
+export function WorkStrip() {
+  const lines = [...useWorksHere(), ...useDeletions(), ...useMigrations()];
+  if (lines.length === 0) return null;
+  return (
+    <ul className="work" aria-label="Under way">
+      {lines.map(({ key, text, to, stop }) => (
+        <li key={key}>
+          <span className="spinner" aria-hidden="true" />
+          <a className="grow" href={to}>{text}</a>
+          {stop && <Button onClick={stop.run}>{stop.text}</Button>}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function useWorksHere(): readonly Line[] {
+  return useLongWorks().map(({ id, text, view, cancel }) => ({
+    key: `here ${id}`,
+    text,
+    to: href([view]),
+    stop: cancel && { text: "Cancel", run: cancel },
+  }));
+}
+
+function useDeletions(): readonly Line[] {
+  const works = useQuery(api.work.list);
+  const cancel = useMutation(api.work.cancel);
+  const running = works?.filter(({ state }) => state === "running") ?? [];
+  useEnded(
+    works === undefined ? undefined : new Set(running.map(({ _id }) => _id)),
+    (id) => {
+      const work = works?.find(({ _id }) => _id === id);
+      if (work === undefined) return;
+      const { table, changed, state, error } = work;
+      const told = `${count(changed)} documents of ${table} are deleted`;
+      if (state === "done") note(`${told}.`);
+      else note(`${told}; the rest stays${error === undefined ? "" : `: ${error}`}.`, { tone: "bad" });
+    },
+  );
+  return running.map(({ _id, table, changed }) => ({
+    key: _id,
+    text: `Documents of ${table} are deleted: ${count(changed)} so far`,
+    to: href(["data", table]),
+    stop: {
+      text: "Cancel",
+      run: () => void attempt(() => cancel({ workId: _id })),
+    },
+  }));
+}
+
+function useMigrations(): readonly Line[] {
+  const migrations = useQuery(api.migrations.list);
+  const halt = useMutation(api.migrations.halt);
+  const running = migrations?.filter(({ onServer }) => onServer) ?? [];
+  useEnded(
+    migrations === undefined ? undefined : new Set(running.map(({ migrationId }) => migrationId)),
+    (id) => {
+      const migration = migrations?.find(({ migrationId }) => migrationId === id);
+      if (migration === undefined) return;
+      const { path, documents, state, error } = migration;
+      if (state === "done") note(`${path} is through: ${count(documents)} documents.`);
+      else if (error !== null) note(error, { tone: "bad" });
+      else note(`${path} has stopped behind ${count(documents)} documents.`);
+    },
+  );
+  return running.map(({ migrationId, path, documents }) => ({
+    key: migrationId,
+    text: `${path} runs: ${count(documents)} documents so far`,
+    to: href(["deploying"]),
+    stop: {
+      text: "Stop",
+      run: () => void attempt(() => halt({ migrationId })),
+    },
+  }));
+}
+
+/** Tells of each that ran a moment ago and does not run any more. */
+function useEnded(running: ReadonlySet<string> | undefined, tell: (id: string) => void): void {
+  const before = useRef<ReadonlySet<string>>(new Set());
+  useEffect(() => {
+    if (running === undefined) return;
+    for (const id of before.current) if (!running.has(id)) tell(id);
+    before.current = running;
+  });
+}

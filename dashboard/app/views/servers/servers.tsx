@@ -1,0 +1,104 @@
+/** The machine side: this server with its processes and what waits, and the others of its cluster. */
+import type { ClusterStatus, Stats } from "../../server/stats.ts";
+import { Badge } from "../../ui/badge.tsx";
+import { Table } from "../../ui/table.tsx";
+import { count, countOf, size, Time } from "../../ui/texts.tsx";
+import { useRequest } from "../../ui/use_request.ts";
+import { Card, Loading, View } from "../../ui/view.tsx";
+import { Cluster } from "./cluster.tsx";
+
+const ASKED_EVERY_MS = 10_000;
+
+/** What the roles do, in the words of who operates the server. */
+const ROLES: Readonly<Record<string, string>> = {
+  writer: "all mutations",
+  reader: "queries",
+  runner: "actions and routes",
+};
+
+export function Servers() {
+  const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
+  const { value: cluster, error: clusterError } = useRequest<ClusterStatus>(
+    "/api/admin/cluster",
+    ASKED_EVERY_MS,
+  );
+  const failure = error ?? clusterError;
+  return (
+    <View title="Servers" text="This server, its processes, and the others of its cluster.">
+      {failure !== null && <p className="field-error" role="alert">{failure}</p>}
+      {stats === undefined && failure === null && <Loading />}
+      {stats !== undefined && (
+        <div className="columns">
+          <ThisServer stats={stats} />
+          <Processes stats={stats} />
+        </div>
+      )}
+      {cluster !== undefined && <Cluster cluster={cluster} />}
+    </View>
+  );
+}
+
+function ThisServer({ stats: { version, startedAt, ts, sync, queues, disk } }: { readonly stats: Stats }) {
+  const waiting = Object.entries(queues).filter(([, waits]) => waits > 0);
+  return (
+    <Card title="This server">
+      <dl className="facts">
+        <dt>Version</dt>
+        <dd>{version}</dd>
+        <dt>Started</dt>
+        <dd>
+          <Time at={startedAt} />
+        </dd>
+        <dt>Newest commit</dt>
+        <dd>{count(ts)}</dd>
+        <dt>Connected</dt>
+        <dd>
+          {countOf(sync.sockets, "socket")}, {countOf(sync.subscriptions, "subscription")}
+        </dd>
+        <dt>Waits</dt>
+        <dd>
+          {waiting.length === 0
+            ? "nothing"
+            : waiting.map(([name, waits]) => `${count(waits)} ${name}`).join(", ")}
+        </dd>
+        <dt>Database</dt>
+        <dd>{size(disk.database)}, and {size(disk.log)} of log</dd>
+        <dt>Disk</dt>
+        <dd>
+          {disk.free === null || disk.total === null
+            ? "not known"
+            : `${size(disk.free)} of ${size(disk.total)} free`}
+        </dd>
+      </dl>
+    </Card>
+  );
+}
+
+function Processes({ stats: { isolates, memory } }: { readonly stats: Stats }) {
+  return (
+    <Card flush title="Processes">
+      <Table head={["Process", { number: "Running" }, { number: "Lost" }, { number: "Memory" }]}>
+        <tr>
+          <td className="wrap">
+            main <span className="quiet">sockets, HTTP</span>
+          </td>
+          <td className="number">1</td>
+          <td className="number">–</td>
+          <td className="number">{size(memory.main)}</td>
+        </tr>
+        {Object.entries(isolates).map(([role, { running, lost }]) => (
+          <tr key={role}>
+            <td className="wrap">
+              {role} <span className="quiet">{ROLES[role]}</span>
+            </td>
+            <td className="number">{count(running)}</td>
+            <td className="number">{lost === 0 ? "–" : <Badge tone="warn">{count(lost)}</Badge>}</td>
+            <td className="number">
+              {memory.isolates?.[role] === undefined ? "–" : size(memory.isolates[role])}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
