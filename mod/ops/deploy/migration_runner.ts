@@ -50,10 +50,11 @@ export class MigrationRunner implements AsyncDisposable {
     const { calls, log } = this.#options;
     const { signal } = this.#closing;
     try {
-      for (let rows: number | undefined; !signal.aborted;) {
+      let rows: number | undefined;
+      while (!signal.aborted) {
         const step = await this.#step(migrationId, rows);
         if (step === null || step.done || step.halted) return;
-        ({ rows } = step);
+        rows = step.rows;
         // Others come in between: the writer has one queue.
         await pause();
       }
