@@ -34,10 +34,16 @@ import {
   type SubCaller,
   withActionCtx,
 } from "../functions/isolate/mod.ts";
-import type { Identity } from "../functions/identity.ts";
 import type { MainAction } from "../functions/main_actions.ts";
-import { failed, type Outcome } from "../functions/outcome.ts";
-import { RouteTable } from "../functions/host/mod.ts";
+import { type CallError, failed, type Outcome } from "../functions/outcome.ts";
+import {
+  nextRequest,
+  numberError,
+  type RouteAnswer,
+  type RouteRequest,
+  RouteTable,
+  wireHeaders,
+} from "../functions/host/mod.ts";
 import { functionLimits } from "../limits.ts";
 import { inAction, inTransaction, useFunctionSurroundings } from "./function_surroundings.ts";
 import { inTurn } from "./turns.ts";
@@ -59,6 +65,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   readonly #options: InProcessHostOptions;
   readonly #writer: WriterDatabase;
   readonly #reader: ReaderDatabase;
+  readonly #routes: RouteTable;
   readonly #surroundings = useFunctionSurroundings();
   readonly #commitListeners: ((entries: readonly CommitEntry[]) => void)[] = [];
   readonly #freeListeners: (() => void)[] = [];
@@ -76,6 +83,7 @@ export class InProcessHost implements FunctionHost, Disposable {
   constructor(options: InProcessHostOptions) {
     this.#options = options;
     const { app, databasePath, functionsUrl } = options;
+    this.#routes = new RouteTable(app.routes);
     try {
       setFunctionsUrl(functionsUrl);
       setTableResolver(tableOfId);
@@ -177,35 +185,49 @@ export class InProcessHost implements FunctionHost, Disposable {
     return this.#counted(() => this.#act(call, 0));
   }
 
-  /**
-   * Answers a request by the route of the app's `http.ts` that it is for; `null` when there is none. The response is
-   * complete when this resolves. Rejects with what the handler throws.
-   */
-  request(request: Request, identity: Identity): Promise<Response | null> {
+  /** The key of the app's route for a request, or `null`. */
+  findRoute(method: string, pathname: string): string | null {
+    return this.#routes.find(method, pathname);
+  }
+
+  /** Answers a request by a route, as a runner does; the response is complete when this resolves. Never rejects. */
+  async respond({ request, route, identity }: RouteRequest): Promise<RouteAnswer> {
     const { app, now } = this.#options;
-    const { pathname } = new URL(request.url);
-    const route = new RouteTable(app.routes).find(request.method, pathname);
-    const handler = route === null ? undefined : app.handlers.get(route);
-    if (handler === undefined) return Promise.resolve(null);
-    return this.#counted(async () => {
-      let response: Response | null = null;
-      const call = { call: ++this.#actionCount, udfPath: `${request.method} ${pathname}`, identity };
+    const handler = app.handlers.get(route);
+    if (handler === undefined) throw new TypeError(`There is no route ${route}`);
+    let asked: Request;
+    try {
+      asked = requestOf(request);
+    } catch (error) {
+      return { ok: false, error: { kind: "args", message: messageOf(error), data: null } };
+    }
+    return await this.#counted(async () => {
+      let head: ResponseInit | null = null;
+      let body: ArrayBuffer | null = null;
+      const udfPath = `${request.method} ${new URL(request.url).pathname}`;
+      const call = { call: ++this.#actionCount, udfPath, identity };
       const { ending } = await inAction(
         now,
         () =>
           withActionCtx(app, { ...call, ...this.#surroundingsOf({ identity }, 0) }, async (ctx) => {
-            const answer: unknown = await handler(ctx as never, request);
-            if (!(answer instanceof Response)) {
+            const answer: unknown = await handler(ctx as never, asked);
+            if (!(answer instanceof Response) || answer.status < 200) {
               throw new TypeError("The handler of a route must return a Response");
             }
+            const { status, statusText } = answer;
+            head = { status, statusText, headers: pairsOf(wireHeaders(answer.headers)) };
             // Read while the handler's ctx is open, as a streamed body is.
-            const body = answer.body === null ? null : await answer.arrayBuffer();
-            response = new Response(body, answer);
+            if (request.method === "HEAD") await answer.body?.cancel();
+            else if (answer.body !== null) body = await answer.arrayBuffer();
             return "null";
           }),
       );
-      if (!ending.ok) throw new Error(ending.error.message);
-      return response;
+      if (ending.ok && head !== null) return { ok: true, response: new Response(body, head) };
+      const error = ending.ok ? failedOf("The route ended without a response") : ending.error;
+      error.request = nextRequest();
+      return head === null
+        ? { ok: false, error }
+        : { ok: true, response: new Response(brokenOff(error.message), head) };
     });
   }
 
@@ -321,6 +343,32 @@ export class InProcessHost implements FunctionHost, Disposable {
   }
 }
 
+/** A request as it comes to a handler. Throws `RangeError` for headers over the limit. */
+function requestOf({ method, url, headers, body, signal }: Request): Request {
+  const hasBody = body !== null && method !== "GET" && method !== "HEAD";
+  return new Request(url, {
+    method,
+    headers: pairsOf(wireHeaders(headers)),
+    signal,
+    ...(hasBody && { body, duplex: "half" }),
+  });
+}
+
+function pairsOf(headers: ReturnType<typeof wireHeaders>): [string, string][] {
+  return headers.map(([name, value]) => [name, value]);
+}
+
+/** A body that ends with an error, as one does whose handler failed after it had begun to answer. */
+function brokenOff(message: string): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new ReadableStream({
+    start: (controller) => controller.error(new Error(`The response broke off: ${message}`)),
+  });
+}
+
+function failedOf(message: string): CallError {
+  return { kind: "internal", message, data: null };
+}
+
 const closedOutcome = failed("internal", "The test server is closed");
 
 function timeoutText(kind: string, timeoutMs: number): string {
@@ -335,9 +383,11 @@ function tableOfId(id: string): string | null | undefined {
 }
 
 function outcomeOf(ending: Ending, logLines: readonly string[]): Outcome {
-  return ending.ok
-    ? { ok: true, value: ending.text, logLines }
-    : { ok: false, error: ending.error, logLines };
+  if (ending.ok) return { ok: true, value: ending.text, logLines };
+  const outcome: Outcome = { ok: false, error: ending.error, logLines };
+  // There is no log, but whoever is told an id of a server is told one here.
+  numberError(outcome, nextRequest());
+  return outcome;
 }
 
 function messageOf(error: unknown): string {

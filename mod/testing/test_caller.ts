@@ -5,13 +5,8 @@ import type { Id } from "../functions/api/service.ts";
 import type { FunctionCall } from "../functions/host_port.ts";
 import type { Identity } from "../functions/identity.ts";
 import { type Outcome, publicError } from "../functions/outcome.ts";
-import {
-  type CallArgs,
-  type FunctionKind,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../protocol/function_reference.ts";
+import { type FunctionKind, functionPath } from "../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
 import { TestSubscription } from "./test_subscription.ts";
 
 /** What a caller needs of its server. */
@@ -20,6 +15,8 @@ export interface CallerPort {
   run(kind: FunctionKind, call: FunctionCall): Promise<Outcome>;
   /** A client over a socket in memory, signed in with the token unless it is `null`. Closed with the server. */
   connect(token: string | null): SynclineClient;
+  /** Sends a request without a port. Resolves when everybody who is connected has seen its effects. */
+  fetch(request: Request): Promise<Response>;
   /** Whether callers are shown real error messages. */
   readonly dev: boolean;
 }
@@ -97,6 +94,20 @@ export class TestCaller {
       `"${functionPath(name)}"`,
       (onResult, onError) => this.client.subscribe(name, (args[0] ?? {}) as never, onResult, onError),
     );
+  }
+
+  /**
+   * Sends a request, to a path or a whole URL, with the caller's token unless the request has credentials of its own. It is
+   * answered as a server without a frontend does: function calls, files, and the routes of the app's `http.ts`.
+   */
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    const request = input instanceof Request && init === undefined
+      ? input
+      : new Request(input instanceof Request ? input : new URL(input, "http://test.invalid"), init);
+    if (this.#token === null || request.headers.has("Authorization")) return await this.#port.fetch(request);
+    const headers = new Headers(request.headers);
+    headers.set("Authorization", `Bearer ${this.#token}`);
+    return await this.#port.fetch(new Request(request, { headers }));
   }
 
   async #call(kind: FunctionKind, name: FunctionName, args: unknown): Promise<unknown> {

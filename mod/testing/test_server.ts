@@ -7,7 +7,8 @@ import type { FunctionCall } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
 import type { LoadedApp } from "../functions/isolate/mod.ts";
 import type { Outcome } from "../functions/outcome.ts";
-import type { CallArgs, FunctionKind, FunctionName, ResultOf } from "../protocol/function_reference.ts";
+import type { FunctionKind } from "../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../protocol/known_paths.ts";
 import { type Channel, Hub, refuseCall, type SocketHandle } from "../sync/mod.ts";
 import { TestClock } from "./clock.ts";
 import { InProcessHost } from "./in_process_host.ts";
@@ -15,6 +16,7 @@ import { memorySockets } from "./memory_socket.ts";
 import { type CallerPort, resultOf, TestCaller } from "./test_caller.ts";
 import type { TestSubscription } from "./test_subscription.ts";
 import { loadTestApp } from "./load_test_app.ts";
+import { testHttp } from "./test_http.ts";
 import { TestStorage } from "./test_storage.ts";
 import type { ModelOf, SignedInUser, TestServerOptions, TestUser, UploadOptions } from "./test_types.ts";
 import { keepWork, testPaths } from "./test_system.ts";
@@ -45,8 +47,9 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   readonly #port: CallerPort;
   readonly #nobody: TestCaller;
   readonly #scheduler: Scheduler;
-  /** Set by {@linkcode open}. */
+  /** Set by {@linkcode open}, as is what follows. */
   #storage: TestStorage | null = null;
+  #http: ((request: Request) => Promise<Response>) | null = null;
   #sessions = 0;
   #closed = false;
 
@@ -75,6 +78,7 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
       dev: this.#dev,
       run: async (kind, call) => refuseCall(call) ?? await this.#run(kind, call),
       connect: (token) => this.#connect(token),
+      fetch: (request) => this.#respond(request),
     };
     this.#nobody = new TestCaller(this.#port, { identity: anonymous, token: null });
     this.#scheduler = new Scheduler({
@@ -195,19 +199,11 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
   }
 
   /**
-   * Sends a request, to a path or a whole URL, as nobody: to files at the URLs that `ctx.storage` gives, else to the routes
-   * of the app's `http.ts`. `null` when no route is for it. Rejects with what the handler throws.
+   * Sends a request, to a path or a whole URL, as nobody; `asUser(...)` has the same for a user. It is answered as a server
+   * without a frontend does: function calls, files at the URLs that `ctx.storage` gives, and the routes of the app's `http.ts`.
    */
-  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response | null> {
-    const request = input instanceof Request
-      ? input
-      : new Request(new URL(input, "http://test.invalid"), init);
-    const storage = this.#openedStorage;
-    const response = storage.serves(new URL(request.url))
-      ? await storage.fetch(request)
-      : await this.#host.request(request, anonymous);
-    if (this.#hub.socketCount > 0) await this.settled();
-    return response;
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    return await this.#nobody.fetch(input, init);
   }
 
   /**
@@ -255,6 +251,20 @@ export class TestServer<Model extends DataModel = AnyDataModel> implements Async
     });
     this.#host.serveCtxActions(storage.service.actions);
     this.#host.onCommits((entries) => storage.service.applyCommits(entries));
+    this.#http = testHttp({
+      host: this.#host,
+      hub: this.#hub,
+      authenticator: this.#tokens,
+      dev: this.#dev,
+      storage,
+    });
+  }
+
+  async #respond(request: Request): Promise<Response> {
+    if (this.#http === null) throw new TypeError("The test server is not open");
+    const response = await this.#http(request);
+    if (this.#hub.socketCount > 0) await this.settled();
+    return response;
   }
 
   async #run(kind: FunctionKind, call: FunctionCall): Promise<Outcome> {

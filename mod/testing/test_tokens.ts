@@ -21,7 +21,10 @@ export class TestTokens implements Authenticator {
 
   verify(token: string): Promise<Verification> {
     const identity = this.#identities.get(token);
-    if (identity === undefined) return Promise.resolve({ ok: false, error: "session has ended" });
+    if (identity === undefined) {
+      const error = token.startsWith("test.") ? "session has ended" : "malformed access token";
+      return Promise.resolve({ ok: false, error });
+    }
     return Promise.resolve({ ok: true, identity, expiresAt: null });
   }
 

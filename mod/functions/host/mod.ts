@@ -1,6 +1,8 @@
 /** Main's side of the isolates, for the rest of the server. */
 export {
   endingOf,
+  nextRequest,
+  numberError,
   observeAll,
   type RunEnd,
   type RunEnding,
@@ -16,5 +18,6 @@ export { type IsolateMemory, usualMemory } from "./process/isolate_memory.ts";
 export type { RowKeeper } from "./writer/row_keeper.ts";
 export { residentBytes } from "./process/memory_watch.ts";
 export type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
+export { wireHeaders } from "../wire/http_headers.ts";
 export { RouteTable } from "./runners/route_table.ts";
 export type { AppCheck, IsolateRole } from "../wire/messages.ts";

@@ -12,7 +12,7 @@ import {
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { asideSince } from "../data/aside.ts";
-import { apiHeaders } from "../http/router.ts";
+import { apiHeaders } from "../http/api_headers.ts";
 import { StartError } from "../../config/start_error.ts";
 
 export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {}

@@ -3,8 +3,8 @@ import { ServiceError } from "../../errors.ts";
 import type { RouteAnswer, RouteRequest } from "../../functions/host/mod.ts";
 import type { Caller } from "../../functions/host_port.ts";
 import { anonymous, type Identity } from "../../functions/identity.ts";
-import { type CallError, publicError } from "../../functions/outcome.ts";
-import { type Authenticator, callerOf, guestOf } from "../../sync/mod.ts";
+import { type CallError, errorIdOf, publicError } from "../../functions/outcome.ts";
+import { type Authenticator, callerOf, errorIdHeader, guestOf } from "../../sync/mod.ts";
 
 /** What answers requests. */
 export interface RouteHost {
@@ -62,8 +62,9 @@ async function identityOf(header: string | null, authenticator: Authenticator): 
 function errorOf(error: CallError, dev: boolean): Response {
   if (error.retryable) throw new ServiceError("overloaded");
   const { errorMessage, errorData } = publicError(error, { dev });
+  const errorId = errorIdOf(error);
   return Response.json({ status: "error", errorMessage, errorData }, {
     status: error.kind === "args" ? 400 : 500,
-    headers: { "Cache-Control": "no-store" },
+    headers: { "Cache-Control": "no-store", ...(errorId !== null && { [errorIdHeader]: errorId }) },
   });
 }

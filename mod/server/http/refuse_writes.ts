@@ -2,7 +2,7 @@
 import type { MiddlewareHandler } from "hono";
 import { ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
-import { apiHeaders } from "./router.ts";
+import { apiHeaders } from "./api_headers.ts";
 
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 

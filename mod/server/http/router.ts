@@ -7,6 +7,7 @@ import { cors } from "hono/cors";
 import { NONCE, secureHeaders, type SecureHeadersVariables } from "hono/secure-headers";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
+import { exposeHeaders } from "./api_headers.ts";
 import type { AppRoutes } from "./app_routes.ts";
 import type { ClientModules } from "./client_modules.ts";
 import { DocsPages } from "../docs/docs_pages.ts";
@@ -48,25 +49,6 @@ const commonHeaders = {
   xDownloadOptions: false,
   xPermittedCrossDomainPolicies: false,
   xXssProtection: false,
-} as const;
-
-/** What scripts of other origins may see of an answer, beside what every browser shows them. */
-const exposeHeaders: readonly string[] = [
-  "Accept-Ranges",
-  "Content-Disposition",
-  "Content-Length",
-  "Content-Range",
-  "ETag",
-  "Retry-After",
-  "Syncline-Request",
-];
-
-/** What the middleware below gives answers under `/api`, for those that do not pass through it. */
-export const apiHeaders = {
-  "Access-Control-Allow-Origin": "*",
-  "Access-Control-Expose-Headers": exposeHeaders.join(","),
-  "Referrer-Policy": "no-referrer",
-  "X-Content-Type-Options": "nosniff",
 } as const;
 
 export function createRouter(parts: RouterParts): Hono<{ Variables: SecureHeadersVariables }> {

@@ -8,7 +8,7 @@ import type { Log } from "../../kit/log.ts";
 import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
 import { addressOfRequests } from "../http/client_of.ts";
-import { apiHeaders } from "../http/router.ts";
+import { apiHeaders } from "../http/api_headers.ts";
 import { workerLimits } from "../limits.ts";
 import type { WorkerBoot } from "./boot.ts";
 import { RunReport } from "./run_report.ts";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { SynclineClient } from "../../client/mod.ts";
 import type { DataModel, Id, MutationCtx, Schema } from "../../functions/api/service.ts";
 import { anonymous } from "../../functions/identity.ts";
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import { pack, recorder, unpack } from "../remote/chains.ts";
 import type { Operations } from "../remote/messages.ts";
 import { type CallerFacts, type CallerPort, TestCaller } from "../test_caller.ts";
@@ -40,6 +40,7 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
       dev,
       run: (kind, call) => this.#ask("run", { kind, call }),
       connect: (token) => this.#connect(token),
+      fetch: (request) => this.#fetch(request),
     };
     this.#nobody = this.asAnonymous();
   }
@@ -130,26 +131,11 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
   }
 
   /**
-   * Sends a request, to a path or a whole URL, as nobody: to files at the URLs that `ctx.storage` gives, else to the routes
-   * of the app's `http.ts`. `null` when no route is for it. Rejects with what the handler throws.
+   * Sends a request, to a path or a whole URL, as nobody; `asUser(...)` has the same for a user. It is answered as a server
+   * without a frontend does: function calls, files at the URLs that `ctx.storage` gives, and the routes of the app's `http.ts`.
    */
-  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response | null> {
-    const request = input instanceof Request
-      ? input
-      : new Request(new URL(input, "http://test.invalid"), init);
-    const { url, method } = request;
-    const bytes = request.body === null ? null : Buffer.from(await request.arrayBuffer());
-    const headers = [...request.headers];
-    const answer = await this.#ask("fetch", {
-      request: { url, method, headers, body: bytes?.toString("base64") ?? null },
-    });
-    if (answer === null) return null;
-    const { status } = answer;
-    const body = [204, 205, 304].includes(status) ? null : Buffer.from(answer.body, "base64");
-    return new Response(body, {
-      status,
-      headers: answer.headers.map(([name, value]): [string, string] => [name, value]),
-    });
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    return await this.#nobody.fetch(input, init);
   }
 
   /**
@@ -181,6 +167,20 @@ export class TestServer<Model extends DataModel> implements AsyncDisposable {
     args: Omit<Operations[Name]["args"], "server">,
   ): Promise<Operations[Name]["result"]> {
     return this.#servers.ask(name, { ...args, server: this.#number } as Operations[Name]["args"]);
+  }
+
+  async #fetch(request: Request): Promise<Response> {
+    const { url, method } = request;
+    const bytes = request.body === null ? null : Buffer.from(await request.arrayBuffer());
+    const headers = [...request.headers];
+    const { status, ...answer } = await this.#ask("fetch", {
+      request: { url, method, headers, body: bytes?.toString("base64") ?? null },
+    });
+    const body = [204, 205, 304].includes(status) ? null : Buffer.from(answer.body, "base64");
+    return new Response(body, {
+      status,
+      headers: answer.headers.map(([name, value]): [string, string] => [name, value]),
+    });
   }
 
   #caller(facts: CallerFacts): TestCaller {

@@ -43,7 +43,7 @@ export interface Operations {
   endSession: { args: { server: number; sessionId: string }; result: null };
   advance: { args: { server: number; ms: number }; result: null };
   settled: { args: { server: number }; result: null };
-  fetch: { args: { server: number; request: WireRequest }; result: WireResponse | null };
+  fetch: { args: { server: number; request: WireRequest }; result: WireResponse };
   upload: {
     args: { server: number; url: string; body: string; type: string; name?: string };
     result: string;

@@ -84,8 +84,7 @@ const answers: Answers = {
     return null;
   },
   async fetch({ server, request }) {
-    const response = await serverOf(server).fetch(toRequest(request));
-    return response === null ? null : await toWire(response);
+    return await toWire(await serverOf(server).fetch(toRequest(request)));
   },
   async upload({ server, url, body, type, name }) {
     const blob = new Blob([Uint8Array.fromBase64(body)], { type });

@@ -1,0 +1,93 @@
+/** What requests to a test server are answered with: by the parts that answer them on a real one, without a port. */
+import { Hono } from "hono";
+import { ServiceError } from "../errors.ts";
+import { errorResponse, failureResponse } from "../kit/error_response.ts";
+import { apiHeaders } from "../server/http/api_headers.ts";
+import { appRoutes, type RouteHost } from "../server/http/app_routes.ts";
+import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
+import type { TestStorage } from "./test_storage.ts";
+
+export interface TestHttpOptions {
+  readonly host: HttpCallsOptions["host"] & RouteHost;
+  readonly hub: HttpCallsOptions["hub"];
+  readonly authenticator: Authenticator;
+  readonly dev: boolean;
+  readonly storage: TestStorage;
+}
+
+/** Of answers below `/` that no route of the app has given. */
+const frontendHeaders = {
+  "Referrer-Policy": "strict-origin-when-cross-origin",
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "SAMEORIGIN",
+} as const;
+
+/** What a browser is told before a page of another origin calls. */
+const preflightHeaders = {
+  "Access-Control-Allow-Origin": apiHeaders["Access-Control-Allow-Origin"],
+  "Access-Control-Expose-Headers": apiHeaders["Access-Control-Expose-Headers"],
+  "Access-Control-Allow-Methods": "GET,HEAD,PUT,POST,DELETE,PATCH,QUERY",
+  "Access-Control-Max-Age": "7200",
+} as const;
+
+/** Answers requests as a server without a frontend does: function calls, files and the app's routes. */
+export function testHttp(
+  { host, hub, authenticator, dev, storage }: TestHttpOptions,
+): (request: Request) => Promise<Response> {
+  const log = (_level: string, message: string, fields: { readonly error?: unknown } = {}) => {
+    throw new Error(message, { cause: fields.error });
+  };
+  const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, log });
+  const others = new Hono().route("/", calls.routes);
+  others.notFound(() => errorResponse(new ServiceError("not_found"), apiHeaders));
+  others.onError((error) => failureResponse(error, log, apiHeaders));
+  const routes = appRoutes({ host, authenticator, dev, addressOf: () => "local" });
+
+  async function service(request: Request, url: URL): Promise<Response> {
+    const called = calls.respondAtOnce(request);
+    if (called !== null) return await called;
+    if (request.method === "OPTIONS") return preflight(request);
+    if (storage.serves(url)) return withHeaders(await storage.fetch(request), apiHeaders);
+    return await others.fetch(request);
+  }
+
+  async function answer(request: Request): Promise<Response> {
+    const url = new URL(request.url);
+    const ofService = /^\/api(\/|$)/.test(url.pathname);
+    try {
+      const answered = ofService ? service(request, url) : routes(request, NOBODY);
+      if (answered !== null) return await answered;
+    } catch (error) {
+      return failureResponse(error, log, ofService ? apiHeaders : {});
+    }
+    const isFirstPage = url.pathname === "/" && (request.method === "GET" || request.method === "HEAD");
+    return isFirstPage
+      ? new Response(null, { status: 302, headers: { ...frontendHeaders, Location: "/_/" } })
+      : errorResponse(new ServiceError("not_found"), frontendHeaders);
+  }
+
+  return async (request) => {
+    const response = await answer(request);
+    return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;
+  };
+}
+
+/** There is no connection to tell of. */
+const NOBODY = {} as Deno.ServeHandlerInfo;
+
+function preflight(request: Request): Response {
+  const asked = request.headers.get("Access-Control-Request-Headers");
+  const allowed: Record<string, string> = asked === null ? {} : {
+    "Access-Control-Allow-Headers": asked.split(",").map((name) => name.trim()).join(","),
+    "Vary": "Access-Control-Request-Headers",
+  };
+  return new Response(null, { status: 204, headers: { ...preflightHeaders, ...allowed } });
+}
+
+/** Those that an answer lacks. */
+function withHeaders(response: Response, further: Readonly<Record<string, string>>): Response {
+  for (const [name, value] of Object.entries(further)) {
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  }
+  return response;
+}

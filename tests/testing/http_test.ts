@@ -1,0 +1,103 @@
+/** `server.fetch` of a test server: what it answers is what a real server answers. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createTestServer } from "syncline/test";
+import { httpLimits } from "../../mod/limits.ts";
+import { routeLimits } from "../../mod/functions/limits.ts";
+import { startBackend } from "../../mod/server/backend.ts";
+import { Server } from "../../mod/server/server.ts";
+import { testConfig } from "../server/support/fake_backend.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+
+const functionsDir = new URL("../functions/http/functions", import.meta.url);
+
+/** What is asked of both. */
+const REQUESTS: readonly (readonly [path: string, init?: RequestInit])[] = [
+  ["/who?x=1"],
+  ["/who", { method: "HEAD" }],
+  ["/who", { headers: { Authorization: "Basic abc", Connection: "close, X-Hop", "X-Hop": "1" } }],
+  ["/who", { headers: { Authorization: "Bearer not.a.token" } }],
+  ["/who", { headers: { "X-Long": "x".repeat(routeLimits.headerCharsMax / 8) } }],
+  ["/who", { method: "PUT", body: "nobody takes it" }],
+  ["/echo", { method: "POST", body: "some bytes", headers: { "Content-Type": "text/plain" } }],
+  ["/notes", { method: "POST", body: "a note" }],
+  ["/throw"],
+  ["/throw?user"],
+  ["/nothing"],
+  ["/empty", { method: "DELETE" }],
+  ["/assets/a%20b/c.js"],
+  ["/"],
+  ["/no/such/page"],
+  ["/no/such/page", { method: "HEAD" }],
+  ["/api"],
+  ["/api/nothing"],
+  ["/api/storage/nothing"],
+  ["/api/query", { method: "OPTIONS", headers: { "Access-Control-Request-Headers": "authorization, x-a" } }],
+  ["/api/query"],
+  ["/api/query", { method: "POST", body: '{"path":"notes:texts","args":{}}' }],
+  ["/api/query", { method: "POST", body: '{"path":"notes:nope","args":{}}' }],
+  ["/api/query", { method: "POST", body: "{}" }],
+  ["/api/mutation", { method: "POST", body: '{"path":"notes:add","args":{"text":"x"}}' }],
+  ["/api/action", { method: "POST", body: "{}", headers: { Authorization: "Bearer not-a-token" } }],
+  ["/api/query", { method: "POST", body: "x".repeat(httpLimits.callBodyBytesMax + 1) }],
+];
+
+/** Of the connection and the moment. */
+const OF_THE_WAY = ["date", "connection", "vary", "content-length", "content-encoding", "transfer-encoding"];
+
+async function seen(response: Response, origin: string): Promise<unknown> {
+  const headers = [...response.headers].filter(([name]) => !OF_THE_WAY.includes(name))
+    .map(([name, value]) => [name, value.replace(/^hn?\w{9,}$/, "an id")]);
+  const text = (await response.text()).replaceAll(origin, "");
+  // What the network's own client adds to a request is not compared.
+  const body = text.replace(/"headers":\[.*\]/, "");
+  return { status: response.status, headers, body };
+}
+
+for (const dev of [true, false]) {
+  Deno.test(`DV7 a test server answers requests as a real one does, ${dev ? "with --dev" : "in production"}`, async () => {
+    await using folder = new TempFolder();
+    await using test = await createTestServer({ functionsDir, dev });
+    const real = await Server.start({
+      config: testConfig({
+        dataDir: join(folder.path, "data"),
+        functionsDir: fileURLToPath(functionsDir),
+        dev,
+      }),
+      log: () => {},
+      startBackend,
+      drainMs: 100,
+    });
+    try {
+      for (const [path, init] of REQUESTS) {
+        const ofReal = await fetch(`${real.url}${path}`, { ...init, redirect: "manual" });
+        const ofTest = await test.fetch(path, init);
+        assert.deepEqual(
+          await seen(ofTest, "http://test.invalid"),
+          await seen(ofReal, real.url),
+          `${init?.method ?? "GET"} ${path}`,
+        );
+      }
+    } finally {
+      await real.stop();
+    }
+  });
+}
+
+Deno.test("DV7 a caller's requests carry its token; a session that has ended is refused", async () => {
+  await using server = await createTestServer({ functionsDir });
+  const ada = await server.asUser("Ada");
+  assert.equal((await (await ada.fetch("/who")).json()).userId, ada.userId);
+  assert.equal((await (await server.fetch("/who")).json()).userId, null);
+  server.endSession(ada);
+  const refused = await ada.fetch("/who");
+  assert.deepEqual([refused.status, (await refused.json()).errorData.code], [401, "invalid_token"]);
+});
+
+Deno.test("DV7 a body that breaks off does so for its reader, and its status stays", async () => {
+  await using server = await createTestServer({ functionsDir });
+  const response = await server.fetch("/breaks");
+  assert.equal(response.status, 200);
+  await assert.rejects(response.text(), /broken in the middle/);
+});
