@@ -7,6 +7,8 @@ export class FunctionError extends Error {
   readonly code: string | null;
   /** Data of the user error, or `null`. */
   readonly data: unknown;
+  /** Of an error that tells no more than "Server Error": the request id by which the execution log finds the rest, or `null`. */
+  readonly requestId: string | null;
   /** Log lines of the call; empty unless the server runs with `--dev`. */
   readonly logLines: readonly string[];
 
@@ -16,6 +18,7 @@ export class FunctionError extends Error {
     this.udfPath = call.udfPath;
     this.code = call.errorData?.code ?? null;
     this.data = call.errorData?.data ?? null;
+    this.requestId = call.errorId ?? null;
     this.logLines = call.logLines;
   }
 }
@@ -24,6 +27,7 @@ export class FunctionError extends Error {
 export interface FunctionFailure {
   readonly udfPath: string;
   readonly errorData: { readonly code: string; readonly data?: unknown } | null;
+  readonly errorId?: string | null | undefined;
   readonly logLines: readonly string[];
 }
 

@@ -276,8 +276,8 @@ type Failure =
   | Extract<MutationResponse, { success: false }>
   | Extract<ActionResponse, { success: false }>;
 
-function failure(call: Call, { errorMessage, errorData, logLines }: Failure): FunctionError {
-  return new FunctionError(errorMessage, { udfPath: call.udfPath, errorData, logLines });
+function failure({ udfPath }: Call, failed: Failure): FunctionError {
+  return new FunctionError(failed.errorMessage, { ...failed, udfPath });
 }
 
 function deferred() {

@@ -128,7 +128,8 @@ export class SyncCore implements SocketOwner, TokenOwner {
       sessionId: this.#environment.sessionId,
       connectionCount,
       lastCloseReason,
-      clientVersion: CLIENT_VERSION,
+      // By it the server knows that ids of errors are understood.
+      clientVersion: `syncline/${CLIENT_VERSION}`,
       features: ["diffs"],
     });
     // The server knows them no more, so sending them again could run them twice.

@@ -18,6 +18,18 @@ export interface CallError {
   readonly retryable?: true;
   /** Stack trace that names the author's files, for the execution log and `--dev`. */
   readonly stack?: string;
+  /** Number of the request in the execution log. Set by main when the run has ended. */
+  request?: number;
+}
+
+/** A request's number as it is shown. */
+export function requestIdText(request: number): string {
+  return request.toString(36);
+}
+
+/** The request id by which an operator finds what the caller is told nothing of; `null` for other errors. */
+export function errorIdOf({ kind, request }: CallError): string | null {
+  return kind === "internal" && request !== undefined ? requestIdText(request) : null;
 }
 
 /** How a call ended. `value` is JSON text, made once by the isolate and never parsed again on its way. */

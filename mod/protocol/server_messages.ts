@@ -7,6 +7,8 @@ export const stateVersionSchema = z.object({ querySet: z.int(), identity: z.int(
 export const errorDataSchema = z.object({ code: z.string(), data: z.unknown() }).nullable();
 
 const logLines = z.array(z.string());
+/** Finds the error in the execution log; for clients that say they take it, and errors that tell no more. */
+const errorId = z.string().optional();
 
 export const queryUpdatedSchema = z.object({
   type: z.literal("QueryUpdated"),
@@ -23,6 +25,7 @@ export const queryFailedSchema = z.object({
   queryId: z.int(),
   errorMessage: z.string(),
   errorData: errorDataSchema,
+  errorId,
   logLines,
 });
 
@@ -52,6 +55,7 @@ export const mutationResponseSchema = z.discriminatedUnion("success", [
     success: z.literal(false),
     errorMessage: z.string(),
     errorData: errorDataSchema,
+    errorId,
     logLines,
   }),
 ]);
@@ -70,6 +74,7 @@ export const actionResponseSchema = z.discriminatedUnion("success", [
     success: z.literal(false),
     errorMessage: z.string(),
     errorData: errorDataSchema,
+    errorId,
     logLines,
   }),
 ]);

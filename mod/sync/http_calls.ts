@@ -4,7 +4,7 @@ import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
 import type { Caller, FunctionCall, FunctionHost, ReplayKey } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import { errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
+import { errorIdOf, errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
 import { requestText } from "../kit/request_text.ts";
@@ -47,6 +47,9 @@ const callBodySchema = z.object({ path: z.string(), args: argsObjectSchema });
  */
 const requestHeader = "syncline-request";
 
+/** Of an answer that tells no more than `Server Error`: the request id by which the execution log tells the rest (HC13). */
+export const errorIdHeader = "Syncline-Request-Id";
+
 const unnamedText = "The header Syncline-Request must hold a session id and a request id";
 
 const sessionIdSchema = z.guid();
@@ -84,7 +87,12 @@ export function httpCalls(
         : new ServiceError("overloaded");
     }
     const [status, body] = answerText(outcome, { dev, rest });
-    return new Response(body, { status, headers: named ? namedHeaders : jsonHeaders });
+    const known = named ? namedHeaders : jsonHeaders;
+    const errorId = outcome.ok ? null : errorIdOf(outcome.error);
+    return new Response(body, {
+      status,
+      headers: errorId === null ? known : { ...known, [errorIdHeader]: errorId },
+    });
   };
   const calls: ReadonlyMap<string, (asked: Asked) => Promise<Response>> = new Map([
     ["/api/query", (asked) => respond(asked, async (call) => ({ outcome: await hub.query(call) }))],

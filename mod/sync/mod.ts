@@ -8,7 +8,7 @@ export {
   type Verification,
 } from "./authenticator.ts";
 export type { Channel } from "./sockets/channel.ts";
-export { type HttpCalls, httpCalls, type HttpCallsOptions } from "./http_calls.ts";
+export { errorIdHeader, type HttpCalls, httpCalls, type HttpCallsOptions } from "./http_calls.ts";
 export { Hub, type HubOptions } from "./hub.ts";
 export type { QueryWork } from "./queries/shared_queries.ts";
 export { refuseCall } from "./refuse_call.ts";

@@ -142,8 +142,11 @@ function sorted(
   }
   // A server that is starting or busy, or a proxy that speaks for it, says nothing about the function.
   if (answer === null || status === 429 || status > 500) return { type: "lost" };
-  const { value, ts, errorMessage, errorData = null, logLines = [] } = answer;
+  const { value, ts, errorMessage, logLines = [] } = answer;
   if (answer.status === "success") return { type: "value", value, ts: ts ?? 0, logLines };
   if (errorMessage === undefined) return { type: "lost" };
-  return { type: "failed", error: new FunctionError(errorMessage, { udfPath, errorData, logLines }) };
+  return {
+    type: "failed",
+    error: new FunctionError(errorMessage, { errorData: null, ...answer, udfPath, logLines }),
+  };
 }

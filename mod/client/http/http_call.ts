@@ -30,6 +30,7 @@ export interface HttpAnswer {
   readonly ts?: number;
   readonly errorMessage?: string;
   readonly errorData?: ErrorData;
+  readonly errorId?: string | null;
   readonly logLines?: readonly string[];
 }
 
@@ -52,15 +53,17 @@ export async function callOverHttp(
   });
   return {
     status: response.status,
-    answer: parseAnswer(await response.text()),
+    answer: parseAnswer(await response.text(), response.headers.get(`${REQUEST_HEADER}-Id`)),
     recognised: response.headers.has(REQUEST_HEADER),
   };
 }
 
-function parseAnswer(text: string): HttpAnswer | null {
+function parseAnswer(text: string, errorId: string | null): HttpAnswer | null {
   try {
     const answer: unknown = JSON.parse(text);
-    return typeof answer === "object" && answer !== null && "status" in answer ? answer as HttpAnswer : null;
+    return typeof answer === "object" && answer !== null && "status" in answer
+      ? { ...answer as HttpAnswer, errorId }
+      : null;
   } catch {
     return null;
   }

@@ -1,10 +1,6 @@
 /** One-shot calls over HTTP, for servers, scripts and tests: no live results and no de-duplication. */
-import {
-  type CallArgs,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../../protocol/function_reference.ts";
+import { functionPath } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import { FunctionError } from "../errors.ts";
 import { callOverHttp, type HttpCall } from "./http_call.ts";
 import { jsonArgs } from "../json_args.ts";
@@ -73,9 +69,10 @@ export class SynclineHttpClient {
     const { status, answer } = await callOverHttp({ server: this.#server, fetch: this.#fetch }, { call });
     if (answer?.status === "success") return answer.value;
     throw new FunctionError(answer?.errorMessage ?? `The server answered with status ${status}`, {
+      errorData: null,
+      logLines: [],
+      ...answer,
       udfPath: path,
-      errorData: answer?.errorData ?? null,
-      logLines: answer?.logLines ?? [],
     });
   }
 }

@@ -224,11 +224,8 @@ interface Change {
 
 function nextResult(query: QueryState, { base, modification }: Change): QueryResult {
   if (modification.type === "QueryFailed") {
-    const { errorMessage, errorData, logLines } = modification;
-    return {
-      ok: false,
-      error: new FunctionError(errorMessage, { udfPath: query.udfPath, errorData, logLines }),
-    };
+    const { udfPath } = query;
+    return { ok: false, error: new FunctionError(modification.errorMessage, { ...modification, udfPath }) };
   }
   const shown = base ?? query.result;
   if (modification.diff === undefined) {

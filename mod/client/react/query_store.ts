@@ -1,8 +1,9 @@
 /** Live queries in the form React subscribes to. */
 import { useMemo } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
-import { type FunctionName, functionPath } from "../../protocol/function_reference.ts";
+import { type FunctionName, functionPath, functionReference } from "../../protocol/function_reference.ts";
 import type { SynclineClient } from "../client.ts";
+import type { FunctionError } from "../errors.ts";
 import { useClient } from "./provider.ts";
 
 /** What `useSyncExternalStore` takes. */
@@ -24,8 +25,29 @@ export const nothing = (): undefined => undefined;
 
 /** Throws errors, returns results. */
 export function valueOf(outcome: Outcome): unknown {
-  if (outcome instanceof Error) throw outcome;
+  if (outcome instanceof Error) throw named(outcome);
   return outcome;
+}
+
+const namedErrors = new WeakMap<Error, Error>();
+
+/**
+ * An error as hooks throw it. What the app says itself stays as it is; any other message, such as "Server Error", names the
+ * query, and the request that the execution log finds it by. The same one again for the same error.
+ */
+export function named(error: Error): Error {
+  const { code, udfPath, requestId, logLines } = error as FunctionError;
+  if (code !== null || udfPath === undefined) return error;
+  let found = namedErrors.get(error);
+  if (found === undefined) {
+    const request = requestId === null ? "" : ` (request ${requestId})`;
+    const message = `The query ${udfPath} failed: ${error.message}${request}`;
+    const Same = error.constructor as typeof FunctionError;
+    found = new Same(message, { udfPath, errorData: null, errorId: requestId, logLines });
+    found.cause = error;
+    namedErrors.set(error, found);
+  }
+  return found;
 }
 
 /** The query at a path; live while somebody listens. Throws `TypeError` for arguments that are not JSON. */
@@ -34,7 +56,7 @@ export function queryStore(
   path: string,
   args: Record<string, unknown>,
 ): Store<Outcome> {
-  const watch = client.watchQuery(path, args);
+  const watch = client.watchQuery(functionReference<"query", Record<string, unknown>, unknown>(path), args);
   const read = () => {
     try {
       return watch.localResult();

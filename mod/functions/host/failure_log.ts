@@ -3,7 +3,7 @@ import type { Log } from "../../kit/log.ts";
 import { RateLimiter } from "../../kit/rate_limit.ts";
 import { failureLogLimits } from "../limits.ts";
 import { functionLimits } from "../../limits.ts";
-import type { Outcome } from "../outcome.ts";
+import { errorIdOf, type Outcome } from "../outcome.ts";
 import type { Clock, Timer } from "../../kit/clock.ts";
 
 export interface FailureLogOptions {
@@ -38,8 +38,10 @@ export class FailureLog implements Disposable {
     const path = cut(udfPath);
     if (this.#ofFunction.take(path) > 0 || this.#ofAll.take("") > 0) return this.#leaveOut(path);
     const { message, stack } = outcome.error;
+    const request = errorIdOf(outcome.error);
     this.#options.log("error", "A function failed", {
       udfPath: path,
+      ...(request !== null && { request }),
       message: cut(message),
       ...(stack !== undefined && { stack: cut(stack) }),
     });

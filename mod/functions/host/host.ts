@@ -42,7 +42,7 @@ import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
 import { RouteTable } from "./runners/route_table.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
-import { nextRequest, type RunEnd, type RunObserver } from "./run_observer.ts";
+import { nextRequest, numberError, type RunEnd, type RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
 import { HearingWriter } from "./writer/hearing_writer.ts";
@@ -382,11 +382,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       if (replayed) return;
       // Whoever ran it tells.
       if (this.#passing !== null) return;
+      const request = call.request ?? nextRequest();
+      numberError(outcome, request);
       this.#noteFailure(given, outcome);
       if (observer === undefined) return;
       const ms = clock.now() - since;
       const { durationMs = ms, queuedMs = 0, use = null } = run ?? {};
-      const request = call.request ?? nextRequest();
       const seen = call.seenAs?.(outcome);
       const told = seen === undefined ? given : { ...given, udfPath: seen.udfPath };
       observer.runEnded("mutation", {
@@ -440,9 +441,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       const index = allowed[at] ?? 0;
       const query = queries[index];
       if (query !== undefined) {
+        const request = query.request ?? nextRequest();
+        numberError(answer.outcome, request);
         this.#noteFailure(query, answer.outcome);
         const { queryMs } = this.#parts.timeouts ?? usualTimeouts;
-        this.#parts.observer?.runEnded("query", queryEnd(query, { ...answer, queryMs }));
+        this.#parts.observer?.runEnded("query", queryEnd(query, { ...answer, queryMs, request }));
       }
       onAnswer(index, answer);
     }, options);
@@ -479,9 +482,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const inMain = this.#mainActions.run(call);
     if (inMain === null) return this.#runners.act(call);
     return inMain.then((outcome) => {
+      const request = call.request ?? nextRequest();
+      numberError(outcome, request);
       this.#failures.note(call.udfPath, outcome);
       const ms = performance.now() - since;
-      this.#parts.observer?.runEnded("action", actionEnd(call, { outcome, ms, queuedMs: 0 }));
+      this.#parts.observer?.runEnded("action", actionEnd({ ...call, request }, { outcome, ms, queuedMs: 0 }));
       return outcome;
     });
   }
@@ -853,11 +858,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 /** A run that was cut short does not tell how long it was. */
 function queryEnd(
   call: FunctionCall,
-  { outcome, durationMs, queuedMs = 0, ts, use, queryMs }: QueryAnswer & { readonly queryMs: number },
+  { outcome, durationMs, queuedMs = 0, ts, use, queryMs, request }: QueryAnswer & {
+    readonly queryMs: number;
+    readonly request: number;
+  },
 ): RunEnd {
   const late = !outcome.ok && ranTooLong(outcome.error);
   const ms = late ? queryMs : durationMs;
-  const request = call.request ?? nextRequest();
   return { outcome, ms, call, request, ts, durationMs: ms, queuedMs, use: use ?? null };
 }
 

@@ -33,6 +33,11 @@ export function nextRequest(): number {
   return lastRequest = Math.max(lastRequest + 1, Date.now() * 1000);
 }
 
+/** Lets whoever sees a run's error name the request it is found by. */
+export function numberError(outcome: Outcome, request: number): void {
+  if (!outcome.ok) outcome.error.request = request;
+}
+
 /** Several observers as one. */
 export function observeAll(observers: readonly RunObserver[]): RunObserver {
   return {

@@ -1,5 +1,6 @@
 /** One run of a function as the execution log keeps it, and as administrators read it. */
 import { type RunEnding, runEndings } from "../../functions/host/mod.ts";
+import { requestIdText } from "../../functions/outcome.ts";
 
 export const runKinds = ["query", "mutation", "action", "route"] as const;
 export type LoggedKind = (typeof runKinds)[number];
@@ -68,11 +69,6 @@ export interface LoggedRun {
   readonly indexRowsWritten: number;
   readonly error: RunError | null;
   readonly logLines: readonly string[];
-}
-
-/** A request's number as it is shown. */
-export function requestIdText(request: number): string {
-  return request.toString(36);
 }
 
 /** The number of a request id; `null` for a text that is none. */

@@ -352,7 +352,7 @@ export class Connection implements View {
     if (refusal !== null && sessionId === null) {
       this.#port.held.release(this.#held, chars);
       const answer = { outcome: refusal, ts: host.ts, replayed: false };
-      this.#send(mutationResponseFrame(requestId, { answer, dev }));
+      this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
       return;
     }
     const { turn, blame } = callerOf(identity, this.#guest);
@@ -370,7 +370,7 @@ export class Connection implements View {
     this.#callEnded(chars);
     this.#mutationsInFlight--;
     if (this.#ended) return;
-    this.#send(mutationResponseFrame(requestId, { answer, dev }));
+    this.#send(mutationResponseFrame(requestId, { answer, dev, errorIds: this.state.errorIds }));
     if (answer.outcome.ok) {
       this.state.owedTs = Math.max(this.state.owedTs ?? 0, answer.ts);
       this.touch();
@@ -383,7 +383,7 @@ export class Connection implements View {
     const refusal = refuseCall({ udfPath, args });
     if (refusal !== null) {
       this.#port.held.release(this.#held, chars);
-      this.#send(actionResponseFrame(requestId, { outcome: refusal, dev }));
+      this.#send(actionResponseFrame(requestId, { outcome: refusal, dev, errorIds: this.state.errorIds }));
       return;
     }
     this.state.callsInFlight++;
@@ -392,7 +392,7 @@ export class Connection implements View {
     const outcome = await host.act({ udfPath, args, identity, origin: "client", caller });
     this.#callEnded(chars);
     if (this.#ended) return;
-    this.#send(actionResponseFrame(requestId, { outcome, dev }));
+    this.#send(actionResponseFrame(requestId, { outcome, dev, errorIds: this.state.errorIds }));
     this.#serve();
   }
 

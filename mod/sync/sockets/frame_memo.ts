@@ -14,6 +14,8 @@ export interface SingleUpdate {
   /** What the socket holds, when it takes diffs. */
   readonly base: Outcome | null;
   readonly outcome: Outcome;
+  /** Whether the socket takes the ids of errors. */
+  readonly errorIds: boolean;
 }
 
 export class FrameMemo {
@@ -26,8 +28,12 @@ export class FrameMemo {
     this.#dev = options.dev;
   }
 
-  item(queryId: number, { base, outcome }: Pick<SingleUpdate, "base" | "outcome">): string {
-    return resultItem(queryId, { outcome, diff: this.#diffs.diff(base, outcome), dev: this.#dev });
+  item(
+    queryId: number,
+    { base, outcome, errorIds }: Pick<SingleUpdate, "base" | "outcome" | "errorIds">,
+  ): string {
+    const diff = this.#diffs.diff(base, outcome);
+    return resultItem(queryId, { outcome, diff, dev: this.#dev, errorIds });
   }
 
   /** The frame of a Transition that carries one result. */
@@ -35,7 +41,8 @@ export class FrameMemo {
     const last = this.#last;
     if (
       last !== null && last.outcome === update.outcome && last.base === update.base &&
-      last.queryId === update.queryId && sameVersion(last.start, update.start) &&
+      last.queryId === update.queryId && last.errorIds === update.errorIds &&
+      sameVersion(last.start, update.start) &&
       sameVersion(last.end, update.end)
     ) return last.frame;
     const { start, end } = update;

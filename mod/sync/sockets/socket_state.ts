@@ -67,6 +67,8 @@ export class SocketState {
   connected = false;
   /** Whether Connect asked for result diffs. */
   diffs = false;
+  /** Whether the client takes the ids of errors: one of ours, which says so as its version. */
+  errorIds = false;
   /** Who makes calls: set when an Authenticate is accepted. */
   identity: Identity = anonymous;
   /** Who the results are for: follows `identity` when the step of the Authenticate is begun. */
@@ -97,6 +99,7 @@ export class SocketState {
     this.connected = true;
     this.sessionId = message.sessionId;
     this.diffs = message.features?.includes("diffs") ?? false;
+    this.errorIds = message.clientVersion.startsWith("syncline/");
     return null;
   }
 

@@ -1,23 +1,27 @@
 /** Frames put together from texts that exist already: results are never parsed or written anew on their way out. */
 import type { MutationAnswer } from "../../functions/host_port.ts";
-import { type Outcome, publicError } from "../../functions/outcome.ts";
+import { type CallError, errorIdOf, type Outcome, publicError } from "../../functions/outcome.ts";
 import type { StateVersion } from "../../protocol/state_version.ts";
 
 interface FrameOptions {
   readonly dev: boolean;
+  /** Whether the client takes the ids of errors (WS17). */
+  readonly errorIds: boolean;
 }
 
 /** `QueryUpdated` or `QueryFailed`; `diff` is the JSON text to send in place of the value. */
 export function resultItem(
   queryId: number,
-  { outcome, diff, dev }: FrameOptions & { readonly outcome: Outcome; readonly diff: string | null },
+  { outcome, diff, dev, errorIds }: FrameOptions & {
+    readonly outcome: Outcome;
+    readonly diff: string | null;
+  },
 ): string {
   const logLines = logLinesText(outcome.logLines, dev);
   if (!outcome.ok) {
-    const { errorMessage, errorData } = publicError(outcome.error, { dev });
-    return `{"type":"QueryFailed","queryId":${queryId},"errorMessage":${
-      JSON.stringify(errorMessage)
-    },"errorData":${JSON.stringify(errorData)},"logLines":${logLines}}`;
+    return `{"type":"QueryFailed","queryId":${queryId},${
+      errorText(outcome.error, { dev, errorIds })
+    },"logLines":${logLines}}`;
   }
   const content = diff === null ? `"value":${outcome.value}` : `"diff":${diff}`;
   return `{"type":"QueryUpdated","queryId":${queryId},${content},"logLines":${logLines}}`;
@@ -38,23 +42,23 @@ export function transitionFrame(
 
 export function mutationResponseFrame(
   requestId: number,
-  { answer, dev }: FrameOptions & { readonly answer: MutationAnswer },
+  { answer, ...options }: FrameOptions & { readonly answer: MutationAnswer },
 ): string {
   const { outcome, ts } = answer;
-  return responseFrame("MutationResponse", { requestId, outcome, dev, rest: `,"ts":${ts}` });
+  return responseFrame("MutationResponse", { requestId, outcome, ...options, rest: `,"ts":${ts}` });
 }
 
 export function actionResponseFrame(
   requestId: number,
-  { outcome, dev }: FrameOptions & { readonly outcome: Outcome },
+  { outcome, ...options }: FrameOptions & { readonly outcome: Outcome },
 ): string {
-  return responseFrame("ActionResponse", { requestId, outcome, dev, rest: "" });
+  return responseFrame("ActionResponse", { requestId, outcome, ...options, rest: "" });
 }
 
 /** `rest` is what follows the result of a success. */
 function responseFrame(
   type: string,
-  { requestId, outcome, dev, rest }: FrameOptions & {
+  { requestId, outcome, dev, errorIds, rest }: FrameOptions & {
     readonly requestId: number;
     readonly outcome: Outcome;
     readonly rest: string;
@@ -63,10 +67,15 @@ function responseFrame(
   const head = `{"type":"${type}","requestId":${requestId},"success":`;
   const tail = `,"logLines":${logLinesText(outcome.logLines, dev)}}`;
   if (outcome.ok) return `${head}true,"result":${outcome.value}${rest}${tail}`;
-  const { errorMessage, errorData } = publicError(outcome.error, { dev });
-  return `${head}false,"errorMessage":${JSON.stringify(errorMessage)},"errorData":${
-    JSON.stringify(errorData)
-  }${tail}`;
+  return `${head}false,${errorText(outcome.error, { dev, errorIds })}${tail}`;
+}
+
+/** What is told of an error, as fields. */
+function errorText(error: CallError, { dev, errorIds }: FrameOptions): string {
+  const { errorMessage, errorData } = publicError(error, { dev });
+  const errorId = errorIds ? errorIdOf(error) : null;
+  const id = errorId === null ? "" : `,"errorId":${JSON.stringify(errorId)}`;
+  return `"errorMessage":${JSON.stringify(errorMessage)},"errorData":${JSON.stringify(errorData)}${id}`;
 }
 
 /** Log lines leave the server in development only (SG10). */

@@ -130,6 +130,7 @@ export class Transitions {
       return false;
     }
     const start = state.version;
+    const { errorIds } = state;
     const removed = step?.kind === "querySet"
       ? [...state.queries].filter((query) => query.deadFrom <= end.querySet && query.lastSent !== null)
       : [];
@@ -137,10 +138,12 @@ export class Transitions {
     let frame: string;
     if (first !== undefined && updates.length === 1 && removed.length === 0) {
       const { query: { queryId }, base, outcome } = first;
-      frame = memo.frame({ start, end, queryId, base, outcome });
+      frame = memo.frame({ start, end, queryId, base, outcome, errorIds });
     } else {
       const items = removed.map((query) => removedItem(query.queryId));
-      for (const { query, base, outcome } of updates) items.push(memo.item(query.queryId, { base, outcome }));
+      for (const { query, base, outcome } of updates) {
+        items.push(memo.item(query.queryId, { base, outcome, errorIds }));
+      }
       const chars = items.reduce((sum, item) => sum + item.length, 0);
       if (chars > socketLimits.transitionCharsMax) {
         this.#options.tooLarge(chars);

@@ -10,7 +10,7 @@ import type { SubCall } from "../../wire/messages.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
 import { overloaded, stopping } from "../outcomes.ts";
-import { nextRequest } from "../run_observer.ts";
+import { nextRequest, numberError } from "../run_observer.ts";
 import { Restarts } from "../process/restarts.ts";
 import type { RouteExchange } from "./route_exchange.ts";
 import { type CallTree, type PendingAction, Runner } from "./runner.ts";
@@ -141,6 +141,7 @@ export class RunnerPool {
         // A client that has gone is no fault of the function, whatever it threw about it.
         const now = clock.now();
         const ended = { call, outcome, ms: now - since, queuedMs: (action.begunAt ?? now) - since };
+        if (call.request !== undefined) numberError(outcome, call.request);
         if (!exchange?.canceled) onEnd?.(kindOf(exchange), ended);
         resolve(outcome);
       },

@@ -1,0 +1,28 @@
+/** Errors of queries as React shows them. */
+import assert from "node:assert/strict";
+import { FunctionError } from "syncline/client";
+import { named, valueOf } from "../../../mod/client/react/query_store.ts";
+
+const failed = (message: string, further: object = {}) =>
+  new FunctionError(message, { udfPath: "tasks:list", errorData: null, logLines: [], ...further });
+
+Deno.test("DV8 what a hook throws names the query, and the request where there is one", () => {
+  const error = failed("Server Error", { errorId: "hn3v0k1c2f" });
+  assert.throws(() => valueOf(error), (thrown) => {
+    assert.ok(thrown instanceof FunctionError);
+    assert.equal(thrown.message, "The query tasks:list failed: Server Error (request hn3v0k1c2f)");
+    assert.deepEqual([thrown.udfPath, thrown.requestId, thrown.cause], ["tasks:list", "hn3v0k1c2f", error]);
+    return true;
+  });
+  // Thrown again by the next render, it is the same.
+  assert.equal(named(error), named(error));
+  assert.equal(named(failed("No such index")).message, "The query tasks:list failed: No such index");
+});
+
+Deno.test("DV8 what the app says itself, and errors that are of no query, stay as they are", () => {
+  const said = failed("Ask to be let in", { errorData: { code: "not_yet", data: null } });
+  const other = new TypeError("not JSON");
+  assert.equal(named(said), said);
+  assert.equal(named(other), other);
+  assert.equal(valueOf(3), 3);
+});
