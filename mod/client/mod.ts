@@ -38,11 +38,8 @@ export type { OptimisticStore } from "./queries/optimistic.ts";
 export type { WebSocketFactory, WebSocketLike } from "./connection/socket_driver.ts";
 export { anyApi, type ApiFromModules, createApi } from "../protocol/api_reference.ts";
 export {
-  type ArgsOf,
-  type CallArgs,
   type FunctionKind,
-  type FunctionName,
   type FunctionReference,
   functionReference,
-  type ResultOf,
 } from "../protocol/function_reference.ts";
+export type { ArgsOf, CallArgs, FunctionName, Register, ResultOf } from "../protocol/known_paths.ts";

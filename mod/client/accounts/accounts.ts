@@ -85,8 +85,8 @@ export interface TokenPlace {
 export interface AccountConnection {
   authState(): AuthState;
   query<Result>(query: FunctionReference<"query", Record<string, never>, Result>): Promise<Result>;
-  mutation(mutation: string, args: JsonObject): Promise<unknown>;
-  action(action: string, args: JsonObject): Promise<unknown>;
+  mutation(mutation: `_auth:${string}`, args: JsonObject): Promise<unknown>;
+  action(action: `_auth:${string}`, args: JsonObject): Promise<unknown>;
 }
 
 export class Accounts {

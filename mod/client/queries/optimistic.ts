@@ -2,12 +2,8 @@
  * Optimistic updates: layers over the server's results, one a mutation, in the order the mutations were called. They
  * are played again whenever results or layers change, and a layer goes in the moment its mutation is visible or failed.
  */
-import {
-  type ArgsOf,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../../protocol/function_reference.ts";
+import { functionPath } from "../../protocol/function_reference.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import { reportUnhandled } from "../errors.ts";
 import { freezeDeep } from "./freeze_deep.ts";
 import { jsonArgs, type JsonObject } from "../json_args.ts";

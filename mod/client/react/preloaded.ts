@@ -1,11 +1,7 @@
 /** Results that a server puts into the page it renders, live from the moment the page's own subscription has answered. */
 import { useMemo, useSyncExternalStore } from "react";
-import {
-  type CallArgs,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../../protocol/function_reference.ts";
+import { functionPath, functionReference } from "../../protocol/function_reference.ts";
+import type { CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import type { SynclineHttpClient } from "../http/http_client.ts";
 import { shareStructure } from "../queries/share_structure.ts";
 import { type Outcome, type Store, useQueryStore, valueOf } from "./query_store.ts";
@@ -34,7 +30,7 @@ export async function preloadQuery<Name extends FunctionName<"query">>(
 ): Promise<Preloaded<Name>> {
   const path = functionPath(query);
   const args: Record<string, unknown> = given[0] ?? {};
-  const value = await client.query(path, args);
+  const value = await client.query(functionReference<"query", Record<string, unknown>, unknown>(path), args);
   return { path, args, value: value as ResultOf<Name> };
 }
 

@@ -1,5 +1,5 @@
 /** Types the hooks share. */
-import type { ArgsOf } from "../../protocol/function_reference.ts";
+import type { ArgsOf } from "../../protocol/known_paths.ts";
 
 /** Arguments of a query, or `"skip"` while it is not to be asked. */
 export type QueryArgs<Name> = Record<never, never> extends ArgsOf<Name> ? [args?: ArgsOf<Name> | "skip"]

@@ -1,12 +1,7 @@
 /** Mutations and actions in components. */
 import { useMemo } from "react";
-import {
-  type ArgsOf,
-  type CallArgs,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../../protocol/function_reference.ts";
+import { functionPath, functionReference } from "../../protocol/function_reference.ts";
+import type { ArgsOf, CallArgs, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import type { SynclineClient } from "../client.ts";
 import type { OptimisticStore } from "../queries/optimistic.ts";
 import { present, useClient } from "./provider.ts";
@@ -47,7 +42,7 @@ export function useAction<Name extends FunctionName<"action">>(action: Name): Ac
   const client = useClient();
   const path = functionPath(action);
   return useMemo((): Act<Name> => {
-    const act = async (args: Args = {}) => await present(client).action(path, args);
+    const act = async (args: Args = {}) => await present(client).action(functionReference<"action", Args, unknown>(path), args);
     return act as Act<Name>;
   }, [client, path]);
 }
@@ -62,7 +57,7 @@ function mutate<Name>(
   const variants = new WeakMap<OptimisticUpdateOf<Name>, Mutate<Name>>();
   const call = async (args: Args = {}) =>
     await present(client).mutation(
-      path,
+      functionReference<"mutation", Args, unknown>(path),
       args,
       update && { optimisticUpdate: update as OptimisticUpdateOf<string> },
     );

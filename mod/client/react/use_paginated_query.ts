@@ -1,13 +1,16 @@
 /** A live list that is loaded page by page. */
 import { useMemo, useSyncExternalStore } from "react";
-import type { ArgsOf, FunctionReference, ResultOf } from "../../protocol/function_reference.ts";
+import type { FunctionReference } from "../../protocol/function_reference.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import { type ListView, loadingList, PageList, type PageStatus } from "./page_list.ts";
 import type { PageResult } from "./page_ranges.ts";
 import { useClient } from "./provider.ts";
-import { type Store, useAskedQuery } from "./query_store.ts";
+import { named, type Store, useAskedQuery } from "./query_store.ts";
 
 /** A query that takes `paginationOpts` and returns what `paginate` gives; or any path. */
-export type PaginatedName = string | FunctionReference<"query", never, PageResult>;
+export type PaginatedName =
+  | Extract<FunctionName<"query">, string>
+  | FunctionReference<"query", never, PageResult>;
 
 /** Arguments of a paginated query but for `paginationOpts`, which the hook gives. */
 export type ListArgs<Name> = Omit<ArgsOf<Name>, "paginationOpts">;
@@ -49,7 +52,7 @@ export function usePaginatedQuery<Name extends PaginatedName>(
     [client, asked],
   );
   const { results, status, error } = useSyncExternalStore(list.subscribe, list.read, () => loadingList);
-  if (error !== null) throw error;
+  if (error !== null) throw named(error);
   return useMemo(() => ({
     results: results as readonly RowOf<Name>[],
     status,

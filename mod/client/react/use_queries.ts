@@ -1,12 +1,8 @@
 /** Any number of live queries in one component. */
 import { useMemo, useSyncExternalStore } from "react";
 import { canonicalJson } from "../../protocol/canonical_json.ts";
-import {
-  type ArgsOf,
-  type FunctionName,
-  functionPath,
-  type ResultOf,
-} from "../../protocol/function_reference.ts";
+import { functionPath } from "../../protocol/function_reference.ts";
+import type { ArgsOf, FunctionName, ResultOf } from "../../protocol/known_paths.ts";
 import { useClient } from "./provider.ts";
 import { idleStore, type Outcome, queryStore, type Store } from "./query_store.ts";
 
