@@ -1,8 +1,9 @@
 /** The command `serve`: from options to a server, until a signal or an administrator's restart ends it. */
 import { type Log, stderrLog } from "../kit/log.ts";
 import { startBackend } from "../server/backend.ts";
-import { banner } from "./banner.ts";
+import { banner, reachedAt } from "./banner.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
+import { environmentHints } from "./environment_hints.ts";
 import { resolveConfig, type ServeConfig } from "../config/config.ts";
 import { runDevMode } from "../server/dev/dev_mode.ts";
 import type { GivenTexts, ServeOptions } from "../config/options.ts";
@@ -27,15 +28,19 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
   const onRestart = () => restart.resolve("restart");
   try {
     const config = await resolveConfig(options, given);
+    const hints = environmentHints();
     const native = await openNativeSockets();
     const cwd = Deno.cwd();
+    for (const hint of [...config.hints ?? [], ...await hints]) log("warn", hint);
     await narrowPermissions(config, log);
     const started = await Promise.race([startServer(config, { log, onRestart, native }), signals.first]);
     // Nothing is served yet, and the isolates end with this process.
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
     const { url, setupLink } = server;
-    await Deno.stdout.write(new TextEncoder().encode(banner({ config, url, cwd, setupLink })));
+    const others = reachedAt({ host: config.host, url, interfaces: networkInterfaces() });
+    const text = banner({ config, url, cwd, setupLink, reachedAt: others });
+    await Deno.stdout.write(new TextEncoder().encode(text));
     const gaveWay = server.gaveWay.then(() => "gave way" as const);
     const stop = Promise.race([signals.first, restart.promise, gaveWay]);
     const { dev, functionsDir, typeCheck } = config;
@@ -45,6 +50,16 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     if (!(error instanceof StartError)) throw error;
     log("error", error.message);
     return exitCodes.failed;
+  }
+}
+
+/** Of this machine; none where they may not be asked for. */
+function networkInterfaces(): Deno.NetworkInterfaceInfo[] {
+  try {
+    return Deno.networkInterfaces();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return [];
+    throw error;
   }
 }
 

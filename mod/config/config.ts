@@ -1,12 +1,12 @@
 /** From checked options to what a server is started with: folders looked up, files read, defaults chosen. */
 import { join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseEnv } from "node:util";
 import type { RateLimits } from "../auth/limits.ts";
 import type { AccountPolicy, AuthConfigPlace, MailKind, SmtpOptions } from "../auth/mod.ts";
 import type { PostgresPlace } from "../cluster/postgres/place.ts";
 import type { BucketPlace } from "../kit/bucket.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
+import { readEnvFile } from "./env_file.ts";
 import { type MemoryPlan, memoryPlan } from "./memory.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
 import type { GivenTexts, HostAndPort, OptionValues, ServeOptions } from "./options.ts";
@@ -43,6 +43,8 @@ export interface ServeConfig {
   readonly timeouts: { readonly queryMs: number; readonly mutationMs: number };
   /** What actions see as `ctx.env`. */
   readonly env: Readonly<Record<string, string>>;
+  /** What is to be said of what it is started with, a sentence each. */
+  readonly hints?: readonly string[];
   /** Address of the server for browsers, without a slash at its end; `null`: the one it listens on. */
   readonly publicUrl: string | null;
   /** Origins of pages that may use the API beside the server's own; `null`: any. */
@@ -206,7 +208,8 @@ export interface FunctionsFolder {
 }
 
 /** The functions folder for what `--functions` says; `null` when it was not given. Throws a `StartError`. */
-export async function resolveFunctions(given: string | null): Promise<FunctionsFolder> {
+export async function resolveFunctions(named: string | null): Promise<FunctionsFolder> {
+  const given = named === null ? null : resolve(named);
   if (given !== null && !await isFolder(given)) {
     throw new StartError(
       await isFile(given)
@@ -232,6 +235,7 @@ export async function resolveConfig(
     ? await resolveFunctions(options.functions)
     : { functionsDir: resolve("functions"), example: false };
   const memoryBytes = options.memory ?? machineMemoryBytes();
+  const envFile = options.envFile === null ? null : await readEnvFile(options.envFile);
   const staticDir = options.static ?? (example ? resolve(EXAMPLE_DIR, "public") : null);
   return {
     host: options.host,
@@ -249,7 +253,8 @@ export async function resolveConfig(
     typeCheck: !options.skipTypeCheck,
     actionNet: options.actionNet,
     timeouts: { queryMs: options.queryTimeout, mutationMs: options.mutationTimeout },
-    env: options.envFile === null ? {} : await readEnvFile(options.envFile),
+    env: envFile?.values ?? {},
+    hints: envFile?.hints ?? [],
     publicUrl: options.publicUrl,
     allowedOrigins: options.allowOrigin,
     trustedProxies: options.trustedProxy,
@@ -497,17 +502,6 @@ async function deployedVersion(dataDir: string): Promise<string | null> {
     return (await readDeployed(dataDir))?.current ?? null;
   } catch (error) {
     throw new StartError(reasonOf(error), { cause: error });
-  }
-}
-
-export async function readEnvFile(path: string): Promise<Record<string, string>> {
-  try {
-    const values = parseEnv(await Deno.readTextFile(path));
-    return Object.fromEntries(
-      Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined),
-    );
-  } catch (error) {
-    throw new StartError(`Cannot read the environment file "${path}": ${reasonOf(error)}`, { cause: error });
   }
 }
 

@@ -42,7 +42,8 @@ import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import type { WayToLeader } from "./forwarding/forwarding.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
-import { apiHeaders } from "./http/router.ts";
+import { apiHeaders } from "./http/api_headers.ts";
+import { withWholePaths } from "./dev/author_report.ts";
 import { RunLines } from "./dev/run_lines.ts";
 import { coresOf } from "./workers/boot.ts";
 import { SummedWork } from "./workers/summed_work.ts";
@@ -226,8 +227,9 @@ async function startIsolates(
   } catch (error) {
     if (error instanceof StartError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    const what = deployed === null ? `app in "${functionsDir}"` : "deployed app";
-    throw new AppError(`The ${what} cannot be served: ${reason}`, { cause: error });
+    if (deployed !== null) throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+    const message = withWholePaths(reason, functionsDir);
+    throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
   }
 }
 

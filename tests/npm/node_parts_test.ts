@@ -5,7 +5,7 @@ import { writePack } from "../../mod/npm/build/server_pack.ts";
 import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
-import { misspelt } from "../../mod/npm/node/variables.ts";
+import { misspelt } from "../../mod/config/misspelt.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
 Deno.test("NP10 a variable that is nearly one of the server's gets a hint, one of the app's own does not", () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { banner } from "../../mod/cli/banner.ts";
+import { banner, reachedAt } from "../../mod/cli/banner.ts";
 import { localUrl } from "../../mod/server/http/listen.ts";
 import { testConfig } from "./support/fake_backend.ts";
 
@@ -26,4 +26,21 @@ Deno.test("localUrl is one a browser on this machine can open", () => {
   for (const [hostname, host] of Object.entries(cases)) {
     assert.equal(localUrl({ transport: "tcp", hostname, port: 80 }), `http://${host}:80`);
   }
+});
+
+Deno.test("the banner names the addresses that other machines find the server at, and the documentation with --dev", () => {
+  const interfaces = [
+    { name: "lo", family: "IPv4", address: "127.0.0.1" },
+    { name: "eth0", family: "IPv4", address: "192.168.1.7" },
+    { name: "eth0", family: "IPv6", address: "fe80::1" },
+    { name: "docker0", family: "IPv4", address: "172.17.0.1" },
+  ] as const;
+  const url = "http://localhost:3210";
+  assert.deepEqual(reachedAt({ host: "127.0.0.1", url, interfaces }), []);
+  const others = reachedAt({ host: "0.0.0.0", url, interfaces });
+  assert.deepEqual(others, ["http://192.168.1.7:3210"]);
+  const config = testConfig({ dataDir: "/d", host: "0.0.0.0", dev: true });
+  const text = banner({ config, url, cwd: "/", setupLink: null, reachedAt: others });
+  assert.match(text, /^ {2}network +http:\/\/192\.168\.1\.7:3210\/$/m);
+  assert.match(text, /^ {2}docs +http:\/\/localhost:3210\/_\/docs\/$/m);
 });

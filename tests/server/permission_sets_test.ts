@@ -10,14 +10,15 @@ const EVERY_VARIABLE = [...OWN_VARIABLES, "read PATH's neighbours", "read the wh
 const ROOM = ["ask for the room on a disk"];
 const SH = ["start sh"];
 const EVERY_PROGRAM = [...SH, "start itself", "start another program"];
-const MACHINE = ["ask for the machine's name", ...ROOM];
+const ADDRESSES = ["ask for the machine's addresses"];
+const MACHINE = ["ask for the machine's name", ...ADDRESSES, ...ROOM];
 
 /** What each set allows. All else that the probe attempts is refused. */
 const SETS: readonly { readonly set: string; readonly name: string; readonly allows: readonly string[] }[] = [
   {
     set: "serve",
     name: "the serve set starts nothing but sh, and reads no foreign environment",
-    allows: [...FILES, ...NETWORK, ...SH, ...OWN_VARIABLES, ...ROOM],
+    allows: [...FILES, ...NETWORK, ...SH, ...OWN_VARIABLES, ...ROOM, ...ADDRESSES],
   },
   {
     set: "import",

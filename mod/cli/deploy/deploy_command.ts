@@ -1,6 +1,7 @@
 /** The commands `deploy` and `rollback`: what a server serves is changed from elsewhere, with a deploy key. */
 import { resolve } from "node:path";
-import { readEnvFile, resolveFunctions } from "../../config/config.ts";
+import { resolveFunctions } from "../../config/config.ts";
+import { readEnvFile } from "../../config/env_file.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 import { VersionError } from "../../functions/versions/mod.ts";
@@ -42,7 +43,9 @@ async function deploy(options: DeployOptions): Promise<string> {
       "The server serves the folder it was started with: start it without --functions and --dev",
     );
   }
-  const variables = { ...envFile === null ? {} : await readEnvFile(envFile), ...env };
+  const file = envFile === null ? null : await readEnvFile(envFile);
+  for (const hint of file?.hints ?? []) stderrLog({ debug: false })("warn", hint);
+  const variables = { ...file?.values, ...env };
   const { hash } = bundle.manifest;
   if (versions.some((version) => version.hash === hash && version.current)) {
     return `${await setVariables(target, { variables, dryRun })}Nothing has changed: ${hash} is served.`;

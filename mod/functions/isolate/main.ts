@@ -44,6 +44,7 @@ import { applyRows, reachedBy } from "./runs/apply_rows.ts";
 import { Inbox, type KeepRows, keepRows } from "./runs/kept_rows.ts";
 import { runBatch } from "./runs/writer_loop.ts";
 import { runWave } from "./runs/reader_loop.ts";
+import { noteMissingEnv } from "./runs/missing_env.ts";
 import { runningAction } from "./runs/run_action.ts";
 import { RunnerLoop, type ToRunner } from "./runs/runner_loop.ts";
 import { catchUncaught, printBounded } from "./process/uncaught.ts";
@@ -123,6 +124,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
   lockDown({
     role: boot.role,
     env: boot.env,
+    onMissingEnv: (name) => noteMissingEnv(name, { role: boot.role, env: boot.env }),
     print: (level, values) => {
       const call = currentCall() ?? runningAction();
       if (call !== null) call.logLines.addConsole(level, values);

@@ -2,6 +2,7 @@
 import type { Log } from "../../kit/log.ts";
 import type { ReloadResult } from "../backend.ts";
 import { devLimits } from "../limits.ts";
+import { withWholePaths } from "./author_report.ts";
 import type { TypeCheckResult } from "./type_check.ts";
 import { watchFolder } from "./watch_folder.ts";
 
@@ -36,7 +37,10 @@ export async function runDevMode(
         clearTimeout(standByLater);
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
-        else log("error", `The edit is not served, the code before it still is:\n${result.message}`);
+        else {
+          const message = withWholePaths(result.message, functionsDir);
+          log("error", `The edit is not served, the code before it still is:\n${message}`);
+        }
         standBy();
         startCheck();
       },

@@ -1,6 +1,7 @@
 /** Checks the types of an app's functions in the background while they are edited (`--dev`). */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { plainReport } from "./author_report.ts";
 
 /** The import map and compiler options that functions are checked with: those they run with. */
 const CONFIG = fileURLToPath(new URL("../../../deno.json", import.meta.url));
@@ -39,7 +40,7 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   const { success, stderr } = await child.output();
   if (signal.aborted) return null;
   if (success) return { ok: true };
-  const report = new TextDecoder().decode(stderr).trim().slice(0, REPORT_CHARS_MAX);
+  const report = plainReport(new TextDecoder().decode(stderr)).slice(0, REPORT_CHARS_MAX);
   const hint = packages === null && /not a dependency and not in import map/.test(report)
     ? `\nPackages are checked when zod ${zod} is installed with them: npm install zod@${zod}`
     : "";

@@ -24,6 +24,8 @@ const app = {
       }
     });
     export const environment = action((ctx) => [ctx.env.GREETING, ctx.env.SECRET_OF_THE_SERVER ?? null, process.env.GREETING, Deno.env.get("GREETING")]);
+    const atLoad = process.env.ASKED_WHILE_LOADING;
+    export const asks = action(() => [process.env.STRIPE_KEY ?? null, process.env.STRIPE_KEY ?? null, process.env.NODE_ENV ?? null, process.env.GREETING, atLoad ?? null]);
     export const changesEnv = action((ctx) => { ctx.env.GREETING = "x"; });
     export const waits = action(async (_ctx, { ms, name }) => {
       console.log("start", name);
@@ -115,6 +117,15 @@ Deno.test("actions call queries and mutations through main, and use the network"
   await t.step("the environment is the app's own and cannot be changed", async () => {
     assert.deepEqual((await runner.act("acts:environment")).value, ["hello", null, "hello", "hello"]);
     assert.match(errorOf(await runner.act("acts:changesEnv")).message, /read only/);
+  });
+
+  await t.step("DV5 a variable that is not there is told of once, with what to ask instead", async () => {
+    const first = await runner.act("acts:asks");
+    assert.deepEqual(first.value, [null, null, null, "hello", null]);
+    assert.deepEqual(first.logLines, [
+      '[WARN] process.env.STRIPE_KEY is not set: an app\'s variables are ctx.env in actions, such as ctx.env.STRIPE_KEY, from --env-file or "syncline env set"',
+    ]);
+    assert.deepEqual((await runner.act("acts:asks")).logLines, []);
   });
 
   await t.step("actions run side by side, each with its own log lines", async () => {

@@ -7,7 +7,7 @@ const lockfile = `The lockfile is out of date. Run \`deno install --frozen=false
 changes:
  6 | +    "npm:lodash@*": "4.18.1",`;
 
-Deno.test("messages of the runtime on imports in calls are put plainly, others are left as they are", () => {
+Deno.test("DV10 messages of the runtime on imports in calls are put plainly, others are left as they are", () => {
   const registry =
     /^cannot import an "npm:" or "jsr:" address, nor anything new after that: app code imports/;
   assert.match(lateImportMessage(lockfile), registry);
@@ -22,6 +22,12 @@ Deno.test("messages of the runtime on imports in calls are put plainly, others a
       `Module not found "./schema". Maybe add a '.ts' extension or run with --sloppy-imports`,
     ),
     `Module not found "./schema". Maybe add a '.ts' extension`,
+  );
+  assert.equal(
+    lateImportMessage(
+      "[ERR_UNSUPPORTED_DIR_IMPORT] Directory import 'sub' is not supported resolving ES modules Maybe specify path to 'index.ts'",
+    ),
+    '"sub" is a folder: name the file in it, such as "sub/index.ts"',
   );
 });
 

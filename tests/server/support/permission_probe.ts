@@ -21,6 +21,7 @@ const attempts: Record<string, Attempt> = {
   "load a native library": () => Deno.dlopen("libc.so.6", {}).close(),
   "ask for the machine's name": () => Deno.hostname(),
   "ask for the room on a disk": () => statfs("."),
+  "ask for the machine's addresses": () => Deno.networkInterfaces(),
   "import from the web": () => import(webModule("example.com")),
   // Deno allows a few hosts unless a set names others.
   "import from a host Deno trusts": () => import(webModule("esm.sh")),

@@ -16,6 +16,7 @@ const LATE_REGISTRY =
 const OURS = /^Blocked by null entry for /;
 /** A switch of the runtime that nobody here can set. */
 const SWITCH = " or run with --sloppy-imports";
+const FOLDER = /^\[ERR_UNSUPPORTED_DIR_IMPORT\] Directory import '([^']*)'/;
 const REMOTE = /^Requires import access to "/;
 
 const OWN_WAYS =
@@ -34,6 +35,8 @@ export function importMessage(message: string): string {
     }); the app's own files are imported by relative path`;
   }
   if (OURS.test(message)) return `cannot import a file of the server or of another program: ${OWN_WAYS}`;
+  const [, folder] = FOLDER.exec(message) ?? [];
+  if (folder !== undefined) return `"${folder}" is a folder: name the file in it, such as "${folder}/index.ts"`;
   if (REMOTE.test(message)) return `cannot import from the network: ${OWN_WAYS}`;
   const [, name] = OTHER_REGISTRY.exec(message) ?? [];
   return name === undefined

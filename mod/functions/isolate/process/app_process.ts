@@ -5,8 +5,15 @@ const { version, versions, platform, arch } = process;
 
 const nothing = (): void => {};
 
-/** A `process` with this environment. */
-export function appProcess(env: Readonly<Record<string, string>>): Record<string, unknown> {
+/** Names that are told of, and times that each is. */
+const NAMES_MAX = 100;
+const TIMES_MAX = 3;
+
+/** A `process` with this environment. `onMissing` is told of names that are asked for in vain, until it says `true`. */
+export function appProcess(
+  env: Readonly<Record<string, string>>,
+  onMissing: (name: string) => boolean,
+): Record<string, unknown> {
   const emitter: Record<string, unknown> = {};
   for (const name of ["on", "once", "off", "addListener", "removeListener", "removeAllListeners", "emit"]) {
     emitter[name] = () => emitter;
@@ -15,7 +22,7 @@ export function appProcess(env: Readonly<Record<string, string>>): Record<string
     throw new TypeError(`process.${name}() is not available to app code`);
   };
   return Object.assign(emitter, {
-    env: { ...env },
+    env: telling(env, onMissing),
     argv: [],
     execArgv: [],
     pid: 1,
@@ -38,5 +45,24 @@ export function appProcess(env: Readonly<Record<string, string>>): Record<string
     getBuiltinModule: () => undefined,
     binding: refuse("binding"),
     dlopen: refuse("dlopen"),
+  });
+}
+
+/** A copy of an environment that tells what it was asked for in vain. */
+function telling(
+  env: Readonly<Record<string, string>>,
+  onMissing: (name: string) => boolean,
+): Record<string, string> {
+  const told: Record<string, number> = Object.create(null);
+  let names = 0;
+  return new Proxy({ ...env }, {
+    get(own, name) {
+      const value = own[name as string];
+      if (value !== undefined || typeof name !== "string") return value;
+      const times = told[name] ?? 0;
+      if (times === 0 && names++ >= NAMES_MAX || times >= TIMES_MAX) return undefined;
+      told[name] = onMissing(name) ? TIMES_MAX : times + 1;
+      return undefined;
+    },
   });
 }

@@ -20,6 +20,8 @@ export interface LockdownOptions {
   readonly env: Readonly<Record<string, string>>;
   /** Gets what app code prints. */
   readonly print: (level: LogLevel, values: unknown[]) => void;
+  /** Told of a name that `process.env` was asked for in vain; `true` when that was all there is to say of it. */
+  readonly onMissingEnv: (name: string) => boolean;
 }
 
 const globals = globalThis as unknown as Record<string, unknown>;
@@ -56,7 +58,7 @@ const removedInTransactions = ["MessageChannel", "MessagePort"];
 const denoOfRunners = new Set(["connect", "connectTls", "startTls", "resolveDns"]);
 
 /** Closes everything. Called once. */
-export function lockDown({ role, env, print }: LockdownOptions): void {
+export function lockDown({ role, env, print, onMissingEnv }: LockdownOptions): void {
   const transactional = role !== "runner";
   const visibleEnv = transactional ? {} : env;
   lockDatabase();
@@ -75,7 +77,7 @@ export function lockDown({ role, env, print }: LockdownOptions): void {
     set("fetch", fetching(fetch));
   }
   set("console", captureConsole(console, print));
-  const process = appProcess(visibleEnv);
+  const process = appProcess(visibleEnv, onMissingEnv);
   set("process", process);
   provideModules(process);
   set("navigator", Object.freeze({ userAgent: navigator.userAgent, language: "en", languages: ["en"] }));

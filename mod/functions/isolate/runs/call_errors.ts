@@ -127,6 +127,11 @@ function cut(text: string): string {
   return text.length > max ? `${text.slice(0, max - 3)}...` : text;
 }
 
+/** Whether a frame of a stack is in one of the app's own files. */
+export function isAuthored(frame: string): boolean {
+  return functionsUrl !== "" && frame.includes(functionsUrl) && !frame.includes("/node_modules/");
+}
+
 /** A text in which the author's files are named relative to the functions folder. */
 export function relativeToFunctions(text: string): string {
   return functionsUrl === "" ? text : text.replaceAll(functionsUrl, "");
