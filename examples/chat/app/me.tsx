@@ -1,5 +1,6 @@
 /** Who one is: a guest with a name of one's own choice, or somebody with an account. */
-import { Authenticated, Unauthenticated, useAuth } from "syncline/react";
+import { ownAccount } from "syncline/client";
+import { Authenticated, Unauthenticated, useAuth, useQuery } from "syncline/react";
 import type { Person } from "./api.ts";
 import { Avatar } from "./avatar.tsx";
 
@@ -20,6 +21,7 @@ export function Me({ person, guestName, onGuestName, onSignIn }: MeProps) {
           <p>
             <span>Signed in</span>
             <strong>{person.name}</strong>
+            <Address />
           </p>
         )
         : (
@@ -42,6 +44,12 @@ export function Me({ person, guestName, onGuestName, onSignIn }: MeProps) {
       </Unauthenticated>
     </div>
   );
+}
+
+/** One's own address, which nobody else is shown. */
+function Address() {
+  const email = useQuery(ownAccount)?.email;
+  return email ? <span className="address" title={email}>{email}</span> : null;
 }
 
 function SignOut() {

@@ -2,6 +2,7 @@
 import { memo } from "react";
 import type { Message } from "./api.ts";
 import { Avatar } from "./avatar.tsx";
+import { LinkedText } from "./linked_text.tsx";
 
 /** Messages of one person closer than this stand under one name, in milliseconds. */
 const GROUP_MS = 5 * 60 * 1000;
@@ -34,7 +35,9 @@ export const MessageItem = memo(function MessageItem({ message, previous, isMine
         </time>{" "}
         <span className="sending">sending…</span>
       </p>
-      <p className="message-body">{body}</p>
+      <p className="message-body">
+        <LinkedText>{body}</LinkedText>
+      </p>
     </li>
   );
 });

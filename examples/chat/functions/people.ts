@@ -27,6 +27,7 @@ export async function speaker(ctx: Ctx, guestName: string): Promise<Person> {
 async function signedIn(ctx: Ctx): Promise<Person | null> {
   const userId = ctx.auth.userId();
   if (userId === null) return null;
-  const user = await ctx.db.get("_users", userId);
-  return { name: user?.name || user?.email?.split("@")[0] || "Somebody", author: userId };
+  const member = await ctx.db.query("members").withIndex("by_user", (q) => q.eq("user", userId)).first();
+  const name = member?.name || (await ctx.db.get("_users", userId))?.name || "Somebody";
+  return { name, author: userId };
 }

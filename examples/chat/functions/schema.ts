@@ -19,6 +19,10 @@ const schema = defineSchema({
     /** Who wrote it; guests have no account. */
     author: id("_users").optional(),
   }).index("by_channel", ["channel"]),
+  /** The names of those with an account. */
+  members: defineTable({ user: id("_users"), name: z.string(), key: z.string() })
+    .index("by_user", ["user"])
+    .index("by_key", ["key"]),
   /** Who is writing a message right now; a row for each open page that says so. */
   typing: defineTable({
     channel: z.string(),

@@ -6,7 +6,7 @@ import { SynclineProvider } from "syncline/react";
 
 // app/chat.tsx
 import { useRef as useRef4, useState as useState9 } from "react";
-import { Unauthenticated as Unauthenticated2, useMutation as useMutation2, useQuery as useQuery2 } from "syncline/react";
+import { Unauthenticated as Unauthenticated2, useMutation as useMutation2, useQuery as useQuery3 } from "syncline/react";
 
 // app/api.ts
 import { createApi } from "syncline/client";
@@ -115,7 +115,8 @@ function describe(state, isSlow) {
 }
 
 // app/me.tsx
-import { Authenticated, Unauthenticated, useAuth } from "syncline/react";
+import { ownAccount } from "syncline/client";
+import { Authenticated, Unauthenticated, useAuth, useQuery } from "syncline/react";
 
 // app/avatar.tsx
 import { jsx as jsx3 } from "react/jsx-runtime";
@@ -133,7 +134,8 @@ function Me({ person, guestName, onGuestName, onSignIn }) {
     /* @__PURE__ */ jsx4(Avatar, { name: person.name }),
     isAuthenticated ? /* @__PURE__ */ jsxs3("p", { children: [
       /* @__PURE__ */ jsx4("span", { children: "Signed in" }),
-      /* @__PURE__ */ jsx4("strong", { children: person.name })
+      /* @__PURE__ */ jsx4("strong", { children: person.name }),
+      /* @__PURE__ */ jsx4(Address, {})
     ] }) : /* @__PURE__ */ jsxs3("label", { children: [
       /* @__PURE__ */ jsx4("span", { children: "Your name" }),
       /* @__PURE__ */ jsx4(
@@ -151,6 +153,10 @@ function Me({ person, guestName, onGuestName, onSignIn }) {
     /* @__PURE__ */ jsx4(Unauthenticated, { children: /* @__PURE__ */ jsx4("button", { type: "button", className: "quiet", onClick: onSignIn, children: "Sign in" }) })
   ] });
 }
+function Address() {
+  const email = useQuery(ownAccount)?.email;
+  return email ? /* @__PURE__ */ jsx4("span", { className: "address", title: email, children: email }) : null;
+}
 function SignOut() {
   const { auth } = useAuth();
   return (
@@ -166,7 +172,46 @@ import { usePaginatedQuery } from "syncline/react";
 
 // app/message_item.tsx
 import { memo } from "react";
-import { jsx as jsx5, jsxs as jsxs4 } from "react/jsx-runtime";
+
+// app/linked_text.tsx
+import { Fragment } from "react";
+import { jsx as jsx5 } from "react/jsx-runtime";
+var ADDRESS = /\bhttps?:\/\/[^\s<>"]+/gi;
+var CLOSING = { ")": "(", "]": "[", "}": "{" };
+function LinkedText({ children }) {
+  return pieces(children).map(
+    ({ text, href }, index) => href === null ? /* @__PURE__ */ jsx5(Fragment, { children: text }, index) : /* @__PURE__ */ jsx5("a", { href, target: "_blank", rel: "noopener noreferrer nofollow ugc", children: text }, index)
+  );
+}
+function pieces(text) {
+  const found = [];
+  let end = 0;
+  for (const match of text.matchAll(ADDRESS)) {
+    const address = withoutPunctuation(match[0]);
+    const href = hrefOf(address);
+    if (href === null) continue;
+    if (match.index > end) found.push({ text: text.slice(end, match.index), href: null });
+    found.push({ text: address, href });
+    end = match.index + address.length;
+  }
+  return end < text.length || found.length === 0 ? [...found, { text: text.slice(end), href: null }] : found;
+}
+function withoutPunctuation(address) {
+  for (let text = address; ; ) {
+    const last = text.at(-1) ?? "";
+    const opening = CLOSING[last];
+    const isOpen = opening !== void 0 && text.split(opening).length >= text.split(last).length;
+    if (isOpen || opening === void 0 && !/[.,;:!?'*_~]/.test(last)) return text;
+    text = text.slice(0, -1);
+  }
+}
+function hrefOf(address) {
+  const url = URL.parse(address);
+  return url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "" ? url.href : null;
+}
+
+// app/message_item.tsx
+import { jsx as jsx6, jsxs as jsxs4 } from "react/jsx-runtime";
 var GROUP_MS = 5 * 60 * 1e3;
 var timeFormat = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit" });
 var dateFormat = new Intl.DateTimeFormat(void 0, { dateStyle: "full", timeStyle: "short" });
@@ -176,16 +221,16 @@ var MessageItem = memo(function MessageItem2({ message, previous, isMine }) {
   const sentAt = new Date(_creationTime);
   const classes = ["message", isContinued && "continued", pending && "pending", isMine && "mine"];
   return /* @__PURE__ */ jsxs4("li", { className: classes.filter(Boolean).join(" "), children: [
-    /* @__PURE__ */ jsx5(Avatar, { name }),
+    /* @__PURE__ */ jsx6(Avatar, { name }),
     /* @__PURE__ */ jsxs4("p", { className: "message-head", children: [
-      /* @__PURE__ */ jsx5("strong", { className: "name", children: name }),
-      author !== void 0 && /* @__PURE__ */ jsx5("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
+      /* @__PURE__ */ jsx6("strong", { className: "name", children: name }),
+      author !== void 0 && /* @__PURE__ */ jsx6("span", { className: "member", title: "Signed in", role: "img", "aria-label": "signed in", children: "✓" }),
       " ",
-      /* @__PURE__ */ jsx5("time", { className: "time", dateTime: sentAt.toISOString(), title: dateFormat.format(sentAt), children: timeFormat.format(sentAt) }),
+      /* @__PURE__ */ jsx6("time", { className: "time", dateTime: sentAt.toISOString(), title: dateFormat.format(sentAt), children: timeFormat.format(sentAt) }),
       " ",
-      /* @__PURE__ */ jsx5("span", { className: "sending", children: "sending…" })
+      /* @__PURE__ */ jsx6("span", { className: "sending", children: "sending…" })
     ] }),
-    /* @__PURE__ */ jsx5("p", { className: "message-body", children: body })
+    /* @__PURE__ */ jsx6("p", { className: "message-body", children: /* @__PURE__ */ jsx6(LinkedText, { children: body }) })
   ] });
 });
 
@@ -216,7 +261,7 @@ var MessageKeys = class {
 };
 
 // app/message_list.tsx
-import { jsx as jsx6, jsxs as jsxs5 } from "react/jsx-runtime";
+import { jsx as jsx7, jsxs as jsxs5 } from "react/jsx-runtime";
 var FOLLOW_PX = 80;
 var PAGE = 50;
 function MessageList({ channel, me, sent }) {
@@ -235,10 +280,10 @@ function MessageList({ channel, me, sent }) {
   return /* @__PURE__ */ jsxs5("div", { className: "messages-frame", children: [
     /* @__PURE__ */ jsxs5("div", { ref: scroller, className: "scroller", tabIndex: 0, "aria-label": "Messages", role: "group", children: [
       isThere && messages.length === 0 && /* @__PURE__ */ jsxs5("p", { className: "empty", children: [
-        /* @__PURE__ */ jsx6("strong", { children: "It is quiet in here." }),
+        /* @__PURE__ */ jsx7("strong", { children: "It is quiet in here." }),
         "Open this page in a second window and say hello: what you type in one appears in the other."
       ] }),
-      (status === "CanLoadMore" || status === "LoadingMore") && /* @__PURE__ */ jsx6(
+      (status === "CanLoadMore" || status === "LoadingMore") && /* @__PURE__ */ jsx7(
         "button",
         {
           type: "button",
@@ -248,14 +293,14 @@ function MessageList({ channel, me, sent }) {
           children: isLoading ? "Loading…" : "Show earlier messages"
         }
       ),
-      /* @__PURE__ */ jsx6(
+      /* @__PURE__ */ jsx7(
         "ol",
         {
           className: isOpen ? "messages open" : "messages",
           role: "log",
           "aria-live": "polite",
           "aria-relevant": "additions",
-          children: messages.map((message, i) => /* @__PURE__ */ jsx6(
+          children: messages.map((message, i) => /* @__PURE__ */ jsx7(
             MessageItem,
             {
               message,
@@ -267,7 +312,7 @@ function MessageList({ channel, me, sent }) {
         }
       )
     ] }),
-    hasNewer && /* @__PURE__ */ jsx6("button", { type: "button", className: "newer", onClick: follow, children: "New messages ↓" })
+    hasNewer && /* @__PURE__ */ jsx7("button", { type: "button", className: "newer", onClick: follow, children: "New messages ↓" })
   ] });
 }
 function usePlace({ messages, sent }) {
@@ -350,7 +395,7 @@ function showFirst(store, message) {
 // app/sign_in.tsx
 import { useId, useState as useState5 } from "react";
 import { useAuth as useAuth2 } from "syncline/react";
-import { jsx as jsx7, jsxs as jsxs6 } from "react/jsx-runtime";
+import { jsx as jsx8, jsxs as jsxs6 } from "react/jsx-runtime";
 function SignIn({ dialog, guestName }) {
   const { auth } = useAuth2();
   const [isNew, setIsNew] = useState5(false);
@@ -374,7 +419,7 @@ function SignIn({ dialog, guestName }) {
       setIsBusy(false);
     }
   };
-  return /* @__PURE__ */ jsx7("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs6(
+  return /* @__PURE__ */ jsx8("dialog", { ref: dialog, className: "sign-in", "aria-labelledby": title, children: /* @__PURE__ */ jsxs6(
     "form",
     {
       onSubmit: (event) => {
@@ -382,15 +427,15 @@ function SignIn({ dialog, guestName }) {
         void submit(new FormData(event.currentTarget));
       },
       children: [
-        /* @__PURE__ */ jsx7("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
-        /* @__PURE__ */ jsx7("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Somebody"}.` : "With an account your messages carry a mark that no guest can have." }),
+        /* @__PURE__ */ jsx8("h2", { id: title, children: isNew ? "Create an account" : "Sign in" }),
+        /* @__PURE__ */ jsx8("p", { className: "hint", children: isNew ? `Others will see you as ${guestName.trim() || "Somebody"}.` : "With an account your messages carry a mark that no guest can have." }),
         /* @__PURE__ */ jsxs6("label", { children: [
           "Email address",
-          /* @__PURE__ */ jsx7("input", { name: "email", type: "email", autoComplete: "email", required: true })
+          /* @__PURE__ */ jsx8("input", { name: "email", type: "email", autoComplete: "email", required: true })
         ] }),
         /* @__PURE__ */ jsxs6("label", { children: [
           "Password",
-          /* @__PURE__ */ jsx7(
+          /* @__PURE__ */ jsx8(
             "input",
             {
               name: "password",
@@ -401,12 +446,12 @@ function SignIn({ dialog, guestName }) {
             }
           )
         ] }),
-        notice !== null && /* @__PURE__ */ jsx7("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
+        notice !== null && /* @__PURE__ */ jsx8("p", { className: notice.isProblem ? "problem" : "notice", role: "alert", children: notice.text }),
         /* @__PURE__ */ jsxs6("div", { className: "buttons", children: [
-          /* @__PURE__ */ jsx7("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
-          /* @__PURE__ */ jsx7("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
+          /* @__PURE__ */ jsx8("button", { type: "submit", className: "button", disabled: isBusy, children: isNew ? "Create account" : "Sign in" }),
+          /* @__PURE__ */ jsx8("button", { type: "button", className: "quiet", onClick: () => dialog.current?.close(), children: "Stay a guest" })
         ] }),
-        /* @__PURE__ */ jsx7(
+        /* @__PURE__ */ jsx8(
           "button",
           {
             type: "button",
@@ -425,18 +470,18 @@ function SignIn({ dialog, guestName }) {
 
 // app/sidebar.tsx
 import { useState as useState6 } from "react";
-import { jsx as jsx8, jsxs as jsxs7 } from "react/jsx-runtime";
+import { jsx as jsx9, jsxs as jsxs7 } from "react/jsx-runtime";
 var DEFAULT_CHANNELS = ["general", "random"];
 function Sidebar({ channels, open, onCreate, children }) {
   const names = [.../* @__PURE__ */ new Set([...DEFAULT_CHANNELS, ...channels, open])];
   return /* @__PURE__ */ jsxs7("aside", { className: "sidebar", children: [
     /* @__PURE__ */ jsxs7("div", { className: "brand", children: [
-      /* @__PURE__ */ jsx8(Logo, {}),
-      /* @__PURE__ */ jsx8("span", { children: "Syncline chat" })
+      /* @__PURE__ */ jsx9(Logo, {}),
+      /* @__PURE__ */ jsx9("span", { children: "Syncline chat" })
     ] }),
     /* @__PURE__ */ jsxs7("nav", { "aria-label": "Channels", children: [
-      /* @__PURE__ */ jsx8("h2", { children: "Channels" }),
-      /* @__PURE__ */ jsx8("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx8("li", { children: /* @__PURE__ */ jsx8(
+      /* @__PURE__ */ jsx9("h2", { children: "Channels" }),
+      /* @__PURE__ */ jsx9("ul", { className: "channels", children: names.map((name) => /* @__PURE__ */ jsx9("li", { children: /* @__PURE__ */ jsx9(
         "a",
         {
           ref: name === open ? bringIntoView : void 0,
@@ -445,7 +490,7 @@ function Sidebar({ channels, open, onCreate, children }) {
           children: name
         }
       ) }, name)) }),
-      /* @__PURE__ */ jsx8(NewChannel, { onCreate })
+      /* @__PURE__ */ jsx9(NewChannel, { onCreate })
     ] }),
     children
   ] });
@@ -464,7 +509,7 @@ function NewChannel({ onCreate }) {
         if (await onCreate(name)) setName("");
       },
       children: [
-        /* @__PURE__ */ jsx8(
+        /* @__PURE__ */ jsx9(
           "input",
           {
             "aria-label": "Name of a new channel",
@@ -476,15 +521,15 @@ function NewChannel({ onCreate }) {
             onChange: (event) => setName(event.target.value)
           }
         ),
-        /* @__PURE__ */ jsx8("button", { type: "submit", "aria-label": "Create the channel", children: "+" })
+        /* @__PURE__ */ jsx9("button", { type: "submit", "aria-label": "Create the channel", children: "+" })
       ]
     }
   );
 }
 function Logo() {
   return /* @__PURE__ */ jsxs7("svg", { viewBox: "0 0 32 32", width: "28", height: "28", "aria-hidden": "true", children: [
-    /* @__PURE__ */ jsx8("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
-    /* @__PURE__ */ jsx8(
+    /* @__PURE__ */ jsx9("rect", { width: "32", height: "32", rx: "9", fill: "var(--accent)" }),
+    /* @__PURE__ */ jsx9(
       "path",
       {
         d: "M7 12c5-5 13 5 18 0M7 20c5-5 13 5 18 0",
@@ -500,8 +545,8 @@ function Logo() {
 // app/typing.tsx
 import { useCallback as useCallback2, useEffect as useEffect3, useRef as useRef3, useState as useState7 } from "react";
 import { flushSync } from "react-dom";
-import { useMutation, useQuery, useSyncline as useSyncline3 } from "syncline/react";
-import { Fragment, jsx as jsx9, jsxs as jsxs8 } from "react/jsx-runtime";
+import { useMutation, useQuery as useQuery2, useSyncline as useSyncline3 } from "syncline/react";
+import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs8 } from "react/jsx-runtime";
 var RENEW_MS = 3e3;
 var PAUSE_MS = 5e3;
 var page = randomId();
@@ -546,13 +591,13 @@ function useTyping(channel, guestName) {
   return { ownRow, touch, stop };
 }
 function TypingLine({ channel, ownRow }) {
-  const rows = useQuery(api.typing.list, { channel });
+  const rows = useQuery2(api.typing.list, { channel });
   const names = [...new Set(rows?.filter(({ _id }) => _id !== ownRow).map(({ name }) => name))];
-  return /* @__PURE__ */ jsx9("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs8(Fragment, { children: [
+  return /* @__PURE__ */ jsx10("p", { className: "typing", "aria-live": "polite", children: names.length > 0 && /* @__PURE__ */ jsxs8(Fragment2, { children: [
     /* @__PURE__ */ jsxs8("span", { className: "dots", "aria-hidden": "true", children: [
-      /* @__PURE__ */ jsx9("i", {}),
-      /* @__PURE__ */ jsx9("i", {}),
-      /* @__PURE__ */ jsx9("i", {})
+      /* @__PURE__ */ jsx10("i", {}),
+      /* @__PURE__ */ jsx10("i", {}),
+      /* @__PURE__ */ jsx10("i", {})
     ] }),
     sentence(names)
   ] }) });
@@ -619,13 +664,13 @@ function stored() {
 }
 
 // app/chat.tsx
-import { Fragment as Fragment2, jsx as jsx10, jsxs as jsxs9 } from "react/jsx-runtime";
+import { Fragment as Fragment3, jsx as jsx11, jsxs as jsxs9 } from "react/jsx-runtime";
 function Chat() {
   const [channel, openChannel2] = useChannel();
   const [guestName, setGuestName] = useGuestName();
   const [problem, setProblem] = useState9("");
-  const person = useQuery2(api.people.me) ?? { name: guestName.trim() };
-  const channels = useQuery2(api.channels.list);
+  const person = useQuery3(api.people.me) ?? { name: guestName.trim() };
+  const channels = useQuery3(api.channels.list);
   const createChannel = useMutation2(api.channels.create);
   const signIn = useRef4(null);
   const typing = useTyping(channel, guestName);
@@ -651,8 +696,8 @@ function Chat() {
       return false;
     }
   };
-  return /* @__PURE__ */ jsxs9(Fragment2, { children: [
-    /* @__PURE__ */ jsx10(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx10(
+  return /* @__PURE__ */ jsxs9(Fragment3, { children: [
+    /* @__PURE__ */ jsx11(Sidebar, { channels: channels ?? [], open: channel, onCreate: create, children: /* @__PURE__ */ jsx11(
       Me,
       {
         person,
@@ -664,16 +709,16 @@ function Chat() {
     /* @__PURE__ */ jsxs9("main", { children: [
       /* @__PURE__ */ jsxs9("header", { children: [
         /* @__PURE__ */ jsxs9("h1", { children: [
-          /* @__PURE__ */ jsx10("span", { "aria-hidden": "true", children: "#" }),
-          /* @__PURE__ */ jsx10("span", { children: channel })
+          /* @__PURE__ */ jsx11("span", { "aria-hidden": "true", children: "#" }),
+          /* @__PURE__ */ jsx11("span", { children: channel })
         ] }),
-        /* @__PURE__ */ jsx10(Connection, {})
+        /* @__PURE__ */ jsx11(Connection, {})
       ] }),
-      /* @__PURE__ */ jsx10(MessageList, { channel, me: person, sent }, channel),
-      /* @__PURE__ */ jsx10(TypingLine, { channel, ownRow: typing.ownRow }),
-      /* @__PURE__ */ jsx10(Composer, { channel, problem, onInput: typing.touch, onSend: post })
+      /* @__PURE__ */ jsx11(MessageList, { channel, me: person, sent }, channel),
+      /* @__PURE__ */ jsx11(TypingLine, { channel, ownRow: typing.ownRow }),
+      /* @__PURE__ */ jsx11(Composer, { channel, problem, onInput: typing.touch, onSend: post })
     ] }),
-    /* @__PURE__ */ jsx10(Unauthenticated2, { children: /* @__PURE__ */ jsx10(SignIn, { dialog: signIn, guestName }) })
+    /* @__PURE__ */ jsx11(Unauthenticated2, { children: /* @__PURE__ */ jsx11(SignIn, { dialog: signIn, guestName }) })
   ] });
 }
 function messageOf(error) {
@@ -682,7 +727,7 @@ function messageOf(error) {
 
 // app/error_screen.tsx
 import { Component } from "react";
-import { jsx as jsx11, jsxs as jsxs10 } from "react/jsx-runtime";
+import { jsx as jsx12, jsxs as jsxs10 } from "react/jsx-runtime";
 var ErrorScreen = class extends Component {
   state = { problem: null };
   static getDerivedStateFromError(error) {
@@ -692,18 +737,18 @@ var ErrorScreen = class extends Component {
     const { problem } = this.state;
     if (problem === null) return this.props.children;
     return /* @__PURE__ */ jsxs10("div", { className: "error-screen", role: "alert", children: [
-      /* @__PURE__ */ jsx11("strong", { children: "This cannot be shown." }),
-      /* @__PURE__ */ jsx11("p", { children: problem }),
-      /* @__PURE__ */ jsx11("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })
+      /* @__PURE__ */ jsx12("strong", { children: "This cannot be shown." }),
+      /* @__PURE__ */ jsx12("p", { children: problem }),
+      /* @__PURE__ */ jsx12("button", { type: "button", className: "button", onClick: () => this.setState({ problem: null }), children: "Try again" })
     ] });
   }
 };
 
 // app/main.tsx
-import { jsx as jsx12 } from "react/jsx-runtime";
+import { jsx as jsx13 } from "react/jsx-runtime";
 var client = new SynclineClient(location.origin);
 var place = document.getElementById("root");
 if (place === null) throw new Error("The page has no element for the chat");
 createRoot(place).render(
-  /* @__PURE__ */ jsx12(StrictMode, { children: /* @__PURE__ */ jsx12(ErrorScreen, { children: /* @__PURE__ */ jsx12(SynclineProvider, { client, children: /* @__PURE__ */ jsx12(Chat, {}) }) }) })
+  /* @__PURE__ */ jsx13(StrictMode, { children: /* @__PURE__ */ jsx13(ErrorScreen, { children: /* @__PURE__ */ jsx13(SynclineProvider, { client, children: /* @__PURE__ */ jsx13(Chat, {}) }) }) })
 );

@@ -1,0 +1,19 @@
+/** What happens when somebody makes an account: they get a name that no other account has. */
+import { userEvent } from "syncline/server";
+import { type Ctx, internalMutation } from "./schema.ts";
+
+export const onUserCreated = internalMutation({
+  args: userEvent,
+  handler: async (ctx, { user }) => {
+    const { name, email } = await ctx.db.get("_users", user) ?? {};
+    const wanted = (name || email?.split("@")[0] || "Somebody").trim().slice(0, 36);
+    let free = wanted;
+    for (let count = 2; await isTaken(ctx, free); count++) free = `${wanted} ${count}`;
+    await ctx.db.insert("members", { user, name: free, key: free.toLowerCase() });
+  },
+});
+
+async function isTaken(ctx: Ctx, name: string): Promise<boolean> {
+  const key = name.toLowerCase();
+  return await ctx.db.query("members").withIndex("by_key", (q) => q.eq("key", key)).first() !== null;
+}
