@@ -227,7 +227,9 @@ async function startIsolates(
   } catch (error) {
     if (error instanceof StartError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    if (deployed !== null) throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+    if (deployed !== null) {
+      throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+    }
     const message = withWholePaths(reason, functionsDir);
     throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
   }

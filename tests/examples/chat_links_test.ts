@@ -7,7 +7,10 @@ const linksIn = (text: string) => pieces(text).filter(({ href }) => href !== nul
 Deno.test("addresses of pages are links, without the punctuation of the sentence around them", () => {
   const cases: readonly (readonly [text: string, links: readonly string[]])[] = [
     ["see https://example.com/a_(b)?q=1.", ["https://example.com/a_(b)?q=1"]],
-    ["(https://example.com/a) and http://localhost:3210!", ["https://example.com/a", "http://localhost:3210/"]],
+    ["(https://example.com/a) and http://localhost:3210!", [
+      "https://example.com/a",
+      "http://localhost:3210/",
+    ]],
     ["HTTPS://EXAMPLE.COM", ["https://example.com/"]],
     ["nothing here", []],
     ["", []],
@@ -34,5 +37,7 @@ Deno.test("nothing but pages of the web is a link", () => {
     assert.deepEqual(linksIn(text), [], text);
   }
   // What stands in front of an address of the web does not change where it leads.
-  assert.deepEqual(linksIn("javascript:https://example.com/%0aalert(1)"), ["https://example.com/%0aalert(1)"]);
+  assert.deepEqual(linksIn("javascript:https://example.com/%0aalert(1)"), [
+    "https://example.com/%0aalert(1)",
+  ]);
 });

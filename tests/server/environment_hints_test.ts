@@ -32,7 +32,10 @@ Deno.test("DV6 a file of variables is read as before, and named with its whole p
   await using folder = await TempFolder.with({ ".env": 'A=1\nB-C=2\nD="x\ny"\n' });
   const { values, hints } = await readEnvFile(folder.at(".env"));
   assert.deepEqual([values["A"], values["D"], hints.length], ["1", "x\ny", 1]);
-  await assert.rejects(readEnvFile("nowhere.env"), (error: Error) => error.message.includes(`"${Deno.cwd()}/`));
+  await assert.rejects(
+    readEnvFile("nowhere.env"),
+    (error: Error) => error.message.includes(`"${Deno.cwd()}/`),
+  );
 });
 
 Deno.test("DV6 a variable that is nearly one of the server's is named, with the one that is meant", async () => {
@@ -40,7 +43,10 @@ Deno.test("DV6 a variable that is nearly one of the server's is named, with the 
   Deno.env.set("SYNCLINE_GITHUB_SECRET", "of the file of providers\nexport NOTHING=1");
   try {
     const hints = await environmentHints();
-    assert.ok(hints.includes("SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is"), hints.join("\n"));
+    assert.ok(
+      hints.includes("SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is"),
+      hints.join("\n"),
+    );
     assert.deepEqual(hints.filter((hint) => hint.includes("GITHUB")), []);
   } finally {
     Deno.env.delete("SYNCLINE_PROT");

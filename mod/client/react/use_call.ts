@@ -42,7 +42,8 @@ export function useAction<Name extends FunctionName<"action">>(action: Name): Ac
   const client = useClient();
   const path = functionPath(action);
   return useMemo((): Act<Name> => {
-    const act = async (args: Args = {}) => await present(client).action(functionReference<"action", Args, unknown>(path), args);
+    const act = async (args: Args = {}) =>
+      await present(client).action(functionReference<"action", Args, unknown>(path), args);
     return act as Act<Name>;
   }, [client, path]);
 }

@@ -335,68 +335,71 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     },
   );
 
-  await t.step("[HC13] [WS17] what a Server Error hides is found by the request id that comes with it", async () => {
-    const found = async (id: string | null) => {
-      assert.match(id ?? "", /^[0-9a-z]{8,}$/);
-      const { runs } = await logs(server, bearer, { request: id ?? "" });
-      return runs.map(({ error, ...run }: Record<string, unknown> & { error?: { message: string } }) => [
-        run["function"],
-        error?.message,
-      ]);
-    };
-    const EXPECTED = {
-      query: ["notes:broken", "a bug of a query"],
-      mutation: ["notes:fail", "a bug of mine"],
-      action: ["notes:brokenAct", "a bug of an action"],
-    };
-    const http = new SynclineHttpClient(server.url);
-    const client = new SynclineClient(server.url);
-    try {
-      for (const kind of ["query", "mutation", "action"] as const) {
-        const [path = "", message] = EXPECTED[kind];
-        const response = await fetch(`${server.url}/api/${kind}`, {
-          method: "POST",
-          body: JSON.stringify({ path, args: {} }),
-        });
-        assert.deepEqual([response.status, await response.json()], [500, {
-          status: "error",
-          errorMessage: "Server Error",
-          errorData: null,
-          logLines: [],
-        }]);
-        assert.deepEqual(await found(response.headers.get("Syncline-Request-Id")), [[path, message]]);
-        for (const caller of [http, client]) {
-          const call: (path: string) => Promise<unknown> = caller[kind].bind(caller);
-          const error: unknown = await call(path).then(() => null, (error) => error);
-          assert.ok(error instanceof FunctionError);
-          assert.equal(error.message, "Server Error");
-          assert.deepEqual(await found(error.requestId), [[path, message]]);
+  await t.step(
+    "[HC13] [WS17] what a Server Error hides is found by the request id that comes with it",
+    async () => {
+      const found = async (id: string | null) => {
+        assert.match(id ?? "", /^[0-9a-z]{8,}$/);
+        const { runs } = await logs(server, bearer, { request: id ?? "" });
+        return runs.map(({ error, ...run }: Record<string, unknown> & { error?: { message: string } }) => [
+          run["function"],
+          error?.message,
+        ]);
+      };
+      const EXPECTED = {
+        query: ["notes:broken", "a bug of a query"],
+        mutation: ["notes:fail", "a bug of mine"],
+        action: ["notes:brokenAct", "a bug of an action"],
+      };
+      const http = new SynclineHttpClient(server.url);
+      const client = new SynclineClient(server.url);
+      try {
+        for (const kind of ["query", "mutation", "action"] as const) {
+          const [path = "", message] = EXPECTED[kind];
+          const response = await fetch(`${server.url}/api/${kind}`, {
+            method: "POST",
+            body: JSON.stringify({ path, args: {} }),
+          });
+          assert.deepEqual([response.status, await response.json()], [500, {
+            status: "error",
+            errorMessage: "Server Error",
+            errorData: null,
+            logLines: [],
+          }]);
+          assert.deepEqual(await found(response.headers.get("Syncline-Request-Id")), [[path, message]]);
+          for (const caller of [http, client]) {
+            const call: (path: string) => Promise<unknown> = caller[kind].bind(caller);
+            const error: unknown = await call(path).then(() => null, (error) => error);
+            assert.ok(error instanceof FunctionError);
+            assert.equal(error.message, "Server Error");
+            assert.deepEqual(await found(error.requestId), [[path, message]]);
+          }
         }
+        const refused = await client.mutation("notes:refuse").then(() => null, (error) => error);
+        assert.deepEqual([refused.code, refused.requestId], ["no_way", null]);
+      } finally {
+        client.close();
       }
-      const refused = await client.mutation("notes:refuse").then(() => null, (error) => error);
-      assert.deepEqual([refused.code, refused.requestId], ["no_way", null]);
-    } finally {
-      client.close();
-    }
-    const route = await fetch(`${server.url}/broken`);
-    assert.equal((await route.json()).errorMessage, "Server Error");
-    assert.deepEqual(await found(route.headers.get("Syncline-Request-Id")), [[
-      "GET /broken",
-      "a bug of a route",
-    ]]);
-    // Another client than ours gets the fields of the contract and no others.
-    await using socket = await server.socket();
-    socket.send({ type: "Mutation", requestId: 1, udfPath: "notes:fail", args: {} });
-    const { arrivedAt: _, ...answer } = await socket.message(({ type }) => type === "MutationResponse");
-    assert.deepEqual(answer, {
-      type: "MutationResponse",
-      requestId: 1,
-      success: false,
-      errorMessage: "Server Error",
-      errorData: null,
-      logLines: [],
-    });
-  });
+      const route = await fetch(`${server.url}/broken`);
+      assert.equal((await route.json()).errorMessage, "Server Error");
+      assert.deepEqual(await found(route.headers.get("Syncline-Request-Id")), [[
+        "GET /broken",
+        "a bug of a route",
+      ]]);
+      // Another client than ours gets the fields of the contract and no others.
+      await using socket = await server.socket();
+      socket.send({ type: "Mutation", requestId: 1, udfPath: "notes:fail", args: {} });
+      const { arrivedAt: _, ...answer } = await socket.message(({ type }) => type === "MutationResponse");
+      assert.deepEqual(answer, {
+        type: "MutationResponse",
+        requestId: 1,
+        success: false,
+        errorMessage: "Server Error",
+        errorData: null,
+        logLines: [],
+      });
+    },
+  );
 
   await t.step("[LS4] the stream ends with `revoked` as soon as the session ends", async () => {
     const { body: other } = await server.post("/api/auth/admin/signin", {

@@ -36,7 +36,9 @@ export function importMessage(message: string): string {
   }
   if (OURS.test(message)) return `cannot import a file of the server or of another program: ${OWN_WAYS}`;
   const [, folder] = FOLDER.exec(message) ?? [];
-  if (folder !== undefined) return `"${folder}" is a folder: name the file in it, such as "${folder}/index.ts"`;
+  if (folder !== undefined) {
+    return `"${folder}" is a folder: name the file in it, such as "${folder}/index.ts"`;
+  }
   if (REMOTE.test(message)) return `cannot import from the network: ${OWN_WAYS}`;
   const [, name] = OTHER_REGISTRY.exec(message) ?? [];
   return name === undefined
