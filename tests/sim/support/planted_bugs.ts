@@ -49,10 +49,10 @@ export const plantedBugs: Record<string, () => Disposable> = {
       name: "item",
       by: (item) => {
         const newest = new Map<number, SingleUpdate["outcome"]>();
-        return function (this: FrameMemo, queryId, { base, outcome }) {
+        return function (this: FrameMemo, queryId, { base, outcome, errorIds }) {
           const stale = newest.get(queryId);
           newest.set(queryId, outcome);
-          return item.call(this, queryId, { base: base === null ? null : stale ?? base, outcome });
+          return item.call(this, queryId, { base: base === null ? null : stale ?? base, outcome, errorIds });
         };
       },
     }),
