@@ -15,8 +15,6 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
-  // It installs packages, starts servers and a browser, and says how long that takes.
-  "tests/npm/from_nothing_test.ts",
   // They look for children of this process, and kill some: those of other files, too.
   "tests/functions/host/run_observer_test.ts",
   "tests/ops/maintenance_test.ts",
@@ -28,13 +26,21 @@ const ALONE = [
   "tests/server/config_test.ts",
 ];
 
+/** They take a minute or more, so others are done beside them when they come first. */
+const FIRST = [
+  "tests/npm/from_nothing_test.ts",
+  "tests/build/compiled_test.ts",
+  "tests/build/single_file_test.ts",
+  "tests/examples/chat_test.ts",
+];
+
 /** More than these failing at once is no accident of a busy machine. */
 const TRIED_AGAIN_MAX = 5;
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
-/** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
-const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
+/** Files side by side: browsers and servers wait for one another half of the time, but each has several processes. */
+const JOBS = String(Math.min(navigator.hardwareConcurrency + 1, 4));
 
 function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Command {
   return new Deno.Command(Deno.execPath(), {
@@ -44,6 +50,13 @@ function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Com
     stdin: "null",
     stdout,
   });
+}
+
+/** Types of all test files, looked at once and beside those that run already. */
+async function check(files: readonly string[]): Promise<number> {
+  const args = ["check", "--quiet", ...files];
+  const child = new Deno.Command(Deno.execPath(), { args, cwd: repository, stdin: "null" }).spawn();
+  return (await child.status).code;
 }
 
 async function test(...args: string[]): Promise<number> {
@@ -59,7 +72,8 @@ function testFiles(): string[] {
   const isTest = (name: string) => /(^|[._])test\.tsx?$/.test(name);
   return readdirSync(join(repository, "tests"), { recursive: true, encoding: "utf8" })
     .filter((path) => isTest(basename(path)))
-    .map((path) => join("tests", path));
+    .map((path) => join("tests", path))
+    .toSorted((a, b) => Number(FIRST.includes(b)) - Number(FIRST.includes(a)));
 }
 
 const isAlone = (file: string): boolean => ALONE.some((path) => file === path || file.startsWith(`${path}/`));
@@ -70,7 +84,7 @@ const isAlone = (file: string): boolean => ALONE.some((path) => file === path ||
  */
 async function run(files: readonly string[], ...args: string[]): Promise<{ code: number; failed: string[] }> {
   if (files.length === 0) return { code: 0, failed: [] };
-  const child = command([...args, ...files], "piped").spawn();
+  const child = command(["--no-check", ...args, ...files], "piped").spawn();
   const failed = new Set<string>();
   let [file, ended] = ["", false];
   const look = (line: string) => {
@@ -96,10 +110,12 @@ async function run(files: readonly string[], ...args: string[]): Promise<{ code:
  */
 async function whole(): Promise<number> {
   const files = testFiles();
+  const typed = check(files);
   const together = await run(files.filter((file) => !isAlone(file)), "--parallel");
   // Also when something failed: all that does not work is told at once.
   const alone = await run(files.filter(isAlone));
   const failed = [...together.failed, ...alone.failed];
+  if (await typed !== 0) return 1;
   const unknown = [together, alone].some(({ code, failed }) => code !== 0 && failed.length === 0);
   if (unknown || failed.length === 0 || failed.length > TRIED_AGAIN_MAX) return together.code || alone.code;
   say(`\nFailed, and tried once more:\n  ${failed.join("\n  ")}\n`);
