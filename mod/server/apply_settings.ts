@@ -1,24 +1,22 @@
 /** Puts settings to use, part by part. */
-import type { GivenOptions } from "../config/config.ts";
+import type { BackupsConfig, GivenOptions } from "../config/config.ts";
 import { type LiveConfig, liveConfig } from "../config/settings.ts";
 import type { Log } from "../kit/log.ts";
 import type { AccountsFeature } from "./features/accounts.ts";
-import type { BackupsFeature } from "./features/backups.ts";
 
 /** What settings change while the server runs. */
 export interface SettableParts {
-  readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
-  readonly backups: Pick<BackupsFeature, "configure">;
+  readonly accounts: AccountsFeature;
+  readonly backups: Record<"configure" | "tryOut", (config: BackupsConfig | null) => Promise<void>>;
   /** `null` without an execution log. */
   readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
-  readonly log: Log;
 }
 
 /** What cannot be used is logged, and leaves that part as it is. */
 export async function applySettings(
   settings: ReadonlyMap<string, string>,
   given: GivenOptions,
-  { accounts, backups, executionLog, log }: SettableParts,
+  { parts: { accounts, backups, executionLog }, log }: { readonly parts: SettableParts; readonly log: Log },
 ): Promise<void> {
   const live = liveConfig(given, settings);
   const parts = [

@@ -12,42 +12,30 @@ import {
   type RunObserver,
 } from "../functions/host/mod.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
-import type { FunctionCall } from "../functions/host_port.ts";
-import type { Identity } from "../functions/identity.ts";
-import type { Outcome } from "../functions/outcome.ts";
 import type { Log } from "../kit/log.ts";
-import type { ExecutionLog } from "../ops/log/mod.ts";
-import type { RunStats } from "../ops/stats/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
-import { httpCalls, Hub, type SocketConnection } from "../sync/mod.ts";
+import type { SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
 import { AppError, StartError } from "../config/start_error.ts";
-import { applySettings } from "./apply_settings.ts";
 import { loadSecret } from "./data/secret.ts";
-import { type Feature, type FeatureContext, Features, type FunctionPort } from "./feature.ts";
-import { startAccounts } from "./features/accounts.ts";
-import { startAdmin } from "./features/admin.ts";
-import { type BackupPlace, type BackupsFeature, openBackupPlace, startBackups } from "./features/backups.ts";
-import { startDeploy } from "./features/deploy.ts";
-import { bringFollowed, startFollowing } from "./features/following.ts";
-import { beginInCluster, startClustering } from "./features/cluster.ts";
-import { startHealth } from "./features/health.ts";
-import { openLog, startLog } from "./features/log.ts";
-import { openMetrics, startMetrics } from "./features/metrics.ts";
-import { type CronPort, startScheduling } from "./features/scheduling.ts";
-import { openStats, startStats } from "./features/stats.ts";
-import { settingsOf, startSteering } from "./features/steering.ts";
-import { startStorage, storageSettingsOf } from "./features/storage.ts";
+import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
+import { type Given, type Parts, startFeatures } from "./feature_list.ts";
+import { openBackupPlace } from "./features/backups.ts";
+import { bringFollowed } from "./features/following.ts";
+import { beginInCluster } from "./features/cluster.ts";
+import { openLog } from "./features/log.ts";
+import { openMetrics } from "./features/metrics.ts";
+import { openStats } from "./features/stats.ts";
+import { settingsOf } from "./features/steering.ts";
+import { storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import type { WayToLeader } from "./forwarding/forwarding.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
-import { apiHeaders } from "./http/api_headers.ts";
 import { withWholePaths } from "./dev/author_report.ts";
 import { RunLines } from "./dev/run_lines.ts";
 import { coresOf } from "./workers/boot.ts";
-import { SummedWork } from "./workers/summed_work.ts";
-import type { LeadingParts } from "./workers/leading_parts.ts";
+import { type LeadingParts, leadingParts } from "./workers/leading_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
 
@@ -169,6 +157,7 @@ export async function startBackend(
   const observer = observers.length > 0 ? observeAll(observers) : null;
   const parts = {
     ...surroundings,
+    serveFrontend: surroundings.serveFrontend ?? (() => Promise.resolve()),
     cluster,
     toLeader,
     config,
@@ -239,111 +228,38 @@ function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<st
   return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
 }
 
-interface BackendParts extends Omit<BackendSurroundings, "toLeader"> {
+interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
+  /** Absent on a server that writes itself. */
   readonly toLeader: WayToLeader | undefined;
   readonly cluster: PostgresCluster | null;
+  readonly serveFrontend: Given["serveFrontend"];
   readonly config: ServeConfig;
-  readonly secret: LoadedSecret;
-  readonly backupPlace: BackupPlace | null;
-  readonly metrics: Metrics | null;
-  readonly executionLog: ExecutionLog | null;
-  readonly runStats: RunStats;
   readonly host: IsolateHost;
   /** Told of runs, if anybody is. */
   readonly observer: RunObserver | null;
 }
 
-/** The list of features is here; `opened` gets what has to be given up at the end. */
+/** Starts the features; `opened` gets what has to be given up at the end. */
 async function connect(
-  { secret, backupPlace, executionLog, runStats, observer, cluster, toLeader, ...surroundings }: BackendParts,
+  given: BackendParts,
   opened: AsyncDisposableStack,
 ): Promise<Omit<Backend, "ts" | typeof Symbol.asyncDispose>> {
-  const { config, host, metrics, log } = surroundings;
+  const { config, host, metrics, toLeader, log } = given;
+  const features = opened.use(new Features(host));
+  const parts = { ...given, features } as BackendParts & Parts;
   const port: FunctionPort = {
     mutate: (call) => host.mutate(call),
-    query: (call) => hub.query(call),
+    query: (call) => parts.sync.hub.query(call),
     act: (call) => host.act(call),
   };
+  const takesOver = given.letGo !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
-  const addressOf = addressOfRequests(config.trustedProxies);
-  const takesOver = surroundings.letGo !== undefined;
-  const context: FeatureContext = { ...surroundings, keys: secret.keys, port, clientOf, takesOver };
-  const features = opened.use(new Features(host));
-  const follows = isFollower(config);
-
-  // Accounts are told of commits first: a session that ended sends nothing more.
-  const accounts = features.add(await startAccounts(context, secret));
-  const storage = features.add(await startStorage(context));
-  const steering = features.add(startSteering(context, {
-    sendTestMail: (to, mail) => accounts.sendTestMail(to, mail),
-    previewMail: (mail) => accounts.previewMail(mail),
-    tryOut: async (live) => {
-      await accounts.tryOut(live.accounts);
-      await backups.tryOut(live.backups);
-    },
-  }));
-  const following = startFollowing(context, cluster);
-  const deploy = features.add(startDeploy(context, surroundings.serveFrontend));
-  const admin = features.add(
-    await startAdmin(context, {
-      accounts,
-      audit: steering.audit,
-      following,
-      deploy: deploy.routesOptions,
-      scheduledTarget: () => backups.target,
-    }),
-  );
-  features.add(admin.replication);
-  features.add(following);
-  const backups: BackupsFeature = features.add(
-    await startBackups(context, {
-      place: backupPlace,
-      admin,
-      crons: {
-        setServiceCron: (cron) => scheduling.setServiceCron(cron),
-        removeServiceCron: (name) => scheduling.removeServiceCron(name),
-      },
-    }),
-  );
-  const logs = features.add(startLog(context, { accounts, executionLog }));
-  const { authenticator } = accounts;
-  const { dev } = config;
-  const hub: Hub = new Hub({
-    host,
-    authenticator,
-    dev,
-    log,
-    // Each process has its share.
-    memoryBytes: Math.floor(config.memoryBytes / config.workers),
-    socketsMax: surroundings.socketsMax,
-    onCacheHit: (path) => runStats.cacheHit(path),
-  });
-  const work = surroundings.workerFigures === undefined
-    ? hub
-    : new SummedWork(hub, surroundings.workerFigures);
-  const { sizes } = steering;
-  features.add(startStats(context, { runStats, executionLog, accounts, logs, hub: work, sizes }));
-  const clustering = features.add(startClustering(context, { cluster, accounts, admin, hub: work }));
-  features.add(startHealth(context, { ...admin.replication, following, clustering }));
-  const scheduling: CronPort & Feature = features.add(startScheduling(context, features));
-  if (metrics !== null) {
-    features.add(startMetrics(metrics, { ...context, hub: work, storage, admin, following, clustering }));
-  }
-
-  const { given } = config;
-  if (given !== null) {
-    steering.settings?.onChange((settings) =>
-      applySettings(settings, given, { accounts, backups, executionLog, log })
-    );
-  }
-  host.serveQueries((call) => hub.query(call));
+  const context: FeatureContext = { ...given, keys: given.secret.keys, port, clientOf, takesOver };
+  await startFeatures(context, parts);
+  const { accounts, logs, steering, clustering, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
-  const door = {
-    admits: (identity: Identity) => authenticator.isLiveAdmin(identity),
-    notes: (call: FunctionCall, outcome: Outcome) => steering.audit.noteAction(call, outcome),
-  };
-  host.serveActions({ actions, ctxActions, door });
-  const calls = httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log });
+  host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
+  const follows = isFollower(config);
   const setupLink = follows ? null : await accounts.setupLink();
   await features.prepare();
   if (!takesOver) await features.start();
@@ -356,25 +272,12 @@ async function connect(
   };
   // What would write is passed on before it comes to a route.
   const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
+  const addressOf = addressOfRequests(config.trustedProxies);
   return {
     begin: () => features.begin(log),
     lend: () => lendDatabase(host, closeSockets),
     passedCalls: port,
-    leading: {
-      host,
-      admits: (identity) => authenticator.isLive(identity),
-      verify: (token) => authenticator.verify(token),
-      observer,
-      onCacheHit: (path) => runStats.cacheHit(path),
-      ...(metrics && { onRequests: (url, answers) => metrics.requests.answeredElsewhere(url, answers) }),
-      // Ends of sessions follow from commits, which workers are told of.
-      onEnded: (listener) =>
-        authenticator.onSessionEnd((ended) => {
-          if ("withoutSession" in ended) listener(ended);
-        }),
-      settings: isolateSettings(config, secret),
-      passedCalls: port,
-    },
+    leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
     ...(metrics && { metrics }),
     ...(toLeader && {
       passOn: (request: Request, info: Deno.ServeHandlerInfo) => toLeader.pass(request, { info, host }),
@@ -383,7 +286,7 @@ async function connect(
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),
     completeRoutes: guarded().route("/", features.routes({ complete: true })),
     respondAtOnce: (request, info) => calls.respondAtOnce(request, info) ?? features.respondAtOnce(request),
-    appRoutes: appRoutes({ host, authenticator, dev, addressOf }),
+    appRoutes: appRoutes({ host, authenticator: accounts.authenticator, dev: config.dev, addressOf }),
     acceptSocket(request, { upgraded, info }) {
       // Once it is upgraded, the request does not tell any more.
       const address = addressOf(request, info);

@@ -8,7 +8,6 @@ import type { MainAction } from "../functions/main_actions.ts";
 import type { Outcome } from "../functions/outcome.ts";
 import type { CallPort } from "../functions/system_calls.ts";
 import type { Log } from "../kit/log.ts";
-import type { Metrics } from "../ops/metrics/mod.ts";
 import type { Cron } from "../scheduler/mod.ts";
 import type { ServeConfig } from "../config/config.ts";
 
@@ -67,8 +66,6 @@ export interface FeatureContext {
   readonly port: FunctionPort;
   /** Address of the client that sent a request. */
   readonly clientOf: (c: Context) => string;
-  /** `null` without `--metrics`. */
-  readonly metrics: Metrics | null;
 }
 
 export interface FunctionPort extends CallPort {

@@ -22,6 +22,7 @@ import type { OptionName } from "../../config/options.ts";
 import { UserError } from "../../errors.ts";
 import { anonymous } from "../../functions/identity.ts";
 import { unseal } from "../../ops/admin/mod.ts";
+import type { Metrics } from "../../ops/metrics/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
@@ -45,7 +46,10 @@ const NO_MAIL =
   "There is no mail server (--smtp-url): no mail is sent, so sign-in by mail is not offered and passwords cannot be reset";
 
 /** Throws a `StartError` when the mail server, a template or the file of providers cannot be used. */
-export async function startAccounts(context: FeatureContext, secret: LoadedSecret): Promise<AccountsFeature> {
+export async function startAccounts(
+  context: FeatureContext,
+  { secret, metrics }: { readonly secret: LoadedSecret; readonly metrics: Metrics | null },
+): Promise<AccountsFeature> {
   const { config: { dataDir }, host, log } = context;
   // A database to which nothing was ever written has nobody to tell.
   if (secret.created && host.ts > 0) log("warn", KEY_REPLACED);
@@ -54,7 +58,7 @@ export async function startAccounts(context: FeatureContext, secret: LoadedSecre
   }
   if (context.config.accounts.smtp === null && !context.config.dev) log("info", NO_MAIL);
   const others = await openOthers(context);
-  const service = await openAccounts(context, others);
+  const service = await openAccounts(context, { others, metrics });
   let channel: AdminChannel | undefined;
   let { smtp } = context.config.accounts;
   return {
@@ -121,8 +125,8 @@ function asUserError(error: unknown): never {
 }
 
 async function openAccounts(
-  { config, keys, port, clientOf, log, url, metrics }: FeatureContext,
-  others: ConfiguredOthers,
+  { config, keys, port, clientOf, log, url }: FeatureContext,
+  { others, metrics }: { readonly others: ConfiguredOthers; readonly metrics: Metrics | null },
 ): Promise<AccountService> {
   const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, mailTexts, rateLimits } = config.accounts;
   const publicUrl = config.publicUrl ?? url;

@@ -4,55 +4,57 @@ import { join } from "node:path";
 import { ServiceError } from "../../errors.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
-import { BackupCounts, BackupFolder, Backups, type MakeBackup } from "../../ops/backups/mod.ts";
+import { BackupCounts, BackupFolder, Backups } from "../../ops/backups/mod.ts";
+import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
 import { exportRoutes } from "../../ops/tables/export/mod.ts";
 import { importRoutes } from "../../ops/tables/import/mod.ts";
-import { Maintenance } from "../../ops/maintenance/mod.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
 import type { AuditLog } from "../../ops/admin/mod.ts";
-import { adminRoutes, type AdminRoutesOptions, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
+import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
+import type { DeployFeature } from "./deploy.ts";
 import type { FollowingFeature } from "./following.ts";
-import { type ReplicationFeature, startReplication } from "./replication.ts";
+import type { MaintenanceFeature } from "./maintenance.ts";
+import type { ReplicationFeature } from "./replication.ts";
 
 export interface AdminFeature extends Feature {
-  readonly replication: ReplicationFeature;
-  /** Makes a backup in the data folder, outside of this process. */
-  readonly makeBackup: MakeBackup;
   /** Backups that were made or failed. */
   readonly backupCounts: BackupCounts;
   /** Looks for backups of earlier lives of the server, once, and gives what is known of backups. */
   knownBackups(): Promise<BackupCounts>;
 }
 
-/** When the server stops, a backup or a check that is under way ends. */
 export async function startAdmin(
   context: FeatureContext,
-  { accounts: { authenticator, sessions }, audit, following, deploy, scheduledTarget }: {
+  parts: {
     readonly accounts: AccountsFeature;
-    readonly audit: AuditLog;
+    readonly steering: { readonly audit: AuditLog };
+    readonly maintenance: MaintenanceFeature;
+    readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
-    readonly deploy: NonNullable<AdminRoutesOptions["deploy"]>;
-    readonly scheduledTarget: NonNullable<AdminRoutesOptions["scheduledTarget"]>;
+    readonly deploy: DeployFeature;
+    readonly backups: { readonly target: BackupTarget | null };
   },
 ): Promise<AdminFeature> {
+  const { accounts: { authenticator, sessions }, steering: { audit }, maintenance } = parts;
   const { config: { dataDir, cluster }, port, clientOf, restart, takesOver, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
   // What another server takes there is its own; what a killed one left is removed at the next ordinary start.
   if (takesOver) await Deno.mkdir(incomingDir, { recursive: true, mode: 0o700 });
   else await emptyFolder(incomingDir);
-  const maintenance = new Maintenance({ dataDir, log });
   const counts = new BackupCounts();
   let looked: Promise<void> | null = null;
-  const makeBackup: MakeBackup = (options) => maintenance.backup(options);
-  const replication = await startReplication(context, makeBackup);
   const routes = adminRoutes({
     verify: verifyWith(authenticator),
     impersonate: (call) => sessions.impersonate(call),
-    backups: new Backups({ folder, make: (options) => counts.count(() => makeBackup(options)), log }),
+    backups: new Backups({
+      folder,
+      make: (options) => counts.count(() => maintenance.makeBackup(options)),
+      log,
+    }),
     restores: {
       stage(options) {
         if (cluster !== null && options.checkOnly !== true) throw restoreInCluster();
@@ -63,27 +65,24 @@ export async function startAdmin(
     },
     incomingDir,
     audit: { log: audit, clientOf },
-    deploy,
-    scheduledTarget,
+    deploy: parts.deploy.routesOptions,
+    scheduledTarget: () => parts.backups.target,
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
       importRoutes({ port, tempDir: incomingDir, log }),
     ],
-    replication: replication.replication,
-    follower: following.told,
+    replication: parts.replication.replication,
+    follower: parts.following.told,
     restart,
     log,
   });
   return {
-    replication,
     routes: [{ at: "/api/admin", app: new Hono().route("/", routes) }],
-    makeBackup,
     backupCounts: counts,
     async knownBackups() {
       await (looked ??= noteEarlier({ folder, counts, log }));
       return counts;
     },
-    stop: () => maintenance[Symbol.asyncDispose](),
   };
 }
 

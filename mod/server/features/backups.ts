@@ -17,6 +17,7 @@ import type { BackupsConfig, ServeConfig } from "../../config/config.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
+import type { MaintenanceFeature } from "./maintenance.ts";
 import type { CronPort } from "./scheduling.ts";
 
 /** Below the data folder: where the process that makes backups may write. */
@@ -65,19 +66,21 @@ interface Schedule extends AsyncDisposable {
 /** The schedule of backups, if there is one. When the server stops, one on its way to its place ends. */
 export async function startBackups(
   { config: { dataDir, backups: config, storage }, log }: FeatureContext,
-  { place, admin, crons }: {
-    readonly place: BackupPlace | null;
+  parts: {
+    readonly backupPlace: BackupPlace | null;
+    readonly maintenance: MaintenanceFeature;
     readonly admin: AdminFeature;
     /** Changes the schedule while the server runs. */
-    readonly crons: CronPort;
+    readonly scheduling: CronPort;
   },
 ): Promise<BackupsFeature> {
+  const { backupPlace: first, maintenance, admin } = parts;
   const outgoingDir = join(dataDir, OUTGOING_DIR);
   const scheduleOf = async (config: BackupsConfig, place: BackupPlace): Promise<Schedule> => {
     await emptyFolder(outgoingDir);
     const backups = new ScheduledBackups({
       target: place.target,
-      make: admin.makeBackup,
+      make: maintenance.makeBackup,
       outgoingDir,
       everyMs: config.everyMs,
       keep: config.keep,
@@ -98,7 +101,7 @@ export async function startBackups(
       },
     };
   };
-  let schedule = config === null || place === null ? null : await scheduleOf(config, place);
+  let schedule = config === null || first === null ? null : await scheduleOf(config, first);
   let started = false;
   // Of a server that had a schedule, and was killed.
   if (schedule === null) await removeIfThere(outgoingDir);
@@ -126,8 +129,8 @@ export async function startBackups(
       const place = await openBackupPlace({ config: { backups: changed }, log });
       await schedule?.[Symbol.asyncDispose]();
       schedule = changed === null || place === null ? null : await scheduleOf(changed, place);
-      if (changed === null) await crons.removeServiceCron(CRON_NAME);
-      else await crons.setServiceCron(cronOf(changed));
+      if (changed === null) await parts.scheduling.removeServiceCron(CRON_NAME);
+      else await parts.scheduling.setServiceCron(cronOf(changed));
       if (started) schedule?.backups.start();
     },
     async tryOut(changed) {

@@ -8,11 +8,12 @@ import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import type { Hub } from "../../sync/mod.ts";
+import type { HubWork } from "../workers/summed_work.ts";
 import { secretText, useSecretText } from "../data/secret.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
-import { type AdminFeature, verifyWith } from "./admin.ts";
+import { verifyWith } from "./admin.ts";
+import type { MaintenanceFeature } from "./maintenance.ts";
 
 /** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
 export async function joinCluster(
@@ -64,13 +65,13 @@ export interface ClusterFeature extends Feature {
 export interface ClusterParts {
   readonly cluster: PostgresCluster | null;
   readonly accounts: AccountsFeature;
-  readonly admin: Pick<AdminFeature, "makeBackup">;
-  readonly hub: Pick<Hub, "socketCount">;
+  readonly maintenance: MaintenanceFeature;
+  readonly sync: { readonly work: Pick<HubWork, "socketCount"> };
 }
 
 export function startClustering(
   { host, renew }: FeatureContext,
-  { cluster, accounts: { authenticator }, admin, hub }: ClusterParts,
+  { cluster, accounts: { authenticator }, maintenance, sync: { work } }: ClusterParts,
 ): ClusterFeature {
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
@@ -83,8 +84,8 @@ export function startClustering(
     start() {
       cluster.serve({
         position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
-        sockets: () => hub.socketCount,
-        makeBackup: admin.makeBackup,
+        sockets: () => work.socketCount,
+        makeBackup: maintenance.makeBackup,
         renew,
       });
     },

@@ -19,10 +19,12 @@ export interface DeployFeature extends Feature {
   readonly routesOptions: NonNullable<AdminRoutesOptions["deploy"]>;
 }
 
-/** `serveFrontend`: for a front end that comes with a version. */
 export function startDeploy(
   { config, keys, host, port, log, takesOver }: FeatureContext,
-  serveFrontend: (folder: string | null) => Promise<void> = () => Promise.resolve(),
+  { serveFrontend }: {
+    /** Serves the front end that came with a version, from this folder; `null`: it has none. */
+    readonly serveFrontend: (folder: string | null) => Promise<void>;
+  },
 ): DeployFeature {
   const { dataDir, env, pinned } = config;
   const calls = new SystemCalls(port);

@@ -68,7 +68,10 @@ export async function bringFollowed(
   log("info", message, { from, ts, ...(snapshot && { began: "with a snapshot" }) });
 }
 
-export function startFollowing(context: FeatureContext, cluster: PostgresCluster | null): FollowingFeature {
+export function startFollowing(
+  context: FeatureContext,
+  { cluster }: { readonly cluster: PostgresCluster | null },
+): FollowingFeature {
   const { config, host, log, renew } = context;
   const { dataDir, follow } = config;
   const followed = !isFollower(config) ? null : cluster !== null

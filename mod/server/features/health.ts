@@ -9,7 +9,8 @@ import type { ReplicationFeature } from "./replication.ts";
 
 export function startHealth(
   { port, config: { dataDir } }: FeatureContext,
-  { replication, following: { figures }, clustering }: Pick<ReplicationFeature, "replication"> & {
+  { replication: { replication }, following: { figures }, clustering }: {
+    readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
     readonly clustering: Pick<ClusterFeature, "figures">;
   },

@@ -11,6 +11,7 @@ import type { Feature, FeatureContext } from "../feature.ts";
 import type { AdminFeature } from "./admin.ts";
 import type { ClusterFeature } from "./cluster.ts";
 import type { FollowingFeature } from "./following.ts";
+import type { ReplicationFeature } from "./replication.ts";
 import type { StorageFeature } from "./storage.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { VERSION } from "../../config/version.ts";
@@ -22,21 +23,25 @@ export async function openMetrics({ metrics }: ServeConfig): Promise<Metrics | n
   return new Metrics({ token: metrics.token, authOperations });
 }
 
-export interface MeteredParts extends FeatureContext {
-  readonly hub: HubWork;
+export interface MeteredParts {
+  /** `null`: there are none. */
+  readonly metrics: Metrics | null;
+  readonly sync: { readonly work: HubWork };
   readonly storage: StorageFeature;
   readonly admin: AdminFeature;
+  readonly replication: ReplicationFeature;
   readonly following: FollowingFeature;
   readonly clustering: Pick<ClusterFeature, "figures">;
 }
 
 /** From now on the metrics can be read. */
 export function startMetrics(
-  metrics: Metrics,
-  { config: { dataDir }, host, hub, storage: { traffic }, admin, following, clustering }: MeteredParts,
+  { config: { dataDir }, host }: FeatureContext,
+  { metrics, sync: { work: hub }, storage: { traffic }, admin, ...others }: MeteredParts,
 ): Feature {
+  if (metrics === null) return {};
+  const { replication: { replication }, following, clustering } = others;
   const startedAt = Date.now();
-  const { replication } = admin.replication;
   const memory = new KnownMemory(host);
   let commits = 0;
   metrics.define({

@@ -5,9 +5,9 @@ import {
   type ReplicationPort,
   stageInProcess,
 } from "../../ops/replication/mod.ts";
-import type { MakeBackup } from "../../ops/backups/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import type { MaintenanceFeature } from "./maintenance.ts";
 
 export interface ReplicationFeature extends Feature {
   /** `null` on a server that does not replicate. */
@@ -17,7 +17,7 @@ export interface ReplicationFeature extends Feature {
 /** A feature that does nothing without a target. Throws a `StartError` when the target is something else, or refuses. */
 export async function startReplication(
   { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
-  makeBackup: MakeBackup,
+  { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null };
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;

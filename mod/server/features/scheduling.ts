@@ -6,10 +6,13 @@ import type { Feature, FeatureContext } from "../feature.ts";
 /** Changes crons of the service while the server runs. */
 export type CronPort = Pick<Scheduler, "setServiceCron" | "removeServiceCron">;
 
-/** When the server stops, what runs may end, for a bounded time. `others` is asked for its crons when the scheduler starts. */
+/** When the server stops, what runs may end, for a bounded time. */
 export function startScheduling(
   { config, host, port, log }: FeatureContext,
-  others: Pick<Feature, "crons">,
+  { features }: {
+    /** All features; asked for their crons when the scheduler starts. */
+    readonly features: Pick<Feature, "crons">;
+  },
 ): Feature & CronPort {
   let scheduler: Scheduler | undefined;
   return {
@@ -22,7 +25,7 @@ export function startScheduling(
       scheduler = new Scheduler({
         port,
         appCrons: () => host.crons,
-        serviceCrons: [cleaningCron, ...others.crons ?? []],
+        serviceCrons: [cleaningCron, ...features.crons ?? []],
         log,
       });
       await scheduler.start();

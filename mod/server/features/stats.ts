@@ -22,8 +22,8 @@ export interface StatsParts {
   readonly executionLog: ExecutionLog | null;
   readonly accounts: AccountsFeature;
   readonly logs: Pick<LogFeature, "streamCount">;
-  readonly hub: HubWork;
-  readonly sizes: TableSizes;
+  readonly sync: { readonly work: HubWork };
+  readonly steering: { readonly sizes: TableSizes };
 }
 
 export function openStats(): RunStats {
@@ -31,7 +31,7 @@ export function openStats(): RunStats {
 }
 
 export function startStats(context: FeatureContext, given: StatsParts): Feature {
-  const { runStats, executionLog, accounts: { authenticator }, sizes } = given;
+  const { runStats, executionLog, accounts: { authenticator }, steering: { sizes } } = given;
   const parts = serverParts(context, given);
   const machine = new KnownMachine(context);
   const tables = new KnownTables(sizes);
@@ -66,7 +66,7 @@ export function startStats(context: FeatureContext, given: StatsParts): Feature 
 
 function serverParts(
   { host }: FeatureContext,
-  { hub, executionLog, logs }: StatsParts,
+  { sync: { work: hub }, executionLog, logs }: StatsParts,
 ): ServerParts {
   return {
     version: VERSION,
@@ -125,7 +125,7 @@ interface Machine {
 }
 
 /** What is kept of the last hour, by minute. */
-function lookWith({ hub }: StatsParts, machine: KnownMachine): () => Promise<Gauges> {
+function lookWith({ sync: { work: hub } }: StatsParts, machine: KnownMachine): () => Promise<Gauges> {
   return async () => {
     const { memory: { main, isolates }, disk: { database, log, free } } = await machine.read({ fresh: true });
     return {

@@ -1,11 +1,11 @@
 /** What administrators see and change through system functions, as this server is put together. */
+import type { ActionDoor } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { SecretKeys } from "../../auth/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
-import { checkSetting, type LiveConfig, liveConfig, settingSpecs } from "../../config/settings.ts";
+import { checkSetting, liveConfig, settingSpecs } from "../../config/settings.ts";
 import {
   adminActions,
-  type AdminActionsOptions,
   AdminWork,
   AUDIT_CLEAN_PATH,
   AuditLog,
@@ -15,41 +15,48 @@ import {
   TableSizes,
 } from "../../ops/admin/mod.ts";
 import { serviceCron } from "../../scheduler/mod.ts";
+import { applySettings, type SettableParts } from "../apply_settings.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import type { AccountsFeature } from "./accounts.ts";
 
 export interface SteeringFeature extends Feature {
   readonly audit: AuditLog;
   readonly sizes: TableSizes;
-  /** `null` for a server without settings. */
-  readonly settings: Settings | null;
+  /** Who may run actions for administrators, and what is noted of those. */
+  doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionDoor;
 }
 
 /** When the server stops, long work of administrators ends after its step. */
 export function startSteering(
   { config, keys, host, port, log }: FeatureContext,
-  { sendTestMail, previewMail, tryOut }: Pick<AdminActionsOptions, "sendTestMail" | "previewMail"> & {
-    /** Rejects with why settings cannot be used. */
-    readonly tryOut: (live: LiveConfig) => Promise<void>;
-  },
+  parts: SettableParts,
 ): SteeringFeature {
+  const { given } = config;
   const calls = new SystemCalls(port);
   const audit = new AuditLog({ calls, log });
   const work = new AdminWork({ calls, now: Date.now, log });
   const sizes = new TableSizes({ calls, now: Date.now });
-  const settings = config.given === null ? null : new Settings({
+  const settings = given === null ? null : new Settings({
     calls,
     key: keys.settings,
-    specs: settingSpecs(config.given),
+    specs: settingSpecs(given),
     checkOne: checkSetting,
     checkAll: async (settings) => {
-      if (config.given !== null) await tryOut(liveConfig(config.given, settings));
+      const live = liveConfig(given, settings);
+      await parts.accounts.tryOut(live.accounts);
+      await parts.backups.tryOut(live.backups);
     },
     log,
   });
+  if (given !== null) settings?.onChange((settings) => applySettings(settings, given, { parts, log }));
+  const { sendTestMail, previewMail } = parts.accounts;
   return {
     audit,
     sizes,
-    settings,
+    doorOf: (authenticator) => ({
+      admits: (identity) => authenticator.isLiveAdmin(identity),
+      notes: (call, outcome) => audit.noteAction(call, outcome),
+    }),
     actions: new Map([
       ...adminActions({ host, calls, work, sizes, settings, sendTestMail, previewMail }),
       ...audit.actions,

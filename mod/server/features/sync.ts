@@ -1,0 +1,47 @@
+/** Sockets, shared queries and function calls over HTTP, as this server is configured. */
+import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
+import type { FollowerFigures } from "../../cluster/mod.ts";
+import type { RunStats } from "../../ops/stats/mod.ts";
+import { addressOfRequests } from "../http/client_of.ts";
+import type { Feature, FeatureContext } from "../feature.ts";
+import { apiHeaders } from "../http/api_headers.ts";
+import { type HubWork, SummedWork } from "../workers/summed_work.ts";
+import type { AccountsFeature } from "./accounts.ts";
+
+export interface SyncFeature extends Feature {
+  readonly hub: Hub;
+  /** What the hubs of all processes do. */
+  readonly work: HubWork;
+  readonly calls: HttpCalls;
+}
+
+export function startSync(
+  { config, host, log }: FeatureContext,
+  { accounts: { authenticator }, runStats, socketsMax, workerFigures }: {
+    readonly accounts: AccountsFeature;
+    readonly runStats: RunStats;
+    /** Sockets that the system has room for. */
+    readonly socketsMax: number;
+    /** What the processes beside this one have to do; absent when there are none. */
+    readonly workerFigures?: () => readonly FollowerFigures[];
+  },
+): SyncFeature {
+  const { dev, memoryBytes, workers, trustedProxies } = config;
+  const hub: Hub = new Hub({
+    host,
+    authenticator,
+    dev,
+    log,
+    // Each process has its share.
+    memoryBytes: Math.floor(memoryBytes / workers),
+    socketsMax,
+    onCacheHit: (path) => runStats.cacheHit(path),
+  });
+  host.serveQueries((call) => hub.query(call));
+  const addressOf = addressOfRequests(trustedProxies);
+  return {
+    hub,
+    work: workerFigures === undefined ? hub : new SummedWork(hub, workerFigures),
+    calls: httpCalls({ hub, host, authenticator, dev, headers: apiHeaders, addressOf, log }),
+  };
+}
