@@ -6,17 +6,18 @@ import type { AccountsFeature } from "./features/accounts.ts";
 
 /** What settings change while the server runs. */
 export interface SettableParts {
-  readonly accounts: AccountsFeature;
-  readonly backups: Record<"configure" | "tryOut", (config: BackupsConfig | null) => Promise<void>>;
+  readonly accounts: Pick<AccountsFeature, "configure" | "configureOthers">;
+  readonly backups: { configure(config: BackupsConfig | null): Promise<void> };
   /** `null` without an execution log. */
   readonly executionLog: { retain(retention: NonNullable<LiveConfig["executionLog"]>): void } | null;
+  readonly log: Log;
 }
 
 /** What cannot be used is logged, and leaves that part as it is. */
 export async function applySettings(
   settings: ReadonlyMap<string, string>,
   given: GivenOptions,
-  { parts: { accounts, backups, executionLog }, log }: { readonly parts: SettableParts; readonly log: Log },
+  { accounts, backups, executionLog, log }: SettableParts,
 ): Promise<void> {
   const live = liveConfig(given, settings);
   const parts = [

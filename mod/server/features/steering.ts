@@ -2,7 +2,7 @@
 import type { ActionDoor } from "../../functions/main_actions.ts";
 import { SystemCalls } from "../../functions/system_calls.ts";
 import type { SecretKeys } from "../../auth/mod.ts";
-import { isFollower, type ServeConfig } from "../../config/config.ts";
+import { type BackupsConfig, isFollower, type ServeConfig } from "../../config/config.ts";
 import { checkSetting, liveConfig, settingSpecs } from "../../config/settings.ts";
 import {
   adminActions,
@@ -29,7 +29,10 @@ export interface SteeringFeature extends Feature {
 /** When the server stops, long work of administrators ends after its step. */
 export function startSteering(
   { config, keys, host, port, log }: FeatureContext,
-  parts: SettableParts,
+  parts: Omit<SettableParts, "log"> & {
+    readonly accounts: AccountsFeature;
+    readonly backups: { tryOut(config: BackupsConfig | null): Promise<void> };
+  },
 ): SteeringFeature {
   const { given } = config;
   const calls = new SystemCalls(port);
@@ -48,7 +51,7 @@ export function startSteering(
     },
     log,
   });
-  if (given !== null) settings?.onChange((settings) => applySettings(settings, given, { parts, log }));
+  if (given !== null) settings?.onChange((settings) => applySettings(settings, given, { ...parts, log }));
   const { sendTestMail, previewMail } = parts.accounts;
   return {
     audit,
