@@ -57,8 +57,25 @@ export function addressKey(address: string): string {
   return `${ipv6Groups(plain).slice(0, 4).join(":")}::/64`;
 }
 
+/** Plain addresses of those who came last: most requests come from few. */
+const plainOf = new Map<string, string | null>();
+const PLAIN_KEPT_MAX = 256;
+
 /** An address without port, brackets, zone and IPv4-in-IPv6 clothing; `null` for what is not one. */
 function plainAddress(text: string): string | null {
+  const known = plainOf.get(text);
+  if (known !== undefined) return known;
+  const plain = madePlain(text);
+  if (text.length > ADDRESS_CHARS_MAX) return plain;
+  if (plainOf.size >= PLAIN_KEPT_MAX) plainOf.clear();
+  plainOf.set(text, plain);
+  return plain;
+}
+
+/** An IPv6 address with an embedded IPv4 address and a zone is shorter. */
+const ADDRESS_CHARS_MAX = 128;
+
+function madePlain(text: string): string | null {
   const bare = text.replace(/^\[(.*)\](?::\d+)?$/, "$1").replace(/^(\d+(?:\.\d+){3}):\d+$/, "$1").replace(
     /%.*$/,
     "",

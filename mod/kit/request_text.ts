@@ -1,11 +1,13 @@
 /** The text of a request's body, within bounds. */
+import { isUtf8 } from "node:buffer";
 import { ServiceError } from "../errors.ts";
 import { httpLimits } from "../limits.ts";
 
 /** Requests of which more has to come before they can be answered. Whoever owns the connections ends those that stall. */
 export const bodiesBeingRead: Set<Request> = new Set();
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+/** Faster than one that looks out for errors: what is no text is found before, in a third of what that takes. */
+const utf8 = new TextDecoder();
 
 /**
  * Reads a body of at most `bytesMax` bytes as UTF-8, without its byte order mark. Throws `body_too_large`, before the
@@ -18,7 +20,7 @@ export async function requestText(request: Request, bytesMax: number): Promise<s
   const readWhole = announced !== null && Number(announced) <= httpLimits.bodyReadWholeBytesMax;
   bodiesBeingRead.add(request);
   try {
-    return readWhole ? decoded(utf8, await request.bytes()) : await counted(request, bytesMax);
+    return readWhole ? wholeText(await request.bytes()) : await counted(request, bytesMax);
   } catch (error) {
     if (error instanceof ServiceError) throw error;
     throw new ServiceError("bad_request", "The request body broke off", { cause: error });
@@ -39,6 +41,11 @@ async function counted(request: Request, bytesMax: number): Promise<string> {
     text += decoded(decoder, chunk, { stream: true });
   }
   return text + decoded(decoder);
+}
+
+function wholeText(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new ServiceError("bad_request", "The request body is not UTF-8");
+  return utf8.decode(bytes);
 }
 
 function decoded(decoder: TextDecoder, ...bytes: Parameters<TextDecoder["decode"]>): string {
