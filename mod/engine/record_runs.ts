@@ -27,61 +27,65 @@ export function newestOf({ oldest, answers }: RecordRun): number {
   return oldest + answers.length - 1;
 }
 
-export class RecordRuns {
-  /** By caller; the newest run of each is the last. */
-  readonly #runs = new Map<string, RecordRun[]>();
+/** One session of one principal, in the memory of the writer. */
+export interface RecordCaller {
+  readonly session: string;
+  readonly principal: string;
+  /**
+   * Its highest request id with a record; `null`: not looked up yet. It may be too high, after a rollback, but never too
+   * low: a request above it has no record.
+   */
+  highest: number | null;
+  /** What is not written yet; the newest run is the last. */
+  runs: RecordRun[];
+}
 
-  /** The answer saved for a key, or `null`. */
-  find(key: RecordKey): string | null {
-    for (const run of this.#runs.get(callerOf(key)) ?? []) {
-      const answer = run.answers[key.requestId - run.oldest];
-      if (answer !== undefined) return answer;
-    }
-    return null;
-  }
+const none: RecordRun[] = [];
 
-  /** Adds a record that is not there yet. `ts`: the newest commit. */
-  save(key: RecordKey, { answer, ts }: { readonly answer: string; readonly ts: number }): void {
-    const caller = callerOf(key);
-    const runs = this.#runs.get(caller);
-    const last = runs?.at(-1);
-    if (last !== undefined && key.requestId === last.oldest + last.answers.length && hasRoom(last)) {
-      last.answers.push(answer);
-      last.ts.push(ts);
-      last.chars += answer.length;
-      return;
-    }
-    const { sessionId: session, requestId: oldest, principal } = key;
-    const run: RecordRun = {
-      session,
-      principal: principalText(principal),
-      oldest,
-      answers: [answer],
-      ts: [ts],
-      chars: answer.length,
-    };
-    if (runs === undefined) this.#runs.set(caller, [run]);
-    else runs.push(run);
-  }
+/** A caller of whom nothing is known. */
+export function newCaller({ sessionId, principal }: RecordKey): RecordCaller {
+  return { session: sessionId, principal: principalText(principal), highest: null, runs: none };
+}
 
-  /** Adds a whole run of records that are not there yet. */
-  add(run: RecordRun): void {
-    const caller = `${run.session} ${run.principal}`;
-    const runs = this.#runs.get(caller);
-    if (runs === undefined) this.#runs.set(caller, [run]);
-    else runs.push(run);
+/** The answer that is saved for a request id and not written yet, or `null`. */
+export function unwrittenAnswer({ runs }: RecordCaller, requestId: number): string | null {
+  for (const run of runs) {
+    const answer = run.answers[requestId - run.oldest];
+    if (answer !== undefined) return answer;
   }
+  return null;
+}
 
-  /** Takes all runs out. */
-  take(): RecordRun[] {
-    const runs = [...this.#runs.values()].flat();
-    this.#runs.clear();
-    return runs;
+/** Adds a record that is not there yet. `ts`: the newest commit. */
+export function addAnswer(
+  caller: RecordCaller,
+  record: { readonly requestId: number; readonly answer: string; readonly ts: number },
+): void {
+  const { requestId, answer, ts } = record;
+  const { runs } = caller;
+  const last = runs.length === 0 ? undefined : runs[runs.length - 1];
+  if (last !== undefined && requestId === last.oldest + last.answers.length && hasRoom(last)) {
+    last.answers.push(answer);
+    last.ts.push(ts);
+    last.chars += answer.length;
+    return;
   }
+  const { session, principal } = caller;
+  const run = { session, principal, oldest: requestId, answers: [answer], ts: [ts], chars: answer.length };
+  addRun(caller, run);
+}
 
-  clear(): void {
-    this.#runs.clear();
-  }
+/** Adds a whole run of records that are not there yet. */
+export function addRun(caller: RecordCaller, run: RecordRun): void {
+  if (caller.runs.length === 0) caller.runs = [run];
+  else caller.runs.push(run);
+}
+
+/** Takes out what is not written yet. */
+export function takeRuns(caller: RecordCaller): readonly RecordRun[] {
+  const { runs } = caller;
+  caller.runs = none;
+  return runs;
 }
 
 /** Anonymous is a principal of its own, unlike any id. */
@@ -94,6 +98,6 @@ function hasRoom({ answers, chars }: RecordRun): boolean {
 }
 
 /** Session and principal in one text. */
-export function callerOf({ sessionId, principal }: RecordKey): string {
-  return `${sessionId} ${principalText(principal)}`;
+export function callerName(session: string, principal: string): string {
+  return `${session} ${principal}`;
 }

@@ -7,7 +7,18 @@
  */
 import { replayLimits } from "./limits.ts";
 import type { Connection } from "./connection.ts";
-import { callerOf, newestOf, principalText, type RecordRun, RecordRuns } from "./record_runs.ts";
+import {
+  addAnswer,
+  addRun,
+  callerName,
+  newCaller,
+  newestOf,
+  principalText,
+  type RecordCaller,
+  type RecordRun,
+  takeRuns,
+  unwrittenAnswer,
+} from "./record_runs.ts";
 import type { RecordKey } from "./types.ts";
 
 /** SQL that makes the tables of records in a new database. */
@@ -51,13 +62,12 @@ export class Records {
   #turn: Turn;
   /** Whether the oldest table is known to be empty. */
   #oldestEmpty = false;
-  /**
-   * Highest request id with a record, by caller; the one that rose longest ago is forgotten first. It may be too high,
-   * after a rollback, but never too low: a request above it has no record.
-   */
-  readonly #highest = new Map<string, number>();
-  /** Of the open group. */
-  readonly #runs = new RecordRuns();
+  /** By session and principal; the one that wrote longest ago is forgotten first. */
+  readonly #callers = new Map<string, RecordCaller>();
+  /** Those with records of the open group, in the order of their first ones. */
+  #saving: RecordCaller[] = [];
+  /** A mutation asks for its key twice. */
+  #asked: { readonly key: RecordKey; readonly caller: RecordCaller } | null = null;
 
   constructor(connection: Connection, now: () => number) {
     this.#connection = connection;
@@ -68,8 +78,9 @@ export class Records {
   /** The answer recorded for a key, or `null`. */
   find(key: RecordKey): string | null {
     const { sessionId, requestId, principal } = key;
-    if (requestId > this.#highestOf(key)) return null;
-    const unwritten = this.#runs.find(key);
+    const caller = this.#callerOf(key);
+    if (requestId > this.#highestOf(caller)) return null;
+    const unwritten = unwrittenAnswer(caller, requestId);
     if (unwritten !== null) return unwritten;
     for (let slot = 0; slot < SLOTS; slot++) {
       const row = this.#statement(slot, "find").get(sessionId, principalText(principal), requestId);
@@ -80,17 +91,25 @@ export class Records {
   }
 
   /** Records an answer, one line of text, for a key that has none. `ts`: the newest commit. */
-  save(key: RecordKey, made: { readonly answer: string; readonly ts: number }): void {
-    this.#runs.save(key, made);
-    if (key.requestId > this.#highestOf(key)) this.#remember(callerOf(key), key.requestId);
+  save(key: RecordKey, { answer, ts }: { readonly answer: string; readonly ts: number }): void {
+    const { requestId } = key;
+    const caller = this.#callerOf(key);
+    if (requestId > this.#highestOf(caller)) caller.highest = requestId;
+    if (caller.runs.length === 0) this.#saving.push(caller);
+    addAnswer(caller, { requestId, answer, ts });
   }
 
   /** Records the answers of a journal row. */
   saveRun(run: RecordRun): void {
-    this.#runs.add(run);
-    const caller = `${run.session} ${run.principal}`;
-    const highest = this.#highest.get(caller);
-    if (highest !== undefined && highest < newestOf(run)) this.#remember(caller, newestOf(run));
+    const caller = this.#known(callerName(run.session, run.principal), () => ({
+      session: run.session,
+      principal: run.principal,
+      highest: null,
+      runs: [],
+    }));
+    if (caller.highest !== null && caller.highest < newestOf(run)) caller.highest = newestOf(run);
+    if (caller.runs.length === 0) this.#saving.push(caller);
+    addRun(caller, run);
   }
 
   /**
@@ -98,7 +117,7 @@ export class Records {
    * what was saved.
    */
   write(): readonly RecordRun[] {
-    const runs = this.#runs.take();
+    const runs = this.#take();
     for (const run of runs) {
       const { session, principal, oldest, answers } = run;
       this.#statement(this.#turn.slot, "save")
@@ -110,7 +129,7 @@ export class Records {
 
   /** Called after a group was undone: what is remembered of its tables is read again. */
   forget(): void {
-    this.#runs.clear();
+    this.#take();
     this.#oldestEmpty = false;
     this.#turn = this.#readTurn();
   }
@@ -130,26 +149,55 @@ export class Records {
     }
   }
 
-  #highestOf(key: RecordKey): number {
-    const caller = callerOf(key);
-    const known = this.#highest.get(caller);
+  #callerOf(key: RecordKey): RecordCaller {
+    if (this.#asked?.key === key) return this.#asked.caller;
+    const name = callerName(key.sessionId, principalText(key.principal));
+    const caller = this.#known(name, () => newCaller(key));
+    this.#asked = { key, caller };
+    return caller;
+  }
+
+  #known(name: string, make: () => RecordCaller): RecordCaller {
+    const known = this.#callers.get(name);
     if (known !== undefined) return known;
+    this.#forgetOldest(sessionsRememberedMax - 1);
+    const caller = make();
+    this.#callers.set(name, caller);
+    return caller;
+  }
+
+  #highestOf(caller: RecordCaller): number {
+    if (caller.highest !== null) return caller.highest;
     let highest = -Infinity;
     for (let slot = 0; slot < SLOTS; slot++) {
-      const newest = this.#statement(slot, "newest").get(key.sessionId, principalText(key.principal))?.[0];
+      const newest = this.#statement(slot, "newest").get(caller.session, caller.principal)?.[0];
       if (typeof newest === "number" && newest > highest) highest = newest;
     }
-    this.#remember(caller, highest);
+    for (const run of caller.runs) highest = Math.max(highest, newestOf(run));
+    caller.highest = highest;
     return highest;
   }
 
-  #remember(caller: string, highest: number): void {
-    this.#highest.delete(caller);
-    this.#highest.set(caller, highest);
-    if (this.#highest.size <= sessionsRememberedMax) return;
-    for (const oldest of this.#highest.keys()) {
-      this.#highest.delete(oldest);
-      return;
+  /** Takes out what was saved; who saved it is remembered longest. */
+  #take(): readonly RecordRun[] {
+    const taken: RecordRun[] = [];
+    for (const caller of this.#saving) {
+      for (const run of takeRuns(caller)) taken.push(run);
+      const name = callerName(caller.session, caller.principal);
+      this.#callers.delete(name);
+      this.#callers.set(name, caller);
+    }
+    this.#saving = [];
+    this.#asked = null;
+    this.#forgetOldest(sessionsRememberedMax);
+    return taken;
+  }
+
+  /** Forgets callers until there are no more than so many; those whose records are not written yet stay. */
+  #forgetOldest(countMax: number): void {
+    for (const [name, { runs }] of this.#callers) {
+      if (this.#callers.size <= countMax || runs.length > 0) return;
+      this.#callers.delete(name);
     }
   }
 
