@@ -2,6 +2,7 @@
  * The commands `admin ...`: administrators are looked after while the server runs, through its local socket, and while it
  * does not, with the database in hand. So nobody is locked out for ever.
  */
+import { resolve } from "node:path";
 import { randomBytes } from "node:crypto";
 import {
   type AdminAnswer,
@@ -89,7 +90,7 @@ async function answerTo(
   } catch (error) {
     if (error instanceof DataLockedError && error.byServer) return await askServer(dataDir, command);
     if (error instanceof Deno.errors.NotFound) {
-      throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`, {
+      throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`, {
         cause: error,
       });
     }
@@ -106,7 +107,9 @@ async function askServer(dataDir: string, command: AdminCommand): Promise<AdminA
     return await sendAdminCommand(dataDir, command);
   } catch (error) {
     throw new StartError(
-      `A server is using "${dataDir}" but does not answer at ${adminSocketFile}: is it starting or stopping? Try again`,
+      `A server is using "${
+        resolve(dataDir)
+      }" but does not answer at ${adminSocketFile}: is it starting or stopping? Try again`,
       { cause: error },
     );
   }

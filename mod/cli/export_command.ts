@@ -59,11 +59,13 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
 async function openData(dataDir: string): Promise<ExportSnapshot> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(dataDir) === null) {
-    throw new StartError(`There is no data folder "${dataDir}": name the server's with --data`);
+    throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`);
   }
   using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
   if (await statIfThere(path) === null) {
-    throw new StartError(`There is no database in "${dataDir}": name the server's data folder with --data`);
+    throw new StartError(
+      `There is no database in "${resolve(dataDir)}": name the server's data folder with --data`,
+    );
   }
   return openExport(path);
 }

@@ -1,5 +1,5 @@
 /** The command `logs`: the execution log of a data folder, while a server uses it or not. It reads the file and no more. */
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { ServiceError } from "../errors.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -28,7 +28,10 @@ async function run(options: LogsCommandOptions): Promise<number> {
   const log = stderrLog({ debug: false });
   const path = join(options.data, archiveNames.log);
   if (await statIfThere(path) === null) {
-    log("error", `There is no execution log in "${options.data}": name the server's data folder with --data`);
+    log(
+      "error",
+      `There is no execution log in "${resolve(options.data)}": name the server's data folder with --data`,
+    );
     return exitCodes.failed;
   }
   try {

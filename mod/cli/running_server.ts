@@ -1,4 +1,5 @@
 /** Calls of functions for administrators in the name of whoever owns the data folder: by the local socket of a running server. */
+import { resolve } from "node:path";
 import { adminSocketFile, sendAdminCommand } from "../auth/mod.ts";
 import { StartError } from "../config/start_error.ts";
 import { stderrLog } from "../kit/log.ts";
@@ -30,7 +31,9 @@ async function call(
 ): Promise<unknown> {
   const answer = await sendAdminCommand(dataDir, { command: "call", path, args }).catch((error) => {
     throw new StartError(
-      `No server answers at ${adminSocketFile} in "${dataDir}": start it first, or name its folder with --data`,
+      `No server answers at ${adminSocketFile} in "${
+        resolve(dataDir)
+      }": start it first, or name its folder with --data`,
       { cause: error },
     );
   });

@@ -1,4 +1,5 @@
 /** What the server has to say to its operator: one line a message, on standard error. */
+import { explainedAt } from "../explained.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
@@ -43,12 +44,31 @@ function fieldText(value: unknown): string {
   return JSON.stringify(value) ?? String(value);
 }
 
+/** What goes wrong names the page that explains it, where there is one (DO3). Who says `docs` says it alone. */
+export function withPage(
+  level: LogLevel,
+  { message, fields }: Required<Pick<LogLineOptions, "message" | "fields">>,
+): Record<string, unknown> {
+  if ("docs" in fields) {
+    const { docs, ...others } = fields;
+    return docs === undefined ? others : fields;
+  }
+  if (level !== "error" && level !== "warn") return fields;
+  const { error, message: cause } = fields;
+  const docs = typeof cause === "string"
+    ? explainedAt(cause, "functions")
+    : explainedAt(error instanceof Error ? `${error.message}\n${message}` : message, "server");
+  return docs === null ? fields : { ...fields, docs };
+}
+
 /** A log that writes to standard error, `debug` messages only when asked to. */
 export function stderrLog({ debug }: { readonly debug: boolean }): Log {
   const encoder = new TextEncoder();
   return (level, message, fields = {}) => {
     if (level === "debug" && !debug) return;
-    const bytes = encoder.encode(logLine({ at: new Date(), level, message, fields }));
+    const bytes = encoder.encode(
+      logLine({ at: new Date(), level, message, fields: withPage(level, { message, fields }) }),
+    );
     try {
       for (let sent = 0; sent < bytes.length;) sent += Deno.stderr.writeSync(bytes.subarray(sent));
     } catch {

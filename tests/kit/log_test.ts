@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
-import { logLine } from "../../mod/kit/log.ts";
+import { explainedAt, explainingPages } from "../../mod/explained.ts";
+import { logLine, withPage } from "../../mod/kit/log.ts";
+import { DocsPages } from "../../mod/server/docs/docs_pages.ts";
 
 const at = new Date(0);
 
@@ -34,4 +36,48 @@ Deno.test("logLine puts a field that is a stack below the line, without control 
     }),
     "1970-01-01T00:00:00.000Z ERROR m n=1\n    at f (a.ts:1:2)\n    at ?[2Jg\n",
   );
+});
+
+Deno.test("DO3 what goes wrong names the page that explains it, what goes well does not", () => {
+  const message = "A function failed";
+  const fields = { message: "ctx.env is not available in queries and mutations: use it in an action" };
+  assert.deepEqual(withPage("error", { message, fields }), { ...fields, docs: "/_/docs/functions" });
+  assert.deepEqual(withPage("info", { message, fields }), fields);
+  const error = new RangeError("The arguments have 9 characters, more than the limit of 8");
+  assert.equal(withPage("warn", { message: "A thing", fields: { error } })["docs"], "/_/docs/limits");
+  assert.deepEqual(withPage("error", { message: "A listener failed", fields: {} }), {});
+});
+
+Deno.test("DO3 an app's own errors and lines are explained by nobody else", () => {
+  const own = { message: "The bucket of the provider is full, restore the backup with --force" };
+  assert.deepEqual(withPage("error", { message: "A function failed", fields: own }), own);
+  const said = { message: "a:b: more than the limit of 3", fields: { docs: undefined } };
+  assert.deepEqual(withPage("warn", said), {});
+});
+
+Deno.test("DO3 messages that are met often lead to their page", () => {
+  for (
+    const [message, page] of [
+      [
+        'The app in "/a" cannot be served: x.ts:1:1: cannot find "left-pad": packages are installed in the app\'s folder, beside or above the functions folder (npm install left-pad)',
+        "functions#packages-of-npm",
+      ],
+      ['The app in "/a" cannot be served: /a/x.ts:3:37: SyntaxError: Expected a comma', "first_app"],
+      ["Port 3210 of 127.0.0.1 is in use", "operating"],
+      ["SYNCLINE_PROT is no variable of the server: SYNCLINE_PORT is", "options"],
+      ["A mail server needs a sender: give --mail-from with --smtp-url", "accounts"],
+      ["Give a deploy key in SYNCLINE_DEPLOY_KEY", "deploying"],
+      ["Documents do not fit the schema", "migrations"],
+    ] as const
+  ) assert.equal(explainedAt(message, "server"), `/_/docs/${page}`, message);
+});
+
+Deno.test("DO3 every page that messages name is there, with its heading", async () => {
+  const docs = new DocsPages();
+  for (const named of new Set(explainingPages)) {
+    const [page = "", heading] = named.split("#");
+    const html = await (await docs.respond(page))?.text() ?? "";
+    assert.ok(html.includes("<h1"), named);
+    if (heading !== undefined) assert.ok(html.includes(`id="${heading}"`), named);
+  }
 });

@@ -24,7 +24,8 @@ export class RunLines implements RunObserver {
     for (const line of this.#newOf(request, outcome.logLines)) {
       if (!this.#room()) return;
       const [, level = "INFO", text = line] = LINE.exec(line) ?? [];
-      this.#log(level.toLowerCase() as LogLevel, `${call.udfPath}: ${visible(text)}`);
+      // What the app says itself is explained by nobody else.
+      this.#log(level.toLowerCase() as LogLevel, `${call.udfPath}: ${visible(text)}`, { docs: undefined });
     }
   }
 
