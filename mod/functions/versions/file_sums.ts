@@ -5,6 +5,9 @@ import type { VersionFile } from "./manifest.ts";
 /** A file may change twice within one step of the clock that stamps it: one this young is read again. */
 const SETTLED_MS = 2_000;
 
+/** Files are read through this, a piece at a time. */
+const piece = new Uint8Array(64 * 1024);
+
 interface Known extends VersionFile {
   /** What tells one state of the file from the next. */
   readonly stamp: string;
@@ -18,9 +21,7 @@ export class FileSums {
   of(path: string): VersionFile {
     const stamp = stampOf(path);
     const known = this.#known.get(path);
-    const current = known?.stamp === stamp.text
-      ? known
-      : { ...sumOf(Deno.readFileSync(path)), stamp: stamp.text };
+    const current = known?.stamp === stamp.text ? known : { ...sumOfFile(path), stamp: stamp.text };
     if (Date.now() - stamp.changedAt > SETTLED_MS) this.#used.set(path, current);
     return { bytes: current.bytes, sum: current.sum };
   }
@@ -29,6 +30,19 @@ export class FileSums {
   settle(): void {
     this.#known = this.#used;
     this.#used = new Map();
+  }
+}
+
+/** Of a file of any size, a piece of which is in memory at a time. */
+function sumOfFile(path: string): VersionFile {
+  using file = Deno.openSync(path);
+  const sum = createHash("sha256");
+  let bytes = 0;
+  for (;;) {
+    const count = file.readSync(piece);
+    if (count === null) return { bytes, sum: sum.digest("hex") };
+    sum.update(piece.subarray(0, count));
+    bytes += count;
   }
 }
 

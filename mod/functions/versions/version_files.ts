@@ -1,7 +1,7 @@
 /** Versions as folders: written beside the others and renamed when whole, held while they run, checked before they do. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { dirname, join, relative } from "node:path";
-import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
+import { removeIfThere, syncFolder, writeAll } from "../../kit/durable_files.ts";
 import { makeLinks } from "../../kit/processes/symbolic_links.ts";
 import type { Turns } from "../../kit/turns.ts";
 import { ChangedError } from "./collect.ts";
@@ -19,6 +19,8 @@ const UNLOCKED_MS = 60_000;
 
 /** Files up to this are read and written at once. */
 const AT_ONCE_BYTES = 1024 * 1024;
+/** How files of a version are made. */
+const WRITTEN = { createNew: true, mode: 0o400 } as const;
 
 /** A version on disk is not what was written. */
 export class DamagedVersionError extends Error {
@@ -52,7 +54,8 @@ export async function checkFiles(versionsDir: string, manifest: Manifest, turns:
   for (const [path, { bytes, sum }] of Object.entries(manifest.files)) {
     let found;
     try {
-      found = sumOf(await contentOf(join(folder, path), bytes)).sum;
+      const place = join(folder, path);
+      found = bytes > AT_ONCE_BYTES ? await copyLarge(place, null) : sumOf(Deno.readFileSync(place)).sum;
     } catch (error) {
       throw damaged(manifest.hash, error instanceof Error ? error.message : String(error));
     }
@@ -125,11 +128,10 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
     makeFolder(dirname(target));
     const same = links.get(sum);
     if (same === undefined || !link(same, target)) {
-      const content = await contentOf(join(from, path), bytes);
-      if (sumOf(content).sum !== sum) throw new ChangedError();
-      const written = { createNew: true, mode: 0o400 };
-      if (bytes > AT_ONCE_BYTES) await Deno.writeFile(target, content, written);
-      else Deno.writeFileSync(target, content, written);
+      const found = bytes > AT_ONCE_BYTES
+        ? await copyLarge(join(from, path), target)
+        : copySmall(join(from, path), target);
+      if (found !== sum) throw new ChangedError();
       if (durable) await syncFolder(target);
     }
     await turns.next();
@@ -143,9 +145,26 @@ async function copyFiles(folder: string, manifest: Manifest, options: WriteOptio
   if (durable) { for (const path of made) await syncFolder(path); }
 }
 
-/** Small files are read faster at once; a large one would hold up everybody else. */
-async function contentOf(path: string, bytes: number): Promise<Uint8Array> {
-  return bytes > AT_ONCE_BYTES ? await Deno.readFile(path) : Deno.readFileSync(path);
+/** Small files are read faster at once. Gives back the sum of what was read. */
+function copySmall(from: string, to: string): string {
+  const content = Deno.readFileSync(from);
+  Deno.writeFileSync(to, content, WRITTEN);
+  return sumOf(content).sum;
+}
+
+/** A large file would hold up everybody else, and take its size of memory: it is read in pieces. `to`: `null` only sums it. */
+async function copyLarge(from: string, to: string | null): Promise<string> {
+  const buffer = new Uint8Array(AT_ONCE_BYTES / 4);
+  const sum = createHash("sha256");
+  using source = await Deno.open(from);
+  using target = to === null ? null : await Deno.open(to, { write: true, ...WRITTEN });
+  for (;;) {
+    const count = await source.read(buffer);
+    if (count === null) return sum.digest("hex");
+    const part = buffer.subarray(0, count);
+    sum.update(part);
+    if (target !== null) await writeAll(target, part);
+  }
 }
 
 /** `false` where this file cannot have another name: it is gone, has too many, or the disk knows no such names. */

@@ -21,7 +21,7 @@ export interface RestorableOptions {
 }
 
 /** Commits of a group, and groups between two segments. */
-const GROUP = 8;
+const GROUP = 16;
 const GROUPS_SHIPPED = 500;
 /** From one commit to the next, as at 500 a second. */
 const STEP_MS = 2;

@@ -45,10 +45,8 @@ const manifestSchema = z.strictObject({
 /** What a bundle is told by: a manifest before the server has taken it. */
 export type BundleManifest = Omit<Manifest, "madeAt">;
 
-/** Throws a {@linkcode BundleError} that names what is wrong. */
-export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
-  const manifest = shaped(bytes);
-  const { files, links, hash, code } = manifest;
+/** Throws a {@linkcode BundleError} for more or larger files than a bundle may have. */
+export function checkSizes({ files, links }: Pick<BundleManifest, "files" | "links">): void {
   const names = [...Object.keys(files), ...Object.keys(links)];
   if (names.length > deployLimits.filesMax) {
     throw new BundleError(`The bundle has ${names.length} files and the limit is ${deployLimits.filesMax}`);
@@ -66,6 +64,13 @@ export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
       );
     }
   }
+}
+
+/** Throws a {@linkcode BundleError} that names what is wrong. */
+export function parseBundleManifest(bytes: Uint8Array): BundleManifest {
+  const manifest = shaped(bytes);
+  const { files, hash, code } = manifest;
+  checkSizes(manifest);
   checkLinks(manifest);
   const frontend = manifest.static;
   if (frontend !== undefined && !Object.keys(files).some((path) => path.startsWith(`${frontend}/`))) {

@@ -13,7 +13,7 @@ import {
 } from "../../../functions/versions/mod.ts";
 import { deployLimits } from "../../limits.ts";
 import { BundleError } from "./bundle_error.ts";
-import { type BundleManifest, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
+import { type BundleManifest, checkSizes, CODE_PREFIX, MANIFEST_NAME } from "./bundle_manifest.ts";
 
 /** Where the front end lies in a version: no folder of an app has this name in it. */
 const STATIC_FOLDER = ".static";
@@ -42,6 +42,7 @@ export async function readBundle({ functionsDir: given, staticDir, dataDir }: Bu
   const { content, collected } = await new ContentReader().read({ functionsDir, dataDir }, turns);
   const places = new Map(Object.keys(content.files).map((path) => [path, join(collected.folder, path)]));
   const whole = staticDir === null ? content : await withStatic(content, { staticDir, places, turns });
+  checkSizes(whole);
   const hash = hashOf(whole);
   const manifest = { ...whole, hash, madeFrom: collected.folder };
   const bytes = Object.values(whole.files).reduce((sum, file) => sum + file.bytes, 0);

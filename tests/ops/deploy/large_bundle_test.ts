@@ -1,0 +1,117 @@
+/** A bundle of 64 MiB goes through a running server without going through its memory; what is larger than allowed is refused. */
+import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
+import { randomFillSync } from "node:crypto";
+import { join } from "node:path";
+import { readBundle } from "../../../mod/ops/deploy/mod.ts";
+import { deployLimits } from "../../../mod/ops/limits.ts";
+import { Child } from "../../bench/support/child.ts";
+import { peakMemory } from "../../bench/support/process_tree.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { firstApp, password } from "./support.ts";
+
+const MiB = 1024 * 1024;
+const START_MS = 60_000;
+/** Of what main may take more, whatever the bundle's size: chunks on their way, and the collector's share of them. */
+const MORE_MAX = 120 * MiB;
+
+/** A front end of so many files of 16 MiB that cannot be made smaller. */
+async function writeApp(folder: string, files: number): Promise<void> {
+  for (const [name, text] of Object.entries(firstApp)) {
+    const path = join(folder, name);
+    await Deno.mkdir(join(path, ".."), { recursive: true });
+    await Deno.writeTextFile(path, text);
+  }
+  await Deno.mkdir(join(folder, "public"));
+  for (let file = 0; file < files; file++) {
+    await Deno.writeFile(join(folder, "public", `${file}.bin`), randomFillSync(Buffer.alloc(16 * MiB)));
+  }
+}
+
+Deno.test("[DP6] 64 MiB are deployed in bounded memory, and what is larger than a bundle may be is refused in a line", async (t) => {
+  await using folder = new TempFolder();
+  await writeApp(folder.at("app"), 4);
+  await using server = new Child({
+    args: [
+      ..."run --quiet --no-prompt -P=serve main.ts --port 0 --host 127.0.0.1 --data".split(" "),
+      folder.at("data"),
+    ],
+  });
+  const [[url], [, setup]] = await Promise.all([
+    server.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS),
+    server.line(/#\w+=(\S+)/, START_MS),
+  ]);
+  const post = async (path: string, init: RequestInit & { readonly method: string }) => {
+    const response = await fetch(`${url}${path}`, init);
+    return { status: response.status, body: await response.json() };
+  };
+  const made = await post("/api/auth/admin/setup", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ token: setup, email: "root@example.com", password }),
+  });
+  assert.equal(made.status, 200, JSON.stringify(made.body));
+  const headers = { Authorization: `Bearer ${made.body.accessToken}` };
+  const put = (body: ReadableStream<Uint8Array>, more: HeadersInit = {}) =>
+    post("/api/admin/functions", {
+      method: "PUT",
+      headers: { ...headers, ...more },
+      body: body as ReadableStream<Uint8Array<ArrayBuffer>>,
+    });
+
+  await t.step("[DP1] it is served, and main has taken no more than its pieces into its memory", async () => {
+    const bundle = await readBundle({
+      functionsDir: folder.at("app", "functions"),
+      staticDir: folder.at("app", "public"),
+      dataDir: folder.at("app", "data"),
+    });
+    const before = await peakMemory(server.pid);
+    const { status, body } = await put(bundle.packed());
+    assert.equal(status, 200, JSON.stringify(body));
+    assert.equal(body.swapped, true);
+    const more = await peakMemory(server.pid) - before;
+    assert.ok(more < MORE_MAX, `main took ${(more / MiB).toFixed(0)} MiB more`);
+    const file = await (await fetch(`${url}/3.bin`)).bytes();
+    assert.ok(Buffer.from(file).equals(await Deno.readFile(folder.at("app", "public", "3.bin"))));
+  });
+
+  await t.step("[DP6] more than a bundle may have is refused at once, and nothing is left", async () => {
+    const { hostname, port } = new URL(url);
+    using connection = await Deno.connect({ hostname, port: Number(port) });
+    const lines = [
+      "PUT /api/admin/functions HTTP/1.1",
+      `Host: ${hostname}:${port}`,
+      `Authorization: ${headers.Authorization}`,
+      `Content-Length: ${deployLimits.bundleBytesMax + 1}`,
+    ];
+    await connection.write(new TextEncoder().encode(`${lines.join("\r\n")}\r\n\r\nbegun`));
+    let answer = "";
+    const decoder = new TextDecoder();
+    const buffer = new Uint8Array(4_096);
+    while (!answer.endsWith("}}")) {
+      const count = await connection.read(buffer);
+      if (count === null) break;
+      answer += decoder.decode(buffer.subarray(0, count), { stream: true });
+    }
+    assert.match(answer, /^HTTP\/1\.1 413 [^]*"code":"body_too_large"/);
+    assert.deepEqual(await Array.fromAsync(Deno.readDir(folder.at("data", "incoming"))), []);
+    assert.equal((await fetch(`${url}/0.bin`, { method: "HEAD" })).status, 200);
+  });
+
+  await t.step("[DP6] a file that is too large is named before anything is sent", async () => {
+    await using large = await Deno.open(folder.at("app", "public", "huge.bin"), {
+      write: true,
+      createNew: true,
+    })
+      .then((file) => ({ file, [Symbol.asyncDispose]: () => Promise.resolve(file.close()) }));
+    await large.file.truncate(deployLimits.fileBytesMax + 1);
+    await assert.rejects(
+      readBundle({
+        functionsDir: folder.at("app", "functions"),
+        staticDir: folder.at("app", "public"),
+        dataDir: folder.at("app", "data"),
+      }),
+      /huge\.bin/,
+    );
+  });
+});
