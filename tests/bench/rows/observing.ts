@@ -4,6 +4,7 @@ import { costOf } from "../support/cost.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { WORKLOAD_SEED } from "../support/random.ts";
 import { median } from "../support/statistics.ts";
+import { until } from "../../support/waiting.ts";
 import { RunStats } from "../../../mod/ops/stats/run_stats.ts";
 import type { Row } from "../table.ts";
 import { seedAccounts } from "./transfer.ts";
@@ -29,6 +30,7 @@ async function streams(outer: BenchContext): Promise<Row[]> {
   });
   await seedAccounts(server, ACCOUNTS);
   const { port } = server;
+  await until(() => setup !== "", { what: "the link for the first administrator is printed" });
   const token = await administrator(port, setup);
   const load = context.load();
   const readers = context.load();
