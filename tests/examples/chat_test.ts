@@ -306,6 +306,30 @@ Deno.test("two people chat in a browser", async (t) => {
         },
       );
 
+      await step("on a phone one header is left, and links of messages are links", async ({ ada, linus }) => {
+        await linus.page.setViewportSize({ width: 390, height: 844 });
+        await linus.connection("Live");
+        const { width = 0, height = 0 } = await linus.page.locator("main > header").boundingBox() ?? {};
+        assert.ok(width <= 1 && height <= 1, `${width} x ${height}`);
+        assert.equal(
+          await linus.page.evaluate(() => {
+            const { scrollWidth, clientWidth } = (globalThis as unknown as {
+              document: { documentElement: { scrollWidth: number; clientWidth: number } };
+            }).document.documentElement;
+            return scrollWidth - clientWidth;
+          }),
+          0,
+        );
+        await ada.say("Look at https://example.com/a. Not at javascript:alert(1)");
+        await linus.sees("Ada", "Look at");
+        const links = linus.page.locator(".message-body a");
+        assert.equal(await links.count(), 1);
+        assert.deepEqual(
+          await Promise.all(["href", "rel", "target"].map((name) => links.getAttribute(name))),
+          ["https://example.com/a", "noopener noreferrer nofollow ugc", "_blank"],
+        );
+      });
+
       await step(
         "a message without a name is refused with a reason and stays in the box",
         async ({ ada, linus }) => {

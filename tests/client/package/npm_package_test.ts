@@ -6,6 +6,7 @@ import { projectDir } from "../../bench/support/child.ts";
 import { launchChromium } from "../../support/chromium.ts";
 import { NodeProject } from "./support/node_project.ts";
 import { nodeScript } from "./support/node_script.ts";
+import { LanguageServer } from "../../npm/support/language_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
 /** Texts of `syncline/server`, and of the package it brings along. */
@@ -76,6 +77,50 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
 
   await t.step("in a Vite project the app's own functions type its calls", async () => {
     await project.node("node_modules/typescript/bin/tsc", "-p", "tsconfig.json");
+  });
+
+  await t.step("DV9 plain tsc checks texts that name functions, and an editor completes them", async () => {
+    const file = join(project.dir, "known/use.ts");
+    const text = `import { type SynclineClient, createApi } from "syncline/client";
+import { useQuery } from "syncline/react";
+
+const { api } = createApi<{ notes: typeof import("../functions/notes.ts") }>();
+declare module "syncline/client" {
+  interface Register {
+    api: typeof api;
+  }
+}
+
+export async function use(client: SynclineClient) {
+  const [note] = await client.query("notes:list");
+  const text: string | undefined = note?.text;
+  const shown = useQuery("notes:list")?.[0]?.stars;
+  await client.mutation("notes:add", { text: "typed", stars: shown ?? 1 });
+  // @ts-expect-error -- there is no such function
+  await client.query("notes:lst");
+  // @ts-expect-error -- an argument has the wrong type
+  await client.mutation("notes:add", { text: 1 });
+  return text;
+}
+`;
+    await Deno.mkdir(join(project.dir, "known"));
+    await Deno.writeTextFile(file, text);
+    await Deno.writeTextFile(
+      join(project.dir, "known/tsconfig.json"),
+      '{ "extends": "../tsconfig.json", "include": ["."] }',
+    );
+    await project.node("node_modules/typescript/bin/tsc", "-p", "known");
+    await using editor = new LanguageServer(project.dir);
+    await editor.open(file, text);
+    assert.deepEqual(
+      (await editor.completions(file, { text, behind: 'client.mutation("' })).filter((name) =>
+        name.includes(":")
+      ),
+      ["notes:add"],
+    );
+    assert.ok(
+      (await editor.completions(file, { text, behind: 'useQuery("notes:list")?.[0]?.' })).includes("stars"),
+    );
   });
 
   await t.step("a page that Vite builds is live in two tabs", async () => {
