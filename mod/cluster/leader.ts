@@ -60,13 +60,20 @@ export interface LeaderOptions {
 
 const HOLD_MS = 10_000;
 
+/** A connection on which requests come. */
+interface Tunnel {
+  /** Of the follower. */
+  readonly name: string;
+  readonly end: AbortController;
+  readonly ended: Promise<void>;
+}
+
 export class Leader implements Companions, AsyncDisposable {
   readonly #options: LeaderOptions;
   readonly #clock: Clock;
   readonly #followers = new Set<Follower>();
   readonly #handshakes = new Set<Deno.Conn>();
-  /** Connections on which requests come, by the name of the follower. */
-  readonly #tunnels = new Set<{ readonly name: string; readonly end: AbortController }>();
+  readonly #tunnels = new Set<Tunnel>();
   readonly #listeners = new Set<Deno.Listener>();
   readonly #accepting: Promise<void>[] = [];
   /** Entries of the group that is being told. */
@@ -76,6 +83,7 @@ export class Leader implements Companions, AsyncDisposable {
   #holds = 0;
   /** Number of the hold that is not released yet. */
   #holding: number | null = null;
+  #leaving = false;
   #closed = false;
 
   constructor(options: LeaderOptions) {
@@ -106,8 +114,21 @@ export class Leader implements Companions, AsyncDisposable {
     this.#handshakes.add(conn);
     void this.#welcome(conn).catch((error) => {
       closeQuietly(conn);
-      this.#options.log("warn", "A follower was refused", { error });
+      if (!this.#leaving) this.#options.log("warn", "A follower was refused", { error });
     }).finally(() => this.#handshakes.delete(conn));
+  }
+
+  /** Has one follower make ready to lead. Resolves with whether one has, after a bounded time. */
+  async prepareNext(): Promise<boolean> {
+    const over = Promise.withResolvers<boolean>();
+    const late = this.#clock.after(linkLimits.prepareMs, () => over.resolve(false));
+    const find = async () => {
+      for (const follower of [...this.#followers]) if (await follower.prepare()) return true;
+      return false;
+    };
+    const found = await Promise.race([find(), over.promise]);
+    late.cancel();
+    return found;
   }
 
   /**
@@ -115,11 +136,17 @@ export class Leader implements Companions, AsyncDisposable {
    * after a bounded time.
    */
   async leave(): Promise<void> {
+    this.#leaving = true;
     let late: Timer | null = null;
     const over = new Promise<void>((resolve) => late = this.#clock.after(linkLimits.leaveMs, resolve));
     const left = [...this.#followers].map((follower) => follower.leave());
     await Promise.race([Promise.all(left), over]);
     (late as Timer | null)?.cancel();
+  }
+
+  /** Resolves when nothing is on the connections any more on which requests came. */
+  async carried(): Promise<void> {
+    await Promise.all([...this.#tunnels].map(({ ended }) => ended));
   }
 
   /** Something that followers are told as it happens, such as the end of an external identity. */
@@ -170,6 +197,8 @@ export class Leader implements Companions, AsyncDisposable {
       let hello: Hello | undefined;
       const { seal } = await receive({ conn, reader, secret, sealed }, (told) => {
         hello = parseHello(told);
+        // It is told before anything is sent: the request waits for the next leader.
+        if (hello.requests === true && this.#leaving) throw new Error("This server ends");
         return {};
       });
       if (hello === undefined || this.#closed) return closeQuietly(conn);
@@ -200,7 +229,8 @@ export class Leader implements Companions, AsyncDisposable {
     if (requestsTo === undefined || this.#tunnels.size >= linkLimits.tunnelsMax) {
       return closeQuietly(far.conn);
     }
-    const tunnel = { name, end: new AbortController() };
+    const ended = Promise.withResolvers<void>();
+    const tunnel = { name, end: new AbortController(), ended: ended.promise };
     this.#tunnels.add(tunnel);
     try {
       await carry(await requestsTo(), { far, signal: tunnel.end.signal });
@@ -209,6 +239,7 @@ export class Leader implements Companions, AsyncDisposable {
       if (!this.#closed) log("warn", "A request of a follower could not be taken", { error });
     } finally {
       this.#tunnels.delete(tunnel);
+      ended.resolve();
     }
   }
 
@@ -247,6 +278,8 @@ export class Follower {
   /** By whose turn it is: what is looked up of callers before their calls are taken, in the order of the calls. */
   readonly #admissions = new Map<string, Promise<Outcome | null>>();
   #calls = 0;
+  /** Settled when it says whether it is ready to lead. */
+  #prepared: PromiseWithResolvers<boolean> | null = null;
   /** Resolved when it has no calls under way, if somebody waits for that. */
   #idle: PromiseWithResolvers<void> | null = null;
   /** What it last told of itself; `null` before. */
@@ -297,6 +330,13 @@ export class Follower {
     this.#link.close();
   }
 
+  /** Has it make ready to lead. Resolves with whether it is; never rejects. */
+  async prepare(): Promise<boolean> {
+    this.#prepared = Promise.withResolvers();
+    this.tell({ t: "prepare" });
+    return await Promise.race([this.#prepared.promise, this.#link.ended.then(() => false)]);
+  }
+
   /** Has it keep what it asks from now on. Resolves when nothing of what it asked before is under way, or it is gone. */
   async leave(): Promise<void> {
     this.tell({ t: "leaving" });
@@ -337,6 +377,8 @@ export class Follower {
       case "figures":
         this.figures = message.figures;
         return;
+      case "prepared":
+        return this.#prepared?.resolve(message.ok);
       default:
         message satisfies never;
     }

@@ -8,7 +8,7 @@ import { failed, type Outcome } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { linkLimits } from "./limits.ts";
 import { frameBody } from "./link/frames.ts";
-import type { Link } from "./link/link.ts";
+import { Link } from "./link/link.ts";
 import { type FromFollower, type FromLeader, outcomeOf, wireCall } from "./messages.ts";
 
 /** How a call was answered; `null` parts where the leader has nothing to say of them. */
@@ -26,7 +26,10 @@ interface Pending {
   readonly resolve: (answered: Answered) => void;
   /** Runs it in this process. */
   readonly run: ((leader: HereLeader) => Promise<Omit<Answered, "verification">>) | null;
-  sent: boolean;
+  /** Mutations of one turn run in the order in which they were asked; `null`: it has none. */
+  readonly turn: string | null;
+  /** Who was asked; `null`: nobody yet. */
+  askedOf: Link | "here" | null;
   /** Since when it waits for a leader. */
   since: number;
 }
@@ -43,9 +46,10 @@ export class LeaderCalls implements LeaderPort {
   readonly #ts: () => number;
   readonly #pending = new Map<number, Pending>();
   #pendingBytes = 0;
+  /** By which calls go. */
   #link: Link | null = null;
-  /** On which answers come; also while nothing more is asked on it. */
-  #answering: Link | null = null;
+  /** Those on which answers may still come. */
+  readonly #old = new Set<Link>();
   /** Set while this process leads. */
   #here: HereLeader | null = null;
   #lastId = 0;
@@ -68,6 +72,7 @@ export class LeaderCalls implements LeaderPort {
       (id) => ({ t: "mutate", id, call: wireCall(call) }),
       {
         again,
+        turn: call.caller?.turn ?? null,
         run: async (leader) => {
           const { outcome, ...answer } = await leader.mutate(call);
           return { outcome, answer, ts: answer.ts };
@@ -79,7 +84,11 @@ export class LeaderCalls implements LeaderPort {
 
   async act(call: FunctionCall): Promise<ActionAnswer> {
     const run = async (leader: HereLeader) => ({ ...await leader.act(call), answer: null });
-    const asked = this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), { again: false, run });
+    const asked = this.#ask((id) => ({ t: "act", id, call: wireCall(call) }), {
+      again: false,
+      turn: null,
+      run,
+    });
     const { outcome, ts } = await asked;
     return { outcome, ts };
   }
@@ -88,44 +97,49 @@ export class LeaderCalls implements LeaderPort {
   async verify(token: string): Promise<unknown> {
     const { verification = null } = await this.#ask((id) => ({ t: "verify", id, token }), {
       again: true,
+      turn: null,
       run: null,
     });
     return verification;
   }
 
-  /** The leader is reached by this link from now on; `null`: by none. */
+  /** The leader is reached by this link from now on; `null`: by none. What was asked on another is answered there, or lost. */
   use(link: Link | null): void {
     if (this.#closed) return;
-    this.#link = this.#answering = link;
+    this.keep();
+    this.#link = link;
     this.#here = null;
-    const now = this.#clock.now();
-    for (const [id, pending] of this.#pending) {
-      if (pending.sent && !pending.again) {
-        this.#settle(id, lost());
-        continue;
-      }
-      pending.since = now;
-      pending.sent = link?.sendBody(pending.body) ?? false;
+    for (const pending of this.#pending.values()) {
+      // As of a leader that is lost: it recognises what it has done.
+      if (pending.askedOf === "here" && pending.again) this.#wait(pending);
     }
-    this.#watch();
+    this.#askWaiting();
   }
 
-  /** A link has ended, which may be one of before. */
+  /** A link has ended: what was asked on it may be asked again, or is lost. */
   left(link: Link): void {
-    if (this.#answering === link) this.use(null);
+    if (this.#link === link) this.#link = null;
+    this.#old.delete(link);
+    for (const [id, pending] of this.#pending) {
+      if (pending.askedOf !== link) continue;
+      if (pending.again) this.#wait(pending);
+      else this.#settle(id, lost());
+    }
+    this.#askWaiting();
   }
 
   /** What is asked from now on waits for the next leader; the present one still answers what it was asked. */
   keep(): void {
+    if (this.#link !== null) this.#old.add(this.#link);
     this.#link = null;
-    this.#watch();
   }
 
-  /** This process leads from now on: it runs what waits, but for what another leader may have run. */
+  /** This process leads from now on: it runs what waits, and what is asked. */
   runHere(leader: HereLeader): void {
-    this.use(null);
+    if (this.#closed) return;
+    this.keep();
     this.#here = leader;
-    for (const id of this.#pending.keys()) this.#runHere(id, leader);
+    this.#askWaiting();
   }
 
   /** Takes an answer. Throws for one that nobody waits for. */
@@ -162,14 +176,15 @@ export class LeaderCalls implements LeaderPort {
   /** Everything that waits is answered as what may come again, and so is what is still to come. */
   close(): void {
     this.#closed = true;
-    this.#link = this.#answering = this.#here = null;
+    this.#link = this.#here = null;
+    this.#old.clear();
     this.#expiry?.cancel();
     for (const id of [...this.#pending.keys()]) this.#settle(id, away());
   }
 
   #ask(
     messageOf: (id: number) => FromFollower,
-    { again, run }: Pick<Pending, "again" | "run">,
+    { again, turn, run }: Pick<Pending, "again" | "turn" | "run">,
   ): Promise<Answered> {
     const answer = (answered: Omit<Answered, "ts" | "answer">) =>
       Promise.resolve({ ...answered, answer: null, ts: this.#ts() });
@@ -189,20 +204,45 @@ export class LeaderCalls implements LeaderPort {
     }
     const { promise, resolve } = Promise.withResolvers<Answered>();
     this.#pendingBytes += body.length;
-    const sent = this.#link?.sendBody(body) ?? false;
-    this.#pending.set(id, { body, again, run, resolve, sent, since: this.#clock.now() });
-    if (this.#here !== null) this.#runHere(id, this.#here);
-    else if (!sent) this.#watch();
+    const pending = { body, again, turn, run, resolve, askedOf: null, since: this.#clock.now() };
+    this.#pending.set(id, pending);
+    if (!this.#busyTurns.has(turn)) this.#askFor(id, pending);
+    if (pending.askedOf === null && this.#expiry === null) this.#watch();
     return promise;
   }
 
-  #runHere(id: number, leader: HereLeader): void {
-    const pending = this.#pending.get(id);
-    if (pending === undefined || pending.run === null) return;
-    pending.sent = true;
-    pending.run(leader).then(
-      (answered) => this.#settle(id, answered),
-      (error) => this.#settle(id, { outcome: failed("internal", String(error)) }),
+  #wait(pending: Pending): void {
+    pending.askedOf = null;
+    pending.since = this.#clock.now();
+  }
+
+  #askWaiting(): void {
+    const busy = this.#busyTurns;
+    for (const [id, pending] of this.#pending) {
+      if (pending.askedOf === null && !busy.has(pending.turn)) this.#askFor(id, pending);
+    }
+    this.#watch();
+  }
+
+  /** Turns of which something is still with another leader: what is behind it waits. */
+  get #busyTurns(): ReadonlySet<string | null> {
+    const turns = new Set<string | null>();
+    if (this.#old.size === 0) return turns;
+    for (const { turn, askedOf } of this.#pending.values()) {
+      if (turn !== null && askedOf instanceof Link && this.#old.has(askedOf)) turns.add(turn);
+    }
+    return turns;
+  }
+
+  #askFor(id: number, pending: Pending): void {
+    if (this.#link?.sendBody(pending.body) === true) pending.askedOf = this.#link;
+    if (this.#here === null || pending.run === null) return;
+    pending.askedOf = "here";
+    pending.run(this.#here).catch((error) => ({ outcome: failed("internal", String(error)) })).then(
+      (answered) => {
+        // Another one may have been asked meanwhile.
+        if (pending.askedOf === "here") this.#settle(id, answered);
+      },
     );
   }
 
@@ -212,19 +252,23 @@ export class LeaderCalls implements LeaderPort {
     this.#pending.delete(id);
     this.#pendingBytes -= pending.body.length;
     pending.resolve({ answer: null, ts: this.#ts(), ...answered });
+    // Those behind it may go now.
+    const { turn, askedOf } = pending;
+    if (turn !== null && askedOf instanceof Link && this.#old.has(askedOf)) this.#askWaiting();
   }
 
   /** Without a leader calls wait for a bounded time. */
   #watch(): void {
-    if (this.#link !== null || this.#pending.size === 0) {
+    const waiting = [...this.#pending].filter(([, { askedOf }]) => askedOf === null);
+    if (waiting.length === 0) {
       this.#expiry?.cancel();
       this.#expiry = null;
       return;
     }
     this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
       const before = this.#clock.now() - linkLimits.leaderWaitMs;
-      for (const [id, { since, sent }] of this.#pending) {
-        if (!sent && since <= before) this.#settle(id, away());
+      for (const [id, { since, askedOf }] of this.#pending) {
+        if (askedOf === null && since <= before) this.#settle(id, away());
       }
       this.#watch();
     });

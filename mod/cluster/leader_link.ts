@@ -28,6 +28,8 @@ export interface Told {
   release?(app: ServedApp | null): void;
   /** The leader wants this follower to end. */
   stop?(): void;
+  /** This follower is to make ready to lead. Resolves when it is; rejects when it will not be. */
+  prepare?(): Promise<void>;
   /** The leader ends soon: nothing more is to be asked of it. */
   leaving?(): void;
 }
@@ -174,6 +176,11 @@ export class LeaderLink {
         const { n } = message;
         return void (told.hold?.() ?? Promise.resolve()).then(() => this.#say({ t: "held", n }), () => {});
       }
+      case "prepare":
+        return void (told.prepare?.() ?? Promise.reject(new Error("It leads nothing"))).then(
+          () => this.#say({ t: "prepared", ok: true }),
+          () => this.#say({ t: "prepared", ok: false }),
+        );
       case "release":
         return told.release?.(message.app);
       case "stop":

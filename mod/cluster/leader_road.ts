@@ -23,6 +23,8 @@ export interface LeaderRoadOptions {
   readonly name: string;
   readonly secret: string;
   readonly calls: LeaderCalls;
+  /** Makes this server ready to lead. Rejects when it will not be. */
+  readonly prepare: () => Promise<void>;
   readonly log: Log;
 }
 
@@ -38,8 +40,12 @@ export class LeaderRoad implements AsyncDisposable {
   #leader: Known | null = null;
   /** Resolved when another one leads. */
   #changed = Promise.withResolvers<void>();
-  /** The links, one after the other. Never rejects. */
-  #keeping: Promise<void> = Promise.resolve();
+  /** The links, also those of leaders that end. None rejects. */
+  readonly #keeping = new Map<Known, Promise<void>>();
+  /** Of leaders that leave. */
+  readonly #fading = new Set<AbortController>();
+  /** Leads to this server's own answers, while it leads. */
+  #here: (() => Promise<Deno.Conn>) | null = null;
   readonly #carrying = new Set<Promise<void>>();
   #closed = false;
 
@@ -47,17 +53,29 @@ export class LeaderRoad implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** From now on this one is asked; `null`: nobody leads, and calls wait. What was on its way to another one is cut off. */
+  /**
+   * From now on this one is asked; `null`: nobody leads, and calls wait. What was on its way to another one is cut off, but
+   * for one that has said that it leaves: it answers that before it ends.
+   */
   follow(leader: LeadingServer | null): void {
     if (this.#closed) return;
+    this.#here = null;
     const known = this.#leader;
     if (known?.epoch === leader?.epoch && known?.address === leader?.address) return;
-    known?.gone.abort();
-    this.#leader = leader === null ? null : { ...leader, gone: new AbortController(), leaving: false };
-    this.#changed.resolve();
-    this.#changed = Promise.withResolvers();
-    const next = this.#leader;
-    if (next !== null) this.#keeping = this.#keeping.then(() => this.#keep(next));
+    if (known?.leaving === true) this.#fade(known);
+    else known?.gone.abort();
+    const next = this.#leader = leader === null
+      ? null
+      : { ...leader, gone: new AbortController(), leaving: false };
+    this.#tellChange();
+    if (next !== null) this.#keeping.set(next, this.#keep(next).finally(() => this.#keeping.delete(next)));
+  }
+
+  /** This server leads: requests that wait go to what answers them here. */
+  leadHere(connect: () => Promise<Deno.Conn>): void {
+    this.follow(null);
+    this.#here = connect;
+    this.#tellChange();
   }
 
   /** Passes requests on that come on a listener, until that is closed. Never rejects. */
@@ -83,16 +101,30 @@ export class LeaderRoad implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.follow(null);
     this.#closed = true;
+    for (const { gone } of this.#keeping.keys()) gone.abort();
+    for (const gone of this.#fading) gone.abort();
     this.#changed.resolve();
-    await this.#keeping;
+    await Promise.all(this.#keeping.values());
     await Promise.all(this.#carrying);
+  }
+
+  /** What a leader that leaves has not answered by then is cut off. */
+  #fade({ gone }: Known): void {
+    this.#fading.add(gone);
+    wait(linkLimits.leaveMs, undefined, { signal: gone.signal }).then(() => gone.abort(), () => {})
+      .finally(() => this.#fading.delete(gone));
+  }
+
+  #tellChange(): void {
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
   }
 
   async #keep(leader: Known): Promise<void> {
     const { address, gone: { signal } } = leader;
-    const { name, secret, calls, log } = this.#options;
+    const { name, secret, calls, prepare, log } = this.#options;
     let told = false;
-    for (let tries = 0; !signal.aborted; tries++) {
+    for (let tries = 0; !signal.aborted && this.#leader === leader; tries++) {
       let link: LeaderLink | null = null;
       try {
         const conn = await connect(address, signal);
@@ -101,7 +133,7 @@ export class LeaderRoad implements AsyncDisposable {
         const close = () => link?.close();
         signal.addEventListener("abort", close, { once: true });
         if (signal.aborted) close();
-        link.tell({ leaving: () => void (leader.leaving = true) });
+        link.tell({ leaving: () => void (leader.leaving = true), prepare });
         link.ready();
         await link.ended;
         signal.removeEventListener("abort", close);
@@ -116,6 +148,7 @@ export class LeaderRoad implements AsyncDisposable {
         }
       }
       const { retryMsMin, retryMsMax } = linkLimits;
+      if (leader.leaving) return;
       const pauseMs = Math.min(retryMsMax / 4, retryMsMin * 2 ** Math.min(tries, 8));
       await wait(pauseMs, undefined, { signal }).catch(() => {});
     }
@@ -126,6 +159,7 @@ export class LeaderRoad implements AsyncDisposable {
     const { name, secret } = this.#options;
     const until = performance.now() + linkLimits.leaderWaitMs;
     for (let leader = this.#leader; performance.now() < until && !this.#closed; leader = this.#leader) {
+      if (this.#here !== null) return await join(near, this.#here);
       if (leader === null || leader.leaving) {
         await Promise.race([this.#changed.promise, wait(linkLimits.retryMsMax)]);
         continue;
@@ -141,6 +175,21 @@ export class LeaderRoad implements AsyncDisposable {
       return await carry(near, { far, signal });
     }
     closeQuietly(near);
+  }
+}
+
+/** Bytes both ways between two connections of this machine, until one ends. Never rejects. */
+async function join(near: Deno.Conn, connect: () => Promise<Deno.Conn>): Promise<void> {
+  let other: Deno.Conn | null = null;
+  try {
+    other = await connect();
+    const there = near.readable.pipeTo(other.writable, { preventClose: true });
+    await Promise.race([there, other.readable.pipeTo(near.writable, { preventClose: true })]);
+  } catch {
+    // Whoever asked finds the connection closed.
+  } finally {
+    closeQuietly(near);
+    if (other !== null) closeQuietly(other);
   }
 }
 

@@ -86,6 +86,8 @@ const fromFollower = z.discriminatedUnion("t", [
     requests: z.array(z.object({ url: z.string(), status: z.int(), count: z.int().positive() })),
   }),
   z.object({ t: z.literal("figures"), figures }),
+  /** Whether it is ready to lead as soon as the leader lets go. */
+  z.object({ t: z.literal("prepared"), ok: z.boolean() }),
 ]);
 
 /** A run that ended at a follower; how it ended without its value. */
@@ -116,7 +118,8 @@ export type FromFollower =
   | { readonly t: "held"; readonly n: number }
   | { readonly t: "ready" }
   | { readonly t: "runs" } & FollowerReport
-  | { readonly t: "figures"; readonly figures: FollowerFigures };
+  | { readonly t: "figures"; readonly figures: FollowerFigures }
+  | { readonly t: "prepared"; readonly ok: boolean };
 
 /** Throws for what a follower does not say. */
 export function parseFromFollower(message: unknown): FromFollower {
@@ -169,6 +172,8 @@ export type FromLeader =
   | { readonly t: "hold"; readonly n: number }
   | { readonly t: "release"; readonly app: ServedApp | null }
   | { readonly t: "stop" }
+  /** The leader is told to stop: this follower is to make ready to lead. */
+  | { readonly t: "prepare" }
   /** It ends soon: what is asked from now on is for the next leader. What it has taken it still answers. */
   | { readonly t: "leaving" };
 

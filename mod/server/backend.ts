@@ -9,6 +9,7 @@ import {
   type Lent,
   observeAll,
   type PassedCalls,
+  type RowKeeper,
   type RunObserver,
 } from "../functions/host/mod.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
@@ -76,6 +77,10 @@ export interface Backend extends AsyncDisposable {
   begin?(): Promise<void>;
   /** Lends the database to another server, between two commits; `null` when that is not possible now. */
   lend?(): Promise<Lent | null>;
+  /** Commits nothing any more: mutations run elsewhere, when what is under way has ended. `false`: not now. */
+  retire?(mutate: PassedCalls["mutate"]): Promise<boolean>;
+  /** Lets go of the database, but for reading: the commits of others are not applied any more. */
+  letGo?(): Promise<void>;
   /** Runs calls of a server whose database this one has taken over. */
   readonly passedCalls?: PassedCalls;
   /** For processes that take connections beside this one. */
@@ -130,7 +135,7 @@ export async function startBackend(
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
   const { cluster = null } = surroundings;
-  const config = await beginInCluster(given, cluster);
+  const config = await beginInCluster(given, { cluster, willLead: surroundings.letGo !== undefined });
   await bringFollowed(config, surroundings);
   const secret = await loadSecret(config.dataDir);
   const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
@@ -209,7 +214,7 @@ async function startIsolates(
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
       ...(leader && { leader }),
-      ...(cluster !== null && cluster.rows !== null && { rows: cluster.rows }),
+      ...rowsOf(cluster, letGo !== undefined),
       ...(letGo && { letGo }),
       log,
     });
@@ -222,6 +227,11 @@ async function startIsolates(
     const message = withWholePaths(reason, functionsDir);
     throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
   }
+}
+
+function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly rows?: RowKeeper } {
+  const rows = willLead ? cluster?.rowsLater : cluster?.rows;
+  return rows ? { rows } : {};
 }
 
 function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
@@ -256,7 +266,7 @@ async function connect(
   const clientOf = clientOfRequests(config.trustedProxies);
   const context: FeatureContext = { ...given, keys: given.secret.keys, port, clientOf, takesOver };
   await startFeatures(context, parts);
-  const { accounts, logs, steering, clustering, sync: { hub, calls } } = parts;
+  const { accounts, logs, steering, clustering, following, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
@@ -276,6 +286,11 @@ async function connect(
   return {
     begin: () => features.begin(log),
     lend: () => lendDatabase(host, closeSockets),
+    retire: (mutate) => host.retire(mutate),
+    async letGo() {
+      await following.stop?.();
+      await host.closeWriter();
+    },
     passedCalls: port,
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
     ...(metrics && { metrics }),

@@ -305,9 +305,71 @@ export class Server implements AsyncDisposable {
       cluster,
       config: config.cluster,
       dataDir: config.dataDir,
+      prepare: () => this.#prepareToLead(),
       respond: (request, info) => this.#respond(request, info),
       log,
     });
+  }
+
+  /**
+   * Makes ready to lead the cluster beside what is served: that goes on until this server has the lease. Resolves when only
+   * that is missing; rejects when it will not be.
+   */
+  async #prepareToLead(): Promise<void> {
+    const state = this.#state;
+    const cluster = this.#cluster;
+    const busy = this.#renewing !== null || this.#stopping.signal.aborted;
+    if (state.name !== "serving" || cluster === null || cluster.role !== "follower" || busy) {
+      throw new Error("This server cannot lead now");
+    }
+    const { promise: ready, resolve } = Promise.withResolvers<void>();
+    const leading = this.#lead(state.backend, { cluster, ready: resolve });
+    this.#renewing = leading.catch((error) => {
+      this.#parts.log("warn", "This server made ready to lead its cluster, and does not", { error });
+      // What it served may have let go of the database.
+      this.#renewWanted = true;
+    }).finally(() => {
+      this.#renewing = null;
+      this.#renewIfWanted();
+    });
+    await Promise.race([ready, leading]);
+  }
+
+  async #lead(
+    old: Backend,
+    { cluster, ready }: { readonly cluster: PostgresCluster; readonly ready: () => void },
+  ): Promise<void> {
+    const { log } = this.#parts;
+    const served = await this.#load({
+      async letGo() {
+        const lease = cluster.nextLease();
+        log("info", "This server is ready to lead its cluster, as the leader stops");
+        ready();
+        await lease;
+        await old.letGo?.();
+        await cluster.unserve();
+        if (await cluster.begin() !== "leader") throw new Error("The lease is another server's");
+      },
+    });
+    this.#serve(served);
+    try {
+      await old.closeSockets();
+      await old[Symbol.asyncDispose]();
+    } catch (error) {
+      log("error", "What was served could not be ended as it should", { error });
+    }
+    await served.backend.begin?.();
+  }
+
+  /** Leaves the lease to a server that is ready for it; without one it is given up when nothing is served. */
+  async #handOver(): Promise<void> {
+    const forwarding = this.#forwarding;
+    const cluster = this.#cluster;
+    if (forwarding === null || cluster === null || !await forwarding.prepareNext()) return;
+    if (this.#state.name !== "serving") return;
+    void forwarding.leave();
+    const retired = await this.#state.backend.retire?.(forwarding.retire());
+    if (retired === true) await cluster.handOver();
   }
 
   #serve(served: Served): void {
@@ -402,6 +464,11 @@ export class Server implements AsyncDisposable {
     // Before anything else: what a successor was lent is not taken back, for that would start a writer.
     this.#givingWay?.stop();
     this.#door?.close();
+    try {
+      await this.#handOver();
+    } catch (error) {
+      this.#parts.log("warn", "The lease of the cluster could not be handed over", { error });
+    }
     this.#cluster?.stopping();
     await this.#renewing;
     // Other servers are told first: what they have not asked yet is for the next leader.

@@ -185,7 +185,7 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
   await steps.step(
     "[PG16] while the leader changes, what is asked waits for the next one and is done once",
     async () => {
-      const c = open.use(await rig.start("c", { storage }));
+      await using c = await rig.start("c", { storage });
       const session = crypto.randomUUID();
       let stopped = false;
       const failures: unknown[] = [];
@@ -227,6 +227,52 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
       assert.deepEqual(done.filter((text) => !there.includes(text)), [], "nothing acknowledged is lost");
       await until(async () => (await notes(a)).length === (await notes(c)).length);
       assert.equal((await notes(a)).filter((text) => text === "named").length, 1);
+      // It is stopped: when it leads it hands over, to one of the others.
+    },
+  );
+
+  await steps.step(
+    "[PG8] a leader that is stopped hands over to one that has made ready meanwhile",
+    async () => {
+      // Whichever leads by now.
+      let leader = a;
+      await until(async () => {
+        for (const server of [a, b]) if (await role(server) === "leader") leader = server;
+        return await role(leader) === "leader";
+      });
+      const next = leader === a ? b : a;
+      assert.equal(await role(next), "follower");
+      const failures: unknown[] = [];
+      const done: string[] = [];
+      let stopped = false;
+      const write = async (who: string) => {
+        for (let n = 0; !stopped; n++) {
+          const text = `${who} ${n}`;
+          // Without a name: whoever is not sure that it ran says so.
+          const { body } = await next.post("/api/mutation", { path: "notes:add", args: { text } });
+          if (body.status === "success") done.push(text);
+          else failures.push(body);
+        }
+      };
+      const work = [write("handed"), write("over")];
+      await until(() => done.length > 10 || failures.length > 0);
+      let atEnd = 0;
+      await leader.restart(async () => {
+        atEnd = done.length;
+        await until(async () => await role(next) === "leader");
+        await until(() => done.length > atEnd + 10 || failures.length > 0);
+      });
+      stopped = true;
+      await Promise.all(work);
+      const said = next.logged.filter((line) => / lead|leader /.test(line)).slice(-2);
+      assert.deepEqual(said, [
+        "info This server is ready to lead its cluster, as the leader stops",
+        "info This server is the leader of its cluster",
+      ]);
+      assert.deepEqual(failures, [], next.logged.slice(-20).join("\n"));
+      const there = (await notes(next)).filter((text) => /^(handed|over) /.test(text));
+      assert.deepEqual(there.toSorted(), done.toSorted(), "each is there once");
+      await until(async () => (await notes(leader)).length === (await notes(next)).length);
     },
   );
 });

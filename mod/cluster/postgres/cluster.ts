@@ -95,6 +95,8 @@ export class PostgresCluster implements AsyncDisposable {
   #anew = false;
   /** Whether this server began as the leader and has not served yet. */
   #unproven = false;
+  /** Set while this server is ready to lead: called when it has the lease and has applied everything. */
+  #ready: (() => void) | null = null;
   /** Until when the lease is left to others, by `performance.now()`. */
   #holdOffUntil = 0;
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
@@ -206,6 +208,44 @@ export class PostgresCluster implements AsyncDisposable {
     };
   }
 
+  /** The rows of the leader that this server is about to be. */
+  get rowsLater(): RowKeeper {
+    const none = { message: "This server does not lead its cluster", known: true };
+    return {
+      waitMs: clusterLimits.writeWaitMs,
+      keep: (row) => this.#rows?.keep(row) ?? Promise.resolve(none),
+      begins: (at) => this.#rows?.begins(at) ?? Promise.resolve(none),
+    };
+  }
+
+  /**
+   * This server is ready to lead: when the lease is free it takes it. Resolves when it has, and everything is applied; what is
+   * served is not renewed then. Rejects when that does not come to be for long, or the server stops.
+   */
+  async nextLease(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<"taken">();
+    this.#ready = () => resolve("taken");
+    try {
+      const late = new AbortController();
+      const signal = AbortSignal.any([this.#stopping.signal, late.signal]);
+      const taken = await Promise.race([
+        promise,
+        wait(clusterLimits.handOverMs, "late" as const, { signal }).catch(() => "stopping" as const),
+      ]);
+      late.abort();
+      if (taken !== "taken") throw new Error("The lease was not left to this server");
+    } finally {
+      this.#ready = null;
+    }
+  }
+
+  /** Leaves the lease to another server, at once: nothing is committed here any more. */
+  async handOver(): Promise<void> {
+    this.#rows?.close();
+    await this.#lease.release();
+    this.#notices.told(channelsOf(this.#options.place.schema).lease);
+  }
+
   /**
    * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, also
    * when no snapshot could be had.
@@ -272,8 +312,9 @@ export class PostgresCluster implements AsyncDisposable {
     if (this.#role === "leader" && (epoch === null || rows?.isLost === true)) served.renew();
   }
 
-  /** What is served ends: rows that wait are refused, and no snapshot is made any more. */
-  async unserve(): Promise<void> {
+  /** What is served ends, if it is this: rows that wait are refused, and no snapshot is made any more. */
+  async unserve(served: ServedState | null = this.#served): Promise<void> {
+    if (this.#served !== served) return;
     this.#served = null;
     this.#rows?.close();
     this.#rows = null;
@@ -442,8 +483,8 @@ export class PostgresCluster implements AsyncDisposable {
       }
       await this.#notices.next(channel, { ms: tendMs, signal });
       // Of those who are told at once one comes first.
-      if (this.#role === "follower" && !signal.aborted) {
-        await wait(Math.random() * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
+      if (this.#role === "follower" && this.#ready === null && !signal.aborted) {
+        await wait((0.5 + Math.random()) * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
       }
     }
   }
@@ -474,7 +515,7 @@ export class PostgresCluster implements AsyncDisposable {
       }
     }
     if (served === null) return;
-    if (this.#role === "follower") {
+    if (this.#lease.epoch === null) {
       const leader = await this.#lease.holder();
       this.#onLeader(leader === null || leader.isThis ? null : leader);
     }
@@ -524,7 +565,9 @@ export class PostgresCluster implements AsyncDisposable {
       this.#notices.told(channelsOf(this.#options.place.schema).log);
       await wait(clusterLimits.applyLookMs);
     }
-    if (this.#served === served) served.renew();
+    if (this.#served !== served) return;
+    if (this.#ready !== null) this.#ready();
+    else served.renew();
   }
 }
 

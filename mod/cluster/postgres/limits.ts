@@ -50,6 +50,8 @@ export const clusterLimits = {
   socketWaitMs: 3_000,
   /** It looks so often. */
   socketLookMs: 5,
+  /** A server that has made ready to lead waits this long for the lease. */
+  handOverMs: 20_000,
   /** A secret of fewer characters could be guessed. */
   secretCharsMin: 24,
 } as const;

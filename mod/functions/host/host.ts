@@ -715,6 +715,19 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     };
   }
 
+  /**
+   * For a server that does not write any more: when what is under way has ended mutations run elsewhere, also those that
+   * wait. `false`: that cannot be done now. Queries go on.
+   */
+  async retire(mutate: PassedCalls["mutate"]): Promise<boolean> {
+    return await this.#writer.retire?.(mutate) ?? false;
+  }
+
+  /** Lets go of the database for good, but for reading. */
+  async closeWriter(): Promise<void> {
+    await this.#writer.close();
+  }
+
   /** The other server may have changed tables and indexes, and the new writer has changed them back. */
   async #regained(): Promise<void> {
     await this.#readers.replace();

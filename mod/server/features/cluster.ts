@@ -1,7 +1,7 @@
 /** A server as one of several: what it is in its cluster, what administrators are told, and how sockets see no older state. */
 import { Hono } from "hono";
 import { setTimeout as wait } from "node:timers/promises";
-import type { ClusterFigures, PostgresCluster } from "../../cluster/postgres/mod.ts";
+import type { ClusterFigures, PostgresCluster, ServedState } from "../../cluster/postgres/mod.ts";
 import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
@@ -41,9 +41,11 @@ export async function joinCluster(
 /** What this server is in its cluster now, with the database ready for it. Throws a `StartError`. */
 export async function beginInCluster(
   config: ServeConfig,
-  cluster: PostgresCluster | null,
+  { cluster, willLead }: { readonly cluster: PostgresCluster | null; readonly willLead: boolean },
 ): Promise<ServeConfig> {
   if (cluster === null) return config;
+  // It has the lease when it is given the database.
+  if (willLead) return { ...config, clusterRole: "leader" };
   const { ClusterError } = await import("../../cluster/postgres/mod.ts");
   try {
     const clusterRole = await cluster.begin();
@@ -77,19 +79,18 @@ export function startClustering(
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
   if (cluster === null) return { routes, figures: null, caughtUp: null };
+  const served: ServedState = {
+    position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
+    sockets: () => work.socketCount,
+    makeBackup: maintenance.makeBackup,
+    renew,
+  };
   return {
     routes,
     figures: () => cluster.figures,
     caughtUp: caughtUpWith(cluster, host),
-    start() {
-      cluster.serve({
-        position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
-        sockets: () => work.socketCount,
-        makeBackup: maintenance.makeBackup,
-        renew,
-      });
-    },
-    stop: () => cluster.unserve(),
+    start: () => cluster.serve(served),
+    stop: () => cluster.unserve(served),
   };
 }
 

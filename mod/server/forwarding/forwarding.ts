@@ -23,6 +23,8 @@ export interface ForwardingOptions {
   readonly cluster: PostgresCluster;
   readonly config: ClusterConfig;
   readonly dataDir: string;
+  /** Makes this server ready to lead. Rejects when it will not be. */
+  readonly prepare: () => Promise<void>;
   /** Answers a request as if it had come to this server. */
   readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
   readonly log: Log;
@@ -60,20 +62,22 @@ export class Forwarding implements AsyncDisposable {
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
   /** Set when this server is told to stop while it leads. */
   #leaving = false;
+  /** Set when it has left the lease to another one and ends. */
+  #retired = false;
   /** Requests of others that are being answered. */
   readonly #answers = new Set<Promise<void>>();
   #closed = false;
 
   private constructor(options: ForwardingOptions, opened: Opened) {
-    const { cluster, log } = options;
+    const { cluster, prepare, log } = options;
     this.#options = options;
     this.#opened = opened;
     const secret = cluster.linkSecret;
-    this.#road = new LeaderRoad({ name: cluster.name, secret, calls: this.#calls, log });
+    this.#road = new LeaderRoad({ name: cluster.name, secret, calls: this.#calls, prepare, log });
     // One that was kept may lead to a leader of before, and end while a request is on it.
     this.#toLeader = new ToLeader({ path: opened.socket.path, idleMax: 0, log });
     this.#loops = [this.#accept(), this.#road.passOn(opened.socket.listener)];
-    cluster.onLeader((leader) => this.#leads === null && this.#road.follow(leader));
+    cluster.onLeader((leader) => (this.#leads === null || this.#retired) && this.#road.follow(leader));
   }
 
   /** Listens for the other servers, and tells the cluster where. Throws a `StartError`. */
@@ -114,7 +118,7 @@ export class Forwarding implements AsyncDisposable {
   serve(parts: LeadingParts | undefined): void {
     const { cluster, log } = this.#options;
     if (this.#closed || cluster.role !== "leader" || parts === undefined) return;
-    this.#road.follow(null);
+    const passed = () => Deno.connect({ transport: "unix", path: this.#opened.passed.socket });
     const { host, admits, verify } = parts;
     const leader = new Leader({
       host,
@@ -122,14 +126,27 @@ export class Forwarding implements AsyncDisposable {
       sealed: true,
       ...(admits && { admits }),
       ...(verify && { verify }),
-      requestsTo: () => Deno.connect({ transport: "unix", path: this.#opened.passed.socket }),
+      requestsTo: passed,
       log,
     });
     this.#leads = { leader, parts };
+    this.#road.leadHere(passed);
     this.#calls.runHere({
       mutate: (call) => host.mutate(call),
       act: async (call) => ({ outcome: await host.act(call), ts: host.ts }),
     });
+  }
+
+  /** Has another server make ready to lead, if this one does. Resolves with whether one has. */
+  async prepareNext(): Promise<boolean> {
+    return await this.#leads?.leader.prepareNext() ?? false;
+  }
+
+  /** This server writes nothing any more: what is still asked of it goes to the next leader. */
+  retire(): LeaderPort["mutate"] {
+    this.#retired = true;
+    this.#calls.use(null);
+    return (call) => this.#calls.mutate(call);
   }
 
   /** Others keep what they ask from now on for the next leader. Resolves when what they have asked is answered, or late. */
@@ -140,7 +157,7 @@ export class Forwarding implements AsyncDisposable {
     const late = new AbortController();
     const answered = Promise.all([leads.leader.leave(), ...this.#answers]);
     await Promise.race([
-      answered.then(() => this.#opened.passed.finish()),
+      answered.then(() => leads.leader.carried()),
       wait(linkLimits.leaveMs, undefined, { signal: late.signal }).catch(() => {}),
     ]);
     late.abort();

@@ -18,7 +18,6 @@ export class PassedRequests implements AsyncDisposable {
   readonly key: string;
   readonly #folder: string;
   readonly #http: Deno.HttpServer<Deno.UnixAddr>;
-  #finished: Promise<void> | null = null;
 
   private constructor(socket: string, { key, folder, http }: {
     readonly key: string;
@@ -60,13 +59,8 @@ export class PassedRequests implements AsyncDisposable {
     return new PassedRequests(path, { key, folder, http });
   }
 
-  /** Takes no more requests. Resolves when the answers of those that came have left. */
-  finish(): Promise<void> {
-    return this.#finished ??= this.#http.shutdown();
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.finish();
+    await this.#http.shutdown();
     await Deno.remove(this.#folder, { recursive: true }).catch(() => {});
   }
 }

@@ -40,6 +40,8 @@ export class Clients {
   readonly acknowledged: string[] = [];
   /** How many each server has answered. */
   readonly answeredBy = new Map<string, number>();
+  /** Longest time between two of them; whoever wants to know it for a while sets it back. */
+  longestMs = 0;
   /** When the last one was. */
   lastAt = 0;
   /** What must never be. */
@@ -108,7 +110,9 @@ export class Clients {
         first: server,
       });
       this.acknowledged.push(`${client} ${n}`);
-      this.lastAt = performance.now();
+      const now = performance.now();
+      this.longestMs = Math.max(this.longestMs, now - this.lastAt);
+      this.lastAt = now;
       await pause(10);
     }
   }

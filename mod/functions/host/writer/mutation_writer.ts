@@ -36,6 +36,11 @@ export interface MutationWriter {
   lend?(back: Promise<unknown>, onBack: () => void): Promise<boolean>;
   /** What waits and what is still to come is run elsewhere from now on, while the database is lent. */
   passOn?(to: PassTo): void;
+  /**
+   * Commits nothing any more when the batch that is out has ended, and has what waits and what is still to come run elsewhere.
+   * Resolves then; to `false` when it cannot be done now. Absent where nothing is committed.
+   */
+  retire?(to: PassTo): Promise<boolean>;
   /** Passes on what became of journal rows. */
   tendJournal(message: JournalConfirmed | JournalRestart): void;
   /** Ends the writer when it is done with what it is at, for a bounded time. */

@@ -202,6 +202,21 @@ export class Writer implements MutationWriter {
     return promise;
   }
 
+  retire(to: PassTo): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
+    this.#replacement = async () => {
+      const old = this.#isolate;
+      if (old === null) return resolve(false);
+      this.#isolate = null;
+      this.passOn(to);
+      resolve(true);
+      await old.close();
+    };
+    this.#next();
+    return promise;
+  }
+
   passOn(to: PassTo): void {
     this.#passTo = to;
     for (const { text, given: { caller, work }, resolve } of this.#queue.takeOlder()) {
