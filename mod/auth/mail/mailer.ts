@@ -1,5 +1,5 @@
 /** The port through which mail leaves, and its two ends: a mail server, or the terminal of a developer. */
-import { createTransport } from "nodemailer";
+import type { Transporter } from "nodemailer";
 import { authLimits } from "../limits.ts";
 
 /** One mail, as text and HTML. */
@@ -48,25 +48,28 @@ export function smtpMailer({ url, from }: SmtpOptions): Mailer {
     );
   }
   const secure = parsed.protocol === "smtps:";
-  const user = decodeURIComponent(parsed.username);
-  const transport = createTransport({
+  const [user, pass] = [decodeURIComponent(parsed.username), decodeURIComponent(parsed.password)];
+  const options = {
     host: parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? (secure ? 465 : 587) : Number(parsed.port),
     secure,
     // A password is never sent in the clear, except to this machine.
     requireTLS: !secure && user !== "" && !isLoopback(parsed.hostname),
-    ...(user !== "" && { auth: { user, pass: decodeURIComponent(parsed.password) } }),
+    ...(user !== "" && { auth: { user, pass } }),
     connectionTimeout: authLimits.mailTimeoutMs,
     greetingTimeout: authLimits.mailTimeoutMs,
     socketTimeout: authLimits.mailTimeoutMs,
     dnsTimeout: authLimits.mailTimeoutMs,
     disableFileAccess: true,
     disableUrlAccess: true,
-  });
+  };
+  // Loaded with the first mail: no start has to wait for it.
+  let transport: Promise<Transporter> | null = null;
+  const open = async () => (await import("nodemailer")).createTransport(options);
   return {
     async send(mail) {
       try {
-        await transport.sendMail({ from, ...mail, to: { name: "", address: mail.to } });
+        await (await (transport ??= open())).sendMail({ from, ...mail, to: { name: "", address: mail.to } });
       } catch (cause) {
         const status = (cause as { responseCode?: unknown }).responseCode;
         const code = (cause as { code?: unknown }).code;
@@ -75,7 +78,7 @@ export function smtpMailer({ url, from }: SmtpOptions): Mailer {
         throw new MailError(cause instanceof Error ? cause.message : String(cause), { permanent, cause });
       }
     },
-    [Symbol.dispose]: () => transport.close(),
+    [Symbol.dispose]: () => void transport?.then((opened) => opened.close(), () => {}),
   };
 }
 

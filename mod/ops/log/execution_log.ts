@@ -21,6 +21,8 @@ export interface ExecutionLogOptions {
   readonly retention: Retention;
   /** Page cache of the database. */
   readonly cacheBytes: number;
+  /** Has the log process wait for {@linkcode ExecutionLog.begin}; runs wait for it. */
+  readonly waits?: boolean;
   readonly log: Log;
 }
 
@@ -65,6 +67,11 @@ export class ExecutionLog implements AsyncDisposable {
       open: () => this.#process.alive,
       send: (pack) => this.#process.send({ type: "Runs", pack: packMessage(pack) }),
     });
+  }
+
+  /** Starts the log process, unless it was. */
+  begin(): void {
+    this.#process.begin();
   }
 
   /** Takes note of a run. Called often: must be quick and must not throw. */

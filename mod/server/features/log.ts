@@ -18,6 +18,8 @@ export function openLog({ dataDir, executionLog, memory }: ServeConfig, log: Log
     path: join(dataDir, archiveNames.log),
     retention: executionLog,
     cacheBytes: memory.logCacheBytes,
+    // The isolates need the processors first.
+    waits: true,
     log,
   });
 }
@@ -53,6 +55,7 @@ export function startLog(
     get streamCount() {
       return streams.size;
     },
+    start: () => executionLog.begin(),
     stop: () => streams[Symbol.dispose](),
   };
 }

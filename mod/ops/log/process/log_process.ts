@@ -22,6 +22,8 @@ export interface LogProcessOptions {
   /** A process has begun: told before it is sent anything else. */
   readonly onStart: () => void;
   readonly onTailed: (message: Extract<FromLogProcess, { type: "Tailed" }>) => void;
+  /** Has it wait for {@linkcode LogProcess.begin}, or the first question. */
+  readonly waits?: boolean;
 }
 
 interface Waiting {
@@ -40,12 +42,16 @@ export class LogProcess implements AsyncDisposable {
   #lostBefore = 0;
   #closed = false;
   #endPause: (() => void) | null = null;
+  readonly #begun = Promise.withResolvers<void>();
+  /** Resolves when there was a process, or there is to be none. */
+  readonly #there = Promise.withResolvers<void>();
   readonly #running: Promise<void>;
 
   constructor(options: LogProcessOptions) {
     this.#options = options;
     this.#retention = options.retention;
-    this.#running = this.#run();
+    if (options.waits !== true) this.begin();
+    this.#running = this.#begun.promise.then(() => this.#run());
   }
 
   /** How the log is; `null` before the first process has told. */
@@ -56,6 +62,11 @@ export class LogProcess implements AsyncDisposable {
   /** Whether there is a process to take messages. */
   get alive(): boolean {
     return this.#child !== null;
+  }
+
+  /** Starts the first process, unless it was. */
+  begin(): void {
+    this.#begun.resolve();
   }
 
   /** Resolves when the process's input has room again; `false` when the process was lost, or there is none. */
@@ -72,6 +83,8 @@ export class LogProcess implements AsyncDisposable {
 
   /** Throws `unavailable` when nobody can answer, and `overloaded` when too many ask. */
   async ask<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Questions[K]["answer"]> {
+    this.begin();
+    await this.#there.promise;
     if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
     const ask = ++this.#asks;
     const answer = new Promise<Questions[QuestionKind]["answer"] | null>((resolve) => {
@@ -92,6 +105,8 @@ export class LogProcess implements AsyncDisposable {
   /** Ends the process when it has taken everything. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    this.begin();
+    this.#there.resolve();
     this.#endPause?.();
     const child = this.#child;
     if (child !== null) {
@@ -127,6 +142,7 @@ export class LogProcess implements AsyncDisposable {
       stderr: "inherit",
     });
     this.#child = child;
+    this.#there.resolve();
     void this.send({ type: "Start", path, retention: this.#retention, cacheBytes });
     onStart();
     let nonsense: string | null = null;
