@@ -71,13 +71,14 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   readonly #runDir: string;
   readonly #running = new Set<IsolateProcess>();
   readonly #waiting = new WaitingIsolates();
+  /** Folders for the code of isolates that stand by, or did. */
+  readonly #places = new Set<string>();
   /** Set by `use`. */
   #version: Version;
   /** Set by `useEnv`. */
   #env: Readonly<Record<string, string>>;
   readonly #memoryWatch: MemoryWatch | null;
   #started = 0;
-  #places = 0;
   #disposed = false;
   /** Where the kernel does not end them with main: one busy with tables and indexes would keep the database until it is done. */
   readonly #killAll = () => this.#running.forEach((process) => process.kill());
@@ -123,7 +124,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     if (this.#options.isolateMemory?.sparing === true) return;
     for (const role of this.#rolesAhead) {
       if (this.#waiting.find(role, this.#version) !== null) continue;
-      this.#wait(role, this.#version, join(this.#runDir, `code-${++this.#places}`));
+      this.#wait(role, this.#version, this.#freePlace());
     }
   }
 
@@ -143,10 +144,20 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     return this.#start("reader", { version, check: bounds });
   }
 
+  /** A folder that is used again when its isolate is gone: what the runtime knows of files is by their paths. */
+  #freePlace(): string {
+    for (let number = 1;; number++) {
+      const place = join(this.#runDir, `code-${number}`);
+      if (!this.#places.has(place)) return place;
+    }
+  }
+
   #wait(role: IsolateRole, version: Version, place: string | null = null): WaitingIsolate {
+    if (place !== null) this.#places.add(place);
     const waiting = startWaiting({
       version,
       place,
+      onGone: () => place !== null && this.#places.delete(place),
       launch: (version, options) => this.#start(role, { version, ...options }),
       put: (version, place) => this.#put(version, place),
     });

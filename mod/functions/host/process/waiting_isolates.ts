@@ -87,10 +87,12 @@ export interface WaitingOptions {
   ) => Promise<StartResult>;
   /** Puts the code of a version into the folder, until that is disposed of. */
   readonly put: (version: Version, place: string) => Promise<Disposable>;
+  /** It is gone, and so is what was in its folder. */
+  readonly onGone: () => void;
 }
 
 /** Starts one. */
-export function startWaiting({ version, place, launch, put }: WaitingOptions): WaitingIsolate {
+export function startWaiting({ version, place, launch, put, onGone }: WaitingOptions): WaitingIsolate {
   const connected = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const fitted = Promise.withResolvers<void>();
@@ -108,6 +110,7 @@ export function startWaiting({ version, place, launch, put }: WaitingOptions): W
   void started.then(async (result) => {
     if (result.ok) await result.isolate.ended;
     (await there?.catch(() => null))?.[Symbol.dispose]();
+    onGone();
   });
   return {
     connected: Promise.race([connected.promise, started]),

@@ -28,6 +28,8 @@ export async function loadAppZod(): Promise<void> {
   // Looked up whenever a schema is made, by the service's instance too.
   defineProperty(globals, "__zod_globalConfig", { value: freeze({}), writable: false, configurable: false });
   declareWith(loaded.z);
+  // A kind makes its members with its first schema, and closing it needs one: an isolate that stands by has the time.
+  for (const make of samples(loaded.z)) tried(make);
 }
 
 /** Called once, when the app is loaded: packages may have added to it until then. */
