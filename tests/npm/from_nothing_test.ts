@@ -163,6 +163,15 @@ Deno.test("from nothing to an app with Node alone", async (test) => {
       at: "my-app",
       line: /Port \d+ of 127\.0\.0\.1 is in use[^\n]*$/,
     });
+    const viteConfig = machine.at("my-app/vite.config.ts");
+    const config = await Deno.readTextFile(viteConfig);
+    await Deno.writeTextFile(viteConfig, `throw new Error("no plugins today");\n${config}`);
+    // The server has ended too: it would hold what is read here.
+    await refused("node_modules/.bin/syncline dev --port 0", {
+      at: "my-app",
+      line: /^syncline: Vite cannot start: no plugins today[^\n]*$/m,
+    });
+    await Deno.writeTextFile(viteConfig, config);
     await refused("node ../my-app/node_modules/syncline/bin/syncline.mjs init", {
       at: "small",
       line: /^syncline: \S+ has a folder "functions" already[^\n]*$/,
