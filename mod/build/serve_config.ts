@@ -11,7 +11,7 @@ import { productionConfig } from "./production_config.ts";
 export const SERVE_CONFIG = "deno.serve.json";
 export const SERVE_LOCK = "deno.serve.lock";
 /** What of `deno.json` is not for serving. */
-const LEFT_OUT = ["tasks", "fmt", "lint", "test", "exclude"];
+const LEFT_OUT = ["fmt", "lint", "test", "exclude"];
 
 /** The texts of both files. */
 export async function serveConfig(): Promise<{ readonly config: string; readonly lock: string }> {
@@ -26,7 +26,13 @@ export async function serveConfig(): Promise<{ readonly config: string; readonly
   const made = productionConfig({ project, lock, ids });
   const whole = JSON.parse(made.project) as Record<string, unknown>;
   const kept = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
-  const config = { ...kept, lock: { path: `./${SERVE_LOCK}`, frozen: true } };
+  const tasks = Object.entries(kept["tasks"] as Record<string, string>)
+    .filter(([, command]) => command.includes(SERVE_CONFIG));
+  const config = {
+    ...kept,
+    tasks: Object.fromEntries(tasks),
+    lock: { path: `./${SERVE_LOCK}`, frozen: true },
+  };
   return { config: text(config), lock: text(JSON.parse(made.lock)) };
 }
 
