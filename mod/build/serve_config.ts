@@ -1,5 +1,5 @@
 /**
- * `deno task build:serve-config`: writes `deno.serve.json` and `deno.serve.lock`, with which a clone serves. The runtime
+ * `deno task build:serve`: writes `deno.serve.json` and `deno.serve.lock`, with which a clone serves. The runtime
  * fetches whatever the lock file names before it starts; of `deno.json` that is what tests and builds need, too.
  */
 import { join } from "node:path";

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { projectDir } from "../../mod/build/payload.ts";
 import { SERVE_CONFIG, SERVE_LOCK, serveConfig } from "../../mod/build/serve_config.ts";
 
-Deno.test("deno.serve.json and its lock are what `deno task build:serve-config` writes", async () => {
+Deno.test("deno.serve.json and its lock are what `deno task build:serve` writes", async () => {
   const { config, lock } = await serveConfig();
   const [there, locked] = await Promise.all(
     [SERVE_CONFIG, SERVE_LOCK].map((name) => Deno.readTextFile(join(projectDir, name))),
   );
-  assert.deepEqual(JSON.parse(there ?? ""), JSON.parse(config), "run: deno task build:serve-config");
-  assert.deepEqual(JSON.parse(locked ?? ""), JSON.parse(lock), "run: deno task build:serve-config");
+  assert.deepEqual(JSON.parse(there ?? ""), JSON.parse(config), "run: deno task build:serve");
+  assert.deepEqual(JSON.parse(locked ?? ""), JSON.parse(lock), "run: deno task build:serve");
 });
 
 Deno.test("what tests and builds alone need is not in it", async () => {
