@@ -336,5 +336,5 @@ Deno.test("[TO5] a server that cannot be asked is named in a line", async () => 
   using _lock = await DataLock.acquire(folder.at("data"), { by: "serve" });
   await using started = serve(folder, "--port", "0", "--takeover", "--functions", folder.at("one"));
   assert.equal((await started.exited).code, 1);
-  assert.match(started.lastOutput, /cannot be asked to give way.* stop it first$/);
+  assert.match(started.lastOutput, /cannot be asked to give way.* stop it first\b/);
 });
