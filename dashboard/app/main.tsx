@@ -11,6 +11,7 @@ import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
 import { viewNamed } from "./shell/views.ts";
 import { Notes } from "./ui/notes.tsx";
+import { askEarly } from "./ui/use_request.ts";
 import "./ui/tokens.css";
 import "./ui/base.css";
 import "./ui/ui.css";
@@ -23,15 +24,23 @@ import "./views/logs/logs.css";
 import "./views/overview/overview.css";
 import "./views/settings/settings.css";
 
+const OVERVIEW_ASKS = ["/api/admin/stats", "/api/admin/backups"];
+
 applyTheme();
-// While the frame is drawn, the view is on its way.
-if (adminSession.adminId() !== null) viewNamed(currentRoute().path[0])?.fetch();
+if (adminSession.adminId() !== null) beginView();
 // Styles that packages add to the page carry it, because the page's policy asks for it.
 setNonce(document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "");
 
 const setupToken = takeSetupToken();
 
 const client = new SynclineClient(location.origin);
+
+/** While the frame is drawn, the view is on its way, and what the first one shows. */
+function beginView(): void {
+  const { path: [name = "overview"] } = currentRoute();
+  viewNamed(name)?.fetch();
+  if (name === "overview") { for (const path of OVERVIEW_ASKS) askEarly(path); }
+}
 
 function Dashboard() {
   const adminId = useSyncExternalStore(adminSession.onChange, adminSession.adminId);

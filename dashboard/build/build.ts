@@ -4,12 +4,17 @@
  */
 import { build, type BuildResult, type Metafile, stop } from "esbuild";
 import { fileURLToPath } from "node:url";
+import { viewNames } from "../app/shell/view_names.ts";
+import { ICON_PATHS, type IconName } from "../app/ui/icon_paths.ts";
 import project from "../../deno.json" with { type: "json" };
 
 const dashboard = (path: string) => fileURLToPath(new URL(`../${path}`, import.meta.url));
 
 /** Where in the page the links to what is fetched at once stand. */
 const PRELOADS = "<!-- What is fetched at once -->";
+
+/** And where the frame stands until the scripts draw it. */
+const FRAME = "<!-- The frame -->";
 
 /** Packages of the pages; what they need comes with them. */
 const PACKAGES = [
@@ -111,7 +116,24 @@ async function page(first: ReadonlySet<string>): Promise<string> {
   const links = [...first].filter((path) => path !== "app.js").toSorted()
     .map((path) => `<link rel="modulepreload" href="./built/${path}">`);
   const text = await Deno.readTextFile(dashboard("app/index.html"));
-  return text.replace(PRELOADS, links.join("\n    "));
+  return text.replace(PRELOADS, links.join("\n    ")).replace(FRAME, frame());
+}
+
+/** The frame as `shell.tsx` draws it: seen at once, and gone when that takes its place. */
+function frame(): string {
+  const icon = (name: IconName) =>
+    `<svg width="16" height="16" viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.4"` +
+    ` stroke-linecap="round" stroke-linejoin="round" aria-hidden="true"><path d="${
+      ICON_PATHS[name]
+    }"/></svg>`;
+  const entries = viewNames.map(({ name, title, icon: drawn }) =>
+    `<li><a href="#/${name}">${icon(drawn)} ${title}</a></li>`
+  );
+  return `<div class="shell frame"><aside class="side"><a class="brand" href="#/overview">` +
+    `<img src="./icon.svg" alt="" width="20" height="20"> Syncline</a>` +
+    `<span class="button nav-button">${icon("search")} Go to… <span class="keys">⌘K</span></span>` +
+    `<nav><ul class="nav">${entries.join("")}</ul></nav></aside>` +
+    `<div class="stage"><div class="view"><div class="view-head"></div></div></div></div>`;
 }
 
 if (import.meta.main) {

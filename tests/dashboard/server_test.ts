@@ -191,7 +191,7 @@ testDashboard("a person looks after a server", {
     await page.getByRole("cell", { name: /^backup-.*\.tar\.zst$/ }).waitFor();
   });
 
-  await t.step("what takes long says so wherever a person is, and tells its end", async () => {
+  await t.step("DA13 what takes long says so wherever a person is, and tells its end", async () => {
     const held = Promise.withResolvers<void>();
     await page.route("**/api/admin/backups/*/verify", async (route) => {
       await held.promise;
@@ -301,14 +301,14 @@ testDashboard("a person looks after a server", {
     await told("Nothing is staged any more.");
   });
 
-  await t.step("the processes of the server are told, and that it is alone", async () => {
+  await t.step("DA12 the processes of the server are told, and that it is alone", async () => {
     await go("servers");
     await page.getByRole("row", { name: /^writer all mutations 1/ }).waitFor();
     await told("This server is alone");
   });
 
   await t.step(
-    "PG12 the servers of a cluster are told, and what is wrong with them comes first",
+    "DA12 the servers of a cluster are told, and what is wrong with them comes first",
     async () => {
       const server = { role: "follower", epoch: null, ts: 40, lagCommits: 2, sockets: 3, seenMs: 400 };
       const cluster = {

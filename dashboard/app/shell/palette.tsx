@@ -35,9 +35,7 @@ function scoreOf(value: string, search: string, keywords: readonly string[] = []
     text.startsWith(wanted) || text.split(/[^\p{L}\p{N}]+/u).some((word) => word.startsWith(wanted));
   if (begins(name)) return 1;
   if (name.includes(wanted)) return 0.7;
-  const said = keywords.map((keyword) => keyword.toLowerCase());
-  if (said.some(begins)) return 0.5;
-  return said.some((keyword) => keyword.includes(wanted)) ? 0.2 : 0;
+  return keywords.some((keyword) => begins(keyword.toLowerCase())) ? 0.5 : 0;
 }
 
 interface Entry {

@@ -19,7 +19,7 @@ export interface TableProps {
 
 export function Table({ head, actions = false, className = "", children }: TableProps) {
   return (
-    <table className={`table ${className}`} data-actions={actions}>
+    <table className={`table ${className}`}>
       <thead>
         <tr>
           {head.map((column) =>

@@ -32,13 +32,14 @@ export function SchemaDialog(
               const target = tableOf(schema);
               return (
                 <tr key={name}>
-                  <td className="mono">{name}</td>
+                  <td className="mono">
+                    {name} {!required.has(name) && <Badge>optional</Badge>}
+                  </td>
                   <td className="mono">
                     {target === null
                       ? typeText(schema)
                       : <a href={href(["data", target])}>{typeText(schema)}</a>}
                   </td>
-                  <td>{required.has(name) ? "" : <Badge>optional</Badge>}</td>
                 </tr>
               );
             })}

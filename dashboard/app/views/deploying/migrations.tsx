@@ -36,7 +36,7 @@ export function Migrations() {
           title: "No migration has run",
           text: "An internal mutation that takes the id of a document is run for each document of a table.",
         }}
-        head={["Mutation", "Table", "Begun", "Progress"]}
+        head={["Mutation", "Progress", "Table", "Begun"]}
         actions
         rows={migrations}
         row={(migration) => {
@@ -44,12 +44,12 @@ export function Migrations() {
           return (
             <tr key={migrationId}>
               <td className="mono">{path}</td>
+              <td className="wrap">
+                <Progress migration={migration} />
+              </td>
               <td>{table}</td>
               <td>
                 <Time at={begunAt} as="ago" />
-              </td>
-              <td className="wrap">
-                <Progress migration={migration} />
               </td>
               <td className="number">
                 {onServer && <Button onClick={() => void attempt(() => halt({ migrationId }))}>Stop</Button>}

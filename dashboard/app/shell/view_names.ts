@@ -1,0 +1,48 @@
+/** What the views are called, in the order of the navigation. The page's frame is made of it before any script runs. */
+import type { IconName } from "../ui/icon_paths.ts";
+
+export interface ViewName {
+  /** First part of its address. */
+  readonly name: string;
+  readonly title: string;
+  readonly icon: IconName;
+  /** Words people may look for it by. */
+  readonly words: string;
+}
+
+export const viewNames = [
+  { name: "overview", title: "Overview", icon: "overview", words: "home health status" },
+  { name: "data", title: "Data", icon: "data", words: "tables documents schema indexes export import" },
+  { name: "functions", title: "Functions", icon: "functions", words: "queries mutations actions run" },
+  { name: "versions", title: "Versions", icon: "versions", words: "deploy rollback code release" },
+  {
+    name: "deploying",
+    title: "Deploying",
+    icon: "deploying",
+    words: "deploy keys environment variables env secrets migrations",
+  },
+  { name: "logs", title: "Logs", icon: "logs", words: "execution log errors runs tail search" },
+  { name: "users", title: "Users", icon: "users", words: "accounts sessions impersonate sign in as" },
+  { name: "files", title: "Files", icon: "files", words: "storage uploads images" },
+  { name: "schedule", title: "Schedule", icon: "schedule", words: "jobs crons" },
+  {
+    name: "backups",
+    title: "Backups",
+    icon: "backups",
+    words: "restore archive download replication point in time",
+  },
+  {
+    name: "servers",
+    title: "Servers",
+    icon: "servers",
+    words: "cluster leader follower processes memory disk health",
+  },
+  { name: "administrators", title: "Administrators", icon: "key", words: "admins password access" },
+  { name: "audit", title: "Audit log", icon: "audit", words: "who did what history changes" },
+  {
+    name: "settings",
+    title: "Settings",
+    icon: "settings",
+    words: "options mail smtp signups bucket s3 rate limits",
+  },
+] as const satisfies readonly ViewName[];
