@@ -23,6 +23,8 @@ const KINDS = [["", "All types"], ["image/", "Images"], ["video/", "Videos"], ["
   "PDF",
 ]] as const;
 
+/** Files that one call removes at most. */
+const REMOVED_AT_ONCE = 100;
 /** Previews live as long as a person may look at one page. */
 const PREVIEW_SECONDS = 3_600;
 const PREVIEWED = /^image\/(png|jpeg|gif|webp)/;
@@ -67,6 +69,12 @@ export function Files() {
     if (!sending) void upload([...event.dataTransfer.files]);
   }
 
+  async function removeAll(fileIds: readonly string[]): Promise<void> {
+    for (let at = 0; at < fileIds.length; at += REMOVED_AT_ONCE) {
+      await remove({ fileIds: fileIds.slice(at, at + REMOVED_AT_ONCE) });
+    }
+  }
+
   async function findOrphans(): Promise<void> {
     setLooking(true);
     await attempt(async () => {
@@ -77,7 +85,7 @@ export function Files() {
         text: "Files that only code or other services know are among them.",
         button: "Delete these files",
         done: "The files are deleted.",
-        run: () => remove({ fileIds: fileIds.slice(0, 100) }),
+        run: () => removeAll(fileIds),
       });
     });
     setLooking(false);
