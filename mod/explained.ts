@@ -33,7 +33,10 @@ const OF_THE_SERVER: readonly Row[] = [
   [/--workers|[Ss]everal processes/, "workers"],
   [/takeover|takes over|to give way/, "deploying#a-new-version-without-a-gap"],
   [/--metrics/, "metrics"],
-  [/[Dd]eploy|--url https|no Syncline server|front end|--static/, "deploying"],
+  [
+    /[Dd]eploy|serves the folder it was started with|--url https|no Syncline server|front end|--static/,
+    "deploying",
+  ],
   [/mail server|--mail-|--smtp|confirm an address/, "accounts"],
   [/bucket|--storage/, "files"],
   [

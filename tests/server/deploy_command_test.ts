@@ -168,5 +168,5 @@ Deno.test("CD3 DP8 a server that serves a folder is told apart before anything i
   }).output();
   const decoder = new TextDecoder();
   assert.deepEqual([code, decoder.decode(stdout)], [1, ""]);
-  assert.match(decoder.decode(stderr), /start it without --functions and --dev\n$/);
+  assert.match(decoder.decode(stderr), /start it without --functions and --dev docs=\/_\/docs\/deploying\n$/);
 });
