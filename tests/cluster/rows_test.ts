@@ -11,6 +11,7 @@ import { Snapshots } from "../../mod/cluster/postgres/snapshots.ts";
 import { statementsFor } from "../../mod/cluster/postgres/statements.ts";
 import { chainedSum, firstSum, type JournalRow } from "../../mod/engine/mod.ts";
 import { LogGapError } from "../../mod/ops/replication/mod.ts";
+import { clusterLimits } from "../../mod/cluster/postgres/limits.ts";
 import { PostgresCluster } from "../../mod/cluster/postgres/cluster.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { pause, until } from "../support/waiting.ts";
@@ -396,4 +397,68 @@ Deno.test("[PG8] a server that is told to stop while it waits for the database g
   cluster.stopping();
   await began;
   await cluster[Symbol.asyncDispose]();
+});
+
+Deno.test("[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const joined = (dataDir: string) =>
+    PostgresCluster.join({
+      place: parsePostgresUrl(url),
+      secret: "a secret of all servers, 2030",
+      snapshots: { kind: "folder", path: folder.at("snapshots") },
+      dataDir,
+      address: "http://here",
+      serviceKey: () => Promise.resolve("key"),
+      useServiceKey: () => Promise.resolve(),
+      leaseMs: 300,
+      log: () => {},
+    });
+  await Deno.mkdir(folder.at("a"));
+  await Deno.mkdir(folder.at("b"));
+  const a = await joined(folder.at("a"));
+  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
+  const rowsBehind = clusterLimits.takeRowsMax + 500;
+  let renewed = 0;
+  let seq = 0;
+  const served = {
+    position: () => ({ seq, ts: seq }),
+    sockets: () => 0,
+    makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
+    renew: () => void renewed++,
+  };
+  try {
+    assert.equal(await a.begin(), "leader");
+    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+    await using b = await joined(folder.at("b"));
+    assert.equal(await b.begin(), "follower");
+    await client.it.query(
+      `insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body)
+       select n, 1, n - 1, n, 0, 'sum', '' from generate_series(1, ${rowsBehind}) n`,
+    );
+    b.serve(served);
+    await a[Symbol.asyncDispose]();
+    const looks = async () => {
+      const { rows: [row] } = await client.it.query<{ seen: string }>(
+        "select seen_at::text as seen from syncline.members where holder = $1",
+        [b.name],
+      );
+      return row?.seen;
+    };
+    // It has looked at the free lease again and again.
+    for (let look = 0; look < 4; look++) {
+      const before = await looks();
+      await until(async () => await looks() !== before, { what: "it looks again" });
+    }
+    assert.equal(b.figures.epoch, null);
+    assert.equal(renewed, 0);
+    seq = rowsBehind - 10;
+    await until(() => b.figures.epoch !== null, { what: "it takes the lease" });
+    assert.equal(renewed, 0, "what is missing is applied first");
+    seq = rowsBehind;
+    await until(() => renewed > 0, { what: "it leads" });
+  } finally {
+    await a[Symbol.asyncDispose]();
+  }
 });

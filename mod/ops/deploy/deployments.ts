@@ -28,6 +28,8 @@ export interface DeploymentsOptions {
   readonly host: Pick<IsolateHost, "check" | "load" | "version" | "versions">;
   /** Whether the server serves a folder that it was started with. */
   readonly pinned: boolean;
+  /** Whether it is one of a cluster, of which a deploy would reach no other. */
+  readonly isOneOfSeveral?: boolean;
   /** Told when another version is served. */
   readonly onServed: (version: Version) => Promise<void>;
   readonly now: () => number;
@@ -62,6 +64,9 @@ interface DeployOptions {
 
 const PINNED =
   "The server serves the folder it was started with (--functions or --dev): start it without them to deploy to it";
+
+const ONE_OF_SEVERAL =
+  "A deploy would reach one server of the cluster only: start each of them with the new folder (--functions)";
 
 export class Deployments {
   readonly #options: DeploymentsOptions;
@@ -124,6 +129,7 @@ export class Deployments {
   }
 
   #refusedNow(): ServiceError | null {
+    if (this.#options.isOneOfSeveral === true) return new ServiceError("functions_pinned", ONE_OF_SEVERAL);
     if (this.#options.pinned) return new ServiceError("functions_pinned", PINNED);
     return this.#busy ? new ServiceError("deploy_in_progress") : null;
   }

@@ -52,6 +52,7 @@ export function startDeploy(
     incomingDir: join(dataDir, INCOMING_DIR),
     host,
     pinned,
+    isOneOfSeveral: config.cluster !== null,
     onServed: ({ staticDir }) => serveOrLog(staticDir),
     now: Date.now,
     log,
