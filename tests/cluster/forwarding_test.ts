@@ -1,5 +1,7 @@
 /** What clients ask of a server of a cluster that does not lead: it is done by the one that does, and shown where it was asked. */
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
@@ -285,4 +287,43 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
       await until(async () => (await notes(leader)).length === (await notes(next)).length);
     },
   );
+
+  await steps.step("[PG1] [PG7] a row whose writer is lost before its commit counts, once", async () => {
+    const leader = await role(a) === "leader" ? { server: a, folder: "a" } : { server: b, folder: "b" };
+    const { keep } = PostgresRows.prototype;
+    const killed: number[] = [];
+    PostgresRows.prototype.keep = async function (row) {
+      const refused = await keep.call(this, row);
+      // The row is in the log, and nobody has heard of it.
+      if (killed.length === 0) {
+        for (const pid of await writersIn(join(rig.folder, leader.folder))) {
+          killed.push(pid);
+          Deno.kill(pid, "SIGKILL");
+        }
+      }
+      return refused;
+    };
+    try {
+      const name = `${crypto.randomUUID()} 1`;
+      await until(async () => {
+        const { body } = await addNamed(leader.server, { text: "once", name });
+        return body.status === "success";
+      });
+      assert.equal(killed.length, 1);
+      for (const server of [a, b]) {
+        await until(async () => (await notes(server)).includes("once"));
+        assert.equal((await notes(server)).filter((text) => text === "once").length, 1);
+      }
+      await add(b, "goes on");
+    } finally {
+      PostgresRows.prototype.keep = keep;
+    }
+  });
 });
+
+/** Process ids of the writers of a data folder. */
+async function writersIn(dataDir: string): Promise<number[]> {
+  const pattern = `${dataDir}/run-[^/]*/writer-[0-9]+$`;
+  const { stdout } = await new Deno.Command("pgrep", { args: ["-f", pattern] }).output();
+  return new TextDecoder().decode(stdout).split("\n").filter(Boolean).map(Number);
+}
