@@ -12,7 +12,7 @@ const OPENED_MS = 30_000;
 const AGAIN_MS = 200;
 
 export class LogReaders implements AsyncDisposable {
-  readonly #stopping = new AbortController();
+  readonly #bodies: ReadableStreamDefaultReader<Uint8Array>[] = [];
   readonly #ended: Promise<void>[] = [];
   #bytes = 0;
 
@@ -21,14 +21,15 @@ export class LogReaders implements AsyncDisposable {
     const opened = new LogReaders();
     await Promise.all(Array.from({ length: readers }, async (_, place) => {
       const filter = ownFilters ? `?from=${place + 1}` : "";
-      const { signal } = opened.#stopping;
       for (const until = performance.now() + OPENED_MS;;) {
         const response = await fetch(`http://127.0.0.1:${port}/api/admin/logs/stream${filter}`, {
           headers: { Authorization: `Bearer ${token}` },
-          signal,
         });
         if (response.ok && response.body !== null) {
-          return void opened.#ended.push(opened.#read(response.body));
+          const body = response.body.getReader();
+          opened.#bodies.push(body);
+          opened.#ended.push(opened.#read(body));
+          return;
         }
         const answer = await response.text();
         // Those that have left may still count.
@@ -44,16 +45,16 @@ export class LogReaders implements AsyncDisposable {
     return this.#bytes;
   }
 
-  async #read(body: ReadableStream<Uint8Array>): Promise<void> {
-    try {
-      for await (const { length } of body) this.#bytes += length;
-    } catch (error) {
-      if (!this.#stopping.signal.aborted) throw error;
+  async #read(body: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    for (;;) {
+      const { done, value } = await body.read();
+      if (done) return;
+      this.#bytes += value.length;
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#stopping.abort();
+    await Promise.all(this.#bodies.map((body) => body.cancel()));
     await Promise.all(this.#ended);
   }
 }
