@@ -106,7 +106,8 @@ export async function makeRestorable(
     for (let call = 0; call < GROUP && done < commits; call++, done++) {
       now += STEP_MS;
       const tx = db.beginMutation({ at: now });
-      const [from, to] = [random(accounts), random(accounts)];
+      const from = random(accounts);
+      const to = (from + 1 + random(accounts - 1)) % accounts;
       move(tx, { at: from, by: -1 });
       move(tx, { at: to, by: 1 });
       db.releaseMutation();
