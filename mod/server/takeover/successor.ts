@@ -42,9 +42,11 @@ export class Successor implements Disposable {
       const { method, url } = request;
       const length = Number(headers.get("content-length") ?? Infinity);
       headers.delete("content-length");
-      const body = request.body === null || length > takeoverLimits.bodyReadBytesMax
-        ? request.body
-        : await request.bytes();
+      const body = method === "GET" || method === "HEAD"
+        ? null
+        : length > takeoverLimits.bodyReadBytesMax
+        ? request.body ?? once("")
+        : once(await request.bytes());
       const client = this.#client;
       const answer = await fetch(url, { method, headers, body, client, redirect: "manual" });
       const answered = new Headers(answer.headers);
@@ -69,7 +71,7 @@ export class Successor implements Disposable {
   async #call<Answer>(kind: "query" | "mutation", call: FunctionCall): Promise<Answer | null> {
     try {
       const headers = { [CALL_HEADER]: kind, [KEY_HEADER]: this.#key };
-      const body = JSON.stringify(call);
+      const body = once(JSON.stringify(call));
       const answer = await fetch("http://successor/", {
         method: "POST",
         headers,
@@ -88,4 +90,9 @@ export class Successor implements Disposable {
 /** Whether it ran is not known. */
 function lost(): Outcome {
   return failed("internal", "The server that took over could not be asked");
+}
+
+/** A body as a stream: one of bytes is sent again by itself when a connection that was kept ends before the answer. */
+function once(body: string | Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array<ArrayBuffer>> {
+  return new Blob([body]).stream();
 }
