@@ -464,10 +464,11 @@ export class Server implements AsyncDisposable {
     // Before anything else: what a successor was lent is not taken back, for that would start a writer.
     this.#givingWay?.stop();
     this.#door?.close();
-    try {
-      await this.#handOver();
-    } catch (error) {
-      this.#parts.log("warn", "The lease of the cluster could not be handed over", { error });
+    // A server that is alone refuses what waits before anything else has its turn.
+    if (this.#cluster !== null) {
+      await this.#handOver().catch((error) =>
+        this.#parts.log("warn", "The lease of the cluster could not be handed over", { error })
+      );
     }
     this.#cluster?.stopping();
     await this.#renewing;
