@@ -28,6 +28,8 @@ export interface AccountAuthenticatorOptions {
   /** Tokens of other issuers. */
   readonly external: OtherIssuers;
   readonly calls: SystemCalls;
+  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  readonly caughtUp?: (() => Promise<void>) | undefined;
   readonly now: () => number;
 }
 
@@ -42,13 +44,15 @@ const RECHECKED_AT_ONCE = 256;
 export class AccountAuthenticator {
   readonly #accessTokens: AccessTokens;
   readonly #external: OtherIssuers;
+  readonly #caughtUp: (() => Promise<void>) | undefined;
   readonly #now: () => number;
   readonly #listeners: ((ended: EndedSession) => void)[] = [];
   readonly #sessions: KnownRows<OpenedSession>;
 
-  constructor({ accessTokens, external, calls, now }: AccountAuthenticatorOptions) {
+  constructor({ accessTokens, external, calls, caughtUp, now }: AccountAuthenticatorOptions) {
     this.#accessTokens = accessTokens;
     this.#external = external;
+    this.#caughtUp = caughtUp;
     this.#now = now;
     this.#sessions = new KnownRows({
       rowsMax: authLimits.cachedSessionsMax,
@@ -67,7 +71,7 @@ export class AccountAuthenticator {
     const checked = this.#accessTokens.verify(token, this.#now());
     if (!checked.ok) return checked;
     const { sub, sid, adm = false, exp } = checked.claims;
-    const session = await this.#sessions.find(sid);
+    const session = await this.#sessions.find(sid) ?? await this.#findLate(sid);
     const owner = adm ? session?.adminId : session?.userId;
     if (!session || owner !== sub || session.expiresAt <= this.#now()) {
       return { ok: false, error: "session has ended" };
@@ -136,6 +140,13 @@ export class AccountAuthenticator {
     for (const principal of await this.#external.recheck()) {
       this.#tell({ principal, withoutSession: true });
     }
+  }
+
+  /** A session that is not known here may have begun elsewhere a moment ago. */
+  async #findLate(sessionId: string): Promise<OpenedSession | null> {
+    if (this.#caughtUp === undefined) return null;
+    await this.#caughtUp();
+    return await this.#sessions.find(sessionId);
   }
 
   #sessionChanged({ id, doc }: DocumentChange): void {

@@ -105,6 +105,8 @@ export interface AccountsOptions {
   readonly onAnswer?: AuthRoutesOptions["onAnswer"];
   /** Whether accounts are another server's: nothing is swept here. */
   readonly readOnly?: boolean;
+  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  readonly caughtUp?: (() => Promise<void>) | undefined;
   readonly log: Log;
   readonly now?: () => number;
   readonly passwords?: PasswordHasher;
@@ -206,7 +208,13 @@ export async function createAccounts(options: AccountsOptions): Promise<AccountS
   };
   const others = () => options.others?.others ?? nobody;
   const external = new ExternalTokens({ issuers: () => others().issuers, calls, now });
-  const authenticator = new AccountAuthenticator({ accessTokens, external, calls, now });
+  const authenticator = new AccountAuthenticator({
+    accessTokens,
+    external,
+    calls,
+    caughtUp: options.caughtUp,
+    now,
+  });
   const signIns = new SignIns({ parts, providers: () => others().providers, log });
   const admins = new AdminAccounts(parts);
   const sweeper = options.readOnly === true ? null : createSweeper({ calls, now, log });

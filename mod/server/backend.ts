@@ -23,7 +23,7 @@ import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type Given, type Parts, startFeatures } from "./feature_list.ts";
 import { openBackupPlace } from "./features/backups.ts";
 import { bringFollowed } from "./features/following.ts";
-import { beginInCluster } from "./features/cluster.ts";
+import { beginInCluster, caughtUpWith } from "./features/cluster.ts";
 import { openLog } from "./features/log.ts";
 import { openMetrics } from "./features/metrics.ts";
 import { openStats } from "./features/stats.ts";
@@ -264,9 +264,17 @@ async function connect(
   };
   const takesOver = given.letGo !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
-  const context: FeatureContext = { ...given, keys: given.secret.keys, port, clientOf, takesOver };
+  const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, host);
+  const context: FeatureContext = {
+    ...given,
+    keys: given.secret.keys,
+    port,
+    clientOf,
+    takesOver,
+    caughtUp: isFollower(config) ? caughtUp : undefined,
+  };
   await startFeatures(context, parts);
-  const { accounts, logs, steering, clustering, following, sync: { hub, calls } } = parts;
+  const { accounts, logs, steering, following, sync: { hub, calls } } = parts;
   const { actions, ctxActions } = features;
   host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
@@ -274,7 +282,7 @@ async function connect(
   await features.prepare();
   if (!takesOver) await features.start();
   // Nobody is shown a state of long ago.
-  await clustering.caughtUp?.(clusterLimits.startMs);
+  await caughtUp?.(clusterLimits.startMs);
   let closed: Promise<void> | null = null;
   const closeSockets = () => {
     logs.endStreams();
@@ -311,7 +319,7 @@ async function connect(
       hub.accept(socket, { connection, address });
       return response;
     },
-    ...(clustering.caughtUp !== null && { caughtUp: clustering.caughtUp }),
+    ...(caughtUp && { caughtUp }),
     closeSockets,
     reload: () => host.reload(),
     standBy: () => host.standBy(),

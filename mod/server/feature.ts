@@ -62,6 +62,11 @@ export interface FeatureContext {
   readonly host: IsolateHost;
   /** Whether another server still works with the data folder while this one starts, until features begin. */
   readonly takesOver: boolean;
+  /**
+   * On a server whose commits are made by another one of its cluster: resolves when what was committed anywhere before the
+   * call is shown here, or after a bounded time.
+   */
+  readonly caughtUp: ((waitMs?: number) => Promise<void>) | undefined;
   /** Calls of functions: mutations by the writer, queries by the shared queries, actions of main and of the app. */
   readonly port: FunctionPort;
   /** Address of the client that sent a request. */

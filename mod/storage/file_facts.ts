@@ -9,11 +9,21 @@ import { system } from "./system_calls.ts";
 export class FileFacts {
   readonly #files: KnownRows<StoredFile>;
 
-  constructor(calls: SystemCalls) {
+  constructor({ calls, caughtUp }: {
+    readonly calls: SystemCalls;
+    /** Resolves when what was committed anywhere is known here: a file may have come elsewhere a moment ago. */
+    readonly caughtUp?: (() => Promise<void>) | undefined;
+  }) {
+    const load = (id: string) => calls.query(system.findFile, { id });
     this.#files = new KnownRows({
       rowsMax: storageLimits.cachedFilesMax,
       idOf: ({ id }) => id,
-      load: (id) => calls.query(system.findFile, { id }),
+      async load(id) {
+        const file = await load(id);
+        if (file !== null || caughtUp === undefined) return file;
+        await caughtUp();
+        return await load(id);
+      },
     });
   }
 

@@ -53,6 +53,8 @@ export interface StorageOptions {
   readonly thumbnailMaker?: ThumbnailMaker;
   /** Whether files are another server's, which may use the same store: nothing is written and nothing removed. */
   readonly readOnly?: boolean;
+  /** Resolves when what was committed anywhere is known here, or late; absent where nothing is committed elsewhere. */
+  readonly caughtUp?: (() => Promise<void>) | undefined;
   /** Whether another server still takes uploads in the same folders: those in pieces wait for `recover`. */
   readonly shared?: boolean;
   /** How long the contents of deleted files are kept. */
@@ -102,7 +104,7 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   const store = readOnly ? readOnlyBlobs(options.store) : options.store;
   const calls = new SystemCalls(port);
   const signer = new UrlSigner(options.urlKey);
-  const facts = new FileFacts(calls);
+  const facts = new FileFacts({ calls, caughtUp: options.caughtUp });
   const intakes = new BlobIntakes({ store, bytesMax: options.uploadBytesMax });
   const traffic = new FileTraffic();
   const urls = new UploadUrls({ signer, calls, now });

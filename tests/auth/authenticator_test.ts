@@ -122,7 +122,7 @@ Deno.test("another secret key signs everyone out and loses no account", async ()
 });
 
 /** An authenticator whose look-ups are answered by hand. */
-function byHand() {
+function byHand({ caughtUp }: { readonly caughtUp?: () => Promise<void> } = {}) {
   const asked: PromiseWithResolvers<unknown>[] = [];
   const calls = new SystemCalls({
     query: async () => {
@@ -137,6 +137,7 @@ function byHand() {
     accessTokens,
     external: new ExternalTokens({ issuers: () => new Map(), calls, now: () => 0 }),
     calls,
+    caughtUp,
     now: () => 0,
   });
   const token = accessTokens.sign({ sub: "u1", sid: "s1", iat: 0, exp: 900 });
@@ -162,6 +163,30 @@ Deno.test("a session that ends while it is looked up is not believed", async () 
     assert.equal(asked.length, 2);
     asked[1]?.resolve(null);
     assert.deepEqual(await verified, ended);
+  }
+});
+
+Deno.test("[PG15] a session that began at another server is waited for, once; one that has ended there is refused", async () => {
+  for (const begun of [true, false]) {
+    const { promise: shown, resolve: show } = Promise.withResolvers<void>();
+    let waits = 0;
+    const caughtUp = () => {
+      waits++;
+      return shown;
+    };
+    const { asked, authenticator, token } = byHand({ caughtUp });
+    const verified = authenticator.verify(token);
+    await turn();
+    asked[0]?.resolve(null);
+    await turn();
+    assert.deepEqual([asked.length, waits], [1, 1]);
+    show();
+    await turn();
+    assert.equal(asked.length, 2);
+    asked[1]?.resolve(begun ? session : null);
+    if (begun) assert.equal((await verified).ok, true);
+    else assert.deepEqual(await verified, ended);
+    assert.equal(waits, 1);
   }
 });
 

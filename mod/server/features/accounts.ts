@@ -125,7 +125,7 @@ function asUserError(error: unknown): never {
 }
 
 async function openAccounts(
-  { config, keys, port, clientOf, log, url }: FeatureContext,
+  { config, keys, port, clientOf, caughtUp, log, url }: FeatureContext,
   { others, metrics }: { readonly others: ConfiguredOthers; readonly metrics: Metrics | null },
 ): Promise<AccountService> {
   const { policy, accessTokenMs, redirectUrls, smtp, templatesDir, mailTexts, rateLimits } = config.accounts;
@@ -147,6 +147,7 @@ async function openAccounts(
       hashesAtOnce: config.memory.hashesAtOnce,
       clientOf,
       readOnly: isFollower(config),
+      caughtUp,
       others,
       originOf: (c) => config.publicUrl ?? localOrigin(c.req.url, url),
       ...(metrics && { onAnswer: (operation, status) => metrics.countAuth(operation, status) }),

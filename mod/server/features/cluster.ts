@@ -60,8 +60,6 @@ export async function beginInCluster(
 export interface ClusterFeature extends Feature {
   /** `null` on a server that is alone. */
   readonly figures: (() => ClusterFigures) | null;
-  /** Resolves when what was committed anywhere before the call is shown here, or after a bounded time. */
-  readonly caughtUp: ((waitMs?: number) => Promise<void>) | null;
 }
 
 export interface ClusterParts {
@@ -78,7 +76,7 @@ export function startClustering(
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
-  if (cluster === null) return { routes, figures: null, caughtUp: null };
+  if (cluster === null) return { routes, figures: null };
   const served: ServedState = {
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
@@ -88,7 +86,6 @@ export function startClustering(
   return {
     routes,
     figures: () => cluster.figures,
-    caughtUp: caughtUpWith(cluster, host),
     start: () => cluster.serve(served),
     stop: () => cluster.unserve(served),
   };
@@ -106,8 +103,10 @@ async function told(cluster: PostgresCluster): Promise<object> {
   return { ...own, database, servers };
 }
 
-/** Sockets that come at once ask once. */
-function caughtUpWith(
+/**
+ * Resolves when what was committed anywhere before the call is shown here, or after a bounded time. Who asks at once asks once.
+ */
+export function caughtUpWith(
   cluster: PostgresCluster,
   host: Pick<IsolateHost, "ts">,
 ): (waitMs?: number) => Promise<void> {

@@ -47,7 +47,7 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
 }
 
 async function openStorage(
-  { config, keys, port, clientOf, takesOver, log }: FeatureContext,
+  { config, keys, port, clientOf, takesOver, caughtUp, log }: FeatureContext,
 ): Promise<StorageService> {
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
@@ -62,6 +62,7 @@ async function openStorage(
     private: privateReads,
     keepDeletedMs,
     readOnly: isFollower(config),
+    caughtUp,
     asideSince: () => asideSince(config.dataDir),
     thumbnailSizes,
     clientOf,
