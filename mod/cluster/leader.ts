@@ -213,6 +213,8 @@ export class Leader implements Companions, AsyncDisposable {
       this.#followers.add(follower);
       link.ended.then(() => {
         this.#followers.delete(follower);
+        // Its link was made anew: what goes on beside it goes on.
+        if ([...this.#followers].some(({ name }) => name === follower.name)) return;
         // A machine that is gone closes nothing itself.
         for (const { name, end } of this.#tunnels) if (name === follower.name) end.abort();
       });

@@ -10,7 +10,7 @@ import { FrameReader } from "./link/frames.ts";
 import { greet } from "./link/handshake.ts";
 import type { LeaderCalls } from "./leader_calls.ts";
 import { LeaderLink } from "./leader_link.ts";
-import { carry, type FarSide } from "./tunnel.ts";
+import { carry, type FarSide, join } from "./tunnel.ts";
 
 /** Who leads, as the cluster tells: `host:port` of its links, under an epoch that nobody else has. */
 export interface LeadingServer {
@@ -154,12 +154,22 @@ export class LeaderRoad implements AsyncDisposable {
     }
   }
 
+  /** Never rejects. */
+  async #answerHere(near: Deno.Conn, connect: () => Promise<Deno.Conn>): Promise<void> {
+    try {
+      await join(near, await connect());
+    } catch {
+      // Whoever asked finds the connection closed.
+      closeQuietly(near);
+    }
+  }
+
   /** Waits for a leader as long as a call would. Never rejects. */
   async #carry(near: Deno.Conn): Promise<void> {
     const { name, secret } = this.#options;
     const until = performance.now() + linkLimits.leaderWaitMs;
     for (let leader = this.#leader; performance.now() < until && !this.#closed; leader = this.#leader) {
-      if (this.#here !== null) return await join(near, this.#here);
+      if (this.#here !== null) return await this.#answerHere(near, this.#here);
       if (leader === null || leader.leaving) {
         await Promise.race([this.#changed.promise, wait(linkLimits.retryMsMax)]);
         continue;
@@ -175,21 +185,6 @@ export class LeaderRoad implements AsyncDisposable {
       return await carry(near, { far, signal });
     }
     closeQuietly(near);
-  }
-}
-
-/** Bytes both ways between two connections of this machine, until one ends. Never rejects. */
-async function join(near: Deno.Conn, connect: () => Promise<Deno.Conn>): Promise<void> {
-  let other: Deno.Conn | null = null;
-  try {
-    other = await connect();
-    const there = near.readable.pipeTo(other.writable, { preventClose: true });
-    await Promise.race([there, other.readable.pipeTo(near.writable, { preventClose: true })]);
-  } catch {
-    // Whoever asked finds the connection closed.
-  } finally {
-    closeQuietly(near);
-    if (other !== null) closeQuietly(other);
   }
 }
 

@@ -26,6 +26,8 @@ export const linkLimits = {
   tunnelsMax: 512,
   /** Bytes of them that are carried at once. */
   tunnelChunkBytes: 65_536,
+  /** When one side of such a connection has ended, what the other still says is carried for so long. */
+  lingerMs: 2_000,
   /** A leader that is told to stop waits this long for another server to make ready to lead. */
   prepareMs: 10_000,
   /** A leader that is about to end waits this long for calls it has taken. */

@@ -14,43 +14,94 @@ export interface FarSide {
   readonly seal: Seal | null;
 }
 
-/** Carries bytes both ways until one side ends, or it is aborted; closes both. Never rejects. */
+/** One of two connections between which bytes are carried. */
+interface End {
+  readonly conn: Deno.Conn;
+  /** What has come, until the next read; `null`: it has ended. */
+  read(): Promise<Uint8Array | null>;
+  write(bytes: Uint8Array): Promise<void>;
+}
+
+/** Carries bytes both ways until both sides have ended, or it is aborted; closes both. Never rejects. */
 export async function carry(
   near: Deno.Conn,
   { far, signal }: { readonly far: FarSide; readonly signal: AbortSignal },
 ): Promise<void> {
+  await carryBetween(plain(near), { other: sealed(far), signal });
+}
+
+/** The same between two connections of this machine. */
+export async function join(near: Deno.Conn, other: Deno.Conn): Promise<void> {
+  await carryBetween(plain(near), { other: plain(other) });
+}
+
+/**
+ * A side that has ended may have said something last, such as why it takes no more: the other side is told all of it, and
+ * that it is the end, before both are closed, after a bounded time.
+ */
+async function carryBetween(
+  one: End,
+  { other, signal }: { readonly other: End; readonly signal?: AbortSignal },
+): Promise<void> {
   const close = () => {
-    closeQuietly(near);
-    closeQuietly(far.conn);
+    closeQuietly(one.conn);
+    closeQuietly(other.conn);
   };
-  signal.addEventListener("abort", close, { once: true });
-  if (signal.aborted) close();
-  try {
-    await Promise.race([send(near, far), receive(near, far)]);
-  } catch {
-    // One of them is gone, or has sent what is not sealed as it must be: whoever asked finds the connection closed.
-  } finally {
-    signal.removeEventListener("abort", close);
-    close();
-  }
+  signal?.addEventListener("abort", close, { once: true });
+  if (signal?.aborted) close();
+  let late: ReturnType<typeof setTimeout> | undefined;
+  const ending = () => late ??= setTimeout(close, linkLimits.lingerMs);
+  // One of them is gone, or has sent what is not sealed as it must be: whoever asked finds the connection closed.
+  await Promise.all([
+    pass(one, { to: other, ending }).catch(close),
+    pass(other, { to: one, ending }).catch(close),
+  ]);
+  clearTimeout(late);
+  signal?.removeEventListener("abort", close);
+  close();
 }
 
-async function send(near: Deno.Conn, { conn, seal }: FarSide): Promise<void> {
+/** One way, to its end. What the other side does not take any more is read all the same, or what it said last were lost. */
+async function pass(
+  from: End,
+  { to, ending }: { readonly to: End; readonly ending: () => void },
+): Promise<void> {
+  let taken = true;
+  for (let bytes = await from.read(); bytes !== null; bytes = await from.read()) {
+    if (!taken) continue;
+    try {
+      await to.write(bytes);
+    } catch {
+      taken = false;
+      ending();
+    }
+  }
+  ending();
+  await to.conn.closeWrite().catch(() => {});
+}
+
+function plain(conn: Deno.Conn): End {
   const chunk = new Uint8Array(linkLimits.tunnelChunkBytes);
-  for (;;) {
-    const length = await near.read(chunk);
-    if (length === null) return;
-    const bytes = chunk.subarray(0, length);
-    await writeAll(conn, framed(seal === null ? bytes : seal.seal(bytes)));
-  }
+  return {
+    conn,
+    async read() {
+      // One that was closed with something unread breaks off instead of ending.
+      const length = await conn.read(chunk).catch(() => null);
+      return length === null ? null : chunk.subarray(0, length);
+    },
+    write: (bytes) => writeAll(conn, bytes),
+  };
 }
 
-async function receive(near: Deno.Conn, { reader, seal }: FarSide): Promise<void> {
-  for (;;) {
-    const body = await reader.next(linkLimits.tunnelChunkBytes + SEAL_BYTES_MAX);
-    if (body === null) return;
-    await writeAll(near, seal === null ? body : seal.open(body));
-  }
+function sealed({ conn, reader, seal }: FarSide): End {
+  return {
+    conn,
+    async read() {
+      const body = await reader.next(linkLimits.tunnelChunkBytes + SEAL_BYTES_MAX);
+      return body === null || seal === null ? body : seal.open(body);
+    },
+    write: (bytes) => writeAll(conn, framed(seal === null ? bytes : seal.seal(bytes))),
+  };
 }
 
 /** What sealing adds to a frame at most. */

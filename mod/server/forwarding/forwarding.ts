@@ -4,6 +4,7 @@
  * be this server.
  */
 import { setTimeout as wait } from "node:timers/promises";
+import { getPath } from "hono/path";
 import { Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
@@ -105,9 +106,9 @@ export class Forwarding implements AsyncDisposable {
     return {
       port: this.#calls,
       pass: (request, { info, host }) => {
-        const { pathname } = new URL(request.url);
         const { method } = request;
-        if (!isForLeader({ method, pathname }, () => host.findRoute(method, pathname) !== null)) return null;
+        const isRoute = () => host.findRoute(method, new URL(request.url).pathname) !== null;
+        if (!isForLeader({ method, path: getPath(request) }, isRoute)) return null;
         const shown = (ts: number) => host.told(ts);
         return this.#toLeader.pass(request, info, { shown, againMs: linkLimits.leaderWaitMs });
       },

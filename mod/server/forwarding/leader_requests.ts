@@ -3,20 +3,23 @@
 /** Below `/api/admin/`: what a server tells of itself, or reads in its own database. */
 const OWN_REPORTS = new Set(["cluster", "logs", "replication", "export"]);
 
+/** Also there: what acts on the process that is asked. */
+const OWN_ACTS = new Set(["restore"]);
+
 export interface AskedRequest {
   readonly method: string;
-  /** As it stands in the URL. */
-  readonly pathname: string;
+  /** Decoded, as the router tells routes apart: what is encoded without need is the same route. */
+  readonly path: string;
 }
 
 /** `isRoute`: whether the app has a route for the request. Calls of functions find their own way. */
-export function isForLeader({ method, pathname }: AskedRequest, isRoute: () => boolean): boolean {
+export function isForLeader({ method, path }: AskedRequest, isRoute: () => boolean): boolean {
   // What browsers ask beforehand is answered alike everywhere.
   if (method === "OPTIONS") return false;
-  if (!isBelow(pathname, "/api")) {
-    return !isBelow(pathname, "/_") && pathname !== "/metrics" && isRoute();
+  if (!isBelow(path, "/api")) {
+    return !isBelow(path, "/_") && path !== "/metrics" && isRoute();
   }
-  const [, , part = "", first = ""] = pathname.split("/", 4);
+  const [, , part = "", first = ""] = path.split("/", 4);
   const isRead = method === "GET" || method === "HEAD";
   switch (part) {
     case "auth":
@@ -25,7 +28,7 @@ export function isForLeader({ method, pathname }: AskedRequest, isRoute: () => b
       // Uploads in pieces are known to the server that takes them.
       return !isRead || first === "resumable";
     case "admin":
-      return !isRead || !OWN_REPORTS.has(first);
+      return !OWN_ACTS.has(first) && (!isRead || !OWN_REPORTS.has(first));
     default:
       return false;
   }

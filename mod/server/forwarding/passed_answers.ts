@@ -11,6 +11,8 @@ export const REFUSED_HEADER = "syncline-passed-refused";
 export function shownAt(ts: number, answer: Response): Response {
   const headers = new Headers(answer.headers);
   headers.set(SHOWN_HEADER, String(ts));
+  // An app may send back what it was sent: that something has not happened is for the server to say.
+  headers.delete(REFUSED_HEADER);
   const { body, status, statusText } = answer;
   return new Response(body, { headers, status, statusText });
 }

@@ -8,3 +8,5 @@ export const CALL_HEADER = "syncline-passed-call";
 export const KEY_HEADER = "syncline-passed-key";
 /** The address that a request was for, where it is not that of the request that passes it on. */
 export const URL_HEADER = "syncline-passed-url";
+/** The length of the body that was announced to whoever passes it on, which does so in pieces. */
+export const LENGTH_HEADER = "syncline-passed-length";

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { PassedCalls } from "../../functions/host/mod.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "./passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "./passed_headers.ts";
 
 const SOCKET_PATH_BYTES_MAX = 100;
 /** Left by a server that was killed, it goes with the folders of its isolates. */
@@ -80,6 +80,12 @@ function asAsked(request: Request): Request {
   const headers = new Headers(request.headers);
   headers.set("host", new URL(url).host);
   headers.delete(URL_HEADER);
+  const length = headers.get(LENGTH_HEADER);
+  if (length !== null) {
+    headers.set("content-length", length);
+    headers.delete("transfer-encoding");
+    headers.delete(LENGTH_HEADER);
+  }
   const { method, body, signal } = request;
   return new Request(url, { method, headers, body, signal });
 }

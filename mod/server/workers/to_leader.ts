@@ -3,12 +3,15 @@ import { ServiceError } from "../../errors.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
-import { takeSaid } from "../forwarding/passed_answers.ts";
+import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "../forwarding/passed_answers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, URL_HEADER } from "../takeover/passed_headers.ts";
+import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "../takeover/passed_headers.ts";
 
 /** Of one connection only. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
+
+/** What processes of the server tell one another. */
+const INNER_HEADERS = [CALL_HEADER, KEY_HEADER, LENGTH_HEADER, REFUSED_HEADER, SHOWN_HEADER];
 
 export interface PassOptions {
   /** Resolves when commits up to this one are shown here: the answer waits for it. */
@@ -42,17 +45,21 @@ export class ToLeader implements Disposable {
   ): Promise<Response> {
     try {
       const headers = new Headers(request.headers);
+      // Beside a coding of the transfer it says nothing.
+      const length = request.headers.has("transfer-encoding") ? null : request.headers.get("content-length");
       // What processes of the server tell one another is nothing for a client to say.
-      for (const name of [...HOP_HEADERS, CALL_HEADER, KEY_HEADER, "content-length"]) headers.delete(name);
+      for (const name of [...HOP_HEADERS, ...INNER_HEADERS, "content-length"]) headers.delete(name);
       // What comes back is packed for whoever asked, here.
       headers.set("accept-encoding", "identity");
       headers.set(ADDRESS_HEADER, JSON.stringify(info.remoteAddr));
       headers.set(URL_HEADER, request.url);
+      // The body goes on as a stream, whose length is not announced.
       const { method, signal } = request;
+      const isRead = method === "GET" || method === "HEAD";
+      if (length !== null && !isRead) headers.set(LENGTH_HEADER, length);
       const { pathname, search } = new URL(request.url);
       const client = this.#client;
       const body = againMs > 0 ? await repeatable(request) : request.body ?? new Uint8Array();
-      const isRead = method === "GET" || method === "HEAD";
       for (const until = performance.now() + againMs;;) {
         const answer = await fetch(`http://leader${pathname}${search}`, {
           method,

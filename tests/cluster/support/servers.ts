@@ -37,6 +37,14 @@ http.route({
     return new Response(text, { status: 201, headers: { "X-Url": request.url } });
   }),
 });
+http.route({
+  path: "/refused",
+  method: "POST",
+  handler: httpAction(async (ctx, request) => {
+    await ctx.runMutation("notes:add", { text: await request.text() });
+    return Response.json([...request.headers.keys()], { headers: { "syncline-passed-refused": "1" } });
+  }),
+});
 export default http;
 `,
 };
