@@ -139,37 +139,47 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
     },
   );
 
-  await steps.step("[PG9] an upload that the leader refuses while it comes is answered with its reason", async () => {
-    const urlOf = async () =>
-      (await b.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body.value as string;
-    const chunk = new Uint8Array(1_000_000);
-    const inPieces = () => {
-      let left = 25;
-      return new ReadableStream<Uint8Array>({
-        pull: (controller) => left-- > 0 ? controller.enqueue(chunk) : controller.close(),
-      });
-    };
-    for (const body of [new Uint8Array(25_000_000), inPieces()]) {
-      const refused = await fetch(new URL(await urlOf(), b.url), { method: "POST", body });
-      assert.deepEqual([refused.status, (await refused.json()).errorData.code], [413, "file_too_large"]);
-    }
-  });
+  await steps.step(
+    "[PG9] an upload that the leader refuses while it comes is answered with its reason",
+    async () => {
+      const urlOf = async () =>
+        (await b.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body.value as string;
+      const chunk = new Uint8Array(1_000_000);
+      const inPieces = () => {
+        let left = 25;
+        return new ReadableStream<Uint8Array>({
+          pull: (controller) => left-- > 0 ? controller.enqueue(chunk) : controller.close(),
+        });
+      };
+      for (const body of [new Uint8Array(25_000_000), inPieces()]) {
+        const refused = await fetch(new URL(await urlOf(), b.url), { method: "POST", body });
+        assert.deepEqual([refused.status, (await refused.json()).errorData.code], [413, "file_too_large"]);
+      }
+    },
+  );
 
-  await steps.step("[PG9] a path that is encoded without need, or headers of servers, change nothing", async () => {
-    const ts = async () => (await (await fetch(`${a.url}/api/health`)).json()).ts;
-    const before = await ts();
-    const encoded = await b.post("/api/%61uth/signin", ACCOUNT);
-    assert.equal(encoded.status, 200, JSON.stringify(encoded.body));
-    assert.ok(await ts() > before);
-    const headers = { "syncline-passed-refused": "1", "syncline-passed-ts": "7", "x-mine": "2" };
-    const answer = await fetch(`${b.url}/refused`, { method: "POST", headers, body: "refused by a header" });
-    assert.equal(answer.status, 200, await answer.clone().text());
-    assert.equal(answer.headers.get("syncline-passed-refused"), null);
-    const seen: string[] = await answer.json();
-    assert.ok(seen.includes("x-mine"), String(seen));
-    assert.deepEqual(seen.filter((name) => name.startsWith("syncline-passed-") && name in headers), []);
-    assert.equal((await notes(b)).filter((text) => text === "refused by a header").length, 1);
-  });
+  await steps.step(
+    "[PG9] a path that is encoded without need, or headers of servers, change nothing",
+    async () => {
+      const ts = async () => (await (await fetch(`${a.url}/api/health`)).json()).ts;
+      const before = await ts();
+      const encoded = await b.post("/api/%61uth/signin", ACCOUNT);
+      assert.equal(encoded.status, 200, JSON.stringify(encoded.body));
+      assert.ok(await ts() > before);
+      const headers = { "syncline-passed-refused": "1", "syncline-passed-ts": "7", "x-mine": "2" };
+      const answer = await fetch(`${b.url}/refused`, {
+        method: "POST",
+        headers,
+        body: "refused by a header",
+      });
+      assert.equal(answer.status, 200, await answer.clone().text());
+      assert.equal(answer.headers.get("syncline-passed-refused"), null);
+      const seen: string[] = await answer.json();
+      assert.ok(seen.includes("x-mine"), String(seen));
+      assert.deepEqual(seen.filter((name) => name.startsWith("syncline-passed-") && name in headers), []);
+      assert.equal((await notes(b)).filter((text) => text === "refused by a header").length, 1);
+    },
+  );
 
   await steps.step("[PG9] administrators reach the leader by any server", async () => {
     const bearer = { bearer: root };

@@ -5,7 +5,13 @@ import { errorResponse } from "../../kit/error_response.ts";
 import type { Log } from "../../kit/log.ts";
 import { REFUSED_HEADER, SHOWN_HEADER, takeSaid } from "../forwarding/passed_answers.ts";
 import { takeoverLimits, workerLimits } from "../limits.ts";
-import { ADDRESS_HEADER, CALL_HEADER, KEY_HEADER, LENGTH_HEADER, URL_HEADER } from "../takeover/passed_headers.ts";
+import {
+  ADDRESS_HEADER,
+  CALL_HEADER,
+  KEY_HEADER,
+  LENGTH_HEADER,
+  URL_HEADER,
+} from "../takeover/passed_headers.ts";
 
 /** Of one connection only. */
 const HOP_HEADERS = ["connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "expect"];
