@@ -18,32 +18,58 @@ export class MigrationRunner implements AsyncDisposable {
   readonly #options: MigrationRunnerOptions;
   /** By id. */
   readonly #running = new Map<string, Promise<void>>();
+  /** Of those, the ones that were to be run meanwhile: their last step may have been taken before they were marked anew. */
+  readonly #again = new Set<string>();
+  #looking: Promise<void> = Promise.resolve();
   readonly #closing = new AbortController();
 
   constructor(options: MigrationRunnerOptions) {
     this.#options = options;
   }
 
-  /** Goes on with what the server's last life had under way. */
+  /** Goes on with what the server's last life had under way. Where that cannot be read yet, it is looked for later. */
   async start(): Promise<void> {
-    const { calls, log } = this.#options;
     try {
-      for (const id of await calls.query(system.migrationsUnderWay, {})) this.run(id);
+      await this.#goOn();
     } catch (error) {
-      log("error", "Migrations that were under way are not gone on with", { error });
+      this.#options.log("error", "Migrations that were under way are gone on with later", { error });
+      this.#looking = this.#lookAgain();
     }
   }
 
   /** Begins to run one that is marked so; one that runs already goes on as it does. */
   run(migrationId: string): void {
-    if (this.#closing.signal.aborted || this.#running.has(migrationId)) return;
-    const work = this.#toItsEnd(migrationId).finally(() => this.#running.delete(migrationId));
+    if (this.#closing.signal.aborted) return;
+    if (this.#running.has(migrationId)) {
+      this.#again.add(migrationId);
+      return;
+    }
+    const work = this.#toItsEnd(migrationId).finally(() => {
+      this.#running.delete(migrationId);
+      if (this.#again.delete(migrationId)) this.run(migrationId);
+    });
     this.#running.set(migrationId, work);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
+    await this.#looking;
     await Promise.all(this.#running.values());
+  }
+
+  async #goOn(): Promise<void> {
+    for (const id of await this.#options.calls.query(system.migrationsUnderWay, {})) this.run(id);
+  }
+
+  async #lookAgain(): Promise<void> {
+    for (let waitMs: number = deployLimits.migrationRetryMs;; waitMs *= 2) {
+      if (!await this.#waited(waitMs)) return;
+      try {
+        return await this.#goOn();
+      } catch (error) {
+        this.#options.log("debug", "Migrations that were under way cannot be read yet", { error });
+      }
+    }
   }
 
   async #toItsEnd(migrationId: string): Promise<void> {
@@ -73,16 +99,20 @@ export class MigrationRunner implements AsyncDisposable {
 
   /** A step that came at a bad moment is taken again, less and less often; `null` when the server ends meanwhile. */
   async #step(migrationId: string, rows: number | undefined): Promise<TakenStep | null> {
-    const { signal } = this.#closing;
     for (let waitMs: number = deployLimits.migrationRetryMs;; waitMs *= 2) {
       try {
         return await this.#options.steps.take({ migrationId, rows, onServer: true });
       } catch (error) {
         if (!(error instanceof SystemCallError) || !error.retryable) throw error;
-        const bounded = Math.min(waitMs, deployLimits.migrationRetryMsMax);
-        await wait(bounded, undefined, { signal }).catch(() => {});
-        if (signal.aborted) return null;
+        if (!await this.#waited(waitMs)) return null;
       }
     }
+  }
+
+  /** Whether the server is still there after a bounded wait. */
+  async #waited(ms: number): Promise<boolean> {
+    const { signal } = this.#closing;
+    await wait(Math.min(ms, deployLimits.migrationRetryMsMax), undefined, { signal }).catch(() => {});
+    return !signal.aborted;
   }
 }

@@ -43,7 +43,7 @@ export class LogProcess implements AsyncDisposable {
   #closed = false;
   #endPause: (() => void) | null = null;
   readonly #begun = Promise.withResolvers<void>();
-  /** Resolves when there was a process, or there is to be none. */
+  /** Resolves when the first process has begun or could not, or there is to be none. */
   readonly #there = Promise.withResolvers<void>();
   readonly #running: Promise<void>;
 
@@ -84,14 +84,14 @@ export class LogProcess implements AsyncDisposable {
   /** Throws `unavailable` when nobody can answer, and `overloaded` when too many ask. */
   async ask<K extends QuestionKind>(kind: K, asked: Questions[K]["asked"]): Promise<Questions[K]["answer"]> {
     this.begin();
-    await this.#there.promise;
     if (this.#waiting.size >= logLimits.questionsMax) throw new ServiceError("overloaded");
     const ask = ++this.#asks;
     const answer = new Promise<Questions[QuestionKind]["answer"] | null>((resolve) => {
-      const timer = setTimeout(() => this.#late(), logLimits.answerMs);
+      const timer = setTimeout(() => this.#late(ask), logLimits.answerMs);
       this.#waiting.set(ask, { resolve, timer });
     });
-    if (!await this.send({ type: "Ask", ask, kind, asked } as ToLogProcess)) this.#answer(ask, null);
+    void this.#there.promise.then(() => this.send({ type: "Ask", ask, kind, asked } as ToLogProcess))
+      .then((taken) => taken || this.#answer(ask, null));
     const given = await answer;
     if (given === null) throw new ServiceError("unavailable", "The execution log cannot be read at present");
     return given as Questions[K]["answer"];
@@ -121,7 +121,7 @@ export class LogProcess implements AsyncDisposable {
   async #run(): Promise<void> {
     for (let failures = 0; !this.#closed; failures++) {
       const since = performance.now();
-      const reason = await this.#runOne();
+      const reason = await this.#runOne().catch((error) => String(error)).finally(() => this.#there.resolve());
       if (this.#closed) return;
       if (performance.now() - since > logLimits.restartMsMax) failures = 0;
       this.#options.log("warn", "The log process ended and is started again", { reason });
@@ -194,9 +194,10 @@ export class LogProcess implements AsyncDisposable {
   }
 
   /** It may be stuck in a damaged file, or in a disk that does not answer. */
-  #late(): void {
+  #late(ask: number): void {
     this.#options.log("warn", "The log process does not answer");
-    this.#child?.kill();
+    if (this.#child === null) this.#answer(ask, null);
+    else this.#child.kill();
   }
 
   #pause(ms: number): Promise<void> {
