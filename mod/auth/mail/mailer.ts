@@ -36,10 +36,12 @@ export interface SmtpOptions {
   readonly url: string;
   /** Sender, such as `App <no-reply@example.com>`. */
   readonly from: string;
+  /** Loads what speaks SMTP; for tests. */
+  readonly load?: () => Promise<Pick<typeof import("nodemailer"), "createTransport">>;
 }
 
 /** A mailer that speaks SMTP. Throws `TypeError` for a URL that is not one. */
-export function smtpMailer({ url, from }: SmtpOptions): Mailer {
+export function smtpMailer({ url, from, load = () => import("nodemailer") }: SmtpOptions): Mailer {
   const parsed = URL.parse(url);
   if (parsed === null || !/^smtps?:$/.test(parsed.protocol) || parsed.hostname === "") {
     // The URL may hold a password: it is not repeated.
@@ -65,7 +67,15 @@ export function smtpMailer({ url, from }: SmtpOptions): Mailer {
   };
   // Loaded with the first mail: no start has to wait for it.
   let transport: Promise<Transporter> | null = null;
-  const open = async () => (await import("nodemailer")).createTransport(options);
+  const open = async () => {
+    try {
+      return (await load()).createTransport(options);
+    } catch (error) {
+      // The next mail tries it anew.
+      transport = null;
+      throw error;
+    }
+  };
   return {
     async send(mail) {
       try {

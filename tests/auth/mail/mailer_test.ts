@@ -55,6 +55,17 @@ Deno.test("a mail server that is down is worth another try", async () => {
   await assert.rejects(mailer.send(mail), (error) => error instanceof MailError && !error.permanent);
 });
 
+Deno.test("where what speaks SMTP could not be loaded the next mail tries it anew", async () => {
+  await using server = await startSmtpServer();
+  let loads = 0;
+  const load = () => ++loads === 1 ? Promise.reject(new TypeError("not there")) : import("nodemailer");
+  using mailer = smtpMailer({ url: `smtp://127.0.0.1:${server.port}`, from, load });
+  await assert.rejects(mailer.send(mail), (error) => error instanceof MailError && !error.permanent);
+  await mailer.send(mail);
+  await mailer.send(mail);
+  assert.deepEqual([server.mails.length, loads], [2, 2]);
+});
+
 Deno.test("a URL that is not a mail server's stops the start without repeating its password", () => {
   for (const url of ["", "mail.example.com", "http://user:secret@mail.example.com", "smtp://"]) {
     assert.throws(
