@@ -28,9 +28,14 @@ export async function serveConfig(): Promise<{ readonly config: string; readonly
   const kept = Object.fromEntries(Object.entries(whole).filter(([name]) => !LEFT_OUT.includes(name)));
   const tasks = Object.entries(kept["tasks"] as Record<string, string>)
     .filter(([, command]) => command.includes(SERVE_CONFIG));
+  // Sets that no task of it names are those of tests and builds.
+  const named = new Set(tasks.map(([, command]) => /-P=(\w+)/.exec(command)?.[1]));
+  const sets = Object.entries(kept["permissions"] as Record<string, unknown>)
+    .filter(([name]) => named.has(name));
   const config = {
     ...kept,
     tasks: Object.fromEntries(tasks),
+    permissions: Object.fromEntries(sets),
     lock: { path: `./${SERVE_LOCK}`, frozen: true },
   };
   return { config: text(config), lock: text(JSON.parse(made.lock)) };

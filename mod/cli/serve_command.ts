@@ -9,6 +9,7 @@ import { runDevMode } from "../server/dev/dev_mode.ts";
 import type { GivenTexts, ServeOptions } from "../config/options.ts";
 import { type NativeSockets, openNativeSockets } from "../server/net/native_sockets.ts";
 import { narrowPermissions } from "../server/permissions/narrow.ts";
+import { networkInterfaces } from "../server/permissions/network_interfaces.ts";
 import { Server } from "../server/server.ts";
 import { StopSignals } from "../server/signals.ts";
 import { AppError, StartError } from "../config/start_error.ts";
@@ -38,7 +39,7 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     if (typeof started === "string") return exitCodes.ok;
     await using server = started;
     const { url, setupLink } = server;
-    const others = reachedAt({ host: config.host, url, interfaces: networkInterfaces() });
+    const others = reachedAt({ host: config.host, url, interfaces: await networkInterfaces() });
     const text = banner({ config, url, cwd, setupLink, reachedAt: others });
     await Deno.stdout.write(new TextEncoder().encode(text));
     const gaveWay = server.gaveWay.then(() => "gave way" as const);
@@ -50,16 +51,6 @@ async function serve(options: ServeOptions, given: GivenTexts): Promise<number> 
     if (!(error instanceof StartError)) throw error;
     log("error", error.message);
     return exitCodes.failed;
-  }
-}
-
-/** Of this machine; none where they may not be asked for. */
-function networkInterfaces(): Deno.NetworkInterfaceInfo[] {
-  try {
-    return Deno.networkInterfaces();
-  } catch (error) {
-    if (error instanceof Deno.errors.NotCapable) return [];
-    throw error;
   }
 }
 

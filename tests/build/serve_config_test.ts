@@ -13,6 +13,16 @@ Deno.test("deno.serve.json and its lock are what `deno task build:serve` writes"
   assert.deepEqual(JSON.parse(locked ?? ""), JSON.parse(lock), "run: deno task build:serve");
 });
 
+Deno.test("it has the permission sets that its tasks name, and no other", async () => {
+  const { tasks, permissions } = JSON.parse((await serveConfig()).config) as {
+    readonly tasks: Readonly<Record<string, string>>;
+    readonly permissions: object;
+  };
+  const named = Object.values(tasks).map((command) => /-P=(\w+)/.exec(command)?.[1]);
+  assert.deepEqual(Object.keys(permissions).toSorted(), [...new Set(named)].toSorted());
+  assert.ok(named.includes("serve") && !named.includes("test"));
+});
+
 Deno.test("what tests and builds alone need is not in it", async () => {
   const { npm } = JSON.parse(await Deno.readTextFile(join(projectDir, SERVE_LOCK))) as { npm: object };
   const names = Object.keys(npm);

@@ -11,6 +11,7 @@ import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
 import { narrowPermissions } from "../../../mod/server/permissions/narrow.ts";
+import { networkInterfaces } from "../../../mod/server/permissions/network_interfaces.ts";
 
 type Attempt = () => unknown;
 
@@ -76,6 +77,7 @@ const attempts: Record<string, Attempt> = {
   "start the runtime": () => new Deno.Command(Deno.execPath(), { args: ["--version"] }).output(),
   "read the whole environment": () => Deno.env.toObject(),
   "reach the credentials of a cloud": () => Deno.connect({ hostname: "169.254.169.254", port: 80 }),
+  "ask for the machine's addresses": () => Deno.networkInterfaces(),
   "load a native library": () => Deno.dlopen("libm.so.6", {}).close(),
 };
 
@@ -97,6 +99,8 @@ const code = await runCommandLine([{
       await resolveConfig(options, given),
       (level, text) => log.push(`${level} ${text}`),
     );
+    // The loopback is everywhere.
+    if ((await networkInterfaces()).length === 0) log.push("warn there are no addresses");
     const outcomes: Record<string, string> = {};
     for (const [name, attempt] of Object.entries(attempts)) outcomes[name] = await outcomeOf(attempt);
     // deno-lint-ignore no-console -- the answer to the test that started this
