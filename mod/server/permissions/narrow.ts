@@ -29,3 +29,15 @@ async function keepOnly(name: "read" | "write", paths: readonly string[]): Promi
   await permissions.revoke({ name, path: WHOLE_DISK });
   return (await permissions.query({ name, path: WHOLE_DISK })).state !== "granted";
 }
+
+/** The machine's addresses, asked for once: the right to ask is given up behind it. None where they may not be asked for. */
+export async function networkInterfaces(): Promise<Deno.NetworkInterfaceInfo[]> {
+  try {
+    return Deno.networkInterfaces();
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return [];
+    throw error;
+  } finally {
+    await Deno.permissions.revoke({ name: "sys", kind: "networkInterfaces" });
+  }
+}

@@ -10,8 +10,7 @@ import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
 import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
 import { scheduledName } from "../../../mod/ops/backups/scheduled/names.ts";
-import { narrowPermissions } from "../../../mod/server/permissions/narrow.ts";
-import { networkInterfaces } from "../../../mod/server/permissions/network_interfaces.ts";
+import { narrowPermissions, networkInterfaces } from "../../../mod/server/permissions/narrow.ts";
 
 type Attempt = () => unknown;
 
