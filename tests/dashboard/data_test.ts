@@ -303,6 +303,27 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await undo();
     await told("They are as they were.");
     assert.deepEqual(await totals(), [1, 1]);
+    // What another has changed since the dialog was opened is not overwritten unseen.
+    await button("Set a field of 2").click();
+    await page.getByLabel("Field", { exact: true }).selectOption("total");
+    await page.getByLabel("total", { exact: true }).fill("80");
+    const { page: [newest] } = await asAdmin("_admin/data:documents", {
+      table: "orders",
+      paginationOpts: { numItems: 1, cursor: null },
+    }, "query");
+    const setTotal = (total: number) => asAdmin("_admin/data:patch", { id: newest._id, set: { total } });
+    await setTotal(5);
+    await button("Set field").click();
+    await told('Somebody else has changed "total" meanwhile');
+    assert.deepEqual(await totals(), [5, 1]);
+    // Behind the dialog, where roles are hidden.
+    await page.locator(".grid-row", { hasText: "Second of two" }).getByText("5", { exact: true }).waitFor();
+    await button("Set field").click();
+    await told("total of 2 documents is saved.");
+    await setTotal(6);
+    await undo();
+    await told('Somebody else has changed "total" meanwhile');
+    assert.deepEqual(await totals(), [6, 80]);
     await button("Set a field of 2").click();
     await page.getByLabel("Field", { exact: true }).selectOption("title");
     await page.getByLabel("title", { exact: true }).fill("");

@@ -132,6 +132,13 @@ testDashboard("a person runs functions and finds what ran", { functions }, async
         impersonatedBy === null
       )
     );
+    // When it ends before that, what nobody would be given is not shown as the user's.
+    await button("Watch live").click();
+    const live = page.locator(".card", { hasText: /results? so far/ });
+    await live.getByText(body.userId).waitFor();
+    await asAdmin("_admin/users:endSessions", { userId: body.userId });
+    await live.getByText("The session has ended").waitFor();
+    await button("Stop watching").click();
   });
 
   await t.step("a function is run as the administrator", async () => {

@@ -23,8 +23,11 @@ const KEY_PAGE = 20;
 export interface DocumentGridProps {
   readonly table: TableOverview;
   readonly where: Where;
-  readonly chosen: ReadonlySet<string>;
-  readonly onChoose: (ids: ReadonlySet<string>) => void;
+  /** By id, as they were shown last. */
+  readonly chosen: ReadonlyMap<string, Row>;
+  readonly onChoose: (rows: ReadonlyMap<string, Row>) => void;
+  /** Told rows as they are shown, also when they change. */
+  readonly onShown: (rows: readonly Row[]) => void;
   readonly onOpen: (id: string) => void;
   /** Changes one field; `null` where nothing may be changed. */
   readonly onEdit: ((row: Row, change: FieldChange) => void) | null;
@@ -59,9 +62,9 @@ export function DocumentGrid(props: DocumentGridProps) {
       setCurrent(position);
       latest.current.onOpen(id);
     },
-    onToggle(id) {
-      const next = new Set(latest.current.chosen);
-      if (!next.delete(id)) next.add(id);
+    onToggle(row) {
+      const next = new Map(latest.current.chosen);
+      if (!next.delete(row._id)) next.set(row._id, row);
       latest.current.onChoose(next);
     },
     onEdit: props.onEdit === null ? null : ({ position, column, id }) => {
@@ -75,6 +78,11 @@ export function DocumentGrid(props: DocumentGridProps) {
     },
     onStore: (row, change) => latest.current.onEdit?.(row, change),
   }), [columns, table, props.onEdit === null]);
+
+  const onRows = useMemo(() => (id: number, at: number, rows: readonly Row[] | null) => {
+    loaded.onRows(id, at, rows);
+    if (rows !== null) latest.current.onShown(rows);
+  }, [loaded]);
 
   function move(to: number): void {
     const next = Math.max(0, Math.min(list.total - 1, to));
@@ -102,7 +110,7 @@ export function DocumentGrid(props: DocumentGridProps) {
     else if (event.key === "ArrowLeft") setColumn(Math.max(0, column - 1));
     else if (event.key === "F2" && row !== undefined) edit(row, columns[column - 1]);
     else if (event.key === "Enter" && row !== undefined) props.onOpen(row._id);
-    else if (event.key === " " && row !== undefined) shared.onToggle(row._id);
+    else if (event.key === " " && row !== undefined) shared.onToggle(row);
     else return;
     event.preventDefault();
   }
@@ -117,7 +125,7 @@ export function DocumentGrid(props: DocumentGridProps) {
             {...{ where, current: null, column, chosen, editing, shared, ...scroll }}
             placed={only}
             onAnswer={list.onAnswer}
-            onRows={loaded.onRows}
+            onRows={onRows}
           />
         )}
       </div>
@@ -165,7 +173,7 @@ export function DocumentGrid(props: DocumentGridProps) {
               editing={editing}
               shared={shared}
               onAnswer={list.onAnswer}
-              onRows={loaded.onRows}
+              onRows={onRows}
             />
           ))}
         </div>

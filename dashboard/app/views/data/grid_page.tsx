@@ -19,7 +19,7 @@ export interface GridPageProps {
   /** Position of the row that is gone to, and of its column, where that is in this page. */
   readonly current: number | null;
   readonly column: number;
-  readonly chosen: ReadonlySet<string>;
+  readonly chosen: ReadonlyMap<string, Row>;
   readonly editing: { readonly id: string; readonly name: string } | null;
   readonly shared: GridRowShared;
   readonly onAnswer: (id: number, answer: PageAnswer) => void;

@@ -11,7 +11,7 @@ export interface GridRowShared {
   readonly columns: readonly string[];
   readonly properties: Readonly<Record<string, Schema>>;
   readonly onOpen: (position: number, id: string) => void;
-  readonly onToggle: (id: string) => void;
+  readonly onToggle: (row: Row) => void;
   /** Begins to edit a field; `null` where nothing may be changed. */
   readonly onEdit:
     | ((at: { readonly position: number; readonly column: number; readonly id: string }) => void)
@@ -60,7 +60,7 @@ export const GridRow = memo(function GridRow(
           tabIndex={-1}
           aria-label="Choose this document"
           checked={chosen}
-          onChange={() => onToggle(row._id)}
+          onChange={() => onToggle(row)}
         />
       </span>
       {columns.map((name, index) => (

@@ -1,4 +1,7 @@
-/** Gives one field of several documents a new value, all or none; taking it back gives each its own again. */
+/**
+ * Gives one field of several documents a new value, all or none; taking it back gives each its own again. What another has
+ * changed meanwhile is not overwritten unseen: the person is told.
+ */
 import { type FormEvent, useState } from "react";
 import { useMutation } from "syncline/react";
 import type { TableOverview } from "../../../../mod/ops/admin/isolate_functions/data.ts";
@@ -10,10 +13,12 @@ import { attempt, note } from "../../ui/notes.tsx";
 import { SchemaForm } from "../../ui/schema_form.tsx";
 import { count } from "../../ui/texts.tsx";
 import { propertiesOf, requiredOf } from "./json_schema.ts";
+import type { Row } from "./table_page.tsx";
 
-export function SetFieldDialog({ table, ids, onClose }: {
+export function SetFieldDialog({ table, rows, onClose }: {
   readonly table: TableOverview;
-  readonly ids: readonly string[];
+  /** The documents as the table shows them. */
+  readonly rows: readonly Row[];
   readonly onClose: () => void;
 }) {
   const patchMany = useMutation(api.data.patchMany);
@@ -21,18 +26,28 @@ export function SetFieldDialog({ table, ids, onClose }: {
   const [name, setName] = useState(Object.keys(properties)[0] ?? "");
   /** By name; a field that is not there goes. */
   const [value, setValue] = useState<Readonly<Record<string, unknown>>>({});
+  const [opened] = useState(rows);
+  /** Whether the person knows that another has changed something: then they set the field of what is shown now. */
+  const [told, setTold] = useState(false);
   const [error, setError] = useState<string | null>(null);
 
   async function store(): Promise<void> {
     const change = name in value ? { set: { [name]: value[name] } } : { unset: [name] };
-    const { before } = await patchMany({ changes: ids.map((id) => ({ id, ...change })) });
+    const { before } = await patchMany({
+      changes: (told ? rows : opened).map((row) => ({ id: row._id, ...change, ...seenAs(row[name]) })),
+    });
     onClose();
-    note(`${name} of ${count(ids.length)} documents is saved.`, {
+    note(`${name} of ${count(rows.length)} documents is saved.`, {
       action: {
         text: "Undo",
         run: () => void attempt(() => patchMany({ changes: before.map(restored) }), "They are as they were."),
       },
     });
+  }
+
+  /** A field that is not there cannot be named as seen. */
+  function seenAs(shown: unknown) {
+    return shown === undefined ? {} : { seen: { [name]: shown } };
   }
 
   /** Nothing but the field: what others have changed meanwhile stays. */
@@ -41,6 +56,7 @@ export function SetFieldDialog({ table, ids, onClose }: {
     return {
       id: String(document["_id"]),
       ...(earlier === undefined ? { unset: [name] } : { set: { [name]: earlier } }),
+      ...seenAs(value[name]),
     };
   }
 
@@ -51,13 +67,14 @@ export function SetFieldDialog({ table, ids, onClose }: {
       await store();
     } catch (failure) {
       setError(failure instanceof Error ? failure.message : String(failure));
+      setTold(true);
     }
   }
 
   return (
     <Dialog
       open
-      title={`Set a field of ${count(ids.length)} documents`}
+      title={`Set a field of ${count(rows.length)} documents`}
       text="All of them are changed, or none."
       onClose={onClose}
       foot={

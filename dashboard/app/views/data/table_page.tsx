@@ -34,7 +34,7 @@ const NEW = "new";
 export function TablePage({ table }: { readonly table: TableOverview }) {
   const { path: [, , documentId], search } = useRoute();
   const where = useMemo(() => whereOf(table, search), [table.name, search.toString()]);
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Row>>(new Map());
   const [open, setOpen] = useState<"schema" | "import" | null>(null);
   const patch = useMutation(api.data.patch);
   const here = Object.fromEntries(search);
@@ -84,6 +84,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         where={where}
         chosen={chosen}
         onChoose={setChosen}
+        onShown={(rows) => setChosen((before) => refreshed(before, rows))}
         onOpen={show}
         onEdit={table.ofService ? null : (row, change) => void attempt(() => editField(row, change))}
       />
@@ -91,7 +92,7 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
         <ChosenActions
           table={table}
           chosen={chosen}
-          onDone={() => setChosen(new Set())}
+          onDone={() => setChosen(new Map())}
         />
       )}
       {documentId !== undefined && (
@@ -109,9 +110,15 @@ export function TablePage({ table }: { readonly table: TableOverview }) {
   );
 }
 
+/** Those chosen as they are shown now; the same where none of them is another. */
+function refreshed(chosen: ReadonlyMap<string, Row>, rows: readonly Row[]): ReadonlyMap<string, Row> {
+  const other = rows.filter((row) => chosen.has(row._id) && chosen.get(row._id) !== row);
+  return other.length === 0 ? chosen : new Map([...chosen, ...other.map((row) => [row._id, row] as const)]);
+}
+
 function ChosenActions({ table, chosen, onDone }: {
   readonly table: TableOverview;
-  readonly chosen: ReadonlySet<string>;
+  readonly chosen: ReadonlyMap<string, Row>;
   readonly onDone: () => void;
 }) {
   const remove = useMutation(api.data.remove);
@@ -120,7 +127,7 @@ function ChosenActions({ table, chosen, onDone }: {
   const [setting, setSetting] = useState(false);
   const many = countOf(chosen.size, "document");
   async function removeChosen(): Promise<void> {
-    const { documents } = await remove({ ids: [...chosen] });
+    const { documents } = await remove({ ids: [...chosen.keys()] });
     onDone();
     note(`${many} deleted.`, {
       action: {
@@ -150,7 +157,7 @@ function ChosenActions({ table, chosen, onDone }: {
       >
         Delete {count(chosen.size)}
       </Button>
-      {setting && <SetFieldDialog table={table} ids={[...chosen]} onClose={() => setSetting(false)} />}
+      {setting && <SetFieldDialog table={table} rows={[...chosen.values()]} onClose={() => setSetting(false)} />}
       {dialog}
     </div>
   );

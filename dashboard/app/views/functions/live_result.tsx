@@ -60,8 +60,14 @@ function watch(
   const query = functionReference<"query", Record<string, unknown>, unknown>(path);
   if (as !== null && "adminId" in as) return own.subscribe(query, args, onValue, onError);
   let gone = false;
-  const watcher = watcherAs(as);
-  watcher.then(({ client }) => gone || client.subscribe(query, args, onValue, onError), onError);
+  const ended = () => {
+    if (!gone) onError(new Error("The session has ended, and the watching with it"));
+    gone = true;
+  };
+  // Closing the client tells its subscribers, too: what is shown is why.
+  const failed = (error: Error) => gone || onError(error);
+  const watcher = watcherAs(as, ended);
+  watcher.then(({ client }) => gone || client.subscribe(query, args, onValue, failed), failed);
   return () => {
     gone = true;
     // A session that could not be ended ends by itself a little later.

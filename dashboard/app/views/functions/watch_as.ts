@@ -8,8 +8,14 @@ export interface Watcher {
   readonly end: () => Promise<void>;
 }
 
-/** In a user's name there is a session for it meanwhile, which the user's sheet shows as an administrator's. */
-export async function watcherAs(as: Exclude<RunAs, { readonly adminId: string }>): Promise<Watcher> {
+/**
+ * In a user's name there is a session for it meanwhile, which the user's sheet shows as an administrator's. `onEnded`: it
+ * is over, and nothing more comes.
+ */
+export async function watcherAs(
+  as: Exclude<RunAs, { readonly adminId: string }>,
+  onEnded: () => void,
+): Promise<Watcher> {
   const client = new SynclineClient(location.origin);
   if (as === null) {
     return {
@@ -26,7 +32,12 @@ export async function watcherAs(as: Exclude<RunAs, { readonly adminId: string }>
     body: JSON.stringify({ userId: as.userId }),
   });
   const { accessToken } = await response.json() as { readonly accessToken: string };
-  client.setAuth(() => Promise.resolve(accessToken));
+  // Without its token the client would go on as nobody.
+  client.setAuth(() => Promise.resolve(accessToken), (isAuthenticated) => {
+    if (isAuthenticated) return;
+    onEnded();
+    client.close();
+  });
   return {
     client,
     async end() {
