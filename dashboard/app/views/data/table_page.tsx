@@ -157,7 +157,13 @@ function ChosenActions({ table, chosen, onDone }: {
       >
         Delete {count(chosen.size)}
       </Button>
-      {setting && <SetFieldDialog table={table} rows={[...chosen.values()]} onClose={() => setSetting(false)} />}
+      {setting && (
+        <SetFieldDialog
+          table={table}
+          rows={[...chosen.values()]}
+          onClose={() => setSetting(false)}
+        />
+      )}
       {dialog}
     </div>
   );

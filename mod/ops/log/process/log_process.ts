@@ -121,7 +121,9 @@ export class LogProcess implements AsyncDisposable {
   async #run(): Promise<void> {
     for (let failures = 0; !this.#closed; failures++) {
       const since = performance.now();
-      const reason = await this.#runOne().catch((error) => String(error)).finally(() => this.#there.resolve());
+      const reason = await this.#runOne().catch((error) => String(error)).finally(() =>
+        this.#there.resolve()
+      );
       if (this.#closed) return;
       if (performance.now() - since > logLimits.restartMsMax) failures = 0;
       this.#options.log("warn", "The log process ended and is started again", { reason });
