@@ -110,7 +110,7 @@ export class Leader implements Companions, AsyncDisposable {
 
   /** Takes whoever has connected, like those of a listener. */
   take(conn: Deno.Conn): void {
-    if (this.#closed || this.#handshakes.size >= linkLimits.handshakesMax) return closeQuietly(conn);
+    if (this.#closed || !this.#hasRoomFor(conn)) return closeQuietly(conn);
     this.#handshakes.add(conn);
     void this.#welcome(conn).catch((error) => {
       closeQuietly(conn);
@@ -189,6 +189,13 @@ export class Leader implements Companions, AsyncDisposable {
     }
   }
 
+  #hasRoomFor(conn: Deno.Conn): boolean {
+    const { handshakesMax, handshakesOfAddressMax } = linkLimits;
+    const address = addressOf(conn);
+    const ofAddress = [...this.#handshakes].filter((other) => address !== null && addressOf(other) === address);
+    return this.#handshakes.size < handshakesMax && ofAddress.length < handshakesOfAddressMax;
+  }
+
   async #welcome(conn: Deno.Conn): Promise<void> {
     const { secret, sealed, host, onFollower } = this.#options;
     const late = this.#clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
@@ -228,7 +235,10 @@ export class Leader implements Companions, AsyncDisposable {
   /** Never rejects. */
   async #carry(name: string, far: FarSide): Promise<void> {
     const { requestsTo, log } = this.#options;
-    if (requestsTo === undefined || this.#tunnels.size >= linkLimits.tunnelsMax) {
+    const { tunnelsMax, tunnelsOfFollowerMax } = linkLimits;
+    const own = [...this.#tunnels].filter((tunnel) => tunnel.name === name);
+    const isFull = this.#tunnels.size >= tunnelsMax || own.length >= tunnelsOfFollowerMax;
+    if (requestsTo === undefined || isFull) {
       return closeQuietly(far.conn);
     }
     const ended = Promise.withResolvers<void>();
@@ -462,4 +472,9 @@ export class Follower {
 
 function ended(): Outcome {
   return failed("internal", "The session of the caller has ended", { retryable: true });
+}
+
+/** `null` on a socket of this machine. */
+function addressOf({ remoteAddr }: Deno.Conn): string | null {
+  return "hostname" in remoteAddr ? remoteAddr.hostname : null;
 }

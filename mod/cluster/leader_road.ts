@@ -82,7 +82,7 @@ export class LeaderRoad implements AsyncDisposable {
   async passOn(listener: Deno.Listener): Promise<void> {
     try {
       for await (const near of listener) {
-        if (this.#closed || this.#carrying.size >= linkLimits.tunnelsMax) {
+        if (this.#closed || this.#carrying.size >= linkLimits.tunnelsOfFollowerMax) {
           closeQuietly(near);
           continue;
         }

@@ -11,6 +11,8 @@ export const linkLimits = {
   handshakeMs: 10_000,
   /** Connections whose handshake is under way; more are closed at once. */
   handshakesMax: 64,
+  /** Of these, those of one address. */
+  handshakesOfAddressMax: 32,
   /** A side with nothing to say says so this often. */
   beatMs: 1_000,
   /** Looks, one a beat, without anything from the other side: then it hangs or is gone. */
@@ -22,8 +24,11 @@ export const linkLimits = {
   pendingBytesMax: 134_217_728,
   /** A call that waits for a leader is refused after this; whoever asked may ask again. */
   leaderWaitMs: 15_000,
-  /** Connections of followers to a leader on which requests come; more are closed at once. The same at each follower. */
+  /** Connections of followers to a leader on which requests come; more are closed at once. */
   tunnelsMax: 512,
+  /** Of these, at the leader, those of one follower; and, at a follower, those of one client's address. */
+  tunnelsOfFollowerMax: 256,
+  tunnelsOfClientMax: 128,
   /** Bytes of them that are carried at once. */
   tunnelChunkBytes: 65_536,
   /** When one side of such a connection has ended, what the other still says is carried for so long. */

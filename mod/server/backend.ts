@@ -107,6 +107,8 @@ export interface BackendSurroundings {
   readonly url: string;
   /** Begins an orderly stop that ends in a restart; `null` when nobody would start the server again. */
   readonly restart: (() => void) | null;
+  /** Whether something was served before it by this process: what it needs beside the database was there then. */
+  readonly again?: boolean;
   /** Sockets that the system has room for. */
   readonly socketsMax: number;
   /** Has this backend ended and another one started in its place, which finds the newer data that are ready. */
@@ -303,7 +305,8 @@ async function connect(
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
     ...(metrics && { metrics }),
     ...(toLeader && {
-      passOn: (request: Request, info: Deno.ServeHandlerInfo) => toLeader.pass(request, { info, host }),
+      passOn: (request: Request, info: Deno.ServeHandlerInfo) => 
+        toLeader.pass(request, { info, host, client: addressOf(request, info) }),
     }),
     setupLink,
     routes: guarded().route("/", calls.routes).route("/", features.routes({ complete: false })),

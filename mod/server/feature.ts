@@ -60,6 +60,8 @@ export interface FeatureContext {
   /** Has the isolates and all features ended and started anew on what the data folder holds then. */
   readonly renew: () => void;
   readonly host: IsolateHost;
+  /** Whether something was served before by this process: what it needs beside the database was there then. */
+  readonly again?: boolean;
   /** Whether another server still works with the data folder while this one starts, until features begin. */
   readonly takesOver: boolean;
   /**

@@ -395,7 +395,8 @@ export class Server implements AsyncDisposable {
     };
     const { signal: stopping } = this.#stopping;
     const workerFigures = () => this.#workers?.figures ?? [];
-    const given = { log, url: this.url, restart, socketsMax, renew, stopping, serveFrontend };
+    const again = load > 1;
+    const given = { log, url: this.url, restart, again, socketsMax, renew, stopping, serveFrontend };
     const toLeader = this.#forwarding?.way;
     const surroundings = {
       ...given,

@@ -1,6 +1,8 @@
 /** Connections that are carried between servers: what is said last on them arrives. */
 import assert from "node:assert/strict";
 import { carry } from "../../mod/cluster/tunnel.ts";
+import { linkLimits } from "../../mod/cluster/limits.ts";
+import { ClientShares } from "../../mod/server/forwarding/client_shares.ts";
 import { FrameReader } from "../../mod/cluster/link/frames.ts";
 import { isForLeader } from "../../mod/server/forwarding/leader_requests.ts";
 
@@ -73,4 +75,17 @@ Deno.test("[PG9] what acts on the process that is asked is not the leader's", ()
   assert.equal(isForLeader({ method: "GET", path: "/api/admin/logs" }, none), false);
   assert.equal(isForLeader({ method: "POST", path: "/api/admin/backups" }, none), true);
   assert.equal(isForLeader({ method: "GET", path: "/api/auth/providers" }, none), true);
+});
+
+Deno.test("[PG9] one client has a share of the ways to the leader, until its requests are answered", async () => {
+  const shares = new ClientShares();
+  const ends = Array.from({ length: linkLimits.tunnelsOfClientMax }, () => Promise.withResolvers<void>());
+  for (const { promise } of ends) assert.equal(shares.take("one", promise), true);
+  const never = new Promise(() => {});
+  assert.equal(shares.take("one", never), false);
+  assert.equal(shares.take("another", never), true);
+  ends[0]?.resolve();
+  ends[1]?.reject(new Error("The connection broke"));
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual([1, 2, 3].map(() => shares.take("one", never)), [true, true, false]);
 });

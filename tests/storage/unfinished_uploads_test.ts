@@ -1,6 +1,7 @@
 /** What a server does at its start with uploads to a bucket that have not ended. */
 import assert from "node:assert/strict";
 import { S3Blobs } from "../../mod/storage/blobs/s3_blobs.ts";
+import { until } from "../support/waiting.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
 
 const DAY_MS = 86_400_000;
@@ -23,4 +24,17 @@ Deno.test("a server that is alone ends what was left; one of several only what i
   assert.deepEqual(await left({}), []);
   assert.deepEqual(await left({ shared: true }), ["another server's", "of no time"]);
   assert.deepEqual(await left({ readOnly: true }), ["old", "another server's", "of no time"]);
+});
+
+Deno.test("where the bucket was used before, a start goes on without it, and looks for uploads beside that", async () => {
+  await using bucket = new FakeBucket();
+  const place = bucket.place();
+  const told = Promise.withResolvers<unknown>();
+  const away = { ...place, bucket: "none" };
+  await assert.rejects(S3Blobs.open(away, { shared: true }));
+  await using _blobs = await S3Blobs.open(away, { shared: true, later: told.resolve });
+  assert.ok(await told.promise instanceof Error);
+  bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 0 });
+  await using _there = await S3Blobs.open(place, { shared: true, later: told.reject, now: () => 10 * DAY_MS });
+  await until(() => bucket.uploads.size === 0);
 });

@@ -47,13 +47,14 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
 }
 
 async function openStorage(
-  { config, keys, port, clientOf, takesOver, caughtUp, log }: FeatureContext,
+  context: FeatureContext,
 ): Promise<StorageService> {
+  const { config, keys, port, clientOf, takesOver, caughtUp, log } = context;
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
     urlKey: keys.urlSignatures,
     port,
-    store: await openStore(config, takesOver),
+    store: await openStore(context),
     shared: takesOver,
     // On the disk of the blobs, so that what is whole is only renamed.
     spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),
@@ -75,12 +76,17 @@ async function openStorage(
 }
 
 /** The S3 client takes memory and time to load, which servers with a folder do without. */
-async function openStore(config: ServeConfig, shared: boolean): Promise<BlobStore> {
+async function openStore({ config, takesOver, again, log }: FeatureContext): Promise<BlobStore> {
   const { dataDir, storage: { s3 } } = config;
-  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared });
+  if (s3 === null) return await LocalBlobs.open(join(dataDir, "storage"), { shared: takesOver });
   const { S3Blobs } = await import("../../storage/blobs/s3_blobs.ts");
   try {
-    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared: config.cluster !== null });
+    const shared = config.cluster !== null;
+    // While the bucket is away a change of leaders goes on: it has been used already.
+    const later = shared && again === true
+      ? (error: unknown) => log("warn", "Uploads that have not ended could not be looked for", { error })
+      : undefined;
+    return await S3Blobs.open(s3, { readOnly: isFollower(config), shared, later });
   } catch (error) {
     const reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
     throw new StartError(`The bucket "${s3.bucket}" cannot be used for files: ${reason}`, { cause: error });

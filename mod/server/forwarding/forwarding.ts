@@ -16,6 +16,9 @@ import type { Log } from "../../kit/log.ts";
 import { PassedRequests } from "../takeover/mod.ts";
 import type { LeadingParts } from "../workers/leading_parts.ts";
 import { ToLeader } from "../workers/to_leader.ts";
+import { ServiceError } from "../../errors.ts";
+import { errorResponse } from "../../kit/error_response.ts";
+import { ClientShares } from "./client_shares.ts";
 import { asHost, guessedHost } from "./guessed_host.ts";
 import { isForLeader } from "./leader_requests.ts";
 import { refusedHere, shownAt } from "./passed_answers.ts";
@@ -41,10 +44,16 @@ export interface WayToLeader {
 export interface PassedParts {
   readonly info: Deno.ServeHandlerInfo;
   readonly host: Pick<IsolateHost, "findRoute" | "told">;
+  /** Address of the client, behind the proxies that are trusted. */
+  readonly client: string;
 }
 
 /** Name of the socket in the data folder on which requests begin their way to the leader. */
 const REQUESTS_SOCKET = "leader.sock";
+
+const LOOPBACK = /^(?:127\.|\[::1\])/;
+const ONLY_HERE = "This server reaches PostgreSQL at an address of this machine, so that only servers on this machine " +
+  "reach it: say with --cluster-address where others do";
 
 interface Opened {
   readonly listener: Deno.TcpListener;
@@ -58,6 +67,7 @@ export class Forwarding implements AsyncDisposable {
   readonly #calls = new LeaderCalls({ ts: () => 0 });
   readonly #road: LeaderRoad;
   readonly #toLeader: ToLeader;
+  readonly #shares = new ClientShares();
   readonly #loops: readonly Promise<void>[];
   /** While this server leads, and serves. */
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
@@ -87,6 +97,7 @@ export class Forwarding implements AsyncDisposable {
     let self: Forwarding | null = null;
     await using stack = new AsyncDisposableStack();
     const { listener, address } = await listen(config);
+    if (config.address === null && LOOPBACK.test(address)) log("warn", ONLY_HERE, { address });
     stack.defer(() => closeQuietly(listener));
     const folder = await Deno.realPath(dataDir);
     const socket = stack.use(await LocalSocket.open(folder, REQUESTS_SOCKET));
@@ -105,10 +116,13 @@ export class Forwarding implements AsyncDisposable {
   get way(): WayToLeader {
     return {
       port: this.#calls,
-      pass: (request, { info, host }) => {
+      pass: (request, { info, host, client }) => {
         const { method } = request;
         const isRoute = () => host.findRoute(method, new URL(request.url).pathname) !== null;
         if (!isForLeader({ method, path: getPath(request) }, isRoute)) return null;
+        if (!this.#shares.take(client, info.completed)) {
+          return Promise.resolve(errorResponse(new ServiceError("overloaded")));
+        }
         const shown = (ts: number) => host.told(ts);
         return this.#toLeader.pass(request, info, { shown, againMs: linkLimits.leaderWaitMs });
       },

@@ -15,21 +15,26 @@ export class S3Blobs implements BlobStore {
   /** Connects to a bucket, and ends the uploads a server before this one left unfinished. Throws when it cannot be used. */
   static async open(
     place: BucketPlace,
-    { readOnly = false, shared = false, now = Date.now }: {
+    { readOnly = false, shared = false, later, now = Date.now }: {
       /** Whether another server writes here: uploads that have not ended are its own. */
       readonly readOnly?: boolean;
       /** Whether others have written here a moment ago, and may be at it still: only what is old is ended. */
       readonly shared?: boolean;
+      /** Given where the bucket was used before: it need not be there at once, and this is told why it was not. */
+      readonly later?: ((error: unknown) => void) | undefined;
       readonly now?: () => number;
     } = {},
   ): Promise<S3Blobs> {
     const bucket = new Bucket(place);
+    const before = now() - storageLimits.s3UnfinishedKeepMs;
+    const end = () =>
+      bucket.endUnfinished("blobs/", (_, begunAt) => !shared || begunAt !== null && begunAt < before);
+    if (later !== undefined) {
+      if (!readOnly) end().catch(later);
+      return new S3Blobs(bucket);
+    }
     try {
-      if (readOnly) await bucket.size(keyOf("none"));
-      else {
-        const before = now() - storageLimits.s3UnfinishedKeepMs;
-        await bucket.endUnfinished("blobs/", (_, begunAt) => !shared || begunAt !== null && begunAt < before);
-      }
+      await (readOnly ? bucket.size(keyOf("none")) : end());
     } catch (error) {
       bucket[Symbol.dispose]();
       throw error;
