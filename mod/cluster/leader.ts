@@ -192,7 +192,9 @@ export class Leader implements Companions, AsyncDisposable {
   #hasRoomFor(conn: Deno.Conn): boolean {
     const { handshakesMax, handshakesOfAddressMax } = linkLimits;
     const address = addressOf(conn);
-    const ofAddress = [...this.#handshakes].filter((other) => address !== null && addressOf(other) === address);
+    const ofAddress = [...this.#handshakes].filter((other) =>
+      address !== null && addressOf(other) === address
+    );
     return this.#handshakes.size < handshakesMax && ofAddress.length < handshakesOfAddressMax;
   }
 

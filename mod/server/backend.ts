@@ -305,7 +305,7 @@ async function connect(
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),
     ...(metrics && { metrics }),
     ...(toLeader && {
-      passOn: (request: Request, info: Deno.ServeHandlerInfo) => 
+      passOn: (request: Request, info: Deno.ServeHandlerInfo) =>
         toLeader.pass(request, { info, host, client: addressOf(request, info) }),
     }),
     setupLink,

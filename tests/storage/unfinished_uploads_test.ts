@@ -35,6 +35,10 @@ Deno.test("where the bucket was used before, a start goes on without it, and loo
   await using _blobs = await S3Blobs.open(away, { shared: true, later: told.resolve });
   assert.ok(await told.promise instanceof Error);
   bucket.uploads.set("old", { key: "blobs/old", parts: [], begunAt: 0 });
-  await using _there = await S3Blobs.open(place, { shared: true, later: told.reject, now: () => 10 * DAY_MS });
+  await using _there = await S3Blobs.open(place, {
+    shared: true,
+    later: told.reject,
+    now: () => 10 * DAY_MS,
+  });
   await until(() => bucket.uploads.size === 0);
 });

@@ -52,7 +52,8 @@ export interface PassedParts {
 const REQUESTS_SOCKET = "leader.sock";
 
 const LOOPBACK = /^(?:127\.|\[::1\])/;
-const ONLY_HERE = "This server reaches PostgreSQL at an address of this machine, so that only servers on this machine " +
+const ONLY_HERE =
+  "This server reaches PostgreSQL at an address of this machine, so that only servers on this machine " +
   "reach it: say with --cluster-address where others do";
 
 interface Opened {
