@@ -36,6 +36,17 @@ export class Checkpoints {
     }
   }
 
+  /** Copies the log at once. Gives back whether anything of it was. Throws on a full disk. */
+  copyLog(): boolean {
+    const before = this.#copiedPages("NOOP");
+    return this.#copiedPages("PASSIVE") > before;
+  }
+
+  #copiedPages(mode: "NOOP" | "PASSIVE"): number {
+    const copied = this.#connection.statement(`PRAGMA wal_checkpoint(${mode})`).get()?.[2];
+    return typeof copied === "number" ? copied : 0;
+  }
+
   /** Pages in the log that a checkpoint would have to look at. */
   #logPages(): number {
     const [, pages, copied] = this.#connection.statement("PRAGMA wal_checkpoint(NOOP)").get() ?? [];

@@ -57,6 +57,9 @@ export const engineLimits = {
   /** Journal rows that are removed in one transaction once they are safe elsewhere, and the characters in them. */
   journalRowsRemoved: 4_096,
   journalCharsRemoved: 8 * MiB,
+  /** A journal is dropped for a full disk from so many bytes on, or from this share of what may wait when that is less. */
+  journalBytesDropped: 64 * MiB,
+  journalShareDropped: 1 / 4,
   /** Creation times that come from elsewhere lie between 1970 and here, up to where steps of them are exact in binary. */
   creationTimeMax: 2 ** 43,
   /** Those of single documents lie at most this far ahead of the clock. */

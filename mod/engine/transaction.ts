@@ -173,10 +173,12 @@ export interface WriterDatabase extends Disposable {
   /** Ends a generation, if it is the present one, outside of a group; rows that wait are dropped. */
   restartJournal(restart: { readonly generation: string; readonly reason: GenerationReason }): void;
   /**
-   * A group was undone by this error: where the disk had no room, the journal that waits is dropped, outside of a group, and
-   * another generation begins. Gives back whether there is room now that there was not before.
+   * A group was undone by this error: where the disk had no room, the write-ahead log is copied, so that it begins anew.
+   * `again`: that has been done and was not enough. Then the journal is dropped and another generation begins, but only
+   * where much of it waits: dropping less would take commits from the replica and make no room. Called outside of a group.
+   * Gives back whether there may be room now that there was not before.
    */
-  makeRoom(error: unknown): boolean;
+  makeRoom(error: unknown, options: { readonly again: boolean }): boolean;
   openGroup(): void;
   /** The view of the next mutation. `at`: its frozen clock, ms since the epoch. */
   beginMutation(options: { readonly at: number }): WriteTransaction;

@@ -292,18 +292,14 @@ class SqliteWriterDatabase implements WriterDatabase {
     this.#journal?.restart(restart);
   }
 
-  makeRoom(error: unknown): boolean {
+  makeRoom(error: unknown, { again }: { readonly again: boolean }): boolean {
     if (this.#group !== null) throw new RangeError("A group is open");
     if (this.#journal === null || !hasNoRoom(error)) return false;
     try {
-      return this.#journal.drop();
+      if (!again && this.#checkpoints.copyLog()) return true;
+      return this.#journal.dropMuch();
     } catch {
-      // Even that takes some pages of the log: there may be some when what is in it has been copied.
-    }
-    try {
-      this.#connection.statement("PRAGMA wal_checkpoint(PASSIVE)").get();
-      return this.#journal.drop();
-    } catch {
+      // Copying needs room in the file, and dropping needs some of the log.
       return false;
     }
   }

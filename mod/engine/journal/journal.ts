@@ -221,11 +221,13 @@ export class Journal {
   }
 
   /**
-   * Drops the rows that wait, in a transaction of its own, because the disk has no room for more. Gives back whether there
-   * were any: some of them have gone, and the others go with the next groups.
+   * Drops the rows that wait, in a transaction of its own, because the disk has no room for more; but only where there are
+   * so many that this makes room. Gives back whether: some of them have gone, and the others go with the next groups.
    */
-  drop(): boolean {
-    if (this.#pendingBytes === 0) return false;
+  dropMuch(): boolean {
+    const { journalBytesDropped, journalShareDropped } = engineLimits;
+    const much = Math.min(journalBytesDropped, this.#options.pendingBytesMax * journalShareDropped);
+    if (this.#pendingBytes < much) return false;
     const { seq, ts } = this.#head;
     this.#transaction(() => {
       this.#begin({ seq, ts, reason: "overflow" });

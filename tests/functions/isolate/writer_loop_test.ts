@@ -1,6 +1,6 @@
 /** The writer when the database fails: nothing of the group is acknowledged, and the calls behind it go on. */
 import assert from "node:assert/strict";
-import { openWriterDatabase, type WriterDatabase } from "../../../mod/engine/mod.ts";
+import { openWriterDatabase, type WriterDatabase, type WriterOptions } from "../../../mod/engine/mod.ts";
 import { functionSpec, mutation } from "../../../mod/functions/api/registration.ts";
 import { schemaDefinition } from "../../../mod/functions/api/schema.ts";
 import { FrameSender, parseFrameText } from "../../../mod/functions/wire/segment_frames.ts";
@@ -67,11 +67,11 @@ function failing(
   });
 }
 
-const emptyDatabase = () => {
+const emptyDatabase = (journal?: WriterOptions["journal"]) => {
   const dir = Deno.makeTempDirSync();
   const opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
-  const database = opened.use(openWriterDatabase(`${dir}/data.db`));
+  const database = opened.use(openWriterDatabase(`${dir}/data.db`, journal && { journal }));
   database.applySchema(schema);
   const progress = opened.use(new ProgressFile(`${dir}/progress`));
   const app = {
@@ -81,10 +81,10 @@ const emptyDatabase = () => {
   return { app, database, progress, [Symbol.dispose]: () => opened.dispose() };
 };
 
-const mutations = (count: number) =>
-  Array.from({ length: count }, (_, requestId) => ({
+const mutations = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, at) => ({
     ...call("add", { text: "x" }),
-    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId },
+    replay: { sessionId: "6f1f3c9e-0000-4000-8000-000000000001", requestId: from + at },
   }));
 
 /** The database, with what happens to its groups told. */
@@ -191,12 +191,41 @@ for (const method of ["commitGroup", "openGroup", "saveRecord"] as const) {
   });
 }
 
+Deno.test("[RP8] where copying the log makes room the calls run once more, and the journal and its generation stay", async () => {
+  using opened = emptyDatabase({ kind: "on", pendingBytesMax: 2 ** 30 });
+  const { database } = opened;
+  const sender = new KeptFrames();
+  await runBatch({ ...opened, sender }, { type: "Batch", batch: "b1", calls: mutations(3) });
+  const { generation, seq = NaN } = database.history ?? {};
+  const once = failing(database, "commitGroup", 1);
+  await runBatch({ ...opened, database: once, sender }, {
+    type: "Batch",
+    batch: "b2",
+    calls: mutations(3, 3),
+  });
+  const answers = sender.groups.flatMap(({ answers }) => answers);
+  assert.deepEqual(answers.map(([, result]) => typeof result), Array(6).fill("number"));
+  assert.equal(database.ts, 6);
+  assert.equal(database.history?.generation, generation);
+  assert.ok((database.history?.seq ?? NaN) > seq);
+  // Where the disk stays full the calls fail, and what little waits is not dropped for that.
+  const never = failing(database, "commitGroup", Infinity);
+  await runBatch({ ...opened, database: never, sender }, {
+    type: "Batch",
+    batch: "b3",
+    calls: mutations(1, 6),
+  });
+  const [failed] = sender.groups.at(-1)?.answers ?? [];
+  assert.match(JSON.stringify(failed), /could not commit: database or disk is full/);
+  assert.deepEqual([database.ts, database.history?.generation], [6, generation]);
+});
+
 Deno.test("[RP8] calls for which a journal left no room on the disk run once more when it was dropped, and are answered once", async () => {
   const dir = Deno.makeTempDirSync();
   using opened = new DisposableStack();
   opened.defer(() => Deno.removeSync(dir, { recursive: true }));
   const database = opened.use(openWriterDatabase(`${dir}/data.db`, {
-    journal: { kind: "on", pendingBytesMax: 2 ** 30 },
+    journal: { kind: "on", pendingBytesMax: 2 ** 20 },
     pagesMax: 120,
   }));
   database.applySchema(schema);

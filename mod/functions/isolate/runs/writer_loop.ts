@@ -34,7 +34,7 @@ export async function runBatch(parts: WriterParts, batch: Batch): Promise<void> 
   parts.untilNext?.over();
   const endsAt = monotonic() + BATCH_MS_MAX;
   for (let from = 0, ends = false, told = false; from < batch.calls.length && !ends;) {
-    const group = await runGroup(parts, { batch, from, endsAt, told, again: false });
+    const group = await runGroup(parts, { batch, from, endsAt, told, roomMade: 0 });
     from += group.answers;
     ({ ends, told } = group);
     // The next group may be committed only when this one's answers are out of our hands: the database keeps the
@@ -55,8 +55,8 @@ interface GroupRun {
   readonly endsAt: number;
   /** Whether main has been told that the batch is about to end: then nothing of it is given back. */
   readonly told: boolean;
-  /** Whether the calls run once more, after there was no room for what they wrote. */
-  readonly again: boolean;
+  /** How often room was made for what the calls write, after which they ran once more. */
+  readonly roomMade: number;
 }
 
 interface RunGroup {
@@ -124,8 +124,9 @@ async function runGroup(parts: WriterParts, given: GroupRun): Promise<RunGroup> 
     // When even undoing fails the connection is of no use any more: the error ends the isolate, and a new one takes over.
     if (opened) database.rollbackGroup();
     undos.backTo(0);
-    if (!given.again && opened && database.makeRoom(error)) {
-      return await runGroup(parts, { ...given, told, again: true });
+    const { roomMade } = given;
+    if (roomMade < 2 && opened && database.makeRoom(error, { again: roomMade > 0 })) {
+      return await runGroup(parts, { ...given, told, roomMade: roomMade + 1 });
     }
     // A transaction that cannot be begun cannot be begun for the calls behind it either.
     const calls = opened ? Math.max(1, begun) : batch.calls.length - from;
