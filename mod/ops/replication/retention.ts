@@ -68,7 +68,9 @@ export class KeptTime {
   readonly #steady: () => number;
   #at: number;
   #lookedAt: number;
-  #told = false;
+  #told: boolean;
+  /** How far the wall clock was ahead of the target at the start, when that was far: it is wrong, or the server was off. */
+  readonly aheadAtStart: number | null;
 
   constructor({ now, steady, known }: {
     readonly now: () => number;
@@ -79,10 +81,14 @@ export class KeptTime {
     this.#now = now;
     this.#steady = steady;
     this.#lookedAt = steady();
-    this.#at = known === -Infinity ? now() : Math.min(now(), known);
+    const at = now();
+    this.#at = known === -Infinity ? at : Math.min(at, known);
+    const ahead = at - this.#at;
+    this.#told = ahead > replicationLimits.clockAheadMs;
+    this.aheadAtStart = this.#told ? ahead : null;
   }
 
-  /** `jumped`: how far the wall clock is ahead, told once when that is far; else `null`. */
+  /** `jumped`: how far the wall clock has gone ahead since the start, told once when that is far; else `null`. */
   read(): { readonly at: number; readonly jumped: number | null } {
     const steady = this.#steady();
     const passed = steady - this.#lookedAt;

@@ -86,9 +86,9 @@ export class Shipper implements AsyncDisposable {
   #snapshotPauseUntil = 0;
   /** The generation of which it was told that it began because the journal had been dropped. */
   #overflowNoted: string | null = null;
-  /** By the clock that never goes back. */
-  #sweptAt = -Infinity;
-  /** By what time it is decided what is too old; `null` until it is known what the target has. */
+  /** By the clock that never goes back. A start is no look: a server that starts often would hurry what goes step by step. */
+  #sweptAt: number;
+  /** By what time it is decided what is too old; `null` until it is known what the target had before this process. */
   #keptTime: KeptTime | null = null;
   /** What goes on beside shipping; never rejects. */
   #beside: Promise<void> = Promise.resolve();
@@ -98,6 +98,7 @@ export class Shipper implements AsyncDisposable {
     lastSnapshot: null,
     errors: [],
     takenBy: null,
+    aheadMs: null,
     counts: { segments: 0, segmentBytes: 0, snapshots: 0, merges: 0, failures: 0, overflows: 0 },
   };
 
@@ -105,6 +106,7 @@ export class Shipper implements AsyncDisposable {
     this.#options = options;
     this.#now = options.now ?? systemNow;
     this.#steady = options.steady ?? systemSteady;
+    this.#sweptAt = this.#steady();
     const { target, merges } = options;
     this.#merger = new Merger({ target, objects: this.#objects, ...(merges && { rules: merges }) });
   }
@@ -130,11 +132,17 @@ export class Shipper implements AsyncDisposable {
    * used.
    */
   async open(): Promise<void> {
-    if (this.#ownership !== null) return;
-    const { target, claim } = this.#options;
-    await openReplica(target, { write: true });
-    this.#ownership = await Ownership.take(target, claim);
+    if (this.#keptTime !== null) return;
+    if (this.#ownership === null) {
+      const { target, claim } = this.#options;
+      await openReplica(target, { write: true });
+      this.#ownership = await Ownership.take(target, claim);
+    }
     await this.#list(GENERATIONS);
+    // Before the first segment, which has the time of this server's clock in its name.
+    const known = newestOf(generationsOf(this.#objects.values()));
+    this.#keptTime = new KeptTime({ now: this.#now, steady: this.#steady, known });
+    this.#status = { ...this.#status, aheadMs: this.#keptTime.aheadAtStart };
   }
 
   /**
@@ -388,8 +396,8 @@ export class Shipper implements AsyncDisposable {
 
   async #sweep(): Promise<void> {
     const { target, keepMs } = this.#options;
+    if (this.#keptTime === null) return;
     const generations = generationsOf(this.#objects.values());
-    this.#keptTime ??= new KeptTime({ now: this.#now, steady: this.#steady, known: newestOf(generations) });
     const { at, jumped } = this.#keptTime.read();
     if (jumped !== null) {
       this.#note(

@@ -15,6 +15,11 @@ export interface ShippingStatus {
   readonly lastSnapshot: ShippedObject | null;
   /** The newest last. */
   readonly errors: readonly ShippingError[];
+  /**
+   * How far the clock was ahead of the newest that the target had when the process began, where that was far: it is wrong,
+   * or nothing was shipped for so long.
+   */
+  readonly aheadMs: number | null;
   /** Set when another server has taken the target. */
   readonly takenBy: { readonly host: string; readonly since: string } | null;
   /** Since the process began. */

@@ -90,6 +90,42 @@ Deno.test("[RP5] a clock that goes years ahead makes nothing old at once, and on
   assert.equal(rig.shipper.status.counts.snapshots, counts.snapshots + 1);
 });
 
+Deno.test("[RP5] neither many starts nor a start with a clock that is years ahead makes anything old", async () => {
+  const DAY = 86_400_000;
+  await using rig = await Rig.start({ seed: 16, keepMs: 2 * DAY, snapshotEveryMs: DAY });
+  for (let hour = 0; hour < 24 * 4; hour += 4) {
+    rig.now += DAY / 6;
+    rig.group();
+    await rig.ship();
+  }
+  const kept = async () => {
+    await rig.close();
+    await using target = await rig.target();
+    return (await listGenerations(target)).flatMap(({ snapshots }) => snapshots.map(({ file }) => file.name));
+  };
+  const before = await kept();
+  // All but the newest are older than what is to be kept, by this clock.
+  rig.jump(1_000 * DAY);
+  await rig.open();
+  for (let turn = 0; turn < 3; turn++) {
+    rig.group();
+    rig.now += 3_600_001;
+    await rig.ship();
+  }
+  assert.equal(Math.round((rig.shipper.status.aheadMs ?? 0) / DAY), 1_000);
+  assert.deepEqual(rig.shipper.status.errors, [], "it may be that the server was off");
+  const after = await kept();
+  assert.deepEqual(before.filter((name) => !after.includes(name)), []);
+  // The target believes that clock now; each start looks at nothing before its time.
+  for (let start = 0; start < 3; start++) {
+    await rig.open();
+    rig.group();
+    await rig.ship();
+    const now = await kept();
+    assert.deepEqual(after.filter((name) => !now.includes(name)), []);
+  }
+});
+
 Deno.test("[PT1] a replica's generations and ranges are told as a table and as JSON", async () => {
   await using rig = await Rig.start({ seed: 14 });
   await rig.ship();
