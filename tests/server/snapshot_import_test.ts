@@ -1,10 +1,13 @@
 /** The command `import` with an export of Convex: tables, references and files, whole or not at all. */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
+import { DataLock } from "../../mod/server/data/data_lock.ts";
 import { projectDir } from "../bench/support/child.ts";
 import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
 import { zipOf } from "../support/zip.ts";
 
 const APP = {
@@ -63,12 +66,18 @@ function importedFrom(folder: TempFolder, { path, data }: { readonly path: strin
   return run("import", [folder.at(path), "--data", folder.at(data), "--functions", folder.at("functions")]);
 }
 
-async function run(command: "import" | "export", args: readonly string[]) {
-  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+function started(command: "import" | "export", args: readonly string[]): Deno.ChildProcess {
+  return new Deno.Command(Deno.execPath(), {
     args: [..."run --quiet --no-prompt".split(" "), `-P=${command}`, "cli.ts", command, ...args],
     cwd: projectDir,
     env: { NO_COLOR: "1" },
-  }).output();
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+}
+
+async function run(command: "import" | "export", args: readonly string[]) {
+  const { code, stdout, stderr } = await started(command, args).output();
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
 }
 
@@ -151,11 +160,18 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   const again = await importedFrom(folder, { path: "out", data: "whole" });
   assert.deepEqual([again.code, /has data: an export with files goes into a new/.test(again.err)], [1, true]);
 
+  // What was there before does not go with an import that fails.
+  await Deno.mkdir(folder.at("kept/storage"), { recursive: true });
+  await Deno.writeFile(folder.at("kept/storage/mine"), contents);
+  const kept = await importedFrom(folder, { path: "out", data: "kept" });
+  assert.deepEqual([kept.code, /there are files in/.test(kept.err)], [1, true], kept.err);
+  assert.deepEqual(await Deno.readFile(folder.at("kept/storage/mine")), contents);
+
   const refused = async (why: RegExp) => {
     const { code, err } = await importedFrom(folder, { path: "out", data: "other" });
     assert.equal(code, 1, err);
     assert.match(err, why);
-    for (const name of ["data.db", "storage"]) {
+    for (const name of ["data.db", "storage", "import-unfinished"]) {
       await assert.rejects(Deno.stat(folder.at("other", name)), Deno.errors.NotFound);
     }
   };
@@ -176,4 +192,37 @@ Deno.test("[EX16] [IM20] an export goes into a new data folder with its files an
   assert.equal(gone.code, 1);
   assert.match(gone.err, /The contents of the file \S+ are not in the data folder/);
   await assert.rejects(Deno.stat(folder.at("gone")), Deno.errors.NotFound);
+});
+
+Deno.test("[IM20] what an import has left that was killed is taken by nobody but the next import", async () => {
+  await using folder = await TempFolder.with(APP);
+  await Deno.writeFile(folder.at("snapshot.zip"), zipOf(SNAPSHOT));
+  const args = [folder.at("snapshot.zip"), "--functions", folder.at("functions"), "--data"];
+  let data = "";
+  for (let round = 0; data === ""; round++) {
+    await using child = started("import", [...args, folder.at(`data${round}`)]);
+    const mark = folder.at(`data${round}`, "import-unfinished");
+    const output = child.output();
+    let ended = false;
+    void output.then(() => ended = true);
+    await until(() => ended || existsSync(mark));
+    if (!ended) child.kill("SIGKILL");
+    const { signal } = await output;
+    // It may have been done in that moment.
+    if (signal === "SIGKILL" && existsSync(mark)) data = `data${round}`;
+  }
+  for (const by of ["serve", "restore", "backup", "export", "admin"] as const) {
+    await assert.rejects(
+      DataLock.acquire(folder.at(data), { by }),
+      /An import into ".*" was not finished, and what is there is not whole: import once more/,
+    );
+  }
+  await Deno.mkdir(folder.at(data, "storage"), { recursive: true });
+  await Deno.writeFile(folder.at(data, "storage/half"), contents);
+  const again = await importedFrom(folder, { path: "snapshot.zip", data });
+  assert.equal(again.code, 0, again.err);
+  assert.ok(!existsSync(folder.at(data, "import-unfinished")) && !existsSync(folder.at(data, "storage/half")));
+  const { people } = JSON.parse(await everything(folder, data));
+  assert.equal(people.length, 2);
+  using _lock = await DataLock.acquire(folder.at(data), { by: "serve" });
 });

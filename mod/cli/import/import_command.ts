@@ -22,10 +22,10 @@ import { claimData } from "../../server/data/data_owner.ts";
 import { resolveFunctions } from "../../config/config.ts";
 import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
+import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { importFiles } from "./folder_files.ts";
-import { removeMade } from "./made_folder.ts";
 import { importSnapshot } from "./snapshot_import.ts";
 import { type StopSignal, StopSignals } from "../../server/signals.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
@@ -97,6 +97,7 @@ async function importAll(
   if (example) log("info", "There is no folder functions: the tables are those of the bundled example");
   const dataDir = resolve(data);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
+  await removeUnfinished(dataDir);
   await refuseStaged(dataDir, "what is imported");
   await claimData(dataDir, { example });
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
@@ -110,12 +111,8 @@ async function importAll(
     ? new Map([...await tableNumbersOf(sources), ...exported?.numbers ?? []])
     : undefined;
   const work = { dataDir, functionsDir, tableNumbers, sources, files, mode };
-  try {
-    return await importInto(work, { log, signals });
-  } catch (error) {
-    if (files !== null) await removeMade(dataDir);
-    throw error;
-  }
+  const make = () => importInto(work, { log, signals });
+  return await (files === null ? make() : makeData(dataDir, make));
 }
 
 async function importInto(

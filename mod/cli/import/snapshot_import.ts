@@ -12,9 +12,9 @@ import { Importer, ImportError, type ImportProgress } from "../../ops/tables/imp
 import { claimData } from "../../server/data/data_owner.ts";
 import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
+import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";
 import { startOfflineHost } from "../../server/offline_host.ts";
 import { ImportedFiles, LocalBlobs } from "../../storage/mod.ts";
-import { removeMade } from "./made_folder.ts";
 
 /** Tables of the app have numbers from here on, so that their ids can be made before anything is written. */
 const FIRST_TABLE_NUMBER = 10_001;
@@ -35,21 +35,19 @@ export async function importSnapshot(
   const dataDir = resolve(data);
   const names = await ConvexSnapshot.tableNames(path);
   using _lock = await DataLock.acquire(dataDir, { by: "import" });
+  await removeUnfinished(dataDir);
   await refuseStaged(dataDir, "what is imported");
   if (await statIfThere(join(dataDir, archiveNames.database)) !== null) {
     throw new StartError(
       `"${dataDir}" has data: an export of Convex goes into a new folder, named with --data`,
     );
   }
-  try {
+  return await makeData(dataDir, async () => {
     const tableNumbers = new Map(names.map((name, at) => [name, FIRST_TABLE_NUMBER + at]));
     await claimData(dataDir, { example: false });
     await using host = await startOfflineHost({ dataDir, functionsDir, tableNumbers, log });
     return await intoNew(host, { path, dataDir, tableNumbers, onProgress });
-  } catch (error) {
-    await removeMade(dataDir);
-    throw error;
-  }
+  });
 }
 
 async function intoNew(

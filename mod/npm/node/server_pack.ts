@@ -1,7 +1,6 @@
 /** Unpacks the server's files, which the package carries as one file. */
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import process from "node:process";
 
 /** The first line of the file as JSON: paths with slashes, and sizes in bytes. The contents follow in this order. */
 export type PackIndex = readonly (readonly [path: string, bytes: number])[];
@@ -30,11 +29,10 @@ export function unpack(pack: string, folder: string): void {
 /** Makes a folder unless it is there: whole or not at all, whoever is killed and however many begin at once. */
 export function makeWhole(folder: string, make: (draft: string) => void): void {
   if (existsSync(folder)) return;
-  const draft = `${folder}.${process.pid}`;
-  // One of this name was left by a process that was killed.
-  rmSync(draft, { recursive: true, force: true });
+  mkdirSync(dirname(folder), { recursive: true });
+  // A name that nobody else has, not even another of this process id in another container.
+  const draft = mkdtempSync(`${folder}.`);
   try {
-    mkdirSync(dirname(draft), { recursive: true });
     make(draft);
     renameSync(draft, folder);
   } catch (error) {

@@ -9,6 +9,7 @@ import { dataLockLimits } from "../limits.ts";
 import type { AppliedRestore } from "../../ops/backups/restore/mod.ts";
 import { applyRestore, type RestoreStep } from "./data_restore.ts";
 import { reasonOf, StartError } from "../../config/start_error.ts";
+import { refuseUnfinished } from "./unfinished_import.ts";
 
 /** What takes data folders: names of commands. */
 export type DataUser = "serve" | "restore" | "import" | "export" | "backup" | "admin";
@@ -53,7 +54,8 @@ export class DataLock implements Disposable {
   /**
    * Creates the folder (mode 0700) when it is missing and takes its lock. Throws a `StartError` when the folder cannot
    * be used, or when another process holds it, whose id and command it names. A restore that was interrupted is finished first, so
-   * whoever holds the folder finds all of it; `restore` says what else is done about restores.
+   * whoever holds the folder finds all of it; `restore` says what else is done about restores. A folder that an import has
+   * not finished is refused to all others.
    */
   static async acquire(
     dataDir: string,
@@ -80,6 +82,7 @@ export class DataLock implements Disposable {
         await delay(dataLockLimits.retryMs);
       }
       await writeHolder(file, by);
+      if (by !== "import") await refuseUnfinished(dataDir);
       return new DataLock(file, await applyRestore(dataDir, restore));
     } catch (error) {
       file.close();
