@@ -182,6 +182,12 @@ const damages: readonly {
     reason: /index "by_author" of table "notes" has 241 entries where the documents make 240/,
   },
   {
+    name: "an index entry too many that has no key",
+    sql: (number) =>
+      `INSERT INTO i${number("by_author")} SELECT '', rid FROM i${number("by_author")} LIMIT 1`,
+    reason: /index "by_author" of table "notes" has 241 entries where the documents make 240/,
+  },
+  {
     name: "an index entry of the wrong document",
     sql: (number) => `UPDATE i${number("by_author")} SET rid = rid + 1 WHERE rid = 299`,
     reason: /index "by_author" of table "notes" does not hold document/,

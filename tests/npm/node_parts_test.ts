@@ -1,6 +1,5 @@
 /** Parts of the programs that run in Node, which need no Node to be tried. */
 import assert from "node:assert/strict";
-import process from "node:process";
 import { writePack } from "../../mod/npm/build/server_pack.ts";
 import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
@@ -38,8 +37,13 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   const id = await writePack(folder.at("from"), pack);
   assert.equal(await writePack(folder.at("from"), pack), id);
   const target = folder.at("made/server");
-  await Deno.mkdir(`${target}.${process.pid}`, { recursive: true });
-  await Deno.writeTextFile(`${target}.${process.pid}/half`, "");
+  // One was left by a process that was killed, another is being written in another container.
+  for (const name of ["old", "new"]) {
+    await Deno.mkdir(`${target}.draft-${name}`, { recursive: true });
+    await Deno.writeTextFile(`${target}.draft-${name}/half`, "");
+  }
+  const before = new Date(Date.now() - 2 * 86_400_000);
+  await Deno.utime(`${target}.draft-old`, before, before);
   unpack(pack, target);
   for (const [name, text] of Object.entries(files)) {
     assert.equal(await Deno.readTextFile(`${target}/${name}`), text);
@@ -52,8 +56,9 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   await Deno.remove(pack);
   unpack(pack, target);
   assert.throws(() => unpack(pack, folder.at("made/other")), /ENOENT/);
-  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name), [
+  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name).toSorted(), [
     "server",
+    "server.draft-new",
   ]);
   await Deno.writeTextFile(folder.at("from/app/cli.ts"), "run( );");
   assert.notEqual(await writePack(folder.at("from"), pack), id);

@@ -54,7 +54,8 @@ function sumsOfDocuments(
 
 /** How an index is gone through: its entries behind one, by what they are ordered by, and what of each is compared. */
 interface Walk {
-  readonly sql: string;
+  /** The first time from `first` on, then behind the last. */
+  readonly sql: (than: ">" | ">=") => string;
   readonly first: string | number;
   readonly read: (row: readonly unknown[]) => readonly [text: string, rid: number, last: string | number];
 }
@@ -62,17 +63,19 @@ interface Walk {
 function entriesOf({ fields, searches, vectors }: IndexSet): readonly Walk[] {
   return [
     ...fields.map(({ number }): Walk => ({
-      sql: `SELECT key, rid FROM i${number} WHERE key > ? ORDER BY key LIMIT ?+0`,
+      sql: (than) => `SELECT key, rid FROM i${number} WHERE key ${than} ? ORDER BY key LIMIT ?+0`,
       first: "",
       read: ([key, rid]) => [key as string, rid as number, key as string],
     })),
     ...searches.map(({ number }): Walk => ({
-      sql: `SELECT id FROM ${entriesTableOfSearch(number)} WHERE id > ? ORDER BY id LIMIT ?+0`,
+      sql: (than) =>
+        `SELECT id FROM ${entriesTableOfSearch(number)} WHERE id ${than} ? ORDER BY id LIMIT ?+0`,
       first: Number.MIN_SAFE_INTEGER,
       read: ([id]) => ["", id as number, id as number],
     })),
     ...vectors.map(({ number }): Walk => ({
-      sql: `SELECT rid, length(vector), filters FROM v${number} WHERE rid > ? ORDER BY rid LIMIT ?+0`,
+      sql: (than) =>
+        `SELECT rid, length(vector), filters FROM v${number} WHERE rid ${than} ? ORDER BY rid LIMIT ?+0`,
       first: Number.MIN_SAFE_INTEGER,
       read: ([rid, bytes, filters]) => [
         vectorText(bytes as number, filters as string),
@@ -89,8 +92,9 @@ function vectorText(bytes: number, filters: string): string {
 
 function sumOfIndex(connection: Connection, { sql, first, read }: Walk): EntrySum {
   const sum = new EntrySum();
-  for (let last = first;;) {
-    const rows = connection.statement(sql).all(last, engineLimits.entriesWalked);
+  let than: ">" | ">=" = ">=";
+  for (let last = first;; than = ">") {
+    const rows = connection.statement(sql(than)).all(last, engineLimits.entriesWalked);
     for (const row of rows) {
       const [text, rid, next] = read(row);
       sum.add(text, rid);
