@@ -56,10 +56,13 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   await Deno.remove(pack);
   unpack(pack, target);
   assert.throws(() => unpack(pack, folder.at("made/other")), /ENOENT/);
-  assert.deepEqual((await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name).toSorted(), [
-    "server",
-    "server.draft-new",
-  ]);
+  assert.deepEqual(
+    (await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name).toSorted(),
+    [
+      "server",
+      "server.draft-new",
+    ],
+  );
   await Deno.writeTextFile(folder.at("from/app/cli.ts"), "run( );");
   assert.notEqual(await writePack(folder.at("from"), pack), id);
 });

@@ -221,7 +221,9 @@ Deno.test("[IM20] what an import has left that was killed is taken by nobody but
   await Deno.writeFile(folder.at(data, "storage/half"), contents);
   const again = await importedFrom(folder, { path: "snapshot.zip", data });
   assert.equal(again.code, 0, again.err);
-  assert.ok(!existsSync(folder.at(data, "import-unfinished")) && !existsSync(folder.at(data, "storage/half")));
+  assert.ok(
+    !existsSync(folder.at(data, "import-unfinished")) && !existsSync(folder.at(data, "storage/half")),
+  );
   const { people } = JSON.parse(await everything(folder, data));
   assert.equal(people.length, 2);
   using _lock = await DataLock.acquire(folder.at(data), { by: "serve" });

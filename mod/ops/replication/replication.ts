@@ -288,9 +288,13 @@ export class Replication implements AsyncDisposable {
       });
     }
     if (status.aheadMs !== null && status.aheadMs !== before?.aheadMs) {
-      log("info", "The newest at the replica's target is old: nothing was shipped for long, or the clock is wrong", {
-        hours: Math.round(status.aheadMs / 3_600_000),
-      });
+      log(
+        "info",
+        "The newest at the replica's target is old: nothing was shipped for long, or the clock is wrong",
+        {
+          hours: Math.round(status.aheadMs / 3_600_000),
+        },
+      );
     }
     const newest = status.errors.at(-1);
     if (newest !== undefined && status.counts.failures !== before?.counts.failures) {
