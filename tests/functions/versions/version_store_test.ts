@@ -263,16 +263,25 @@ Deno.test("VE13 a process killed while it writes a version leaves nothing that c
 Deno.test("VE14 files that change while a version is made are read again, a bounded number of times", async () => {
   await using project = new Project({ "functions/a.ts": "one" });
   const store = await project.open();
-  const { readFileSync } = Deno;
+  const { openSync, readFileSync } = Deno;
   const path = `${project.functionsDir}/a.ts`;
   let reads = 0;
   const changing = (timesMax: number) => {
     reads = 0;
-    Deno.readFileSync = (file) => {
-      const content = readFileSync(file);
-      if (file === path && ++reads <= timesMax) Deno.writeTextFileSync(path, `edit ${reads}`);
-      return content;
+    // Who has it open goes on with what it was.
+    const edit = () => {
+      if (++reads > timesMax) return;
+      Deno.writeTextFileSync(`${path}.new`, `edit ${reads}`);
+      Deno.renameSync(`${path}.new`, path);
     };
+    const afterwards = <Read extends (file: string | URL, ...rest: never[]) => unknown>(read: Read): Read =>
+      ((file, ...rest) => {
+        const given = read(file, ...rest);
+        if (file === path) edit();
+        return given;
+      }) as Read;
+    Deno.readFileSync = afterwards(readFileSync);
+    Deno.openSync = afterwards(openSync);
   };
   try {
     changing(Infinity);
@@ -283,7 +292,7 @@ Deno.test("VE14 files that change while a version is made are read again, a boun
     assert.equal(Deno.readTextFileSync(`${made.functionsDir}/a.ts`), "edit 1");
     assert.deepEqual(project.names, [made.hash]);
   } finally {
-    Deno.readFileSync = readFileSync;
+    Object.assign(Deno, { openSync, readFileSync });
   }
 });
 
