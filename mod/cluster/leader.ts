@@ -5,11 +5,11 @@
 import type { CommitEntry } from "../engine/types.ts";
 import { type Companions, type IsolateHost, packedEntries, type RunObserver } from "../functions/host/mod.ts";
 import type { FunctionCall, MutationCall } from "../functions/host_port.ts";
-import type { Identity } from "../functions/identity.ts";
 import { failed, type Outcome } from "../functions/outcome.ts";
 import { type Clock, steadyClock, type Timer } from "../kit/clock.ts";
 import { closeQuietly } from "../kit/local_socket.ts";
 import type { Log } from "../kit/log.ts";
+import { Admissions, type Admits } from "./admissions.ts";
 import { linkLimits } from "./limits.ts";
 import { frameBody, FrameReader } from "./link/frames.ts";
 import { receive } from "./link/handshake.ts";
@@ -40,7 +40,7 @@ export interface LeaderOptions {
   /** Whether links lead over a network. */
   readonly sealed: boolean;
   /** Whether the session of a caller lives, as the leader knows it: a follower may not have heard of its end yet. */
-  readonly admits?: (identity: Identity) => Promise<boolean>;
+  readonly admits?: Admits;
   /** Checks a token of another issuer. May throw. */
   readonly verify?: (token: string) => Promise<unknown>;
   /** Told of the runs of followers, as of the leader's own. */
@@ -219,6 +219,8 @@ export class Leader implements Companions, AsyncDisposable {
       link.send({ t: "welcome", ...welcome });
       // Of the app it was just told, which is being exchanged.
       if (hello.commits && this.#holding !== null) follower.tell({ t: "hold", n: this.#holding });
+      // It came too late to be told with the others.
+      if (this.#leaving) follower.tell({ t: "leaving" });
       this.#followers.add(follower);
       link.ended.then(() => {
         this.#followers.delete(follower);
@@ -289,8 +291,7 @@ export class Follower {
   readonly #options: LeaderOptions;
   readonly #ready = Promise.withResolvers<void>();
   readonly #held = new Map<number, () => void>();
-  /** By whose turn it is: what is looked up of callers before their calls are taken, in the order of the calls. */
-  readonly #admissions = new Map<string, Promise<Outcome | null>>();
+  readonly #admissions: Admissions;
   #calls = 0;
   /** Settled when it says whether it is ready to lead. */
   #prepared: PromiseWithResolvers<boolean> | null = null;
@@ -303,6 +304,7 @@ export class Follower {
     this.#link = link;
     this.#hello = hello;
     this.#options = options;
+    this.#admissions = new Admissions(options.admits);
     this.#ready.promise.catch(() => {});
     link.ended.then(({ detail }) => {
       this.#ready.reject(new Error(`The link ended: ${detail}`));
@@ -412,12 +414,15 @@ export class Follower {
       const { end } = wireEnd(failed("internal", error instanceof Error ? error.message : String(error)));
       this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
     } finally {
-      if (--this.#calls === 0) this.#idle?.resolve();
+      if (--this.#calls === 0) {
+        this.#idle?.resolve();
+        this.#idle = null;
+      }
     }
   }
 
   async #mutate(id: number, call: MutationCall): Promise<void> {
-    const refused = await this.#admit(call);
+    const refused = await this.#admissions.refusalOf(call);
     if (refused !== null) return this.#answer(id, refused);
     const { outcome, ...answer } = await this.#options.host.mutate(call);
     const { end, text } = wireEnd(outcome);
@@ -425,7 +430,7 @@ export class Follower {
   }
 
   async #act(id: number, call: FunctionCall): Promise<void> {
-    this.#answer(id, await this.#admit(call) ?? await this.#options.host.act(call));
+    this.#answer(id, await this.#admissions.refusalOf(call) ?? await this.#options.host.act(call));
   }
 
   async #verify(id: number, token: string): Promise<void> {
@@ -440,25 +445,6 @@ export class Follower {
     this.tell({ t: "acted", id, end, ts: this.#options.host.ts }, text);
   }
 
-  /** Why a call is not taken. Calls of one caller keep their order, although one may be looked up and the next not. */
-  async #admit(call: FunctionCall): Promise<Outcome | null> {
-    const turn = call.caller?.turn ?? "";
-    const before = this.#admissions.get(turn);
-    const { admits } = this.#options;
-    const { identity, origin } = call;
-    // Guests have nothing that could have ended.
-    const asks = admits !== undefined && identity.sessionId !== null && origin !== "system";
-    if (before === undefined && !asks) return null;
-    const admission = (before ?? Promise.resolve()).catch(() => {})
-      .then(async () => !asks || await admits(identity) ? null : ended());
-    this.#admissions.set(turn, admission);
-    try {
-      return await admission;
-    } finally {
-      if (this.#admissions.get(turn) === admission) this.#admissions.delete(turn);
-    }
-  }
-
   #observe({ runs, cached, requests }: FollowerReport): void {
     const { observer, onCacheHit, onRequests } = this.#options;
     for (const { url, ...answers } of requests) onRequests?.(url, answers);
@@ -470,10 +456,6 @@ export class Follower {
     }
     for (const udfPath of cached) onCacheHit?.(udfPath);
   }
-}
-
-function ended(): Outcome {
-  return failed("internal", "The session of the caller has ended", { retryable: true });
 }
 
 /** `null` on a socket of this machine. */

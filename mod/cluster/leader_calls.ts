@@ -30,6 +30,8 @@ interface Pending {
   readonly turn: string | null;
   /** Who was asked; `null`: nobody yet. */
   askedOf: Link | "here" | null;
+  /** Whether somebody was asked at any time, and may have run it. */
+  wasAsked: boolean;
   /** Since when it waits for a leader. */
   since: number;
 }
@@ -50,6 +52,10 @@ export class LeaderCalls implements LeaderPort {
   #link: Link | null = null;
   /** Those on which answers may still come. */
   readonly #old = new Set<Link>();
+  /** How many calls of a turn are still with a leader of before: what is behind them waits. */
+  readonly #oldTurns = new Map<string, number>();
+  /** By turn, what waits for that alone, in order. */
+  readonly #behind = new Map<string, Set<number>>();
   /** Set while this process leads. */
   #here: HereLeader | null = null;
   #lastId = 0;
@@ -119,7 +125,7 @@ export class LeaderCalls implements LeaderPort {
   /** A link has ended: what was asked on it may be asked again, or is lost. */
   left(link: Link): void {
     if (this.#link === link) this.#link = null;
-    this.#old.delete(link);
+    if (this.#old.delete(link)) this.#countTurns();
     for (const [id, pending] of this.#pending) {
       if (pending.askedOf !== link) continue;
       if (pending.again) this.#wait(pending);
@@ -130,8 +136,10 @@ export class LeaderCalls implements LeaderPort {
 
   /** What is asked from now on waits for the next leader; the present one still answers what it was asked. */
   keep(): void {
-    if (this.#link !== null) this.#old.add(this.#link);
+    if (this.#link === null) return;
+    this.#old.add(this.#link);
     this.#link = null;
+    this.#countTurns();
   }
 
   /** This process leads from now on: it runs what waits, and what is asked. */
@@ -173,13 +181,14 @@ export class LeaderCalls implements LeaderPort {
     }
   }
 
-  /** Everything that waits is answered as what may come again, and so is what is still to come. */
+  /** Everything that waits is answered as what may come again, or what may have run; what is still to come may come again. */
   close(): void {
     this.#closed = true;
     this.#link = this.#here = null;
     this.#old.clear();
+    this.#oldTurns.clear();
     this.#expiry?.cancel();
-    for (const id of [...this.#pending.keys()]) this.#settle(id, away());
+    for (const [id, pending] of [...this.#pending]) this.#settle(id, unanswered(pending));
   }
 
   #ask(
@@ -204,9 +213,10 @@ export class LeaderCalls implements LeaderPort {
     }
     const { promise, resolve } = Promise.withResolvers<Answered>();
     this.#pendingBytes += body.length;
-    const pending = { body, again, turn, run, resolve, askedOf: null, since: this.#clock.now() };
+    const since = this.#clock.now();
+    const pending: Pending = { body, again, turn, run, resolve, askedOf: null, wasAsked: false, since };
     this.#pending.set(id, pending);
-    if (!this.#busyTurns.has(turn)) this.#askFor(id, pending);
+    this.#askInTurn(id, pending);
     if (pending.askedOf === null && this.#expiry === null) this.#watch();
     return promise;
   }
@@ -217,27 +227,57 @@ export class LeaderCalls implements LeaderPort {
   }
 
   #askWaiting(): void {
-    const busy = this.#busyTurns;
+    this.#behind.clear();
     for (const [id, pending] of this.#pending) {
-      if (pending.askedOf === null && !busy.has(pending.turn)) this.#askFor(id, pending);
+      if (pending.askedOf === null) this.#askInTurn(id, pending);
     }
     this.#watch();
   }
 
-  /** Turns of which something is still with another leader: what is behind it waits. */
-  get #busyTurns(): ReadonlySet<string | null> {
-    const turns = new Set<string | null>();
-    if (this.#old.size === 0) return turns;
-    for (const { turn, askedOf } of this.#pending.values()) {
-      if (turn !== null && askedOf instanceof Link && this.#old.has(askedOf)) turns.add(turn);
+  #isOld({ askedOf }: Pending): boolean {
+    return askedOf instanceof Link && this.#old.has(askedOf);
+  }
+
+  #countTurns(): void {
+    this.#oldTurns.clear();
+    if (this.#old.size === 0) return;
+    for (const pending of this.#pending.values()) {
+      const { turn } = pending;
+      if (turn !== null && this.#isOld(pending)) {
+        this.#oldTurns.set(turn, (this.#oldTurns.get(turn) ?? 0) + 1);
+      }
     }
-    return turns;
+  }
+
+  /** A call of the turn was answered by a leader of before: behind the last of them others may go. */
+  #endOld(turn: string): void {
+    const left = (this.#oldTurns.get(turn) ?? 1) - 1;
+    if (left > 0) return void this.#oldTurns.set(turn, left);
+    this.#oldTurns.delete(turn);
+    const behind = this.#behind.get(turn) ?? [];
+    this.#behind.delete(turn);
+    for (const id of behind) {
+      const pending = this.#pending.get(id);
+      if (pending?.askedOf === null) this.#askInTurn(id, pending);
+    }
+  }
+
+  #askInTurn(id: number, pending: Pending): void {
+    const { turn } = pending;
+    if (turn === null || !this.#oldTurns.has(turn)) return this.#askFor(id, pending);
+    const behind = this.#behind.get(turn);
+    if (behind === undefined) this.#behind.set(turn, new Set([id]));
+    else behind.add(id);
   }
 
   #askFor(id: number, pending: Pending): void {
-    if (this.#link?.sendBody(pending.body) === true) pending.askedOf = this.#link;
+    if (this.#link?.sendBody(pending.body) === true) {
+      pending.askedOf = this.#link;
+      pending.wasAsked = true;
+    }
     if (this.#here === null || pending.run === null) return;
     pending.askedOf = "here";
+    pending.wasAsked = true;
     pending.run(this.#here).catch((error) => ({ outcome: failed("internal", String(error)) })).then(
       (answered) => {
         // Another one may have been asked meanwhile.
@@ -252,35 +292,40 @@ export class LeaderCalls implements LeaderPort {
     this.#pending.delete(id);
     this.#pendingBytes -= pending.body.length;
     pending.resolve({ answer: null, ts: this.#ts(), ...answered });
-    // Those behind it may go now.
-    const { turn, askedOf } = pending;
-    if (turn !== null && askedOf instanceof Link && this.#old.has(askedOf)) this.#askWaiting();
+    const { turn } = pending;
+    if (turn === null) return;
+    this.#behind.get(turn)?.delete(id);
+    if (this.#isOld(pending)) this.#endOld(turn);
   }
 
   /** Without a leader calls wait for a bounded time. */
   #watch(): void {
-    const waiting = [...this.#pending].filter(([, { askedOf }]) => askedOf === null);
-    if (waiting.length === 0) {
+    if (!this.#pending.values().some(({ askedOf }) => askedOf === null)) {
       this.#expiry?.cancel();
       this.#expiry = null;
       return;
     }
     this.#expiry ??= this.#clock.every(linkLimits.beatMs, () => {
       const before = this.#clock.now() - linkLimits.leaderWaitMs;
-      for (const [id, { since, askedOf }] of this.#pending) {
-        if (askedOf === null && since <= before) this.#settle(id, away());
+      for (const [id, pending] of this.#pending) {
+        if (pending.askedOf === null && pending.since <= before) this.#settle(id, unanswered(pending));
       }
       this.#watch();
     });
   }
 }
 
-/** Nothing has happened; or it has, and is answered as it was when it comes again. */
+/** Of a call that nobody answers any more. */
+function unanswered({ wasAsked }: Pending): Pick<Answered, "outcome"> {
+  return wasAsked ? lost() : away();
+}
+
+/** Nothing has happened. */
 function away(): Pick<Answered, "outcome"> {
   return { outcome: unavailable("There is no leader now, try again in a moment") };
 }
 
-/** Whether it ran is not known. */
+/** Whether it ran is not known, which is what its caller is told; one that comes again under its key is done once. */
 function lost(): Pick<Answered, "outcome"> {
   return { outcome: unavailable("The leader was lost: whether the call ran is not known") };
 }

@@ -87,8 +87,9 @@ export class LeaderLink {
       });
       const welcome = await welcomed.promise;
       opened = new LeaderLink(link, { welcome, calls });
-      for (const frame of first) opened.#take(frame);
       calls.use(link);
+      // Behind that: it may be told at once that the leader ends.
+      for (const frame of first) opened.#take(frame);
       link.ended.then(() => calls.left(link));
       return opened;
     } catch (error) {

@@ -77,6 +77,8 @@ export interface Backend extends AsyncDisposable {
   begin?(): Promise<void>;
   /** Lends the database to another server, between two commits; `null` when that is not possible now. */
   lend?(): Promise<Lent | null>;
+  /** Ends what only the leader of a cluster does by itself, for good; all else goes on. */
+  rest?(): Promise<void>;
   /** Commits nothing any more: mutations run elsewhere, when what is under way has ended. `false`: not now. */
   retire?(mutate: PassedCalls["mutate"]): Promise<boolean>;
   /** Lets go of the database, but for reading: the commits of others are not applied any more. */
@@ -296,6 +298,7 @@ async function connect(
   return {
     begin: () => features.begin(log),
     lend: () => lendDatabase(host, closeSockets),
+    rest: () => features.rest(),
     retire: (mutate) => host.retire(mutate),
     async letGo() {
       await following.stop?.();

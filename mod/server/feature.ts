@@ -32,6 +32,8 @@ export interface Feature {
   readonly ctxActions?: ReadonlyMap<string, MainAction>;
   /** Crons of the service, whose names begin with `svc-`. */
   readonly crons?: readonly Cron[];
+  /** What it does by itself only the leader of a cluster does: it ends before another server leads. */
+  readonly leads?: true;
   /** Answers the most frequent requests without a router; `null` for all others. Never rejects. */
   respondAtOnce?(request: Request): Response | Promise<Response> | null;
   /** Told of each group of commits, in order, in the turn in which main learns of it. */
@@ -83,6 +85,8 @@ export interface FunctionPort extends CallPort {
 export class Features implements AsyncDisposable {
   readonly #host: Pick<IsolateHost, "onCommits" | "onReload">;
   readonly #features: Feature[] = [];
+  /** Those that were told to stop, with their ends. */
+  readonly #stopped = new Map<Feature, PromiseLike<void> | void>();
   /** How the features answer at once, those that do. */
   readonly #atOnce: ((request: Request) => Response | Promise<Response> | null)[] = [];
 
@@ -147,10 +151,20 @@ export class Features implements AsyncDisposable {
     }
   }
 
+  /** What only a leader does ends, together and for good: another server does it from now on. All else goes on. */
+  async rest(): Promise<void> {
+    await Promise.all(this.#features.filter(({ leads }) => leads).map((feature) => this.#stop(feature)));
+  }
+
   /** What the features do by themselves ends together, because one may wait for another: then each gives itself up. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.#features.map((feature) => feature.stop?.()));
+    await Promise.all(this.#features.map((feature) => this.#stop(feature)));
     for (const feature of this.#features.toReversed()) await feature[Symbol.asyncDispose]?.();
+  }
+
+  #stop(feature: Feature): PromiseLike<void> | void {
+    if (!this.#stopped.has(feature)) this.#stopped.set(feature, feature.stop?.());
+    return this.#stopped.get(feature);
   }
 
   #each<Part extends "routes" | "actions" | "ctxActions" | "crons">(

@@ -367,8 +367,11 @@ export class Server implements AsyncDisposable {
     const cluster = this.#cluster;
     if (forwarding === null || cluster === null || !await forwarding.prepareNext()) return;
     if (this.#state.name !== "serving") return;
+    const { backend } = this.#state;
+    // The other one does it as soon as it leads; what runs here is noted here.
+    await backend.rest?.();
     void forwarding.leave();
-    const retired = await this.#state.backend.retire?.(forwarding.retire());
+    const retired = await backend.retire?.(forwarding.retire());
     if (retired === true) await cluster.handOver();
   }
 

@@ -1,6 +1,6 @@
 /** The link between a leader and its followers: who may speak on it, in which order, and within which bounds. */
 import assert from "node:assert/strict";
-import { Leader, LeaderCalls, type LeaderHost, LeaderLink } from "../../mod/cluster/mod.ts";
+import { Admissions, Leader, LeaderCalls, type LeaderHost, LeaderLink } from "../../mod/cluster/mod.ts";
 import { linkLimits } from "../../mod/cluster/limits.ts";
 import { frameBody, framed, FrameReader, parseBody } from "../../mod/cluster/link/frames.ts";
 import { Link } from "../../mod/cluster/link/link.ts";
@@ -325,6 +325,91 @@ Deno.test("[PG16] what waits is run by this process when it leads, but for what 
   assert.deepEqual(await calls.act(mutation(null)), { outcome: DONE.outcome, ts: 4 });
   assert.deepEqual(ran, [undefined, 1]);
   calls.close();
+});
+
+Deno.test("[PG16] of what was sent nobody says that it has not run, when no leader comes or this server ends", async () => {
+  const message = ({ outcome }: MutationAnswer) => outcome.ok ? "" : outcome.error.message;
+  for (const ends of [true, false]) {
+    const clock = new FakeClock();
+    const calls = new LeaderCalls({ ts: () => 9, clock });
+    const world = new World();
+    await world.follow(calls);
+    const sent = calls.mutate(mutation(1));
+    await until(() => world.host.asked.length === 1);
+    // One that has no answer yet, on a link that stands.
+    const nameless = calls.mutate(mutation(null));
+    await until(() => world.host.asked.length === 2);
+    if (ends) {
+      calls.close();
+      assert.match(message(await nameless), /not known/);
+    }
+    await world[Symbol.asyncDispose]();
+    if (!ends) assert.match(message(await nameless), /not known/);
+    const never = calls.mutate(mutation(null));
+    if (!ends) clock.move(linkLimits.leaderWaitMs + linkLimits.beatMs);
+    assert.match(message(await sent), /not known/);
+    assert.match(message(await never), /no leader now/);
+    assert.equal(calls.waiting, 0);
+    calls.close();
+  }
+});
+
+Deno.test("[PG16] behind several calls of one turn, whichever is answered or lost first, nothing overtakes", async () => {
+  const calls = new LeaderCalls({ ts: () => 9 });
+  await using first = new World({ sealed: true });
+  await using second = new World({ sealed: true });
+  await first.follow(calls);
+  const of = (udfPath: string, named: MutationCall) => ({
+    ...named,
+    udfPath,
+    caller: { turn: "one", blame: "x" },
+  });
+  const taken = [calls.mutate(of("1", mutation(1))), calls.mutate(of("2", mutation(null)))];
+  const third = calls.mutate(of("3", mutation(3)));
+  await until(() => first.host.asked.length === 3);
+  void first.leader.leave();
+  await calls.verify("a token");
+  await second.follow(calls);
+  const behind = ["4", "5"].map((path) => calls.mutate(of(path, mutation(null))));
+  first.host.asked[0]?.answer(DONE);
+  first.host.asked[1]?.answer(DONE);
+  assert.deepEqual(await Promise.all(taken), [DONE, DONE]);
+  assert.equal(second.host.asked.length, 0);
+  // The third comes again, in front of those that waited behind it.
+  await first[Symbol.asyncDispose]();
+  await until(() => second.host.asked.length === 3);
+  assert.deepEqual(second.host.asked.map(({ call }) => call.udfPath), ["3", "4", "5"]);
+  for (const { answer } of second.host.asked) answer(DONE);
+  assert.deepEqual(await Promise.all([third, ...behind]), [DONE, DONE, DONE]);
+  calls.close();
+});
+
+Deno.test("[WK5] whoever waited for this process to lead is let in as by any leader, in the order of his calls", async () => {
+  const lookups: ((lives: boolean) => void)[] = [];
+  const admissions = new Admissions(() => new Promise((resolve) => lookups.push(resolve)));
+  const caller = { turn: "socket 1", blame: "user:1" };
+  const identity = { principal: "user:1", userId: "1", adminId: null, sessionId: "one" };
+  const order: string[] = [];
+  const asked = [
+    admissions.refusalOf({ ...mutation(1), identity, caller }).then((refusal) => {
+      order.push("his");
+      return refusal;
+    }),
+    admissions.refusalOf({ ...mutation(2), caller }).then((refusal) => {
+      order.push("signed out");
+      return refusal;
+    }),
+    admissions.refusalOf(mutation(3)).then((refusal) => {
+      order.push("a guest's");
+      return refusal;
+    }),
+  ];
+  await until(() => lookups.length === 1 && order.length === 1);
+  lookups[0]?.(false);
+  const [refused, ...others] = await Promise.all(asked);
+  assert.ok(refused && !refused.ok && refused.error.retryable);
+  assert.deepEqual(others, [null, null]);
+  assert.deepEqual(order, ["a guest's", "his", "signed out"]);
 });
 
 Deno.test("[WK2] without a leader calls wait for a bounded time and a bounded number, and may come again", async () => {

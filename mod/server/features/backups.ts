@@ -106,6 +106,7 @@ export async function startBackups(
   // Of a server that had a schedule, and was killed.
   if (schedule === null) await removeIfThere(outgoingDir);
   return {
+    leads: true,
     get target() {
       return schedule?.target ?? null;
     },

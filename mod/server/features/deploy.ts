@@ -58,6 +58,7 @@ export function startDeploy(
     log,
   });
   return {
+    leads: true,
     routesOptions: { deployments, variables, keys: { verify: (token) => deployKeys.verify(token) } },
     actions: new Map([
       ...deployKeys.actions,

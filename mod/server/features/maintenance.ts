@@ -13,6 +13,8 @@ export interface MaintenanceFeature extends Feature {
 export function startMaintenance({ config: { dataDir }, log }: FeatureContext): MaintenanceFeature {
   const maintenance = new Maintenance({ dataDir, log });
   return {
+    // It makes the backups of the schedule, which would be waited for.
+    leads: true,
     makeBackup: (options) => maintenance.backup(options),
     stage: (options) => maintenance.stage(options),
     stop: () => maintenance[Symbol.asyncDispose](),

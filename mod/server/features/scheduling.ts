@@ -16,6 +16,7 @@ export function startScheduling(
 ): Feature & CronPort {
   let scheduler: Scheduler | undefined;
   return {
+    leads: true,
     actions: cleaningActions({ port }),
     applyCommits: (entries) => scheduler?.applyCommits(entries),
     reload: () => scheduler?.reload(),

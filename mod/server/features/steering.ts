@@ -54,6 +54,7 @@ export function startSteering(
   if (given !== null) settings?.onChange((settings) => applySettings(settings, given, { ...parts, log }));
   const { sendTestMail, previewMail } = parts.accounts;
   return {
+    leads: true,
     audit,
     sizes,
     doorOf: (authenticator) => ({

@@ -5,7 +5,7 @@
  */
 import { setTimeout as wait } from "node:timers/promises";
 import { getPath } from "hono/path";
-import { Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
+import { Admissions, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.ts";
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
@@ -147,9 +147,17 @@ export class Forwarding implements AsyncDisposable {
     });
     this.#leads = { leader, parts };
     this.#road.leadHere(passed);
+    // A session may have ended while its calls waited.
+    const admissions = new Admissions(admits);
     this.#calls.runHere({
-      mutate: (call) => host.mutate(call),
-      act: async (call) => ({ outcome: await host.act(call), ts: host.ts }),
+      async mutate(call) {
+        const refused = await admissions.refusalOf(call);
+        return refused === null ? await host.mutate(call) : { outcome: refused, ts: host.ts, replayed: false };
+      },
+      act: async (call) => ({
+        outcome: await admissions.refusalOf(call) ?? await host.act(call),
+        ts: host.ts,
+      }),
     });
   }
 
@@ -184,7 +192,8 @@ export class Forwarding implements AsyncDisposable {
     const leads = this.#leads;
     this.#leads = null;
     if (leads === null) return;
-    this.#calls.use(null);
+    // One that is retired goes on asking its successor for what ends here.
+    if (!this.#retired) this.#calls.use(null);
     await leads.leader[Symbol.asyncDispose]();
   }
 
