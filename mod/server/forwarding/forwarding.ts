@@ -152,7 +152,9 @@ export class Forwarding implements AsyncDisposable {
     this.#calls.runHere({
       async mutate(call) {
         const refused = await admissions.refusalOf(call);
-        return refused === null ? await host.mutate(call) : { outcome: refused, ts: host.ts, replayed: false };
+        return refused === null
+          ? await host.mutate(call)
+          : { outcome: refused, ts: host.ts, replayed: false };
       },
       act: async (call) => ({
         outcome: await admissions.refusalOf(call) ?? await host.act(call),
