@@ -30,7 +30,7 @@ import {
 /** What of a host its followers need. */
 export type LeaderHost = Pick<
   IsolateHost,
-  "ts" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
+  "ts" | "answeredTs" | "app" | "mutate" | "act" | "onCommits" | "onGroup" | "onReload" | "accompany"
 >;
 
 export interface LeaderOptions {
@@ -404,7 +404,7 @@ export class Follower {
   async #take(id: number, work: () => Promise<void>): Promise<void> {
     if (this.#calls >= linkLimits.callsMax) {
       const { end } = wireEnd(failed("internal", "Too many calls of one server", { retryable: true }));
-      return this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
+      return this.tell({ t: "acted", id, end, ts: this.#options.host.answeredTs });
     }
     this.#calls++;
     try {
@@ -412,7 +412,7 @@ export class Follower {
     } catch (error) {
       this.#options.log("error", "A call of a follower failed", { error });
       const { end } = wireEnd(failed("internal", error instanceof Error ? error.message : String(error)));
-      this.tell({ t: "acted", id, end, ts: this.#options.host.ts });
+      this.tell({ t: "acted", id, end, ts: this.#options.host.answeredTs });
     } finally {
       if (--this.#calls === 0) {
         this.#idle?.resolve();
@@ -442,7 +442,7 @@ export class Follower {
 
   #answer(id: number, outcome: Outcome): void {
     const { end, text } = wireEnd(outcome);
-    this.tell({ t: "acted", id, end, ts: this.#options.host.ts }, text);
+    this.tell({ t: "acted", id, end, ts: this.#options.host.answeredTs }, text);
   }
 
   #observe({ runs, cached, requests }: FollowerReport): void {

@@ -83,10 +83,12 @@ export class Server implements AsyncDisposable {
   #state: State = { name: "starting" };
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
-  /** Counts what was loaded: one that is gone asks for nothing any more. */
+  /** Starts of what is behind the port. */
   #loads = 0;
-  /** Set when what is served, or is about to be, asks for that. */
-  #renewWanted = false;
+  /** Stands for what is served, or is about to be. */
+  #newest: object = {};
+  /** Those that have asked for another one in their place; what one that is gone asks for counts for nothing. */
+  readonly #askedAnew = new WeakSet<object>();
   /** The cluster that it is one of; `null`: it is alone. Set before anything is loaded. */
   #cluster: PostgresCluster | null = null;
   /** The way between the servers of a cluster. */
@@ -323,11 +325,14 @@ export class Server implements AsyncDisposable {
       throw new Error("This server cannot lead now");
     }
     const { promise: ready, resolve } = Promise.withResolvers<void>();
-    const leading = this.#lead(state.backend, { cluster, ready: resolve });
+    const served = this.#newest;
+    let letGo = false;
+    const leading = this.#lead(state.backend, { cluster, ready: resolve, lettingGo: () => letGo = true });
     this.#renewing = leading.catch((error) => {
       this.#parts.log("warn", "This server made ready to lead its cluster, and does not", { error });
-      // What it served may have let go of the database.
-      this.#renewWanted = true;
+      // What it serves goes on, unless that has begun to let go of the database.
+      if (letGo) this.#askedAnew.add(this.#newest);
+      else this.#newest = served;
     }).finally(() => {
       this.#renewing = null;
       this.#renewIfWanted();
@@ -337,7 +342,12 @@ export class Server implements AsyncDisposable {
 
   async #lead(
     old: Backend,
-    { cluster, ready }: { readonly cluster: PostgresCluster; readonly ready: () => void },
+    { cluster, ready, lettingGo }: {
+      readonly cluster: PostgresCluster;
+      readonly ready: () => void;
+      /** Called before `old` gives anything up. */
+      readonly lettingGo: () => void;
+    },
   ): Promise<void> {
     const { log } = this.#parts;
     const served = await this.#load({
@@ -346,6 +356,7 @@ export class Server implements AsyncDisposable {
         log("info", "This server is ready to lead its cluster, as the leader stops");
         ready();
         await lease;
+        lettingGo();
         await old.letGo?.();
         await cluster.unserve();
         if (await cluster.begin() !== "leader") throw new Error("The lease is another server's");
@@ -385,11 +396,10 @@ export class Server implements AsyncDisposable {
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
     const connections = this.#connections;
     const { socketsMax } = connections;
-    const load = ++this.#loads;
-    this.#renewWanted = false;
+    const again = this.#loads++ > 0;
+    const load = this.#newest = {};
     const renew = () => {
-      if (load !== this.#loads) return;
-      this.#renewWanted = true;
+      this.#askedAnew.add(load);
       this.#renewIfWanted();
     };
     const serveFrontend = async (folder: string | null) => {
@@ -398,7 +408,6 @@ export class Server implements AsyncDisposable {
     };
     const { signal: stopping } = this.#stopping;
     const workerFigures = () => this.#workers?.figures ?? [];
-    const again = load > 1;
     const given = { log, url: this.url, restart, again, socketsMax, renew, stopping, serveFrontend };
     const toLeader = this.#forwarding?.way;
     const surroundings = {
@@ -431,7 +440,7 @@ export class Server implements AsyncDisposable {
   /** What asks before it is served, as for a gap in what it follows, is renewed as soon as it is. */
   #renewIfWanted(): void {
     const ready = this.#state.name === "serving" && this.#renewing === null;
-    if (!this.#renewWanted || !ready || this.#stopping.signal.aborted) return;
+    if (!this.#askedAnew.has(this.#newest) || !ready || this.#stopping.signal.aborted) return;
     this.#renewing = this.#renew().finally(() => {
       this.#renewing = null;
       this.#renewIfWanted();
@@ -442,7 +451,7 @@ export class Server implements AsyncDisposable {
   async #renew(): Promise<void> {
     if (this.#state.name !== "serving") return;
     const { backend } = this.#state;
-    this.#loads++;
+    this.#newest = {};
     this.#state = { name: "starting" };
     try {
       // First: what others wait for is for the next leader to answer.

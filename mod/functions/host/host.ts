@@ -174,6 +174,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   #crons: readonly WireCron[] = [];
   /** Advanced with each group, before the listeners are told of it. */
   #ts = 0;
+  /** ts of the newest mutation that was passed on by {@linkcode retire}. */
+  #passedTs = 0;
   /** The version that is loaded, and its hold; set when one was. */
   #version: Version | null = null;
   #held: Disposable | null = null;
@@ -517,6 +519,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     this.#writer.tendJournal(message);
   }
 
+  /** The newest commit that an answer of this host may show something of: with {@linkcode retire} it may be another server's. */
+  get answeredTs(): number {
+    return Math.max(this.#ts, this.#passedTs);
+  }
+
   /** Where the database of a server stands that follows another. Throws on one that does not. */
   get reached(): Reached {
     return this.#followingWriter.reached;
@@ -720,7 +727,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
    * wait. `false`: that cannot be done now. Queries go on.
    */
   async retire(mutate: PassedCalls["mutate"]): Promise<boolean> {
-    return await this.#writer.retire?.(mutate) ?? false;
+    const passed: PassedCalls["mutate"] = async (call) => {
+      const answer = await mutate(call);
+      this.#passedTs = Math.max(this.#passedTs, answer.ts);
+      return answer;
+    };
+    return await this.#writer.retire?.(passed) ?? false;
   }
 
   /** Lets go of the database for good, but for reading. */
@@ -857,6 +869,12 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
           failed("unknown_function", unknownFunctionText(call.udfPath));
       }
       if (kind === "mutation") return (await this.mutate(call)).outcome;
+      // What it wrote is not here: it would go on with what was before.
+      if (this.#passedTs > this.#ts) {
+        return failed("internal", "Another server leads now: what was written there cannot be read here", {
+          retryable: true,
+        });
+      }
       const passed = this.#passing === null ? null : await this.#passing;
       if (passed !== null) return await passed.query(call);
       if (this.#serveQuery === null) throw new Error("No one serves queries");

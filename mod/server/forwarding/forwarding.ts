@@ -234,7 +234,7 @@ export class Forwarding implements AsyncDisposable {
     const done = answering.then(() => {}, () => {}).finally(() => this.#answers.delete(done));
     this.#answers.add(done);
     const answer = await answering;
-    return shownAt(leads.parts.host.ts, answer);
+    return shownAt(leads.parts.host.answeredTs, answer);
   }
 }
 
