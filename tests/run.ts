@@ -15,6 +15,8 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
+  // It installs packages, starts servers and a browser, and says how long that takes.
+  "tests/npm/from_nothing_test.ts",
   // They look for children of this process, and kill some: those of other files, too.
   "tests/functions/host/run_observer_test.ts",
   "tests/ops/maintenance_test.ts",
@@ -26,21 +28,13 @@ const ALONE = [
   "tests/server/config_test.ts",
 ];
 
-/** They take a minute or more, so others are done beside them when they come first. */
-const FIRST = [
-  "tests/npm/from_nothing_test.ts",
-  "tests/build/compiled_test.ts",
-  "tests/build/single_file_test.ts",
-  "tests/examples/chat_test.ts",
-];
-
 /** More than these failing at once is no accident of a busy machine. */
 const TRIED_AGAIN_MAX = 5;
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
-/** Files side by side: browsers and servers wait for one another half of the time, but each has several processes. */
-const JOBS = String(Math.min(navigator.hardwareConcurrency + 1, 4));
+/** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
+const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
 
 function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Command {
   return new Deno.Command(Deno.execPath(), {
@@ -72,8 +66,7 @@ function testFiles(): string[] {
   const isTest = (name: string) => /(^|[._])test\.tsx?$/.test(name);
   return readdirSync(join(repository, "tests"), { recursive: true, encoding: "utf8" })
     .filter((path) => isTest(basename(path)))
-    .map((path) => join("tests", path))
-    .toSorted((a, b) => Number(FIRST.includes(b)) - Number(FIRST.includes(a)));
+    .map((path) => join("tests", path));
 }
 
 const isAlone = (file: string): boolean => ALONE.some((path) => file === path || file.startsWith(`${path}/`));
