@@ -186,6 +186,24 @@ export class Writer implements MutationWriter {
   }
 
   lend(back: Promise<unknown>, onBack: () => void): Promise<boolean> {
+    return this.#letGo(async (old, gone) => {
+      await old.close();
+      gone();
+      await back;
+      this.#onInstalled = onBack;
+    });
+  }
+
+  retire(to: PassTo): Promise<boolean> {
+    return this.#letGo(async (old, gone) => {
+      this.passOn(to);
+      gone();
+      await old.close();
+    });
+  }
+
+  /** Takes the writer out between two batches. Resolves when `take` calls `gone`, or with `false` when there is none to take. */
+  #letGo(take: (old: Isolate, gone: () => void) => Promise<void>): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
     this.#replacement = async () => {
@@ -193,25 +211,7 @@ export class Writer implements MutationWriter {
       // One that was lost before its turn is being started again already.
       if (old === null) return resolve(false);
       this.#isolate = null;
-      await old.close();
-      resolve(true);
-      await back;
-      this.#onInstalled = onBack;
-    };
-    this.#next();
-    return promise;
-  }
-
-  retire(to: PassTo): Promise<boolean> {
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    if (this.#closing || this.#replacement !== null || this.#isolate === null) return Promise.resolve(false);
-    this.#replacement = async () => {
-      const old = this.#isolate;
-      if (old === null) return resolve(false);
-      this.#isolate = null;
-      this.passOn(to);
-      resolve(true);
-      await old.close();
+      await take(old, () => resolve(true));
     };
     this.#next();
     return promise;
