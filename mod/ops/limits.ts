@@ -205,8 +205,14 @@ export const logLimits = {
   filterFunctionsMax: 50,
   /** Streams of the log at once; one more is refused. */
   streamsMax: 256,
-  /** Runs that a stream gets in one turn (`flushMs`); of more it is told how many it missed. */
+  /** Runs that a stream gets at once; of more it is told how many it missed. */
   streamRunsMax: 20,
+  /** Streams that are written to in one turn; the others wait for the next, so that calls come in between. */
+  streamWritesMax: 4,
+  /** Time between two such turns: 40 streams get what came every 200 ms, and 200 every second. */
+  streamTurnMs: 20,
+  /** Characters of the events that the log process tells of at once; runs beyond are missed. */
+  tailedCharsMax: 8 * MiB,
   /** Runs that a stream gets that goes on after a pause; of more it is told how many it missed. */
   backlogRunsMax: 500,
   /** Bytes that may wait for a reader; what comes while there are more it misses. */

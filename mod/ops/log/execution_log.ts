@@ -5,7 +5,7 @@
 import { endingOf, type RunEnd, type RunKind } from "../../functions/host/mod.ts";
 import type { Log } from "../../kit/log.ts";
 import { LogProcess } from "./process/log_process.ts";
-import type { BacklogAnswer, LogState, PageAnswer, PageQuestion } from "./process/messages.ts";
+import type { BacklogAnswer, LogState, PageAnswer, PageQuestion, TailedMessage } from "./process/messages.ts";
 import { packMessage } from "./packs/run_pack.ts";
 import type { RunFilter } from "./run_filter.ts";
 import { RunQueue } from "./run_queue.ts";
@@ -26,10 +26,11 @@ export interface ExecutionLogOptions {
   readonly log: Log;
 }
 
-/** Runs that a tail is told of, with how many there are and how many were left out. */
+/** Runs that a tail is told of. */
 export interface Tailed {
-  readonly events: string;
-  readonly count: number;
+  /** Events of the stream; the same bytes for all who get them. */
+  readonly events: readonly Uint8Array<ArrayBuffer>[];
+  /** So many more passed, and were left out. */
   readonly missed: number;
   /** Id of the newest run that was looked at. */
   readonly lastId: number;
@@ -42,6 +43,9 @@ export interface LogFacts extends LogState {
   /** Runs that were left out because too many came at once, since the server was started. */
   readonly dropped: number;
 }
+
+const encoder = new TextEncoder();
+const nothing = new Uint8Array();
 
 /** About what a run without lines and error takes. */
 const RUN_CHARS = 256;
@@ -61,7 +65,7 @@ export class ExecutionLog implements AsyncDisposable {
       onStart: () => {
         for (const [tail, { filter }] of this.#tails) void this.#process.send({ type: "Tail", tail, filter });
       },
-      onTailed: ({ tail, ...tailed }) => this.#tails.get(tail)?.onRuns(tailed),
+      onTailed: (message) => this.#tell(message),
     });
     this.#queue = new RunQueue({
       open: () => this.#process.alive,
@@ -132,6 +136,18 @@ export class ExecutionLog implements AsyncDisposable {
   async backlog(filter: RunFilter, after: number | null): Promise<BacklogAnswer> {
     await this.#queue.flush();
     return await this.#process.ask("backlog", { filter, after });
+  }
+
+  #tell({ events, told, lastId }: TailedMessage): void {
+    const encoded = events.map((event) => encoder.encode(event));
+    for (const share of told) {
+      const tailed = {
+        events: share.events.map((position) => encoded[position] ?? nothing),
+        missed: share.missed,
+        lastId,
+      };
+      for (const tail of share.tails) this.#tails.get(tail)?.onRuns(tailed);
+    }
   }
 
   retain(retention: Retention): void {

@@ -1,5 +1,4 @@
 /** Which runs somebody wants to see. The same filter searches what is kept and picks from what comes. */
-import { type RunRecord, searchedText } from "./run_record.ts";
 
 /** All parts have to hold; what is absent does not matter. Kinds and outcomes are positions in their lists. */
 export interface RunFilter {
@@ -36,19 +35,6 @@ export function admitsFunction(
   if (system !== undefined && isServicePath(path) !== system) return false;
   return functions === undefined ||
     functions.some((name) => name.endsWith("*") ? path.startsWith(name.slice(0, -1)) : path === name);
-}
-
-/** Whether a run that comes in now passes. */
-export function admitsRun(filter: RunFilter, record: RunRecord): boolean {
-  const [at, path, kind, caller, outcome, level, request] = record;
-  const { from = -Infinity, to = Infinity } = filter;
-  return at >= from && at < to &&
-    (filter.outcomes === undefined || filter.outcomes.includes(outcome)) &&
-    (filter.level === undefined || level >= filter.level) &&
-    (filter.caller === undefined || filter.caller === caller) &&
-    (filter.request === undefined || filter.request === request) &&
-    admitsFunction(filter, { path, kind }) &&
-    (filter.text === undefined || hasText(filter.text, searchedText(record[14], record[15])));
 }
 
 export function hasText(wanted: string, text: string): boolean {

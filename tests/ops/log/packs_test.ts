@@ -1,10 +1,10 @@
 /** Runs as columns of numbers: what goes in comes out, whatever the numbers. */
 import assert from "node:assert/strict";
 import { encodeColumns, NumberColumns } from "../../../mod/ops/log/packs/number_columns.ts";
-import { packMessage, packOf, RunPacker, unpackRuns } from "../../../mod/ops/log/packs/run_pack.ts";
+import { packMessage, packOf, RunPacker } from "../../../mod/ops/log/packs/run_pack.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 import { markCallers, mayHaveCaller } from "../../../mod/ops/log/store/caller_marks.ts";
-import { packed } from "./support/packed.ts";
+import { packed, unpackRuns } from "./support/packed.ts";
 
 const columnsOfNumbers: Readonly<Record<string, readonly number[]>> = {
   "equal": [7, 7, 7],

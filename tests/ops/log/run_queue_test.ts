@@ -1,9 +1,9 @@
 /** Runs on their way to the log process. */
 import assert from "node:assert/strict";
 import { logLimits } from "../../../mod/ops/limits.ts";
-import { unpackRuns } from "../../../mod/ops/log/packs/run_pack.ts";
 import { RunQueue } from "../../../mod/ops/log/run_queue.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
+import { unpackRuns } from "./support/packed.ts";
 
 const run = (at: number): RunRecord => [at, "f", 0, null, 0, 0, at, null, 0, 0, 0, 0, 0, 0, null, []];
 

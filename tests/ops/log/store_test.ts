@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { logLimits } from "../../../mod/ops/limits.ts";
-import { admitsRun, type RunFilter } from "../../../mod/ops/log/run_filter.ts";
+import type { RunFilter } from "../../../mod/ops/log/run_filter.ts";
 import { packMessage } from "../../../mod/ops/log/packs/run_pack.ts";
 import type { RunRecord } from "../../../mod/ops/log/run_record.ts";
 import { isDiskTrouble } from "../../../mod/ops/log/store/log_database.ts";
@@ -11,9 +11,9 @@ import { LogStore, type Retention } from "../../../mod/ops/log/store/log_store.t
 import { searchRuns } from "../../../mod/ops/log/store/search.ts";
 import { LogKeeper } from "../../../mod/ops/log/process/log_keeper.ts";
 import type { FromLogProcess, LogState } from "../../../mod/ops/log/process/messages.ts";
-import { packed } from "./support/packed.ts";
+import { admitsRun, packed } from "./support/packed.ts";
+import { filters, seeded, someRun, START } from "./support/some_runs.ts";
 
-const START = Date.UTC(2030, 0, 1);
 const forever: Retention = { keepMs: 365 * 86_400_000, bytesMax: 10 ** 12 };
 const never = Infinity;
 
@@ -30,73 +30,6 @@ async function withStore(
     await Deno.remove(folder, { recursive: true });
   }
 }
-
-/** Numbers that look random and are the same in each run. */
-function seeded(seed: number): (below: number) => number {
-  return (below) => {
-    seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor(seed / 2 ** 32 * below);
-  };
-}
-
-const words = ["payment", "ORDER", "failed", "Über", "50%_off", 'say "hi"', "a\nb", "x"];
-
-function someRun(random: (below: number) => number, at: number): RunRecord {
-  const lines = random(3) === 0 ? [`[INFO] ${words[random(8)]} ${words[random(8)]}`] : [];
-  const failed = random(20) === 0;
-  const path = `${random(4) === 0 ? "_system/" : ""}mod${random(3)}:fn${random(4)}`;
-  const caller = random(2) === 0 ? null : `user:u${random(30)}`;
-  const error = failed ? { kind: "internal", message: `boom ${words[random(8)]}` } as const : null;
-  return [
-    at,
-    path,
-    random(4),
-    caller,
-    failed ? 2 : 0,
-    lines.length > 0 ? 2 + random(3) : 0,
-    at * 1000,
-    at,
-    1,
-    0,
-    1,
-    2,
-    3,
-    4,
-    error,
-    lines,
-  ];
-}
-
-const filters: readonly RunFilter[] = [
-  {},
-  { functions: ["mod1:fn2"] },
-  { functions: ["mod1*", "mod2:fn0"] },
-  { functions: ["nothing"] },
-  { kinds: [1, 2] },
-  { system: false },
-  { system: true, kinds: [0] },
-  { outcomes: [2] },
-  { outcomes: [0, 2] },
-  { level: 3 },
-  { level: 1 },
-  { text: "payment" },
-  { text: "PAYMENT order" },
-  { text: "über" },
-  { text: "0%_o" },
-  { text: '"hi"' },
-  { text: "x" },
-  { text: "a\nb" },
-  { text: "nobody said this" },
-  { text: "payment", functions: ["mod0:fn0"] },
-  { text: "boom", outcomes: [2], system: false },
-  { caller: null },
-  { caller: "user:u7" },
-  { caller: "user:u7", text: "failed" },
-  { caller: "user:nobody" },
-  { request: (START + 777) * 1000 },
-  { from: START + 500, to: START + 900 },
-  { from: START + 500, level: 4, functions: ["mod*"] },
-];
 
 Deno.test("[EL8] [EL9] whatever the filter, pages hold exactly the runs that pass, newest first", () =>
   withStore((store) => {

@@ -1,6 +1,7 @@
 /** The log's stream without a server: who is told what, slow readers, bounds, and how a stream ends. */
 import assert from "node:assert/strict";
 import { Hono } from "hono";
+import type { Clock } from "../../../mod/kit/clock.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { logLimits } from "../../../mod/ops/limits.ts";
 import { adminGuard } from "../../../mod/ops/admin/admin_guard.ts";
@@ -8,6 +9,7 @@ import type { Tailed } from "../../../mod/ops/log/execution_log.ts";
 import { logRoutes } from "../../../mod/ops/log/routes.ts";
 import type { RunFilter } from "../../../mod/ops/log/run_filter.ts";
 import { LogStreams } from "../../../mod/ops/log/stream/log_streams.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { EventReader } from "./support/event_reader.ts";
 
 /** A log in the test's hands. */
@@ -31,15 +33,16 @@ class FakeLog {
 
   tell(id: number, { filter = {}, chars = 10, missed = 0 } = {}): void {
     const events = `id: ${id}\nevent: run\ndata: ${JSON.stringify({ id, text: "x".repeat(chars) })}\n\n`;
-    this.tails.get(JSON.stringify(filter))?.({ events, count: 1, missed, lastId: id });
+    const bytes = new TextEncoder().encode(events);
+    this.tails.get(JSON.stringify(filter))?.({ events: [bytes], missed, lastId: id });
   }
 }
 
 const session = { sessionId: "s1", principal: "admin:a", expiresAt: Date.now() + 3_600_000 };
 
-function setUp() {
+function setUp(clock?: Clock) {
   const log = new FakeLog();
-  const streams = new LogStreams(log);
+  const streams = new LogStreams(log, clock);
   const open = async (options: { filter?: RunFilter; after?: number; session?: typeof session } = {}) =>
     EventReader.of(await streams.open({ filter: {}, after: null, session, ...options }));
   return { log, streams, open };
@@ -108,6 +111,64 @@ Deno.test("[LS8] nobody waits for a slow reader: it misses what does not fit, an
     { count: 40 },
     "also when more came at once than a stream is told",
   );
+});
+
+Deno.test("[LS11] a few readers are written to at a time, each in its turn with all that came meanwhile", async () => {
+  const clock = new FakeClock();
+  const { log, streams } = setUp(clock);
+  using _ = streams;
+  const { streamWritesMax, streamTurnMs, streamRunsMax } = logLimits;
+  const decoder = new TextDecoder();
+  const texts = Array.from({ length: 3 * streamWritesMax }, () => "");
+  for (const reader of texts.keys()) {
+    const stream = await streams.open({ filter: {}, after: null, session });
+    void stream.pipeTo(
+      new WritableStream({ write: (chunk) => void (texts[reader] += decoder.decode(chunk)) }),
+    ).catch(() => {});
+  }
+  const having = (text: string) => texts.filter((read) => read.includes(text)).length;
+  const ids = (text = "") => [...text.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id));
+  log.tell(1);
+  await clock.advance(0);
+  assert.equal(having("id: 1\n"), streamWritesMax);
+  log.tell(2);
+  await clock.advance(streamTurnMs);
+  assert.equal(having("id: 1\n"), 2 * streamWritesMax);
+  assert.equal(having("id: 2\n"), streamWritesMax, "those who had a turn wait for the others");
+  await clock.advance(2 * streamTurnMs);
+  assert.equal(having("id: 2\n"), texts.length);
+  for (const text of texts) assert.deepEqual(ids(text), [1, 2]);
+  // More than a turn has room for.
+  await clock.advance(10 * streamTurnMs);
+  for (let id = 3; id < 3 + streamRunsMax + 5; id++) log.tell(id);
+  log.tell(100, { missed: 7 });
+  await clock.advance(3 * streamTurnMs);
+  for (const text of texts) {
+    assert.equal(ids(text).length, 2 + streamRunsMax);
+    assert.match(text, /event: missed\ndata: \{"count":13\}\n\n$/, "the gap is told of where it is");
+  }
+  log.tell(101);
+  await clock.advance(3 * streamTurnMs);
+  for (const text of texts) assert.equal(ids(text).at(-1), 101);
+});
+
+Deno.test("[LS5] heartbeats take turns as runs do", async () => {
+  const clock = new FakeClock();
+  const { streams } = setUp(clock);
+  using _ = streams;
+  const beats = Array.from({ length: 2 * logLimits.streamWritesMax }, () => 0);
+  for (const reader of beats.keys()) {
+    const stream = await streams.open({ filter: {}, after: null, session });
+    void stream.pipeTo(new WritableStream({ write: () => void (beats[reader] = (beats[reader] ?? 0) + 1) }))
+      .catch(() => {});
+  }
+  await clock.advance(0);
+  const all = () => beats.reduce((sum, count) => sum + count, 0);
+  assert.equal(all(), beats.length, "the first stands at the beginning");
+  await clock.advance(logLimits.heartbeatMs);
+  assert.equal(all(), beats.length + logLimits.streamWritesMax);
+  await clock.advance(logLimits.streamTurnMs);
+  assert.deepEqual(beats, beats.map(() => 2));
 });
 
 Deno.test("[LS9] there are no more streams than the bound, and a reader that leaves makes room", async () => {

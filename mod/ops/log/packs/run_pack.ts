@@ -143,17 +143,6 @@ export class RunPacker {
   }
 }
 
-/** The runs of a pack, in its order. */
-export function unpackRuns(pack: RunPack): RunRecord[] {
-  const columns = new NumberColumns(pack.columns, { columns: COLUMNS, rows: pack.count });
-  const told = new Map(pack.told.map(([position, error, logLines]) => [position, { error, logLines }]));
-  return Array.from({ length: pack.count }, (_, row) => {
-    const [path, kind] = pack.functions[columns.at(column.fn, row)] ?? ["?", 0];
-    const caller = pack.callers[columns.at(column.caller, row) - 1] ?? null;
-    return recordAt(columns, row, { path, kind, caller, ...(told.get(row) ?? nothingTold) });
-  });
-}
-
 /** What a run's row of numbers stands for. */
 export interface RunNames {
   readonly path: string;

@@ -5,9 +5,8 @@
 import { basename, dirname } from "node:path";
 import { logLimits } from "../../limits.ts";
 import { runEvent } from "../stream/events.ts";
-import { admitsRun, type RunFilter } from "../run_filter.ts";
-import { packOf, type RunPack, unpackRuns } from "../packs/run_pack.ts";
-import { loggedRun, type RunRecord } from "../run_record.ts";
+import { packOf, type RunPack } from "../packs/run_pack.ts";
+import { loggedRun } from "../run_record.ts";
 import { histogramOf } from "../store/histogram.ts";
 import {
   gatherLog,
@@ -29,6 +28,7 @@ import type {
   Questions,
   ToLogProcess,
 } from "./messages.ts";
+import { Tails } from "./tails.ts";
 
 export interface LogKeeperOptions {
   readonly path: string;
@@ -54,7 +54,7 @@ export class LogKeeper implements Disposable {
   #openAt = 0;
   /** Until when a server of another version may keep its log; `null` when none was met. */
   #othersUntil: number | null = null;
-  readonly #tails = new Map<number, RunFilter>();
+  readonly #tails = new Tails();
   #lost = 0;
   #trouble: string | null = null;
 
@@ -115,35 +115,8 @@ export class LogKeeper implements Disposable {
       this.#lost += pack.count;
       return this.#tellState();
     }
-    if (this.#tails.size > 0) this.#tell(unpackRuns(pack), firstId);
-  }
-
-  #tell(runs: readonly RunRecord[], firstId: number): void {
-    const texts = new Map<number, string>();
-    for (const [tail, filter] of this.#tails) {
-      let missed = 0;
-      const events: string[] = [];
-      for (const [position, record] of runs.entries()) {
-        if (!admitsRun(filter, record)) continue;
-        if (events.length >= logLimits.streamRunsMax) {
-          missed++;
-          continue;
-        }
-        const text = texts.get(position) ?? runEvent(loggedRun(firstId + position, record));
-        texts.set(position, text);
-        events.push(text);
-      }
-      if (events.length === 0) continue;
-      const count = events.length;
-      this.#options.say({
-        type: "Tailed",
-        tail,
-        events: events.join(""),
-        count,
-        missed,
-        lastId: firstId + runs.length - 1,
-      });
-    }
+    const tailed = this.#tails.pick(pack, firstId);
+    if (tailed !== null) this.#options.say(tailed);
   }
 
   #saveFigures(figures: readonly SavedFigures[]): void {

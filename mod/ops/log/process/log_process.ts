@@ -5,7 +5,14 @@ import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines
 import type { Log } from "../../../kit/log.ts";
 import { logLimits } from "../../limits.ts";
 import type { Retention } from "../store/log_store.ts";
-import type { FromLogProcess, LogState, QuestionKind, Questions, ToLogProcess } from "./messages.ts";
+import type {
+  FromLogProcess,
+  LogState,
+  QuestionKind,
+  Questions,
+  TailedMessage,
+  ToLogProcess,
+} from "./messages.ts";
 
 /** Queries and mutations go first. */
 const NICENESS = 19;
@@ -21,7 +28,7 @@ export interface LogProcessOptions {
   readonly log: Log;
   /** A process has begun: told before it is sent anything else. */
   readonly onStart: () => void;
-  readonly onTailed: (message: Extract<FromLogProcess, { type: "Tailed" }>) => void;
+  readonly onTailed: (message: TailedMessage) => void;
   /** Has it wait for {@linkcode LogProcess.begin}, or the first question. */
   readonly waits?: boolean;
 }

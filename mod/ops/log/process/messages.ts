@@ -78,6 +78,15 @@ export interface LogState {
   readonly trouble: string | null;
 }
 
+/** What some tails get of a pack. */
+export interface TailShare {
+  readonly tails: readonly number[];
+  /** Positions among the events of the message. */
+  readonly events: readonly number[];
+  /** So many more passed. */
+  readonly missed: number;
+}
+
 export type FromLogProcess =
   | {
     readonly type: "Answer";
@@ -85,13 +94,11 @@ export type FromLogProcess =
     /** `null`: there is no log to ask at present. */
     readonly answer: Questions[QuestionKind]["answer"] | null;
   }
-  /** Runs that pass: as many events, and how many more there were. */
+  /** Runs of a pack that pass: their events, and which of them each tail gets. */
   | {
     readonly type: "Tailed";
-    readonly tail: number;
-    readonly events: string;
-    readonly count: number;
-    readonly missed: number;
+    readonly events: readonly string[];
+    readonly told: readonly TailShare[];
     /** Id of the newest run that was looked at. */
     readonly lastId: number;
   }
@@ -103,3 +110,5 @@ export type FromLogProcess =
     readonly message: string;
     readonly reason: string;
   };
+
+export type TailedMessage = Extract<FromLogProcess, { type: "Tailed" }>;

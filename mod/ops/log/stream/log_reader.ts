@@ -1,25 +1,19 @@
 /**
- * One reader of the log's stream.
+ * One reader of the log's stream. What comes for it waits until it is its turn to be written to, and that is all it gets then.
  *
  *     waiting --begin--> reading --(more than fits)--> missing --(has read)--> reading
  *        |                  |                             |
  *        +-------- end: the token expired, the session or the server ended, the client left --> ended
  */
 import { logLimits } from "../../limits.ts";
+import type { Tailed } from "../execution_log.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
 
-/** Chunks kept for a reader that has not begun: some seconds' worth. */
-const EARLY_CHUNKS_MAX = 64;
+/** What came from so many packs is kept for a reader that has not begun: some seconds' worth. */
+const EARLY_MAX = 64;
 
 const encoder = new TextEncoder();
-const beat = encoder.encode(heartbeat);
-
-/** Events of so many runs, the newest of which has the id. */
-export interface EventChunk {
-  readonly bytes: Uint8Array<ArrayBuffer>;
-  readonly runs: number;
-  readonly lastId: number;
-}
+const heartbeatBytes = encoder.encode(heartbeat);
 
 /** Whose stream it is, and until when. */
 export interface StreamSession {
@@ -31,26 +25,33 @@ export interface StreamSession {
 
 export interface LogReaderOptions {
   readonly session: StreamSession;
+  /** There is something for it: {@linkcode LogReader.write} is to be called when it is its turn. */
+  readonly onDue: () => void;
   /** Called once. */
   readonly onEnd: () => void;
 }
 
 export class LogReader {
   readonly stream: ReadableStream<Uint8Array<ArrayBuffer>>;
-  readonly #onEnd: () => void;
+  readonly #options: LogReaderOptions;
   readonly #expiry: ReturnType<typeof setTimeout>;
   /** Set by the stream's start, before anything else happens. */
   #controller!: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
   #state: "waiting" | "reading" | "ended" = "waiting";
   /** What came before it could begin. */
-  readonly #early: EventChunk[] = [];
-  /** Runs left out since the reader was last told. */
+  readonly #early: Tailed[] = [];
+  /** Runs that came behind that. */
+  #tooEarly = 0;
+  /** Events for its next turn. */
+  #events: Uint8Array<ArrayBuffer>[] = [];
+  /** Runs behind them that were left out. */
   #missed = 0;
+  #beats = false;
   /** When it last took something. */
   #tookAt = performance.now();
 
-  constructor({ session, onEnd }: LogReaderOptions) {
-    this.#onEnd = onEnd;
+  constructor(options: LogReaderOptions) {
+    this.#options = options;
     this.stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
       start: (controller) => {
         this.#controller = controller;
@@ -58,8 +59,12 @@ export class LogReader {
       pull: () => this.#taken(),
       cancel: () => this.#close(),
     }, new ByteLengthQueuingStrategy({ highWaterMark: logLimits.streamBytesMax }));
-    const leftMs = Math.max(0, session.expiresAt - Date.now());
-    this.#expiry = setTimeout(() => this.end(encoder.encode(endEvent("expired"))), leftMs);
+    const leftMs = Math.max(0, options.session.expiresAt - Date.now());
+    this.#expiry = setTimeout(() => {
+      // What came before that is its own.
+      this.write();
+      this.end(encoder.encode(endEvent("expired")));
+    }, leftMs);
   }
 
   /** What stands first: it covers all runs up to the id. */
@@ -67,24 +72,50 @@ export class LogReader {
     if (this.#state !== "waiting") return;
     this.#state = "reading";
     this.#controller.enqueue(bytes);
-    for (const chunk of this.#early.splice(0)) if (chunk.lastId > lastId) this.push(chunk);
+    for (const tailed of this.#early.splice(0)) if (tailed.lastId > lastId) this.push(tailed);
+    if (this.#tooEarly > 0) this.push({ events: [], missed: this.#tooEarly, lastId });
   }
 
-  push(chunk: EventChunk): void {
+  push(tailed: Tailed): void {
+    if (this.#state === "ended") return;
     if (this.#state === "waiting") {
-      if (this.#early.length < EARLY_CHUNKS_MAX) this.#early.push(chunk);
-      else this.#missed += chunk.runs;
+      if (this.#early.length < EARLY_MAX) this.#early.push(tailed);
+      else this.#tooEarly += tailed.events.length + tailed.missed;
+      return;
     }
-    if (this.#state !== "reading") return;
-    if (this.#missed > 0 || !this.#hasRoom) this.#missed += chunk.runs;
-    else this.#controller.enqueue(chunk.bytes);
+    // Whatever comes behind a gap belongs to it until the reader is told of it.
+    const room = this.#missed > 0 ? 0 : logLimits.streamRunsMax - this.#events.length;
+    for (const event of tailed.events.slice(0, room)) this.#events.push(event);
+    this.#missed += Math.max(0, tailed.events.length - room) + tailed.missed;
+    this.#options.onDue();
   }
 
   /** To be called now and then: shows a quiet connection that it lives, and gives up a reader that takes nothing. */
   beat(): void {
     if (this.#state !== "reading") return;
-    if (this.#hasRoom) this.#controller.enqueue(beat);
-    else if (performance.now() - this.#tookAt > logLimits.streamStallMs) this.end(null);
+    if (!this.#hasRoom) {
+      if (performance.now() - this.#tookAt > logLimits.streamStallMs) this.end(null);
+      return;
+    }
+    this.#beats = true;
+    this.#options.onDue();
+  }
+
+  /** Its turn. What does not fit is left out; it is told how much that was when it has read. */
+  write(): void {
+    if (this.#state !== "reading") return;
+    if (!this.#hasRoom) {
+      this.#missed += this.#events.length;
+      this.#events = [];
+      return;
+    }
+    const pieces = this.#events;
+    if (this.#beats) pieces.unshift(heartbeatBytes);
+    if (this.#missed > 0) pieces.push(encoder.encode(missedEvent(this.#missed)));
+    this.#events = [];
+    this.#missed = 0;
+    this.#beats = false;
+    if (pieces.length > 0) this.#controller.enqueue(joined(pieces));
   }
 
   /** Ends the stream, with a last event. */
@@ -102,15 +133,23 @@ export class LogReader {
   /** The reader has taken something, and there is room. */
   #taken(): void {
     this.#tookAt = performance.now();
-    if (this.#state !== "reading" || this.#missed === 0) return;
-    this.#controller.enqueue(encoder.encode(missedEvent(this.#missed)));
-    this.#missed = 0;
+    if (this.#state === "reading" && this.#missed > 0) this.#options.onDue();
   }
 
   #close(): void {
     if (this.#state === "ended") return;
     this.#state = "ended";
     clearTimeout(this.#expiry);
-    this.#onEnd();
+    this.#options.onEnd();
   }
+}
+
+function joined(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }

@@ -1,10 +1,15 @@
 /**
  * Who reads the log as it is written. Readers with the same filter share one tail, whose events are made once for all. Nobody
  * waits for a slow reader: what comes while too much waits for him he misses, and he is told how much that was.
+ *
+ * Readers are written to a few at a time, in the order in which something came for them, with a pause in between: what
+ * streams cost main in a second has a bound, and no call waits for more than a few of them. Of many readers each has its
+ * turn less often, and gets then what has come meanwhile.
  */
 import { ServiceError } from "../../../errors.ts";
 import { logLimits } from "../../limits.ts";
-import type { ExecutionLog, Tailed } from "../execution_log.ts";
+import { type Clock, steadyClock, type Timer } from "../../../kit/clock.ts";
+import type { ExecutionLog } from "../execution_log.ts";
 import type { RunFilter } from "../run_filter.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
 import { LogReader, type StreamSession } from "./log_reader.ts";
@@ -20,16 +25,22 @@ const encoder = new TextEncoder();
 
 export class LogStreams implements Disposable {
   readonly #log: StreamLog;
+  readonly #clock: Clock;
   readonly #tails = new Map<string, Tail>();
   readonly #readers = new Map<LogReader, StreamSession>();
+  /** Readers for which there is something, who waits longest first. */
+  readonly #due = new Set<LogReader>();
+  /** Exists while some are due, and for a pause after the last was written to. */
+  #turn: Timer | null = null;
   /** Exists while there are readers. */
-  #heartbeats: ReturnType<typeof setInterval> | undefined;
+  #heartbeats: Timer | null = null;
   /** Readers that are being let in. */
   #opening = 0;
   #closed = false;
 
-  constructor(log: StreamLog) {
+  constructor(log: StreamLog, clock: Clock = steadyClock) {
     this.#log = log;
+    this.#clock = clock;
   }
 
   get size(): number {
@@ -55,10 +66,14 @@ export class LogStreams implements Disposable {
     const key = JSON.stringify(filter);
     const tail = this.#tailOf(key, filter);
     // From here on it is told of what comes; what was there before is put in front when it is known.
-    const reader = new LogReader({ session, onEnd: () => this.#left(reader, { key, tail }) });
+    const reader = new LogReader({
+      session,
+      onDue: () => this.#soon(reader),
+      onEnd: () => this.#left(reader, { key, tail }),
+    });
     this.#readers.set(reader, session);
     tail.readers.add(reader);
-    this.#heartbeats ??= setInterval(() => this.#beat(), logLimits.heartbeatMs);
+    this.#heartbeats ??= this.#clock.every(logLimits.heartbeatMs, () => this.#beat());
     try {
       const { events, missed, lastId } = await this.#log.backlog(filter, after);
       reader.begin(encoder.encode(heartbeat + (missed > 0 ? missedEvent(missed) : "") + events), lastId);
@@ -85,36 +100,56 @@ export class LogStreams implements Disposable {
   [Symbol.dispose](): void {
     this.#closed = true;
     for (const reader of [...this.#readers.keys()]) reader.end(null);
-    clearInterval(this.#heartbeats);
   }
 
   #tailOf(key: string, filter: RunFilter): Tail {
     const known = this.#tails.get(key);
     if (known !== undefined) return known;
     const readers = new Set<LogReader>();
-    const tail: Tail = { readers, stop: this.#log.tail(filter, (tailed) => tell(readers, tailed)) };
+    const tail: Tail = {
+      readers,
+      stop: this.#log.tail(filter, (tailed) => {
+        for (const reader of readers) reader.push(tailed);
+      }),
+    };
     this.#tails.set(key, tail);
     return tail;
   }
 
   #left(reader: LogReader, { key, tail }: { readonly key: string; readonly tail: Tail }): void {
     this.#readers.delete(reader);
+    this.#due.delete(reader);
     tail.readers.delete(reader);
     if (tail.readers.size === 0) {
       tail.stop();
       this.#tails.delete(key);
     }
     if (this.#readers.size > 0) return;
-    clearInterval(this.#heartbeats);
-    this.#heartbeats = undefined;
+    this.#heartbeats?.cancel();
+    this.#heartbeats = null;
+    this.#turn?.cancel();
+    this.#turn = null;
+  }
+
+  #soon(reader: LogReader): void {
+    this.#due.add(reader);
+    this.#turn ??= this.#clock.after(0, () => this.#write());
+  }
+
+  #write(): void {
+    let left: number = logLimits.streamWritesMax;
+    for (const reader of this.#due) {
+      if (left-- === 0) break;
+      this.#due.delete(reader);
+      reader.write();
+    }
+    // Also behind the last: what comes next keeps the pause.
+    this.#turn = left === logLimits.streamWritesMax
+      ? null
+      : this.#clock.after(logLimits.streamTurnMs, () => this.#write());
   }
 
   #beat(): void {
     for (const reader of [...this.#readers.keys()]) reader.beat();
   }
-}
-
-function tell(readers: ReadonlySet<LogReader>, { events, count, missed, lastId }: Tailed): void {
-  const bytes = encoder.encode(missed > 0 ? events + missedEvent(missed) : events);
-  for (const reader of [...readers]) reader.push({ bytes, runs: count + missed, lastId });
 }
