@@ -50,7 +50,7 @@ async function filledFolder({ bytes }: { readonly bytes: number }): Promise<Data
   return folder;
 }
 
-Deno.test("[BK19] it says what is in the backup, how large and of when it is, and warns of the key and of files left out", async () => {
+Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it is, and warns of the key and of files left out", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   const plain = await ended(start(folder, []));
   assert.equal(plain.code, 0, plain.err);
@@ -61,6 +61,7 @@ Deno.test("[BK19] it says what is in the backup, how large and of when it is, an
   assert.match(plain.out, /^Backed up the database as of ts 1, \d{4}-/);
   assert.ok(plain.out.includes(`${name}, ${size} bytes`), plain.out);
   assert.doesNotMatch(plain.out, /secret|Not in it/);
+  assert.match(plain.err, /^Copying the database\nPacking, [\d.]+ KiB\n/, "each step is told");
 
   const all = await ended(start(folder, [
     ...["--data", "data", "--out", "all.tar.zst"],

@@ -124,7 +124,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
   });
 
   await t.step(
-    "CD5 a table is migrated with the number of its documents, and a dry run changes nothing",
+    "CD5 OP3 a table is migrated with the number of its documents, and a dry run changes nothing",
     async () => {
       key = (await onServer("deploy-key", "create", "second")).out.trim();
       await write({
@@ -140,6 +140,7 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       assert.equal(dry.out, "Tried 1 document of notes: 1 would change. Nothing was changed.\n", dry.err);
       const done = await onServer("migrate", "change:shorten", "--table", "notes");
       assert.equal(done.out, "Migrated 1 document of notes.\n", done.err);
+      assert.match(done.err, /^Migrating notes, 1 documents$/m, "how far it is, is told");
       assert.deepEqual((await call("query", "notes:list")).map(({ body }: { body: string }) => body), [
         "abc",
       ]);

@@ -27,6 +27,9 @@ async function soundFolder(): Promise<DataFolder> {
   return folder;
 }
 
+/** Nobody looks at how far it is. */
+const silent = { terminal: { write() {} } };
+
 interface Diagnosis {
   readonly code: number;
   readonly status: string;
@@ -36,7 +39,7 @@ interface Diagnosis {
 async function diagnosis(folder: DataFolder): Promise<Diagnosis> {
   let text = "";
   const options = { data: folder.path, json: true, storage: null };
-  const code = await runDoctor(options, (more) => Promise.resolve(void (text += more)));
+  const code = await runDoctor(options, (more) => Promise.resolve(void (text += more)), silent);
   const { status, checks } = JSON.parse(text) as { status: string; checks: Finding[] };
   assert.deepEqual(
     checks.map(({ check }) => check),
@@ -52,17 +55,26 @@ function tamper(path: string, sql: string): void {
   db.exec(`PRAGMA trusted_schema = ON; ${sql}`);
 }
 
-Deno.test("[OP4] a sound folder: one line a check, and nothing is written", async () => {
+Deno.test("[OP3] [OP4] a sound folder: one line a check, each step told meanwhile, and nothing is written", async () => {
   await using folder = await soundFolder();
   const before = await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)]));
   const lines: string[] = [];
   const options = { data: folder.path, json: false, storage: null };
-  assert.equal(await runDoctor(options, (line) => Promise.resolve(void lines.push(line))), exitCodes.ok);
+  const steps: string[] = [];
+  const terminal = { write: (text: string) => steps.push(text) };
+  const print = (line: string) => Promise.resolve(void lines.push(line));
+  assert.equal(await runDoctor(options, print, { terminal }), exitCodes.ok);
   assert.match(lines.join(""), /^ok +integrity +the database of ts 3 is whole\n/);
   assert.match(lines.join(""), /^ok +indexes +3 tables, 3 documents: every index/m);
   assert.match(lines.join(""), /^ok +files +2 files: all have their contents$/m);
   assert.match(lines.join(""), /^ok +log +the execution log is whole$/m);
   assert.equal(lines.length, 6);
+  assert.deepEqual(steps, [
+    "Checking the database file\n",
+    "Checking documents and indexes, 3 documents\n",
+    "Looking for contents of files, 2 files\n",
+    "Checking the execution log\n",
+  ]);
   assert.deepEqual(
     await Promise.all((await folder.names()).map(async (name) => [name, await digest(name)])),
     before,

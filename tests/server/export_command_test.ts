@@ -90,6 +90,7 @@ class Place implements AsyncDisposable {
   async export(...args: string[]): Promise<string> {
     const { code, out, err } = await this.run("export", ...args);
     assert.equal(code, 0, err);
+    assert.match(err, /^Exporting \w+(?:, \d+ documents)?$/m, "each step is told");
     return out;
   }
 
@@ -235,7 +236,7 @@ Deno.test("[EX7] a full disk ends the export with its reason, and leaves nothing
   assert.deepEqual([...Deno.readDirSync(place.dir)].map(({ name }) => name).sort(), ["data", "functions"]);
 });
 
-Deno.test("[EX15] documents that were exported and imported again are the same, in both formats", async () => {
+Deno.test("[EX15] [OP3] documents that were exported and imported again are the same, in both formats", async () => {
   await using place = new Place();
   const plain = { text: "", nullable: null, n: 0, on: false, list: [], inner: { a: null } };
   {

@@ -85,7 +85,7 @@ class Place implements AsyncDisposable {
   }
 }
 
-Deno.test("[IM14] a folder is imported as a whole, each file into the table it is named for", async () => {
+Deno.test("[IM14] [OP3] a folder is imported as a whole, each file into the table it is named for", async () => {
   await using place = new Place();
   const folder = place.write("in", {
     "users.csv": "name\nAnn\n",
@@ -97,6 +97,8 @@ Deno.test("[IM14] a folder is imported as a whole, each file into the table it i
   const { code, out, err } = await place.import(folder);
   assert.equal(code, 0, err);
   assert.equal(out, "notes: 2 documents imported\nusers: 1 document imported\n");
+  assert.match(err, /^Checking notes\.jsonl, \d+ bytes$/m, "each step is told");
+  assert.match(err, /^Importing users\.csv, \d+ bytes$/m);
   assert.match(err, /WARN +_users\.jsonl is left out: tables of the service cannot be imported/);
   assert.deepEqual(await place.query(["notes:all", {}], ["notes:users", {}]), [["one", "two"], ["Ann"]]);
 

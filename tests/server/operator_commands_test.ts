@@ -57,6 +57,23 @@ Deno.test("OP1 OP2 functions are run and users looked after from the command lin
     "Deleted ada@example.com and 0 documents of theirs.\n",
   );
   assert.equal((await syncline(["users", "list"])).out, "There is no user.\n");
+
+  const { body: bob } = await server.post("/api/auth/signup", {
+    email: "bob@example.com",
+    password: "correct horse",
+  });
+  assert.match((await syncline(["users", "list"])).out, /^bob@example\.com {2}not verified {2}created /);
+  assert.equal(
+    (await syncline(["users", "verify", "bob@example.com"])).out,
+    "The address of bob@example.com is confirmed.\n",
+  );
+  assert.doesNotMatch((await syncline(["users", "list"])).out, /not verified/);
+  assert.equal(
+    (await syncline(["users", "revoke-sessions", bob.userId])).out,
+    `Ended 1 session of ${bob.userId}.\n`,
+  );
+  const refresh = await server.post("/api/auth/refresh", { refreshToken: bob.refreshToken });
+  assert.equal(refresh.status, 401, "the session is over");
   const gone = await syncline(["users", "verify", "ada@example.com"]);
   assert.equal(gone.code, 1);
   assert.match(gone.err, /There is no user ada@example\.com/);

@@ -2,6 +2,7 @@
 import { StartError } from "../../config/start_error.ts";
 import { StopSignals } from "../../server/signals.ts";
 import type { CommandSpec } from "../command_line.ts";
+import { ConsoleProgress } from "../console_progress.ts";
 import { counted } from "./deploy_text.ts";
 import { type CallServer, withRunningServer } from "../running_server.ts";
 
@@ -18,9 +19,6 @@ export const migrateCommand: CommandSpec = {
       return dryRun ? await tryOut(call, { path, table }) : await migrate(call, { path, table, anew });
     }),
 };
-
-/** Time between two lines about how far it is. */
-const TOLD_EVERY_MS = 2_000;
 
 interface Place {
   readonly path: string;
@@ -48,21 +46,28 @@ async function migrate(
     readonly documents: number;
     readonly resumed: boolean;
   };
-  const progress = new Progress({ all, before: begun.documents });
-  if (begun.resumed) progress.say(`Going on behind ${counted(begun.documents, "document")} that were done.`);
+  const before = begun.documents;
+  using progress = new ConsoleProgress();
+  const what = begun.resumed
+    ? `Migrating ${table} behind ${counted(before, "document")} that were done`
+    : `Migrating ${table}`;
+  const of = all === null ? null : Math.max(0, all - before);
+  const show = (documents: number) =>
+    progress.show({ what, done: documents - before, of, unit: "documents" });
+  show(before);
   let rows: number | undefined;
   for (;;) {
     const { documents, done, rows: next } = await call("_admin/migrations:step", {
       migrationId: begun.migrationId,
       ...(rows !== undefined && { rows }),
     }) as { readonly documents: number; readonly done: boolean; readonly rows: number };
+    show(documents);
     if (done) return `Migrated ${counted(documents, "document")} of ${table}.`;
     if (stopped) {
       throw new StartError(
         `Stopped behind ${counted(documents, "document")}: the same command goes on from there`,
       );
     }
-    progress.show(documents);
     rows = next;
   }
 }
@@ -72,33 +77,4 @@ async function documentsOf(call: CallServer, table: string): Promise<number | nu
     readonly tables: readonly { readonly table: string; readonly documents: number }[];
   };
   return tables.find((known) => known.table === table)?.documents ?? null;
-}
-
-/** Tells on standard error how far it is, now and then. */
-class Progress {
-  readonly #all: number | null;
-  readonly #before: number;
-  readonly #begun = performance.now();
-  #told = performance.now();
-
-  constructor({ all, before }: { readonly all: number | null; readonly before: number }) {
-    this.#all = all;
-    this.#before = before;
-  }
-
-  show(documents: number): void {
-    const now = performance.now();
-    if (now - this.#told < TOLD_EVERY_MS) return;
-    this.#told = now;
-    const rate = (documents - this.#before) / ((now - this.#begun) / 1_000);
-    const of = this.#all === null ? "" : ` of ${this.#all}`;
-    const left = this.#all === null
-      ? ""
-      : `, about ${Math.ceil(Math.max(0, this.#all - documents) / rate)} s left`;
-    this.say(`${documents}${of} documents, ${Math.round(rate)} a second${left}`);
-  }
-
-  say(line: string): void {
-    Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
-  }
 }

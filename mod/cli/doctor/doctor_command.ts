@@ -5,6 +5,7 @@ import { stderrLog } from "../../kit/log.ts";
 import { diagnose, type Finding, overall } from "../../ops/doctor/mod.ts";
 import { asideSince } from "../../server/data/aside.ts";
 import { storageLimits } from "../../storage/limits.ts";
+import { ConsoleProgress, type ConsoleProgressOptions } from "../console_progress.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
 
 export const doctorCommand: CommandSpec = {
@@ -20,20 +21,25 @@ type DoctorCommandOptions = Pick<OptionValues, "data" | "json" | "storage">;
 export async function runDoctor(
   { data, json, storage }: DoctorCommandOptions,
   print: (text: string) => Promise<void>,
+  terminal: ConsoleProgressOptions = {},
 ): Promise<number> {
   if ((await statIfThere(data))?.isDirectory !== true) {
     stderrLog({ debug: false })("error", `There is no data folder "${data}": name the server's with --data`);
     return exitCodes.failed;
   }
   const checks: Finding[] = [];
+  using progress = new ConsoleProgress(terminal);
   const found = diagnose({
     dataDir: data,
     filesElsewhere: storage !== null,
     orphanAgeMs: storageLimits.orphanAgeMs,
     asideSince: await asideSince(data),
     now: Date.now,
+    onProgress: (at) => progress.show(at),
   });
   for await (const finding of found) {
+    // A line of its own, behind what was shown.
+    progress[Symbol.dispose]();
     checks.push(finding);
     if (!json) await print(`${finding.status.padEnd(4)}  ${finding.check.padEnd(9)}  ${finding.message}\n`);
   }

@@ -88,11 +88,43 @@ export function checkFile(
   return { ts: checkState(connection), catalog };
 }
 
+/** Told how many documents were looked at, of how many. */
+export type OnChecked = (done: number, of: number) => void;
+
+/** Time between two such words. */
+const TOLD_EVERY_MS = 200;
+
 /** Every document against every index of its table. Gives the number of documents. */
-export function checkIndexes(connection: Connection, catalog: readonly CatalogTable[]): number {
+export function checkIndexes(
+  connection: Connection,
+  catalog: readonly CatalogTable[],
+  onChecked?: OnChecked,
+): number {
+  const onDocument = onChecked && toldNowAndThen(onChecked, countDocuments(connection, catalog));
   let documents = 0;
-  for (const table of catalog) documents += checkTable(connection, table);
+  for (const table of catalog) documents += checkTable(connection, table, onDocument);
   return documents;
+}
+
+function countDocuments(connection: Connection, catalog: readonly CatalogTable[]): number {
+  return catalog.reduce(
+    (sum, { number }) =>
+      sum + Number(connection.statement(`SELECT count(*) FROM ${documentsTable(number)}`).get()?.[0]),
+    0,
+  );
+}
+
+function toldNowAndThen(onChecked: OnChecked, of: number): () => void {
+  let done = 0;
+  let toldAt = performance.now();
+  onChecked(0, of);
+  return () => {
+    done++;
+    const now = performance.now();
+    if (now - toldAt < TOLD_EVERY_MS) return;
+    toldAt = now;
+    onChecked(done, of);
+  };
 }
 
 /**

@@ -18,10 +18,17 @@ export function entriesTableOfSearch(number: number): string {
   return `s${number}_docsize`;
 }
 
-/** Throws unless every document has in every index the entry it should have, and no index has others. Gives the number of documents. */
-export function checkTable(connection: Connection, table: CatalogTable): number {
+/**
+ * Throws unless every document has in every index the entry it should have, and no index has others. Gives the number of
+ * documents; `onDocument` is called for each.
+ */
+export function checkTable(
+  connection: Connection,
+  table: CatalogTable,
+  onDocument: () => void = () => {},
+): number {
   const indexes = indexSet(documentsTable(table.number), table.indexes);
-  const { count, sums } = sumsOfDocuments(connection, table, indexes);
+  const { count, sums } = sumsOfDocuments(connection, { table, indexes, onDocument });
   const same = entriesOf(indexes).every((sql, at) => sums[at]?.equals(sumOfIndex(connection, sql)));
   return same ? count : checkDocuments(connection, table);
 }
@@ -29,14 +36,18 @@ export function checkTable(connection: Connection, table: CatalogTable): number 
 /** What each index of a set should hold: those on fields, for searches and for vectors, in this order. */
 function sumsOfDocuments(
   connection: Connection,
-  { name, number }: CatalogTable,
-  indexes: IndexSet,
+  { table: { name, number }, indexes, onDocument }: {
+    readonly table: CatalogTable;
+    readonly indexes: IndexSet;
+    readonly onDocument: () => void;
+  },
 ): { readonly count: number; readonly sums: readonly EntrySum[] } {
   const { fields, searches, vectors } = indexes;
   const sums = [...fields, ...searches, ...vectors].map(() => new EntrySum());
   let count = 0;
   for (const [rid, id, text] of walkDocuments(connection, documentsTable(number))) {
     count++;
+    onDocument();
     const entries = indexEntries(indexes, parsed(text, { table: name, number, id }));
     let next = 0;
     for (const key of entries.keys) sums[next++]?.add(key, rid);

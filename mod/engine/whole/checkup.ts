@@ -1,14 +1,14 @@
 /** The complete check of a database in use: in a snapshot, so that it sees one state whoever writes meanwhile. */
 import type { CatalogTable } from "../catalog.ts";
 import { Connection } from "../connection.ts";
-import { checkFile, checkIndexes, unusable } from "./check_database.ts";
+import { checkFile, checkIndexes, type OnChecked, unusable } from "./check_database.ts";
 
 /** A database at one moment. While it is held, the write-ahead log behind it cannot be used again. */
 export interface DatabaseCheckup extends Disposable {
   /** Checks the file. Throws an `UnusableDatabaseError` with the fault. */
   file(): { readonly ts: number; readonly lastCreationTime: number };
   /** Checks every document against every index, in a file that was found sound. Throws as above. */
-  indexes(): { readonly tables: number; readonly documents: number };
+  indexes(onChecked?: OnChecked): { readonly tables: number; readonly documents: number };
 }
 
 /** Holds the present state of a database. Throws an `UnusableDatabaseError` when it is missing, foreign, newer or damaged. */
@@ -45,12 +45,12 @@ class SqliteCheckup implements DatabaseCheckup {
     });
   }
 
-  indexes(): { readonly tables: number; readonly documents: number } {
+  indexes(onChecked?: OnChecked): { readonly tables: number; readonly documents: number } {
     const catalog = this.#catalog;
     if (catalog === null) throw new RangeError("The file was not found sound");
     return this.#checked(() => ({
       tables: catalog.length,
-      documents: checkIndexes(this.#connection, catalog),
+      documents: checkIndexes(this.#connection, catalog, onChecked),
     }));
   }
 

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { checkSqliteFile, EngineError, openCheckup } from "../../engine/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { archiveNames } from "../backups/archive/mod.ts";
+import type { OnProgress } from "../progress.ts";
 import { logSchemaSql, otherLogFormat } from "../log/mod.ts";
 import { checkClock } from "./clock_check.ts";
 import { checkFiles, type FilesCheckOptions } from "./files_check.ts";
@@ -17,9 +18,11 @@ export interface DoctorOptions extends Omit<FilesCheckOptions, "database"> {
 /** What each check found, as soon as it is known. */
 export async function* diagnose(options: DoctorOptions): AsyncGenerator<Finding> {
   const database = join(options.dataDir, archiveNames.database);
-  const found = checkDatabase(database);
+  const found = checkDatabase(database, options.onProgress);
   yield* found.findings;
   yield await files(database, { ...options, isReadable: found.lastCreationTime !== null });
+  const onStep = (what: string) => options.onProgress?.({ what, done: 0, of: null, unit: "bytes" });
+  onStep("Checking the execution log");
   yield await log(join(options.dataDir, archiveNames.log));
   yield await checkSpace(options.dataDir, database);
   yield checkClock(options.now(), found.lastCreationTime);
@@ -31,7 +34,7 @@ interface CheckedData {
   readonly lastCreationTime: number | null;
 }
 
-function checkDatabase(path: string): CheckedData {
+function checkDatabase(path: string, onProgress: OnProgress = () => {}): CheckedData {
   let sound: { readonly ts: number; readonly lastCreationTime: number } | null = null;
   const whole = () => ({
     check: "integrity",
@@ -40,8 +43,12 @@ function checkDatabase(path: string): CheckedData {
   } as const);
   try {
     using checkup = openCheckup(path);
+    // SQLite does not say how far it is with that.
+    onProgress({ what: "Checking the database file", done: 0, of: null, unit: "bytes" });
     sound = checkup.file();
-    const { tables, documents } = checkup.indexes();
+    const { tables, documents } = checkup.indexes((done, of) =>
+      onProgress({ what: "Checking documents and indexes", done, of, unit: "documents" })
+    );
     const message = `${tables} tables, ${documents} documents: every index holds them as they are`;
     return {
       findings: [whole(), { check: "indexes", status: "ok", message }],

@@ -7,6 +7,7 @@ import { statIfThere } from "../../kit/durable_files.ts";
 import { blobsIn } from "../backups/snapshot/stored_files.ts";
 import { filesFolder } from "../backups/snapshot/work_folder.ts";
 import { doctorLimits } from "../limits.ts";
+import type { OnProgress } from "../progress.ts";
 import type { Finding } from "./finding.ts";
 
 /** Contents of deleted files that still have to go. */
@@ -23,10 +24,13 @@ export interface FilesCheckOptions {
   /** When an earlier state of the database was put aside that still names what was there; `null` when none was. */
   readonly asideSince: number | null;
   readonly now: () => number;
+  readonly onProgress?: OnProgress;
 }
 
 interface Tally {
   named: number;
+  /** Contents that were looked at. */
+  seen: number;
   missing: number;
   orphans: number;
   /** The first that is missing. */
@@ -34,7 +38,7 @@ interface Tally {
 }
 
 export async function checkFiles(options: FilesCheckOptions): Promise<Finding> {
-  const tally: Tally = { named: 0, missing: 0, orphans: 0, example: null };
+  const tally: Tally = { named: 0, seen: 0, missing: 0, orphans: 0, example: null };
   for (const _ of blobsIn(options.database)) tally.named++;
   // Names are held for a part of the folders at a time, so that millions of files do not fill the memory.
   const parts = Math.min(SHARDS, Math.max(1, Math.ceil(tally.named / doctorLimits.namesAtOnceAimed)));
@@ -50,7 +54,7 @@ async function checkPart(
   tally: Tally,
   options: FilesCheckOptions & { readonly from: number; readonly to: number },
 ): Promise<void> {
-  const { database, dataDir, from, to } = options;
+  const { database, dataDir, from, to, onProgress } = options;
   const isOfPart = (blob: string) => {
     const shard = parseInt(blob.slice(0, 2), 16);
     return shard >= from && shard < to;
@@ -61,8 +65,10 @@ async function checkPart(
   const orphans = new Set<string>();
   for (let shard = from; shard < to; shard++) {
     const folder = join(filesFolder(dataDir), shard.toString(16).padStart(2, "0"));
+    onProgress?.({ what: "Looking for contents of files", done: tally.seen, of: tally.named, unit: "files" });
     if (await statIfThere(folder) === null) continue;
     for await (const { name } of Deno.readDir(folder)) {
+      tally.seen++;
       if (!BLOB.test(name) || named.delete(name) || deleted.has(name)) continue;
       if (orphans.size < doctorLimits.namesAtOnceAimed && await isOld(join(folder, name), options)) {
         orphans.add(name);

@@ -1,5 +1,6 @@
 /** Documents, schema, functions, long work, schedule and files, as administrators see and change them. */
 import assert from "node:assert/strict";
+import { SynclineClient } from "../../../mod/client/mod.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const paginationOpts = { cursor: null, numItems: 100 };
@@ -210,12 +211,15 @@ Deno.test("data and code for administrators", async (t) => {
   );
 
   await t.step("[SY24] many documents are deleted in steps that can be watched and canceled", async () => {
-    for (let round = 0; round < 3; round++) {
-      await ok("mutation", "_admin/data:insert", {
-        table: "messages",
-        documents: Array.from({ length: 500 }, (_, i) => ({ channel: "many", body: `${i}`, likes: i })),
-      });
-    }
+    const fill = async (channel: string) => {
+      for (let round = 0; round < 3; round++) {
+        await ok("mutation", "_admin/data:insert", {
+          table: "messages",
+          documents: Array.from({ length: 500 }, (_, i) => ({ channel, body: `${i}`, likes: i })),
+        });
+      }
+    };
+    await fill("many");
     const range = { index: "by_channel", range: { eq: ["many"] } };
     const half = { ...range, conditions: [{ field: "likes", op: "lt", value: 100 }] };
     const { workId } = await ok("action", "_admin/data:deleteWhere", { table: "messages", ...half });
@@ -241,6 +245,8 @@ Deno.test("data and code for administrators", async (t) => {
     assert.equal((await call("action", "_admin/data:deleteWhere", { table: "none" })).code, "unknown_table");
     const unfit = await ok("action", "_admin/data:deleteWhere", { table: "messages", index: "by_none" });
     assert.equal((await ended(world, unfit.workId)).state, "failed");
+    assert.equal((await call("mutation", "_admin/work:cancel", { workId: "x" })).code, "work_not_found");
+    await watchAndCancel(world, () => fill("some"));
   });
 
   await t.step("[SY25] functions are listed with the JSON Schemas of their arguments", async () => {
@@ -357,6 +363,44 @@ Deno.test("data and code for administrators", async (t) => {
     },
   );
 });
+
+/** Follows a deletion as a live view of it does, and cancels it on the way: what is deleted by then stays deleted. */
+async function watchAndCancel({ ok, server, admin }: World, fill: () => Promise<void>): Promise<void> {
+  const range = { table: "messages", index: "by_channel", range: { eq: ["some"] } };
+  const left = async () =>
+    (await ok("query", "_admin/data:documents", {
+      ...range,
+      paginationOpts: { ...paginationOpts, numItems: 2_000 },
+    })).page.length;
+  const client = new SynclineClient(server.url);
+  client.setAuth(() => Promise.resolve(admin));
+  try {
+    for (let there = 0;;) {
+      await fill();
+      there += 1_500;
+      const seen: { state: string; changed: number }[] = [];
+      const { workId } = await ok("action", "_admin/data:deleteWhere", range);
+      const over = Promise.withResolvers<void>();
+      const stop = client.subscribe("_admin/work:get", { workId }, (work) => {
+        seen.push(work as { state: string; changed: number });
+        if (seen.at(-1)?.state !== "running") over.resolve();
+      });
+      await ok("mutation", "_admin/work:cancel", { workId });
+      await over.promise;
+      stop();
+      const { state = "", changed = 0 } = seen.at(-1) ?? {};
+      there -= changed;
+      assert.equal(await left(), there, "it says how much is deleted");
+      // On some machines it may have ended before it was canceled.
+      if (state === "done") continue;
+      assert.equal(state, "canceled");
+      assert.ok(there > 0);
+      return;
+    }
+  } finally {
+    client.close();
+  }
+}
 
 async function schedule({ ok, call }: World): Promise<void> {
   const jobs = async (args: object = {}) =>

@@ -119,7 +119,8 @@ Deno.test("[EL1] [EL2] [LS1] the log of a running server", async (t) => {
     await call(server, "add", { text: "three" });
     await call(server, "list");
     await (await fetch(`${server.url}/hello`)).text();
-    const { runs } = await logs(server, bearer, { system: "false" });
+    const { runs, log } = await logs(server, bearer, { system: "false" });
+    assert.deepEqual([log.dropped, log.lost, log.trouble], [0, 0, null]);
     const [route, query, anonymous, mutation] = runs;
     assert.equal(mutation.function, "notes:add");
     assert.equal(mutation.caller, `user:${user.userId}`);

@@ -139,7 +139,7 @@ class Place implements AsyncDisposable {
 
 const BOTH = ["in the backup", "after it"];
 
-Deno.test("[RS10] restore is refused while a server runs, and brings the state of the backup when none does", async () => {
+Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the state of the backup when none does", async () => {
   await using place = new Place();
   const { server: first, archive } = await place.withBackup();
   await using _first = first;
@@ -150,6 +150,7 @@ Deno.test("[RS10] restore is refused while a server runs, and brings the state o
   await first.end("SIGKILL");
   const { code, out, err } = await place.restore(archive);
   assert.equal(code, 0, err);
+  assert.match(err, /^Unpacking, [\d.]+ KiB\nChecking the database\n/m, "each step is told");
   const [kept = ""] = await place.kept();
   assert.match(out, /Restored "one\.tar\.zst" of \d{4}-\d\d-\d\dT.* ts \d+, \d+ tables, \d+ documents/);
   assert.ok(out.includes(join(place.dataDir, kept)), out);

@@ -78,12 +78,16 @@ Deno.test("[ST1] [ST5] administrators read how the server is doing, and nobody e
   assert.ok(body.sync.waves >= 1);
   assert.deepEqual(Object.keys(body.queues), ["mutations", "queries", "calls", "log"]);
   assert.equal(body.isolates.writer.running, 1);
+  for (const role of ["writer", "reader", "runner"]) assert.equal(body.isolates[role].lost, 0, role);
+  const { dropped, lost, trouble, streams } = body.log;
+  assert.deepEqual({ dropped, lost, trouble, streams }, { dropped: 0, lost: 0, trouble: null, streams: 0 });
   assert.ok(body.history.length >= 1 && body.history.at(-1).calls + (body.history.at(-2)?.calls ?? 0) >= 4);
-  assert.ok(body.memory.main > 0 && body.disk.database > 0);
+  assert.ok(body.memory.main > 0 && body.disk.database > 0 && body.disk.free > 0);
   let tables = body.tables;
   while (tables === null) ({ tables } = (await stats(server, bearer)).body);
   const notes = tables.tables.find(({ table }: { table: string }) => table === "notes");
   assert.equal(notes?.documents, 2);
+  assert.ok(notes.bytes > 0 && notes.indexBytes > 0, JSON.stringify(notes));
 
   await server.restart();
   let row;

@@ -1,0 +1,34 @@
+/** What of a run's words goes into the log: all of it within bounds, with a mark where something was cut. */
+import assert from "node:assert/strict";
+import { functionLimits } from "../../../mod/limits.ts";
+import { logLimits } from "../../../mod/ops/limits.ts";
+import { keptLines, keptPath, levelOf, runError } from "../../../mod/ops/log/run_text.ts";
+
+Deno.test("[EL12] of many lines as many are kept as fit, and a line says how many were cut", () => {
+  const line = `[INFO] ${"x".repeat(993)}`;
+  const fitting = Math.floor(logLimits.linesCharsMax / line.length);
+  const all = Array.from({ length: fitting }, () => line);
+  assert.deepEqual(keptLines(all), { lines: all, chars: fitting * line.length });
+  const { lines } = keptLines([...all, line, line, line]);
+  assert.deepEqual(lines.slice(0, fitting), all);
+  assert.deepEqual(lines.slice(fitting), [
+    `[WARN] 3 more log lines were cut: the log keeps ${logLimits.linesCharsMax} characters of a run`,
+  ]);
+  assert.equal(levelOf(lines), 3, "the mark is a warning that a filter finds");
+});
+
+Deno.test("[EL12] large errors and made-up names are cut, with a mark", () => {
+  const max = functionLimits.errorCharsMax;
+  const long = "y".repeat(max + 1);
+  const { message, code, stack, kind } = runError({
+    kind: "user",
+    message: long,
+    data: { code: long, data: null },
+    stack: long,
+  });
+  assert.equal(kind, "user");
+  for (const text of [message, code, stack]) assert.equal(text, `${"y".repeat(max - 3)}...`);
+  assert.equal(runError({ kind: "internal", message: "y".repeat(max), data: null }).message.length, max);
+  const path = "p".repeat(logLimits.pathCharsMax);
+  assert.deepEqual([keptPath(path), keptPath(`${path}p`)], [path, `${path.slice(3)}...`]);
+});
