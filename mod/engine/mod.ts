@@ -29,7 +29,15 @@ export {
   followedState,
   forgetHistory,
 } from "./journal/forget_history.ts";
-export { chainedSum, changesCatalog, firstSum, type JournalRow, readRow, rowTimes } from "./journal/row.ts";
+export {
+  chainedSum,
+  changesCatalog,
+  firstSum,
+  type JournalRow,
+  readRow,
+  rowTimes,
+  versionNamed,
+} from "./journal/row.ts";
 export { compareValues, encodeKey, keyAfter } from "./indexes/keys.ts";
 export { readSetTouches } from "./read_set.ts";
 export { openReaderDatabase } from "./reader_database.ts";

@@ -123,6 +123,11 @@ export interface ApplyOptions {
 export interface SchemaOptions {
   /** Numbers for tables that the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: ReadonlyMap<string, number>;
+  /**
+   * For a database whose history is kept elsewhere: the version of the code that is served from now on, `null`: none is named.
+   * Where it is another one than before this is a commit of its own, which changes no document.
+   */
+  readonly version?: string | null;
 }
 
 /** A change of tables that is made but not committed. */

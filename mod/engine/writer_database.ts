@@ -5,6 +5,7 @@ import { APPLICATION_ID, Connection, FORMAT_VERSION, hasNoRoom } from "./connect
 import { DocumentWriter } from "./documents/document_writer.ts";
 import { EngineError, UnusableDatabaseError } from "./errors.ts";
 import { type CatalogState, catalogState, fitCatalog } from "./journal/catalog_state.ts";
+import { nameVersion, servedVersion } from "./journal/served_code.ts";
 import { followedPlace, isClusterPlace } from "./journal/followed.ts";
 import {
   endGeneration,
@@ -159,11 +160,11 @@ class SqliteWriterDatabase implements WriterDatabase {
   }
 
   applySchema(schema: SchemaDefinition, options?: SchemaOptions): SchemaReport {
-    return this.#changeTables(this.#schemaChange(schema, options)).commit();
+    return this.stageSchema(schema, options).commit();
   }
 
   stageSchema(schema: SchemaDefinition, options?: SchemaOptions): StagedChange<SchemaReport> {
-    return this.#changeTables(this.#schemaChange(schema, options));
+    return this.#changeTables(this.#schemaChange(schema, options), options?.version);
   }
 
   #schemaChange(schema: SchemaDefinition, { tableNumbers }: SchemaOptions = {}) {
@@ -183,11 +184,14 @@ class SqliteWriterDatabase implements WriterDatabase {
   /** Changes tables in a transaction of its own, which is left open, and works with the new ones once it has committed. */
   #changeTables<Result>(
     change: () => { readonly result: Result; readonly tables: Tables },
+    version?: string | null,
   ): StagedChange<Result> {
     if (this.#group !== null) {
       throw new EngineError("bad_schema", "Cannot apply a schema inside an open group");
     }
+    const tsBefore = this.#ts;
     const undo = () => {
+      this.#ts = tsBefore;
       this.#journal?.discard();
       this.#ending = false;
       if (this.#connection.inTransaction) this.#connection.execute("ROLLBACK");
@@ -198,11 +202,12 @@ class SqliteWriterDatabase implements WriterDatabase {
       const journaled = this.#journal !== null || this.#endsHistory || this.#gives;
       const before = journaled ? JSON.stringify(catalogState(this.#connection)) : "";
       const { result, tables } = change();
+      const entries = version === undefined || !this.#gives ? [] : this.#nameVersion(version);
       const after = journaled ? catalogState(this.#connection) : null;
       let row: JournalRow | null = null;
       if (after !== null && JSON.stringify(after) !== before) {
-        const nothing = { entries: [], records: [], lastCreationTime: this.#lastCreationTime };
-        row = this.#keep({ ...nothing, tsBefore: this.#ts, catalog: after });
+        const lastCreationTime = this.#lastCreationTime;
+        row = this.#keep({ entries, records: [], lastCreationTime, tsBefore, catalog: after });
       }
       return {
         row,
@@ -223,6 +228,15 @@ class SqliteWriterDatabase implements WriterDatabase {
       undo();
       throw error;
     }
+  }
+
+  /** The commit from which on another version of the code is served; none where it is the same. */
+  #nameVersion(version: string | null): readonly CommitEntry[] {
+    if (version === servedVersion(this.#connection)) return [];
+    nameVersion(this.#connection, version);
+    this.#ts++;
+    this.#connection.statement("UPDATE syncline_state SET ts = ?").run(this.#ts);
+    return [{ ts: this.#ts, at: this.#now(), changes: [] }];
   }
 
   openGroup(): void {

@@ -22,6 +22,7 @@ import { loadSecret } from "./data/secret.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type Given, type Parts, startFeatures } from "./feature_list.ts";
 import { openBackupPlace } from "./features/backups.ts";
+import { ClusterCode } from "./features/cluster_code.ts";
 import { bringFollowed } from "./features/following.ts";
 import { beginInCluster, caughtUpWith } from "./features/cluster.ts";
 import { openLog } from "./features/log.ts";
@@ -138,7 +139,7 @@ export async function startBackend(
   surroundings: BackendSurroundings,
 ): Promise<Backend> {
   await using opened = new AsyncDisposableStack();
-  const { cluster = null } = surroundings;
+  const { cluster = null, log } = surroundings;
   const config = await beginInCluster(given, { cluster, willLead: surroundings.letGo !== undefined });
   await bringFollowed(config, surroundings);
   const secret = await loadSecret(config.dataDir);
@@ -151,10 +152,13 @@ export async function startBackend(
   const observers = [metrics?.runs ?? null, executionLog, runStats, lines].filter((observer) =>
     observer !== null
   );
-  const { log, letGo } = surroundings;
+  const { letGo } = surroundings;
   const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
   const host = opened.use(
     await startIsolates(config, {
+      code: cluster === null
+        ? null
+        : new ClusterCode({ cluster, config, leads: config.clusterRole === "leader", log }),
       secret,
       observers,
       log,
@@ -191,7 +195,9 @@ export async function startBackend(
 
 async function startIsolates(
   config: ServeConfig,
-  { secret, observers, log, cluster, letGo, leader }: {
+  { secret, observers, log, cluster, code, letGo, leader }: {
+    /** `null` on a server that is alone. */
+    readonly code: ClusterCode | null;
     readonly leader?: LeaderPort;
     readonly cluster: PostgresCluster | null;
     readonly secret: LoadedSecret;
@@ -200,13 +206,18 @@ async function startIsolates(
     readonly letGo?: () => Promise<void>;
   },
 ): Promise<IsolateHost> {
-  const { pinned, dataDir, functionsDir } = config;
-  // Another version may have been deployed since the configuration was made.
-  const deployed = pinned ? null : await readDeployed(dataDir);
+  const { dataDir, functionsDir } = config;
+  const named = await code?.named() ?? null;
+  const version = await versionOf(config, named);
+  const given = async () => {
+    await letGo?.();
+    if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
+  };
   try {
     return await IsolateHost.start({
       dataDir,
-      code: deployed === null ? { functionsDir } : { version: deployed.current },
+      code: version === null ? { functionsDir } : { version },
+      ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
       env: config.env,
       actionNet: config.actionNet,
       timeouts: config.timeouts,
@@ -219,18 +230,29 @@ async function startIsolates(
       follows: isFollower(config),
       ...(leader && { leader }),
       ...rowsOf(cluster, letGo !== undefined),
-      ...(letGo && { letGo }),
+      ...(letGo && { letGo: code === null ? letGo : given }),
       log,
     });
   } catch (error) {
     if (error instanceof StartError) throw error;
     const reason = error instanceof Error ? error.message : String(error);
-    if (deployed !== null) {
+    if (version !== null) {
       throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
     }
     const message = withWholePaths(reason, functionsDir);
     throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
   }
+}
+
+/** What was deployed, as its hash; `null`: the functions folder is served. */
+async function versionOf(
+  { pinned, dataDir, clusterRole }: Pick<ServeConfig, "pinned" | "dataDir" | "clusterRole">,
+  named: string | null,
+): Promise<string | null> {
+  // One that follows serves what its leader names; without that what it was started with.
+  if (pinned || named !== null || clusterRole === "follower") return named;
+  // Another version may have been deployed since the configuration was made.
+  return (await readDeployed(dataDir))?.current ?? null;
 }
 
 function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly rows?: RowKeeper } {
@@ -286,7 +308,9 @@ async function connect(
   await features.prepare();
   if (!takesOver) await features.start();
   // Nobody is shown a state of long ago.
-  await caughtUp?.(clusterLimits.startMs);
+  const caught = caughtUp?.(clusterLimits.startMs).then(() => null);
+  const stuck = await Promise.race([caught ?? null, parts.following.stuck]);
+  if (stuck !== null) throw new AppError(`The app of the cluster cannot be served: ${stuck}`);
   let closed: Promise<void> | null = null;
   const closeSockets = () => {
     logs.endStreams();

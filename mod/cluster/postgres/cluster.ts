@@ -22,7 +22,15 @@ import { clusterPlace } from "../../engine/mod.ts";
 import type { LeadingServer } from "../leader_road.ts";
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, Connection } from "./connection.ts";
-import { canCreate, createCluster, type Identity, linkSecretOf, readIdentity, refusal } from "./identity.ts";
+import {
+  canCreate,
+  createCluster,
+  type Identity,
+  linkSecretOf,
+  readIdentity,
+  refusal,
+  updateCluster,
+} from "./identity.ts";
 import { Lease } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
 import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
@@ -31,6 +39,7 @@ import { Notices } from "./notices.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
 import { PostgresLog } from "./postgres_log.ts";
 import { PostgresRows } from "./postgres_rows.ts";
+import { SharedVersions } from "./shared_versions.ts";
 import { listSnapshots, type Snapshot, Snapshots } from "./snapshots.ts";
 import { channelsOf, type Statements, statementsFor } from "./statements.ts";
 
@@ -271,6 +280,11 @@ export class PostgresCluster implements AsyncDisposable {
     this.#role = isLeader ? "leader" : "follower";
     if (isLeader) this.#lead(position);
     return this.#role;
+  }
+
+  /** The versions of the app's code that were deployed to the cluster. */
+  get versions(): SharedVersions {
+    return new SharedVersions({ connection: this.#connection, statements: this.#statements });
   }
 
   /** The log as followers read it. */
@@ -591,6 +605,7 @@ async function findOrMake(
   const local = await lookAtDatabase(dataDir);
   if (known !== null) {
     refuseOthers(options, { known, local });
+    await updateCluster(connection, asked);
     await useServiceKey(known.serviceKey);
     return known;
   }

@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:cr
 import { ClusterError } from "./cluster_error.ts";
 import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
-import { createSql, FORMAT, quoted, type Statements } from "./statements.ts";
+import { createSql, FORMAT, quoted, type Statements, updateSql } from "./statements.ts";
 
 export interface Identity {
   readonly id: string;
@@ -126,6 +126,21 @@ export async function createCluster(
   } catch (error) {
     if (isThere(error)) return false;
     throw refusal(error, place);
+  }
+}
+
+/** Makes a cluster of the format before this one of this one; servers that know only that one cannot be started any more. */
+export async function updateCluster(
+  connection: Connection,
+  { place, statements }: Pick<Asked, "place" | "statements">,
+): Promise<void> {
+  const format = async () => Number((await connection.query(statements.cluster))[0]?.["format"]);
+  if (await format() >= FORMAT) return;
+  try {
+    await connection.transaction((ask) => ask(updateSql(place.schema)));
+  } catch (error) {
+    // Another server was quicker.
+    if (!isThere(error) || await format() < FORMAT) throw refusal(error, place);
   }
 }
 

@@ -42,6 +42,12 @@ export const clusterLimits = {
   snapshotsKept: 2,
   /** Rows of the log that one statement removes. */
   rowsTrimmed: 2_000,
+  /** Pieces in which bundles of code lie in the database. */
+  versionPieceBytes: 256 * 2 ** 10,
+  /** Bytes of all bundles; a deploy is refused that would make it more. */
+  versionsBytesMax: 2 * 2 ** 30,
+  /** Versions to which a cluster can go back; older ones are kept while a server may come by them in the log. */
+  versionsKept: 10,
   /** A server that was not heard of for this long is not listed any more. */
   memberMs: 60_000,
   /** A server that could not serve as the leader leaves the lease to others for this long. */

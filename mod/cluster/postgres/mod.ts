@@ -2,3 +2,4 @@
 export { ClusterError } from "./cluster_error.ts";
 export { type ClusterFigures, type ClusterRole, PostgresCluster, type ServedState } from "./cluster.ts";
 export type { Member } from "./members.ts";
+export type { SharedVersion, SharedVersions } from "./shared_versions.ts";

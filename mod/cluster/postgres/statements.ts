@@ -2,7 +2,7 @@
 import type { Statement } from "./connection.ts";
 
 /** Raised when a server of before could not understand the tables any more. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** SQL that makes the tables; run in one transaction with the cluster's row. */
 export function createSql(name: string): string {
@@ -19,7 +19,25 @@ export function createSql(name: string): string {
     create table ${schema}.snapshots (seq bigint primary key, ts bigint not null, sum text not null,
       name text not null, bytes bigint not null, made_at timestamptz not null default now());
     create table ${schema}.members (holder text primary key, address text not null, role text not null,
-      ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null);`;
+      ts bigint not null, seq bigint not null, sockets int not null, seen_at timestamptz not null);
+    ${versionsSql(schema)}`;
+}
+
+/** SQL that makes the tables of what was deployed. `served_at` is by the leader's clock; `until_seq`: the row that named another. */
+function versionsSql(schema: string): string {
+  return `
+    create table ${schema}.versions (hash text primary key, bytes bigint not null, pieces int not null, served_at bigint,
+      served_by text not null default '', functions text not null default '{}', until_seq bigint,
+      made_at timestamptz not null default now());
+    create table ${schema}.version_pieces (hash text not null, piece int not null, body bytea not null,
+      primary key (hash, piece));
+    alter table ${schema}.version_pieces alter body set storage external;`;
+}
+
+/** SQL that makes a cluster of the format before this one of this one. */
+export function updateSql(name: string): string {
+  const schema = quoted(name);
+  return `${versionsSql(schema)} update ${schema}.cluster set format = ${FORMAT};`;
 }
 
 export type Statements = ReturnType<typeof statementsFor>;
@@ -108,6 +126,49 @@ export function statementsFor(schemaName: string) {
       "trim",
       `delete from ${schema}.log where seq in (select seq from ${schema}.log where seq < $1::bigint order by seq
          limit $2::int) returning seq`,
+    ),
+    versions: named(
+      "versions",
+      `select hash, served_at, served_by, functions, bytes from ${schema}.versions where served_at is not null
+       order by served_at desc`,
+    ),
+    versionBytes: named("version_bytes", `select bytes, pieces from ${schema}.versions where hash = $1`),
+    versionsBytes: named("versions_bytes", `select coalesce(sum(bytes), 0) as bytes from ${schema}.versions`),
+    addPiece: named(
+      "add_piece",
+      `insert into ${schema}.version_pieces (hash, piece, body) values ($1, $2::int, $3::bytea)`,
+    ),
+    readPiece: named(
+      "read_piece",
+      `select body from ${schema}.version_pieces where hash = $1 and piece = $2::int`,
+    ),
+    /** Not those of a version that is there. */
+    removePieces: named(
+      "remove_pieces",
+      `delete from ${schema}.version_pieces where hash = $1 and
+         not exists (select from ${schema}.versions where hash = $1)`,
+    ),
+    addVersion: named(
+      "add_version",
+      `insert into ${schema}.versions (hash, bytes, pieces) values ($1, $2::bigint, $3::int)
+       on conflict (hash) do nothing`,
+    ),
+    replaceVersions: named(
+      "replace_versions",
+      `update ${schema}.versions set until_seq = $2::bigint where hash <> $1 and served_at is not null and until_seq is null`,
+    ),
+    serveVersion: named(
+      "serve_version",
+      `update ${schema}.versions set served_at = $2::bigint, served_by = $3, functions = $4, until_seq = null where hash = $1`,
+    ),
+    /** What was never served is of a deploy that came to nothing. */
+    trimVersions: named(
+      "trim_versions",
+      `delete from ${schema}.versions v where
+         served_at is null and made_at < now() - interval '1 day' or
+         until_seq <= (select min(seq) from ${schema}.log) and hash not in
+           (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)
+       returning hash`,
     ),
     note: named(
       "note",

@@ -4,6 +4,7 @@ import type { Connection } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql, dropIndexSql } from "../indexes/index_set.ts";
 import { createTable, walkTable } from "../schema_change.ts";
+import { nameVersion, servedVersion } from "./served_code.ts";
 
 /** All tables and indexes of a database, and the highest numbers that were ever given to one. */
 export interface CatalogState {
@@ -16,10 +17,13 @@ export interface CatalogState {
     definition: string,
   ])[];
   readonly highest: readonly [table: number, index: number];
+  /** The version of the code that a cluster commits with, from the row's commit on. */
+  readonly code?: string;
 }
 
 export function catalogState(connection: Connection): CatalogState {
   const catalog = [...readCatalog(connection).values()];
+  const code = servedVersion(connection);
   return {
     tables: catalog.map(({ number, name, fingerprint }) => [number, name, fingerprint]),
     indexes: catalog.flatMap((table) =>
@@ -28,6 +32,7 @@ export function catalogState(connection: Connection): CatalogState {
       )
     ),
     highest: [highestOf(connection, "syncline_tables"), highestOf(connection, "syncline_indexes")],
+    ...(code !== null && { code }),
   };
 }
 
@@ -42,6 +47,7 @@ function highestOf(connection: Connection, table: string): number {
  * become that.
  */
 export function fitCatalog(connection: Connection, wanted: CatalogState): void {
+  nameVersion(connection, wanted.code ?? null);
   const known = readCatalog(connection);
   for (const [number, name] of wanted.tables) {
     const table = known.get(name);

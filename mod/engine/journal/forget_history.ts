@@ -1,6 +1,7 @@
 /** Databases whose history goes on elsewhere, or has to become their own. */
 import { Connection } from "../connection.ts";
 import { clearFollowed, clusterPlace, followedPlace, markFollowed } from "./followed.ts";
+import { nameVersion, servedVersion } from "./served_code.ts";
 import {
   endGeneration,
   type GenerationReason,
@@ -19,6 +20,7 @@ export function forgetHistory(path: string, reason: GenerationReason = "restored
   using connection = Connection.openWriter(path, { pagesMax: undefined });
   connection.execute("BEGIN IMMEDIATE");
   clearFollowed(connection);
+  nameVersion(connection, null);
   if (hasJournal(connection)) endGeneration(connection, reason);
   connection.execute("COMMIT");
 }
@@ -45,6 +47,7 @@ export function beginClusterHistory(
   const head = newHead({ seq: 0, ts, reason: "cluster", now, after: known?.begunAt ?? 0 });
   writeHead(connection, head);
   markFollowed(connection, clusterPlace(id));
+  nameVersion(connection, null);
   connection.execute("COMMIT");
   return head;
 }
@@ -53,6 +56,8 @@ export function beginClusterHistory(
 export interface FollowedState {
   readonly place: string | null;
   readonly history: JournalHead | null;
+  /** The version of the code that its cluster commits with; `null`: none was named. */
+  readonly version: string | null;
 }
 
 /** Looks at a database that nobody writes to. Throws an `UnusableDatabaseError` as readers do. */
@@ -61,5 +66,6 @@ export function followedState(path: string): FollowedState {
   return {
     place: followedPlace(connection),
     history: hasJournal(connection) ? readHead(connection) : null,
+    version: servedVersion(connection),
   };
 }

@@ -187,6 +187,15 @@ export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
   return headOf(body).c !== undefined;
 }
 
+/**
+ * The version of the code that is served from a row on that changes the catalog; `null`: what each server was started with,
+ * `undefined`: the row says nothing of it.
+ */
+export function versionNamed({ body }: Pick<JournalRow, "body">): string | null | undefined {
+  const { c } = headOf(body);
+  return c === undefined ? undefined : c.code ?? null;
+}
+
 /** When the first and the last commit of a row were made; that of the row without commits. */
 export function rowTimes({ at, body }: Pick<JournalRow, "at" | "body">): { first: number; last: number } {
   const head = headOf(body);

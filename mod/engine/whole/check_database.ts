@@ -9,6 +9,7 @@ import { UnusableDatabaseError } from "../errors.ts";
 import { type CatalogIndex, createIndexSql } from "../indexes/index_set.ts";
 import { CREATE_FOLLOWED_SQL, isMarked } from "../journal/followed.ts";
 import { CREATE_JOURNAL_SQL, hasJournal } from "../journal/journal.ts";
+import { CREATE_SERVED_SQL, namesVersion } from "../journal/served_code.ts";
 import { checkTable, damage, entriesTableOfSearch } from "./check_indexes.ts";
 import { CREATE_DATABASE_SQL } from "./new_database.ts";
 import { type Prepares, schemaFault } from "./sqlite_schema.ts";
@@ -142,6 +143,7 @@ function checkedCatalog(connection: Connection): readonly CatalogTable[] {
       CREATE_DATABASE_SQL,
       ...(hasJournal(connection) ? [CREATE_JOURNAL_SQL] : []),
       ...(isMarked(connection) ? [CREATE_FOLLOWED_SQL] : []),
+      ...(namesVersion(connection) ? [CREATE_SERVED_SQL] : []),
       ...catalog.flatMap((
         { number, indexes },
       ) => [createDocumentsSql(number), ...indexes.map(createIndexSql)]),

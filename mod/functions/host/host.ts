@@ -1,5 +1,5 @@
 /** The isolates as the rest of the server sees them: one writer, readers, action runners. */
-import { changesCatalog, type JournalRow } from "../../engine/mod.ts";
+import { changesCatalog, type JournalRow, versionNamed } from "../../engine/mod.ts";
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";
@@ -77,6 +77,8 @@ export interface IsolateHostOptions {
   readonly leader?: LeaderPort;
   /** The history is kept elsewhere: what the writer commits has to be there before. */
   readonly rows?: RowKeeper;
+  /** For a server that serves what others name: see {@linkcode HostCode.bring}. */
+  readonly bring?: BringVersion;
   /** Told of every run here; nobody has to be. */
   readonly observer?: RunObserver;
   /** What isolates may use of the machine's memory. */
@@ -92,6 +94,9 @@ export interface IsolateHostOptions {
   readonly letGo?: () => Promise<void>;
   readonly log: Log;
 }
+
+/** Has a version in the store that somebody else has named. Rejects with a `VersionError` when this server cannot serve it. */
+export type BringVersion = (hash: string | null, versions: VersionStore) => Promise<Version>;
 
 /** Where the calls of a server go that has lent its database for good. They never reject. */
 export interface PassedCalls {
@@ -137,6 +142,8 @@ export interface HostCode {
   /** Where {@linkcode version} comes from, to be loaded anew; `null` when it is not to be. */
   readonly source: VersionSource | null;
   readonly passing?: boolean;
+  /** Gets the versions that rows name from others; without it those are nobody's affair. `null` names none. */
+  readonly bring?: BringVersion;
 }
 
 export interface LoadOptions {
@@ -263,11 +270,14 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       log,
       passing,
       letGo,
+      bring,
     } = options;
     const versions = await VersionStore.open(dataDir);
     const source = "functionsDir" in options.code ? options.code : null;
     const version = "version" in options.code
-      ? await versions.get(options.code.version)
+      ? await (bring === undefined
+        ? versions.get(options.code.version)
+        : bring(options.code.version, versions))
       : await versions.make(options.code);
     const starter = await ProcessStarter.create({
       dataDir,
@@ -317,7 +327,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(heard && { heard }),
       ...(leader && { leader }),
       ...(rows && { rows }),
-      code: { versions, version, source, ...(passing && { passing }) },
+      code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
     });
   }
 
@@ -543,9 +553,45 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       }
       if (plain.length > 0) await writer.apply(plain);
       plain = [];
-      await this.#oneByOne(() => this.#applyCatalog(row));
+      const bring = this.#bringsOther(row);
+      await this.#oneByOne(() => bring === null ? this.#applyCatalog(row) : this.#applyVersion(row, bring));
     }
     return plain.length > 0 ? await writer.apply(plain) : writer.reached;
+  }
+
+  /** How the version is got that a row names, if it is another than is served. */
+  #bringsOther(row: JournalRow): ((versions: VersionStore) => Promise<Version>) | null {
+    const { code } = this.#parts;
+    const bring = code?.bring;
+    const named = bring === undefined ? undefined : versionNamed(row);
+    const served = this.#version?.deployed ? this.#version.hash : null;
+    if (bring === undefined || named === undefined || named === served) return null;
+    return (versions) => bring(named, versions);
+  }
+
+  /**
+   * Applies the row from which on another version is served. What cannot be had, or loaded, leaves everything as it was
+   * before the row; once it is applied nothing is read until the version is there.
+   */
+  async #applyVersion(row: JournalRow, bring: (versions: VersionStore) => Promise<Version>): Promise<void> {
+    const { starter, log } = this.#parts;
+    const version = await bring(this.versions);
+    using _prepared = await starter.prepare?.(version) ?? null;
+    await this.#readers.hold();
+    await this.#followingWriter.apply([row]);
+    starter.use?.(version);
+    const replaced = await this.#followingWriter.replace(async (ready) => {
+      this.#declared(ready);
+      await this.#readers.replace();
+      this.#runners.replace();
+      this.#version = version;
+    }, { start: () => starter.start("writer", version) });
+    if (!replaced.ok) throw new BrokenVersionError(replaced.message);
+    this.#readers.release();
+    this.#tell(this.#reloadListeners, undefined);
+    await this.#served(version).catch((error) =>
+      log("warn", "Old versions of the code were not removed", { error })
+    );
   }
 
   /** No reader may look for an index that is going, nor work with tables it does not know. */

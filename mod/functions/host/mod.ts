@@ -10,7 +10,7 @@ export {
   type RunKind,
   type RunObserver,
 } from "./run_observer.ts";
-export { BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
+export { type BringVersion, BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
 export type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";

@@ -152,8 +152,7 @@ async function main(socketPath: string, systemModules: readonly SystemModule[]):
 
 /** Loads the app and lets the database know its tables. */
 async function load(
-  { role, functionsDir, place, packages: table, tableNumbers = {}, follows = false, check, waits = false }:
-    Boot,
+  boot: Boot,
   { database, systemModules, sender, inbox, keep }: {
     readonly database: Database;
     readonly systemModules: readonly SystemModule[];
@@ -162,6 +161,16 @@ async function load(
     readonly keep: KeepRows | null;
   },
 ): Promise<{ readonly app: LoadedApp; readonly ready: BootAnswer } | BootAnswer> {
+  const {
+    role,
+    functionsDir,
+    place,
+    packages: table,
+    tableNumbers = {},
+    follows = false,
+    check,
+    waits = false,
+  } = boot;
   try {
     const packages = table === undefined ? null : await preparePackages(table, place.folder);
     let app: LoadedApp;
@@ -181,14 +190,17 @@ async function load(
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;
+    let named = false;
     if (database.role === "writer" && follows) {
       ts = database.writer.ts;
       reached = reachedBy(database.writer);
     } else if (database.role === "writer") {
       const staged = database.writer.stageSchema(app.schema, {
         tableNumbers: new Map(Object.entries(tableNumbers)),
+        ...(boot.gives === true && { version: boot.version ?? null }),
       });
       await commitStaged(staged, keep);
+      named = staged.row !== null && staged.row.ts !== staged.row.tsBefore;
       ts = database.writer.ts;
       lastGroup = database.writer.lastGroup();
       if (keep !== null) reached = reachedBy(database.writer);
@@ -207,7 +219,15 @@ async function load(
       [udfPath, { kind, visibility }] as const
     );
     const { crons, routes } = app;
-    const ready = { type: "Ready", functions, ts, lastGroup, crons, routes } as const;
+    const ready = {
+      type: "Ready",
+      functions,
+      ts,
+      lastGroup,
+      crons,
+      routes,
+      ...(named && { named }),
+    } as const;
     return { app, ready: reached === null ? ready : { ...ready, reached } };
   } catch (error) {
     return { type: "Broken", message: asAuthored(error instanceof Error ? error.message : String(error)) };

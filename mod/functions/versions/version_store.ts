@@ -39,6 +39,8 @@ export interface Version {
   readonly code: AppCode;
   /** Folder of the front end that came with the functions; `null` when none did. */
   readonly staticDir: string | null;
+  /** Whether it is known by its hash alone, and not made of a folder of this machine. */
+  readonly deployed?: true;
 }
 
 /** Where the code of a version comes from. */
@@ -126,7 +128,7 @@ export class VersionStore {
       if (await this.#soundOrRemoved(manifest.hash, turns) === null) {
         await this.#write(manifest, { collected: { folder }, durable: true, turns });
       }
-      return this.#version(manifest);
+      return { ...this.#version(manifest), deployed: true };
     } catch (error) {
       if (error instanceof ChangedError) throw new VersionError("A file is not what the manifest says");
       throw asVersionError(error);
@@ -146,7 +148,7 @@ export class VersionStore {
     try {
       const manifest = isHash(hash) ? await this.#sound(hash, new Turns()) : null;
       if (manifest === null) throw new VersionError(`There is no version ${hash} in the data folder`);
-      return this.#version(manifest);
+      return { ...this.#version(manifest), deployed: true };
     } catch (error) {
       throw asVersionError(error);
     }

@@ -43,6 +43,8 @@ export interface Boot {
   readonly cacheBytes?: number;
   /** The history is kept elsewhere: before a group is committed its row is sent to main, and waits for `RowKept`. */
   readonly gives?: boolean;
+  /** Of a writer that gives rows: the hash of its version, where others have to serve that too; otherwise each what it has. */
+  readonly version?: string;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */
   readonly check?: CheckBounds;
   /** For a reader that loads the app beside a writer, and looks into the database when it is told `Fitted`. */
@@ -109,6 +111,8 @@ export type BootAnswer =
     readonly routes?: readonly WireRoute[];
     /** Where the history stands that a writer follows, or that is kept elsewhere. */
     readonly reached?: Reached;
+    /** By a writer whose start was a commit: from it on another version is served. */
+    readonly named?: boolean;
     /** By a reader that was asked to look. */
     readonly check?: AppCheck;
   }

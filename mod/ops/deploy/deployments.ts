@@ -12,12 +12,12 @@ import {
   VersionError,
   writeDeployed,
 } from "../../functions/versions/mod.ts";
-import { isDiskFull, removeIfThere, type StagedFile } from "../../kit/durable_files.ts";
+import { isDiskFull, type StagedFile } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { deployLimits } from "../limits.ts";
 import { spoolBody } from "../spooled_body.ts";
 import { BundleError } from "./bundle/bundle_error.ts";
-import { unpackBundle } from "./bundle/unpack.ts";
+import { takeBundle } from "./bundle/take.ts";
 import { drainBody } from "./drain_body.ts";
 import { type DeployChanges, deployChanges, misfitText } from "./changes.ts";
 
@@ -28,12 +28,24 @@ export interface DeploymentsOptions {
   readonly host: Pick<IsolateHost, "check" | "load" | "version" | "versions">;
   /** Whether the server serves a folder that it was started with. */
   readonly pinned: boolean;
-  /** Whether it is one of a cluster, of which a deploy would reach no other. */
-  readonly isOneOfSeveral?: boolean;
+  /** What the other servers of a cluster get versions from; absent on a server that is alone. */
+  readonly shared?: SharedVersions;
   /** Told when another version is served. */
   readonly onServed: (version: Version) => Promise<void>;
   readonly now: () => number;
   readonly log: Log;
+}
+
+/** Versions where every server of a cluster finds them. What names the one that is served is the commit log. */
+export interface SharedVersions {
+  /** Those to which one may go back. */
+  readonly list: () => Promise<readonly { readonly hash: string; readonly bytes: number }[]>;
+  /** Has one of them here. Throws a `VersionError`. */
+  readonly bring: (hash: string) => Promise<Version>;
+  /** Puts one there, before it is served. */
+  readonly put: (hash: string) => Promise<void>;
+  /** It is served from now on. */
+  readonly served: (deployment: Deployment) => Promise<void>;
 }
 
 /** A deployed version as it is listed. */
@@ -65,9 +77,6 @@ interface DeployOptions {
 const PINNED =
   "The server serves the folder it was started with (--functions or --dev): start it without them to deploy to it";
 
-const ONE_OF_SEVERAL =
-  "A deploy would reach one server of the cluster only: start each of them with the new folder (--functions)";
-
 export class Deployments {
   readonly #options: DeploymentsOptions;
   #busy = false;
@@ -79,16 +88,23 @@ export class Deployments {
   /** The versions that were deployed, the newest first. */
   async list(): Promise<{ readonly pinned: boolean; readonly versions: readonly DeployedVersion[] }> {
     const { dataDir, host, pinned } = this.#options;
-    const [deployed, kept] = [await readDeployed(dataDir), await host.versions.list()];
+    const [deployed, kept] = [await readDeployed(dataDir), await this.#kept()];
     const serves = host.version?.hash;
     const versions = (deployed?.deployments ?? []).flatMap(({ hash, at, by, functions }) => {
-      const found = kept.find((version) => version.hash === hash);
-      if (found === undefined) return [];
+      const bytes = kept.get(hash);
+      if (bytes === undefined) return [];
       const count = Object.keys(functions).length;
       const current = hash === serves;
-      return [{ hash, deployedAt: at, by, bytes: found.bytes, functions: count, current }];
+      return [{ hash, deployedAt: at, by, bytes, functions: count, current }];
     });
     return { pinned, versions };
+  }
+
+  /** The size of each version that can be served, by its hash: of its files, of one that is not here of its bundle. */
+  async #kept(): Promise<ReadonlyMap<string, number>> {
+    const { host, shared } = this.#options;
+    const versions = [...await shared?.list() ?? [], ...await host.versions.list()];
+    return new Map(versions.map(({ hash, bytes }) => [hash, bytes]));
   }
 
   /** Takes a bundle, and serves it unless it is a dry run. Whatever goes wrong leaves nothing behind. */
@@ -117,19 +133,19 @@ export class Deployments {
   /** Serves a version that was deployed before; without a hash the one before the present one. */
   rollBack(hash: string | null, options: DeployOptions): Promise<DeployResult> {
     return this.#alone(async () => {
-      const { dataDir, host } = this.#options;
+      const { dataDir, host, shared } = this.#options;
       const { versions } = await this.list();
       const deployed = await readDeployed(dataDir);
       const wanted = hash ?? versions.find((version) => version.hash !== deployed?.current)?.hash;
       if (wanted === undefined || !versions.some((version) => version.hash === wanted)) {
         throw new ServiceError("unknown_version");
       }
-      return await this.#serve(await host.versions.get(wanted), options);
+      const version = await (shared === undefined ? host.versions.get(wanted) : shared.bring(wanted));
+      return await this.#serve(version, options);
     });
   }
 
   #refusedNow(): ServiceError | null {
-    if (this.#options.isOneOfSeveral === true) return new ServiceError("functions_pinned", ONE_OF_SEVERAL);
     if (this.#options.pinned) return new ServiceError("functions_pinned", PINNED);
     return this.#busy ? new ServiceError("deploy_in_progress") : null;
   }
@@ -156,11 +172,8 @@ export class Deployments {
       bytesMax: deployLimits.bundleBytesMax,
       stallMs: deployLimits.stallMs,
     });
-    await Deno.mkdir(path, { mode: 0o700 });
-    await using _folder = { [Symbol.asyncDispose]: () => removeIfThere(path) };
     const file = await Deno.open(spooled.path);
-    const manifest = await unpackBundle(file.readable, path);
-    return await host.versions.adopt({ ...manifest, madeAt: now() }, path);
+    return await takeBundle(file.readable, { folder: path, versions: host.versions, madeAt: now() });
   }
 
   async #serve(version: Version, { by, dryRun }: DeployOptions): Promise<DeployResult> {
@@ -188,7 +201,8 @@ export class Deployments {
       readonly deployment: Deployment;
     },
   ): Promise<void> {
-    const { host, onServed } = this.#options;
+    const { host, onServed, shared, log } = this.#options;
+    await shared?.put(version.hash);
     // What takes room on the disk is done before anything changes.
     await using staged = await this.#staged({ deployed, deployment });
     let failure: { readonly error: unknown } | null = null;
@@ -200,7 +214,11 @@ export class Deployments {
         }),
     });
     if (!loaded.ok) throw await this.#refusal(version, loaded);
-    if (failure !== null) {
+    // In a cluster the log has noted it already.
+    await shared?.served(deployment).catch((error) =>
+      log("warn", "A deploy is not in the list of versions to go back to", { error })
+    );
+    if (failure !== null && shared === undefined) {
       throw await this.#wayBack({ before, deployed, error: (failure as { readonly error: unknown }).error });
     }
     await onServed(version);
@@ -249,8 +267,8 @@ export class Deployments {
   async #staged(
     { deployed, deployment }: { readonly deployed: Deployed | null; readonly deployment: Deployment },
   ): Promise<StagedFile> {
-    const { dataDir, host } = this.#options;
-    const kept = new Set((await host.versions.list()).map(({ hash }) => hash));
+    const { dataDir } = this.#options;
+    const kept = await this.#kept();
     const others = (deployed?.deployments ?? []).filter(({ hash }) =>
       hash !== deployment.hash && kept.has(hash)
     );

@@ -13,6 +13,7 @@ import { secretText, useSecretText } from "../data/secret.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
+import { ClusterCode } from "./cluster_code.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 
 /** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
@@ -21,6 +22,7 @@ export async function joinCluster(
   { address, log }: { readonly address: string; readonly log: Log },
 ): Promise<PostgresCluster | null> {
   if (cluster === null) return null;
+  await ClusterCode.clear(dataDir);
   // The driver is loaded only here.
   const { ClusterError, PostgresCluster } = await import("../../cluster/postgres/mod.ts");
   try {

@@ -12,7 +12,9 @@ import {
 } from "../../ops/deploy/mod.ts";
 import type { AdminRoutesOptions } from "../../ops/mod.ts";
 import { INCOMING_DIR, isFollower } from "../../config/config.ts";
+import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
+import { ClusterCode } from "./cluster_code.ts";
 
 export interface DeployFeature extends Feature {
   /** For the endpoints, which stand with the others behind their door. */
@@ -21,7 +23,9 @@ export interface DeployFeature extends Feature {
 
 export function startDeploy(
   { config, keys, host, port, log, takesOver }: FeatureContext,
-  { serveFrontend }: {
+  { serveFrontend, cluster }: {
+    /** The cluster that this server is one of; `null`: it is alone. */
+    readonly cluster: PostgresCluster | null;
     /** Serves the front end that came with a version, from this folder; `null`: it has none. */
     readonly serveFrontend: (folder: string | null) => Promise<void>;
   },
@@ -47,12 +51,13 @@ export function startDeploy(
       await serveFrontend(null);
     }
   };
+  const clusterCode = (cluster: PostgresCluster) => new ClusterCode({ cluster, config, leads: true, log });
   const deployments = new Deployments({
     dataDir,
     incomingDir: join(dataDir, INCOMING_DIR),
     host,
     pinned,
-    isOneOfSeveral: config.cluster !== null,
+    ...(cluster !== null && { shared: clusterCode(cluster).shared(host) }),
     onServed: ({ staticDir }) => serveOrLog(staticDir),
     now: Date.now,
     log,
@@ -66,11 +71,15 @@ export function startDeploy(
       ...migrationActions({ calls, steps, runner }),
     ]),
     applyCommits: (entries) => variables.applyCommits(entries),
+    reload() {
+      // Who deploys sees to it elsewhere.
+      if (isFollower(config) && host.version?.deployed) void serveOrLog(host.version.staticDir);
+    },
     async start() {
       // A server that takes over has another one beside it, which may be deploying.
       if (!takesOver) await removeStaged(dataDir);
       const staticDir = host.version?.staticDir ?? null;
-      if (staticDir !== null) await serveOrLog(staticDir);
+      if (staticDir !== null || host.version?.deployed) await serveOrLog(staticDir);
       await variables.load();
       // On the server that is followed.
       if (!isFollower(config)) await runner.start();

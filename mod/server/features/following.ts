@@ -4,7 +4,8 @@ import { isFollower, type ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { JournalRow } from "../../engine/mod.ts";
-import { RowsRefusedError } from "../../functions/host/mod.ts";
+import { BrokenVersionError, RowsRefusedError } from "../../functions/host/mod.ts";
+import { VersionError } from "../../functions/versions/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { archiveNames } from "../../ops/backups/archive/mod.ts";
@@ -24,6 +25,8 @@ export interface FollowingFeature extends Feature {
   readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
   /** The same for administrators. */
   readonly told: (() => object) | null;
+  /** Resolves with the reason when what the commits are made with cannot be served here. */
+  readonly stuck: Promise<string>;
 }
 
 /**
@@ -88,7 +91,8 @@ export function startFollowing(
       takeAnew: async (signal: AbortSignal) =>
         void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
-  if (followed === null) return { figures: null, told: null };
+  const { promise: stuck, resolve: getStuck } = Promise.withResolvers<string>();
+  if (followed === null) return { figures: null, told: null, stuck };
   const follower = new Follower<JournalRow>({
     log: followed.log,
     side: {
@@ -97,6 +101,11 @@ export function startFollowing(
         try {
           await host.applyRows(rows);
         } catch (error) {
+          if (error instanceof VersionError || error instanceof BrokenVersionError) {
+            // Nothing is served rather than what was before.
+            getStuck(error.message);
+            renew();
+          }
           if (!(error instanceof RowsRefusedError) || !error.unfit) throw error;
           throw new LogGapError(error.message, { cause: error });
         }
@@ -112,6 +121,7 @@ export function startFollowing(
   const figures = () => ({ from: followed.from, ...follower.figures });
   return {
     figures,
+    stuck,
     told() {
       const { errors, ...known } = figures();
       const dated = errors.map(({ at, message }) => ({ at: new Date(at).toISOString(), message }));

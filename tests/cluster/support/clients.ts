@@ -7,6 +7,11 @@ const ACCOUNTS = 8;
 const ASK_MS = 3_000;
 const LOOK_MS = 60_000;
 
+interface Shown {
+  readonly total: number;
+  readonly done: number;
+}
+
 interface Answer {
   readonly status?: string;
   readonly errorData?: { readonly code: string } | null;
@@ -47,7 +52,7 @@ export class Clients {
   /** What must never be. */
   readonly faults: string[] = [];
   readonly #work: Promise<void>[] = [];
-  readonly #views: SocketView[] = [];
+  readonly #views: SocketView<Shown>[] = [];
 
   constructor(servers: readonly ClusterProcess[]) {
     this.#servers = servers;
@@ -62,13 +67,26 @@ export class Clients {
     });
     for (let at = 0; at < writers; at++) this.#work.push(this.#write(`client-${at}`, at));
     for (let at = 0; at < watchers; at++) {
-      const view = new SocketView(this.#servers.map(({ url }) => url), {
-        at,
-        total: ACCOUNTS * 100,
-        faults: this.faults,
-      });
-      this.#views.push(view);
+      this.#views.push(this.#watch(at));
     }
+  }
+
+  /** Watches the balances, which always are as much together, and how many transfers were made, which only grows. */
+  #watch(at: number): SocketView<Shown> {
+    let most = 0;
+    const { faults } = this;
+    return new SocketView<Shown>(this.#servers.map(({ url }) => url), {
+      at,
+      udfPath: "bank:look",
+      faults,
+      look({ total, done }, { url, ts }) {
+        if (total !== ACCOUNTS * 100 && (total !== 0 || done !== 0)) {
+          faults.push(`${url} shows a total of ${total} at ts ${ts}`);
+        }
+        if (done < most) faults.push(`${url} goes back from ${most} to ${done} at ts ${ts}`);
+        most = Math.max(done, most);
+      },
+    });
   }
 
   /** Transitions that watchers have seen. */

@@ -66,6 +66,11 @@ export class ClusterProcess {
     return this.#child?.lastOutput ?? "";
   }
 
+  /** With which the first administrator is made; `null` when it has printed none. */
+  get setupToken(): string | null {
+    return /#[\w-]+=([\w-]+)/.exec(this.last())?.[1] ?? null;
+  }
+
   get runs(): boolean {
     return this.#child !== null;
   }
@@ -124,7 +129,12 @@ export class ProcessRig implements AsyncDisposable {
     this.#bucket = parts.bucket;
   }
 
-  static async start(url: string, count: number): Promise<ProcessRig> {
+  /** With `deployed` they serve what is deployed to them, instead of a folder of functions. */
+  static async start(
+    url: string,
+    count: number,
+    { deployed = false }: { readonly deployed?: boolean } = {},
+  ): Promise<ProcessRig> {
     const folder = await Deno.makeTempDir({ prefix: "syncline-cluster-" });
     const bucket = new FakeBucket();
     const { endpoint } = bucket.place();
@@ -149,8 +159,7 @@ export class ProcessRig implements AsyncDisposable {
           String(port),
           "--data",
           join(folder, `data-${at}`),
-          "--functions",
-          join(folder, "functions"),
+          ...deployed ? [] : ["--functions", join(folder, "functions")],
         ],
       ];
       return new ClusterProcess({ args, env, port });

@@ -246,6 +246,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(follows && { follows }),
         ...(cacheBytes !== undefined && { cacheBytes }),
         ...(rows !== null && { gives: true }),
+        ...(version.deployed && { version: version.hash }),
         ...(check && { check }),
         ...(gate !== null && role === "reader" && { waits: true }),
       });

@@ -175,6 +175,7 @@ export class Writer implements MutationWriter {
       if (started.ok) {
         const old = this.#isolate;
         this.#isolate = null;
+        this.#begun(started.isolate.ready);
         // It has nothing to do any more, and ends while the readers follow.
         await Promise.all([old?.close(), meanwhile(started.isolate.ready)]);
         this.#install(started.isolate);
@@ -183,6 +184,13 @@ export class Writer implements MutationWriter {
     };
     this.#next();
     return promise;
+  }
+
+  /** What a new writer commits before it serves has no documents: that other code is served from there on. */
+  #begun({ ts, named = false }: Ready): void {
+    if (!named) return;
+    this.#ts = ts;
+    this.#options.onGap(ts);
   }
 
   lend(back: Promise<unknown>, onBack: () => void): Promise<boolean> {

@@ -7,6 +7,7 @@ import {
   ContentReader,
   FileSums,
   hashOf,
+  type Manifest,
   slashed,
   type VersionContent,
   type VersionFile,
@@ -88,6 +89,12 @@ function staticFiles(staticDir: string): string[] {
   };
   walk("");
   return found.sort();
+}
+
+/** Packs a version that a server has, whose files lie below a folder. */
+export function packVersion(manifest: Manifest, folder: string): ReadableStream<Uint8Array> {
+  const { madeAt: _, ...told } = manifest;
+  return pack(told, new Map(Object.keys(told.files).map((path) => [path, join(folder, path)])));
 }
 
 function pack(manifest: BundleManifest, places: ReadonlyMap<string, string>): ReadableStream<Uint8Array> {

@@ -94,7 +94,7 @@ async function bringRows(
   }
 }
 
-function positionOf(state: ReturnType<typeof followedState> | null): LogPosition | null {
+function positionOf(state: Pick<ReturnType<typeof followedState>, "history"> | null): LogPosition | null {
   const { generation = null, seq = 0, ts = 0, sum = "" } = state?.history ?? {};
   return generation === null ? null : { generation, seq, ts, sum };
 }
@@ -110,7 +110,7 @@ async function catchUp(
   using db = openWriterDatabase(path, { journal: { kind: "applied" }, now: () => clock });
   await using log = new SegmentLog(target, { everyMs: lookAgainMs });
   for (;;) {
-    const position = positionOf({ place: null, history: db.history });
+    const position = positionOf({ history: db.history });
     if (position === null) throw new LogGapError("The database was written to by others");
     const { items, newestTs } = await log.read(position, { signal });
     const groups = new RowGroups(db);

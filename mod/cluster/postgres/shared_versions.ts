@@ -1,0 +1,126 @@
+/**
+ * The versions of the app's code that were deployed to a cluster, as packed bundles in its database: a server that has to serve
+ * one gets it there. What is in a bundle is checked by who takes it; here it is bytes in pieces.
+ */
+import type { Connection } from "./connection.ts";
+import { ClusterError } from "./cluster_error.ts";
+import { clusterLimits } from "./limits.ts";
+import type { Statements } from "./statements.ts";
+
+/** A version that was deployed. */
+export interface SharedVersion {
+  readonly hash: string;
+  /** When it was deployed last, in milliseconds since 1970. */
+  readonly at: number;
+  readonly by: string;
+  readonly functions: Readonly<Record<string, string>>;
+  /** Of its bundle. */
+  readonly bytes: number;
+}
+
+export interface SharedVersionsOptions {
+  readonly connection: Pick<Connection, "query">;
+  readonly statements: Statements;
+}
+
+export class SharedVersions {
+  readonly #options: SharedVersionsOptions;
+
+  constructor(options: SharedVersionsOptions) {
+    this.#options = options;
+  }
+
+  /** Those that were deployed and are there, the newest first. Throws an `AwayError`. */
+  async list(): Promise<readonly SharedVersion[]> {
+    const { connection, statements } = this.#options;
+    const rows = await connection.query(statements.versions);
+    return rows.map(({ hash, served_at, served_by, functions, bytes }) => ({
+      hash: String(hash),
+      at: Number(served_at),
+      by: String(served_by),
+      functions: JSON.parse(String(functions)),
+      bytes: Number(bytes),
+    }));
+  }
+
+  /**
+   * Puts a bundle there, unless it is. What servers may not need any more makes room. Throws a `ClusterError` when there is
+   * none, and an `AwayError`.
+   */
+  async put(hash: string, bundle: ReadableStream<Uint8Array>): Promise<void> {
+    const { connection, statements } = this.#options;
+    const [known] = await connection.query(statements.versionBytes, hash);
+    if (known !== undefined) return await bundle.cancel();
+    await this.#trim();
+    const [kept] = await connection.query(statements.versionsBytes);
+    let left = clusterLimits.versionsBytesMax - Number(kept?.["bytes"] ?? 0);
+    await connection.query(statements.removePieces, hash);
+    let bytes = 0;
+    let piece = 0;
+    for await (const part of piecesOf(bundle)) {
+      left -= part.length;
+      if (left < 0) {
+        await connection.query(statements.removePieces, hash);
+        throw new ClusterError(
+          `The cluster keeps ${clusterLimits.versionsBytesMax} bytes of versions that its servers may still need: ` +
+            "deploy again when there is a newer snapshot",
+        );
+      }
+      await connection.query(statements.addPiece, hash, piece++, part);
+      bytes += part.length;
+    }
+    await connection.query(statements.addVersion, hash, bytes, piece);
+  }
+
+  /** The bundle of a version; `null`: it is not there. Fails with an `AwayError`. */
+  async read(hash: string): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
+    const { connection, statements } = this.#options;
+    const [known] = await connection.query(statements.versionBytes, hash);
+    if (known === undefined) return null;
+    const pieces = Number(known["pieces"]);
+    let at = 0;
+    return new ReadableStream<Uint8Array<ArrayBuffer>>({
+      async pull(controller) {
+        if (at === pieces) return controller.close();
+        const [row] = await connection.query(statements.readPiece, hash, at++);
+        const body = row?.["body"];
+        if (!(body instanceof Uint8Array)) throw new ClusterError(`A piece of version ${hash} is gone`);
+        controller.enqueue(new Uint8Array(body));
+      },
+    });
+  }
+
+  /** Notes that a version is served from a row of the log on. Throws an `AwayError`. */
+  async served(version: Omit<SharedVersion, "bytes">, seq: number): Promise<void> {
+    const { connection, statements } = this.#options;
+    const { hash, at, by, functions } = version;
+    await connection.query(statements.replaceVersions, hash, seq);
+    await connection.query(statements.serveVersion, hash, at, by, JSON.stringify(functions));
+  }
+
+  /** Removes what no server can come to that goes on from the log, but for the newest, to which one may go back. */
+  async #trim(): Promise<void> {
+    const { connection, statements } = this.#options;
+    const gone = await connection.query(statements.trimVersions, clusterLimits.versionsKept);
+    for (const { hash } of gone) await connection.query(statements.removePieces, hash);
+  }
+}
+
+async function* piecesOf(bundle: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  const { versionPieceBytes: size } = clusterLimits;
+  let piece = new Uint8Array(size);
+  let filled = 0;
+  for await (const chunk of bundle) {
+    for (let from = 0; from < chunk.length;) {
+      const part = chunk.subarray(from, from + size - filled);
+      piece.set(part, filled);
+      filled += part.length;
+      from += part.length;
+      if (filled < size) continue;
+      yield piece;
+      piece = new Uint8Array(size);
+      filled = 0;
+    }
+  }
+  if (filled > 0) yield piece.subarray(0, filled);
+}

@@ -1,0 +1,19 @@
+/** Makes a version of a bundle, through a folder that is gone afterwards. */
+import type { Version, VersionStore } from "../../../functions/versions/mod.ts";
+import { removeIfThere } from "../../../kit/durable_files.ts";
+import { unpackBundle } from "./unpack.ts";
+
+/** `folder` must not be there. Throws what {@linkcode unpackBundle} does, and a `VersionError`. */
+export async function takeBundle(
+  bundle: ReadableStream<Uint8Array<ArrayBuffer>>,
+  { folder, versions, madeAt }: {
+    readonly folder: string;
+    readonly versions: Pick<VersionStore, "adopt">;
+    readonly madeAt: number;
+  },
+): Promise<Version> {
+  await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
+  await using _folder = { [Symbol.asyncDispose]: () => removeIfThere(folder) };
+  const manifest = await unpackBundle(bundle, folder);
+  return await versions.adopt({ ...manifest, madeAt }, folder);
+}

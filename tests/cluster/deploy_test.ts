@@ -1,0 +1,255 @@
+/** Deploys to several servers: each of them computes what it shows at a ts with the code of that ts, whatever ends meanwhile. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
+import { StartError } from "../../mod/config/start_error.ts";
+import { bundleOf } from "../ops/deploy/support.ts";
+import { until } from "../support/waiting.ts";
+import type { TestServer } from "../auth/server/test_server.ts";
+import { CodeView } from "./support/code_view.ts";
+import { TestPostgres } from "./support/postgres.ts";
+import { type ClusterProcess, ProcessRig } from "./support/server_processes.ts";
+import { ClusterRig } from "./support/servers.ts";
+
+const LONG_MS = 120_000;
+const ACCOUNT = { email: "root@example.com", password: "correct horse battery" };
+
+/** An app that says which version it is, and whose tables differ from one to the next. */
+function app(version: number): Record<string, string> {
+  return {
+    "functions/schema.ts": `
+      import { defineSchema, defineTable } from "syncline/server";
+      import { z } from "zod";
+      export default defineSchema({ marks: defineTable({ by: z.number() }).index("by_${version}", ["by"]) });`,
+    "functions/app.ts": `
+      import { mutation, query } from "syncline/server";
+      export const look = query({ handler: async (ctx) => ({
+        code: ${version},
+        by: (await ctx.db.query("marks").order("desc").first())?.by ?? 0,
+        found: (await ctx.db.query("marks").withIndex("by_${version}").collect()).length,
+      }) });
+      export const mark = mutation({ handler: async (ctx) => {
+        await ctx.db.insert("marks", { by: ${version} });
+        return ${version};
+      } });`,
+    "public/index.html": `<title>version ${version}</title>`,
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  // deno-lint-ignore no-explicit-any -- answers of many shapes
+  readonly body: any;
+}
+
+async function ask(
+  url: string,
+  { method = "POST", path, body, bearer, name }: {
+    readonly method?: string;
+    readonly path: string;
+    readonly body?: Uint8Array<ArrayBuffer> | object;
+    readonly bearer?: string;
+    readonly name?: string;
+  },
+): Promise<Answer> {
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
+      ...(name !== undefined && { "Syncline-Request": name }),
+    },
+    ...(body !== undefined && { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+async function bearerOf(url: string, token: string | null): Promise<string> {
+  const { body } = await ask(url, { path: "/api/auth/admin/setup", body: { token, ...ACCOUNT } });
+  assert.ok(body.accessToken, JSON.stringify(body));
+  return body.accessToken;
+}
+
+async function deploy(url: string, bearer: string, files: Record<string, string>): Promise<Answer> {
+  return await ask(url, {
+    method: "PUT",
+    path: "/api/admin/functions",
+    body: (await bundleOf(files)).bytes,
+    bearer,
+  });
+}
+
+/** What a server computes; `null`: it does not answer. */
+async function look(url: string): Promise<{ readonly code: number; readonly by: number } | null> {
+  try {
+    const { body } = await ask(url, { path: "/api/query", body: { path: "app:look", args: {} } });
+    return body.status === "success" ? body.value : null;
+  } catch {
+    return null;
+  }
+}
+
+const serve = (url: string, code: number) =>
+  until(async () => (await look(url))?.code === code, {
+    what: `${url} serves version ${code}`,
+    timeoutMs: LONG_MS,
+  });
+
+/** Marks again and again, at all servers, until it is stopped; gives back what must not be. */
+class Marker {
+  #stopped = false;
+  readonly #work: Promise<void>;
+  marked = 0;
+
+  constructor(servers: readonly ClusterProcess[]) {
+    this.#work = this.#run(servers);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await this.#work;
+  }
+
+  async #run(servers: readonly ClusterProcess[]): Promise<void> {
+    for (let n = 0; !this.#stopped; n++) {
+      const server = servers[n % servers.length];
+      if (server?.runs !== true) continue;
+      const name = `${crypto.randomUUID()} 1`;
+      const asked = ask(server.url, { path: "/api/mutation", body: { path: "app:mark", args: {} }, name });
+      if (await asked.then(({ body }) => body.status === "success", () => false)) this.marked++;
+      else await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+Deno.test({
+  name:
+    "[PG18] [PG19] [PG20] a deploy by any server reaches all, also one that was away, and a ts has one code on every server",
+  // What servers leave open as they are killed is the runtime's.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using postgres = await TestPostgres.start();
+    await using rig = await ProcessRig.start(await postgres.database(), 3, { deployed: true });
+    const [a, b, c] = rig.servers as [ClusterProcess, ClusterProcess, ClusterProcess];
+    await a.start();
+    const bearer = await bearerOf(a.url, a.setupToken);
+    await Promise.all([b.start(), c.start()]);
+    const all = [a, b, c];
+
+    // By one that does not lead: when it answers, it shows it.
+    const first = await deploy(b.url, bearer, app(1));
+    assert.deepEqual([first.status, first.body.swapped], [200, true], JSON.stringify(first.body));
+    assert.equal((await look(b.url))?.code, 1);
+    await Promise.all(all.map(({ url }) => serve(url, 1)));
+    for (const { url } of all) assert.match(await (await fetch(url)).text(), /version 1/);
+
+    const faults: string[] = [];
+    await using view = new CodeView(all.map(({ url }) => url), faults);
+    const marker = new Marker(all);
+    const marks = async (more: number) => {
+      const before = marker.marked;
+      await until(() => marker.marked >= before + more || faults.length > 0, { timeoutMs: LONG_MS });
+    };
+    await marks(5);
+
+    // What cannot be served anywhere changes nothing.
+    const broken = await deploy(c.url, bearer, { ...app(9), "functions/app.ts": "export const = 1;" });
+    assert.deepEqual([broken.status, broken.body.errorData?.code], [422, "broken_functions"]);
+
+    const second = await deploy(c.url, bearer, app(2));
+    assert.equal(second.status, 200, JSON.stringify(second.body));
+    await Promise.all(all.map(({ url }) => serve(url, 2)));
+    await marks(5);
+
+    // One is away while another version is deployed, and then the leader is killed.
+    const leader = await rig.leader();
+    const away = all.find((server) => server !== leader) ?? c;
+    const left = all.find((server) => server !== leader && server !== away) ?? b;
+    await away.end("SIGKILL");
+    const third = await deploy(left.url, bearer, app(3));
+    assert.equal(third.status, 200, JSON.stringify(third.body));
+    assert.equal((await look(left.url))?.code, 3);
+    await leader?.end("SIGKILL");
+    await until(async () => await rig.leader() === left, { timeoutMs: LONG_MS });
+    assert.equal((await look(left.url))?.code, 3);
+    await away.start();
+    assert.equal((await look(away.url))?.code, 3, away.last());
+    await marks(5);
+
+    // Back to the version before, which the one that leads now was never sent.
+    const back = await ask(away.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
+    assert.equal(back.status, 200, JSON.stringify(back.body));
+    await Promise.all([left, away].map(({ url }) => serve(url, 2)));
+    await leader?.start();
+    assert.equal((await look(leader?.url ?? ""))?.code, 2, leader?.last());
+    await marks(5);
+    const { body: { versions } } = await ask(leader?.url ?? "", {
+      method: "GET",
+      path: "/api/admin/functions/versions",
+      bearer,
+    });
+    const hash = second.body.hash;
+    const told = versions.map((
+      version: { hash: string; current: boolean },
+    ) => [version.hash, version.current]);
+    assert.deepEqual(told, [[hash, true], [third.body.hash, false], [first.body.hash, false]]);
+
+    await marker.stop();
+    assert.deepEqual(faults, []);
+    assert.deepEqual(view.codes, [1, 2, 3, 2], "each ts has one code, and each code its stretch of ts");
+  },
+});
+
+async function health(server: TestServer): Promise<number> {
+  const response = await fetch(`${server.url}/api/health`);
+  await response.body?.cancel();
+  return response.status;
+}
+
+Deno.test("[PG19] a server that cannot have the code serves nothing, and one that was told another does not start", async () => {
+  await using postgres = await TestPostgres.start();
+  await using rig = await ClusterRig.make(await postgres.database());
+  await using a = await rig.start("a", { pinned: false });
+  const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
+  await using b = await rig.start("b", { pinned: false });
+  assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
+  await serve(b.url, 1);
+  const { read } = SharedVersions.prototype;
+  let asked = 0;
+  SharedVersions.prototype.read = async function (hash) {
+    asked++;
+    const bundle = await read.call(this, hash);
+    // What is not what its hash says is not taken.
+    return bundle?.pipeThrough(
+      new TransformStream({
+        transform(chunk, controller) {
+          chunk.fill(0, chunk.length >> 1);
+          controller.enqueue(chunk);
+        },
+      }),
+    ) ?? null;
+  };
+  try {
+    assert.equal((await deploy(a.url, bearer, app(2))).status, 200);
+    assert.equal((await look(a.url))?.code, 2);
+    await until(async () => await health(b) === 503, { what: "nothing is served", timeoutMs: LONG_MS });
+    const tries = asked;
+    await until(() => asked > tries + 1, { what: "it is tried again", timeoutMs: LONG_MS });
+    assert.equal(await look(b.url), null);
+    assert.equal((await look(a.url))?.code, 2);
+  } finally {
+    SharedVersions.prototype.read = read;
+  }
+  await serve(b.url, 2);
+  await b[Symbol.asyncDispose]();
+  await assert.rejects(
+    rig.start("b", { pinned: true }),
+    (error: Error) =>
+      error instanceof StartError && /start the server without --functions/.test(error.message),
+  );
+  await Deno.stat(join(rig.folder, "b", "data.db"));
+  // It is a server like any other again.
+  await using again = await rig.start("b", { pinned: false });
+  await serve(again.url, 2);
+});
