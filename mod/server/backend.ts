@@ -290,7 +290,10 @@ async function connect(
   };
   const takesOver = given.letGo !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
-  const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, host);
+  const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, {
+    host,
+    stuck: () => parts.following.stuck() !== null,
+  });
   const context: FeatureContext = {
     ...given,
     keys: given.secret.keys,
@@ -308,8 +311,8 @@ async function connect(
   await features.prepare();
   if (!takesOver) await features.start();
   // Nobody is shown a state of long ago.
-  const caught = caughtUp?.(clusterLimits.startMs).then(() => null);
-  const stuck = await Promise.race([caught ?? null, parts.following.stuck]);
+  await caughtUp?.(clusterLimits.startMs);
+  const stuck = parts.following.stuck();
   if (stuck !== null) throw new AppError(`The app of the cluster cannot be served: ${stuck}`);
   let closed: Promise<void> | null = null;
   const closeSockets = () => {

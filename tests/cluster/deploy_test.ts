@@ -57,6 +57,7 @@ async function ask(
     headers: {
       ...(bearer !== undefined && { Authorization: `Bearer ${bearer}` }),
       ...(name !== undefined && { "Syncline-Request": name }),
+      ...(body !== undefined && !(body instanceof Uint8Array) && { "Content-Type": "application/json" }),
     },
     ...(body !== undefined && { body: body instanceof Uint8Array ? body : JSON.stringify(body) }),
     signal: AbortSignal.timeout(30_000),
@@ -95,8 +96,8 @@ const serve = (url: string, code: number) =>
     timeoutMs: LONG_MS,
   });
 
-/** Marks again and again, at all servers, until it is stopped; gives back what must not be. */
-class Marker {
+/** Marks again and again, at one server after the other. */
+class Marker implements AsyncDisposable {
   #stopped = false;
   readonly #work: Promise<void>;
   marked = 0;
@@ -105,7 +106,7 @@ class Marker {
     this.#work = this.#run(servers);
   }
 
-  async stop(): Promise<void> {
+  async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     await this.#work;
   }
@@ -113,9 +114,13 @@ class Marker {
   async #run(servers: readonly ClusterProcess[]): Promise<void> {
     for (let n = 0; !this.#stopped; n++) {
       const server = servers[n % servers.length];
-      if (server?.runs !== true) continue;
       const name = `${crypto.randomUUID()} 1`;
-      const asked = ask(server.url, { path: "/api/mutation", body: { path: "app:mark", args: {} }, name });
+      // One that does not run refuses it.
+      const asked = ask(server?.url ?? "", {
+        path: "/api/mutation",
+        body: { path: "app:mark", args: {} },
+        name,
+      });
       if (await asked.then(({ body }) => body.status === "success", () => false)) this.marked++;
       else await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -133,6 +138,7 @@ Deno.test({
     await using rig = await ProcessRig.start(await postgres.database(), 3, { deployed: true });
     const [a, b, c] = rig.servers as [ClusterProcess, ClusterProcess, ClusterProcess];
     await a.start();
+    await until(() => a.setupToken !== null);
     const bearer = await bearerOf(a.url, a.setupToken);
     await Promise.all([b.start(), c.start()]);
     const all = [a, b, c];
@@ -146,7 +152,7 @@ Deno.test({
 
     const faults: string[] = [];
     await using view = new CodeView(all.map(({ url }) => url), faults);
-    const marker = new Marker(all);
+    await using marker = new Marker(all);
     const marks = async (more: number) => {
       const before = marker.marked;
       await until(() => marker.marked >= before + more || faults.length > 0, { timeoutMs: LONG_MS });
@@ -155,7 +161,7 @@ Deno.test({
 
     // What cannot be served anywhere changes nothing.
     const broken = await deploy(c.url, bearer, { ...app(9), "functions/app.ts": "export const = 1;" });
-    assert.deepEqual([broken.status, broken.body.errorData?.code], [422, "broken_functions"]);
+    assert.deepEqual([broken.status, broken.body.errorData?.code], [400, "broken_functions"]);
 
     const second = await deploy(c.url, bearer, app(2));
     assert.equal(second.status, 200, JSON.stringify(second.body));
@@ -195,7 +201,7 @@ Deno.test({
     ) => [version.hash, version.current]);
     assert.deepEqual(told, [[hash, true], [third.body.hash, false], [first.body.hash, false]]);
 
-    await marker.stop();
+    await marker[Symbol.asyncDispose]();
     assert.deepEqual(faults, []);
     assert.deepEqual(view.codes, [1, 2, 3, 2], "each ts has one code, and each code its stretch of ts");
   },
@@ -212,7 +218,8 @@ Deno.test("[PG19] a server that cannot have the code serves nothing, and one tha
   await using rig = await ClusterRig.make(await postgres.database());
   await using a = await rig.start("a", { pinned: false });
   const bearer = await bearerOf(a.url, a.setupLink?.split("=").at(-1) ?? null);
-  await using b = await rig.start("b", { pinned: false });
+  await using open = new AsyncDisposableStack();
+  const b = open.use(await rig.start("b", { pinned: false }));
   assert.equal((await deploy(a.url, bearer, app(1))).status, 200);
   await serve(b.url, 1);
   const { read } = SharedVersions.prototype;
@@ -242,7 +249,7 @@ Deno.test("[PG19] a server that cannot have the code serves nothing, and one tha
     SharedVersions.prototype.read = read;
   }
   await serve(b.url, 2);
-  await b[Symbol.asyncDispose]();
+  await open.disposeAsync();
   await assert.rejects(
     rig.start("b", { pinned: true }),
     (error: Error) =>

@@ -127,10 +127,16 @@ Deno.test("[PG11] who cannot be part of a cluster is told why, and nothing is wr
   );
   await refused("b", { url: postgres.url("nowhere") }, /database "nowhere" does not exist/);
   await admin.query("update syncline.cluster set format = 99");
-  await refused("b", {}, /has format 99, and this version knows 1: update this server/);
-  await admin.query("update syncline.cluster set format = 1");
+  await refused("b", {}, /has format 99, and this version knows 2: update this server/);
+  await admin.query("update syncline.cluster set format = 2");
   await empty("b");
   assert.equal(await tables(), known);
+  // One of the format before is made one of this one, by whoever comes first.
+  await admin.query("drop table syncline.versions, syncline.version_pieces");
+  await admin.query("update syncline.cluster set format = 1");
+  await Promise.all([join_("later"), join_("later too")]);
+  const { rows: [made_] } = await admin.query<{ format: number }>("select format from syncline.cluster");
+  assert.deepEqual([made_?.format, await tables()], [2, known]);
   await admin.end();
   const url2 = await postgres.database();
   // A schema of somebody else that has one of the tables' names: told once, and an own database stays as it is.

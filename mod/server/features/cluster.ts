@@ -110,7 +110,11 @@ async function told(cluster: PostgresCluster): Promise<object> {
  */
 export function caughtUpWith(
   cluster: PostgresCluster,
-  host: Pick<IsolateHost, "ts">,
+  { host, stuck }: {
+    readonly host: Pick<IsolateHost, "ts">;
+    /** Whether nothing more is shown here, however long it is waited for. */
+    readonly stuck: () => boolean;
+  },
 ): (waitMs?: number) => Promise<void> {
   let asking: Promise<number> | null = null;
   let next: Promise<number> | null = null;
@@ -138,6 +142,6 @@ export function caughtUpWith(
       wait(waitMs, 0, { signal: late.signal }).catch(() => 0),
     ]);
     late.abort();
-    while (host.ts < ts && performance.now() < until) await wait(clusterLimits.socketLookMs);
+    while (host.ts < ts && !stuck() && performance.now() < until) await wait(clusterLimits.socketLookMs);
   };
 }

@@ -25,8 +25,8 @@ export interface FollowingFeature extends Feature {
   readonly figures: (() => FollowerFigures & { readonly from: string }) | null;
   /** The same for administrators. */
   readonly told: (() => object) | null;
-  /** Resolves with the reason when what the commits are made with cannot be served here. */
-  readonly stuck: Promise<string>;
+  /** Why what the commits are made with cannot be served here; `null`: it can. */
+  readonly stuck: () => string | null;
 }
 
 /**
@@ -91,7 +91,8 @@ export function startFollowing(
       takeAnew: async (signal: AbortSignal) =>
         void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
-  const { promise: stuck, resolve: getStuck } = Promise.withResolvers<string>();
+  let reason: string | null = null;
+  const stuck = () => reason;
   if (followed === null) return { figures: null, told: null, stuck };
   const follower = new Follower<JournalRow>({
     log: followed.log,
@@ -103,7 +104,7 @@ export function startFollowing(
         } catch (error) {
           if (error instanceof VersionError || error instanceof BrokenVersionError) {
             // Nothing is served rather than what was before.
-            getStuck(error.message);
+            reason = error.message;
             renew();
           }
           if (!(error instanceof RowsRefusedError) || !error.unfit) throw error;
