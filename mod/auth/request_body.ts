@@ -30,7 +30,7 @@ export const bodies = {
   setup: z.object({ token: z.string(), email, password }),
 };
 
-/** The body of an auth endpoint, checked. Throws `unsupported_media_type`, `body_too_large` and `bad_request`. */
+/** The body of an auth endpoint, checked. Throws `body_too_large` and `bad_request`. */
 export function readBody<Schema extends z.ZodType>(c: Context, schema: Schema): Promise<z.infer<Schema>> {
   return readJsonBody(c.req.raw, schema, { bytesMax: authLimits.bodyBytesMax });
 }

@@ -49,7 +49,7 @@ export function readRoutes(
     for (const [name, value] of Object.entries(extraHeaders)) c.header(name, value);
   }, async (c) => {
     const response = await reads.respond(readRequest(c));
-    if (response.body !== null) traffic.read(Number(response.headers.get("content-length")));
+    if (response.ok && response.body !== null) traffic.read(Number(response.headers.get("content-length")));
     return response;
   });
   return app;

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Context } from "hono";
 import { ServiceError } from "../../errors.ts";
 import type { ByteRange } from "../../kit/byte_range.ts";
+import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import type { FileFacts } from "../file_facts.ts";
@@ -197,16 +198,12 @@ function notModified(headers: Headers): Response {
 }
 
 function notSatisfiable(size: number, extraHeaders: Readonly<Record<string, string>>): Response {
-  return new Response(null, {
-    status: 416,
-    headers: {
-      ...extraHeaders,
-      "Content-Range": `bytes */${size}`,
-      "Accept-Ranges": "bytes",
-      "Cache-Control": "no-store",
-      "X-Content-Type-Options": "nosniff",
-      "Referrer-Policy": "no-referrer",
-      "Content-Security-Policy": contentSecurityPolicy,
-    },
+  return errorResponse(new ServiceError("range_not_satisfiable"), {
+    ...extraHeaders,
+    "Content-Range": `bytes */${size}`,
+    "Accept-Ranges": "bytes",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": contentSecurityPolicy,
   });
 }
