@@ -121,8 +121,8 @@ export const othersLimits = {
   keysFreshMs: 10 * 60_000,
   /** While its issuer cannot be reached a key set is used up to this age. */
   keysStaleMsMax: 24 * 3_600_000,
-  /** Shortest time between two fetches of a key set because of a key it does not have. */
-  keysCooldownMs: 30_000,
+  /** Fetches of a key set because of keys it does not have. */
+  missedKeyFetches: { burst: 5, perMinute: 2 },
   /** Keys in a set; larger ones are refused. */
   keysMax: 100,
   /** Longest key id that is looked for. */

@@ -1,9 +1,11 @@
 /**
  * The keys of an issuer: fetched once and kept, fetched again when they are old or when a token names a key that is not
- * among them, but for such keys only every now and then: anybody can make tokens that name keys nobody has.
+ * among them: at once, as issuers change keys when they like, but only so often, as anybody can make tokens that name
+ * keys nobody has.
  */
 import { createLocalJWKSet, type CryptoKey, errors, type JSONWebKeySet } from "jose";
 import { z } from "zod";
+import { RateLimiter } from "../../kit/rate_limit.ts";
 import { othersLimits } from "../limits.ts";
 import { type BoundedFetch, OutgoingError } from "../outgoing/bounded_fetch.ts";
 import { Remembered } from "../outgoing/remembered.ts";
@@ -33,6 +35,8 @@ export interface KeySetOptions {
 
 export class KeySet {
   readonly #keys: Remembered<FindKey>;
+  /** Fetches because of keys that were not in the set. */
+  readonly #missed: RateLimiter;
 
   constructor({ url, fetch, now }: KeySetOptions) {
     this.#keys = new Remembered({
@@ -45,13 +49,18 @@ export class KeySet {
       staleMsMax: othersLimits.keysStaleMsMax,
       now,
     });
+    this.#missed = new RateLimiter({ ...othersLimits.missedKeyFetches, keysMax: 1, now });
   }
 
   /** The key that a token's header names, or `null`. Rejects when no key set can be had at all. */
   async find(hint: KeyHint): Promise<CryptoKey | null> {
     if ((hint.kid?.length ?? 0) > othersLimits.keyIdCharsMax) return null;
+    const { loads } = this.#keys;
     const found = await keyOf(await this.#keys.get(), hint);
-    return found ?? await keyOf(await this.#keys.getNewer(othersLimits.keysCooldownMs), hint);
+    if (found !== null || this.#keys.loads !== loads) return found;
+    // A fetch that is under way answers everybody.
+    if (!this.#keys.loading && this.#missed.take("") > 0) return null;
+    return await keyOf(await this.#keys.getNew(), hint);
   }
 }
 

@@ -18,6 +18,7 @@ export class Remembered<Value> {
   #known: { readonly value: Value; readonly at: number } | null = null;
   /** The one request under way, and what settles when nobody who has an old value need wait for it any longer. */
   #loading: { readonly value: Promise<Value>; readonly patience: Promise<void> } | null = null;
+  #loads = 0;
   #failures = 0;
   #retryAt = 0;
   #lastError: unknown = null;
@@ -40,9 +41,18 @@ export class Remembered<Value> {
     }
   }
 
-  /** Like `get`, but of a value that is not older than `ageMsMax`, if one is to be had. */
-  async getNewer(ageMsMax: number): Promise<Value> {
-    if (this.#known === null || this.#options.now() - this.#known.at < ageMsMax) return await this.get();
+  /** Values that came so far. */
+  get loads(): number {
+    return this.#loads;
+  }
+
+  /** Whether a value is on its way. */
+  get loading(): boolean {
+    return this.#loading !== null;
+  }
+
+  /** Like `get`, but of a value that is asked for now or on its way already, if one is to be had. */
+  async getNew(): Promise<Value> {
     try {
       return await this.#renew();
     } catch {
@@ -80,6 +90,7 @@ export class Remembered<Value> {
     try {
       const value = await load();
       this.#known = { value, at: now() };
+      this.#loads++;
       this.#failures = 0;
       this.#retryAt = 0;
       return value;
