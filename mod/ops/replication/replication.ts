@@ -71,6 +71,8 @@ export class Replication implements AsyncDisposable {
   readonly #reportsAsked = new Map<number, (generations: readonly ToldGeneration[]) => void>();
   readonly #snapshotsAsked: ((status: ShippingStatus) => void)[] = [];
   #snapshot: Promise<void> = Promise.resolve();
+  /** Settles when the generation has a snapshot, or will not have one soon. */
+  readonly #firstSnapshot = Promise.withResolvers<void>();
   #closed = false;
 
   private constructor(options: ReplicationOptions) {
@@ -83,12 +85,14 @@ export class Replication implements AsyncDisposable {
   }
 
   /**
-   * Begins. Throws a `ReplicaError` when the target is something else, or refuses; one that cannot be reached now is only
-   * told, since a server is worth more than its replica.
+   * Begins, and waits for a bounded time until what is committed from now on can be gone back to, which takes a snapshot
+   * when a generation begins. Throws a `ReplicaError` when the target is something else, or refuses; one that cannot be
+   * reached now is only told, since a server is worth more than its replica.
    */
   static async start(options: ReplicationOptions): Promise<Replication> {
     const replication = new Replication(options);
     await replication.begin();
+    await replication.#restorable();
     return replication;
   }
 
@@ -106,6 +110,13 @@ export class Replication implements AsyncDisposable {
       throw new ReplicaError(fault.fault, fault.message);
     }
     this.committed();
+  }
+
+  async #restorable(): Promise<void> {
+    const { promise, resolve } = this.#firstSnapshot;
+    const late = setTimeout(resolve, replicationLimits.firstSnapshotMs);
+    await promise;
+    clearTimeout(late);
   }
 
   /** To be called after each group. */
@@ -208,12 +219,16 @@ export class Replication implements AsyncDisposable {
     );
     const fault = await opened.promise;
     clearTimeout(late);
-    if (fault !== null) this.#tell(fault.message);
+    if (fault !== null) {
+      this.#tell(fault.message);
+      this.#firstSnapshot.resolve();
+    }
     return fault;
   }
 
   #ended(): void {
     this.#process = null;
+    this.#firstSnapshot.resolve();
     this.#answerAll();
     if (this.#closed) return;
     const { restartMsMin, restartMsMax } = replicationLimits;
@@ -272,6 +287,9 @@ export class Replication implements AsyncDisposable {
   #hearStatus(status: ShippingStatus): void {
     const before = this.#status;
     this.#status = status;
+    if (status.restorable || status.takenBy !== null || status.counts.failures > 0) {
+      this.#firstSnapshot.resolve();
+    }
     const { log, ts } = this.#options;
     const { shippedTs } = status;
     if (status.lastSegment !== null && status.lastSegment.toTs !== before?.lastSegment?.toTs) {

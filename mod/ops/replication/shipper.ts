@@ -92,7 +92,7 @@ export class Shipper implements AsyncDisposable {
   #keptTime: KeptTime | null = null;
   /** What goes on beside shipping; never rejects. */
   #beside: Promise<void> = Promise.resolve();
-  #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs"> = {
+  #status: Omit<ShippingStatus, "generation" | "reason" | "shippedTs" | "restorable"> = {
     pending: { rows: 0, bytes: 0, oldestAt: null },
     lastSegment: null,
     lastSnapshot: null,
@@ -113,7 +113,8 @@ export class Shipper implements AsyncDisposable {
 
   get status(): ShippingStatus {
     const { generation = null, ts = null } = this.#position ?? {};
-    return { ...this.#status, generation, shippedTs: ts, reason: this.#reason };
+    const restorable = this.#position !== null && this.#snapshot !== null;
+    return { ...this.#status, generation, shippedTs: ts, reason: this.#reason, restorable };
   }
 
   /** What can be restored. */

@@ -11,6 +11,8 @@ export interface ShippingStatus {
   readonly shippedTs: number | null;
   /** Journal that waits: rows, their bytes, and the time of the oldest; ms since the epoch. */
   readonly pending: { readonly rows: number; readonly bytes: number; readonly oldestAt: number | null };
+  /** Whether there is a snapshot to begin a restore of this generation with. */
+  readonly restorable: boolean;
   readonly lastSegment: ShippedObject | null;
   readonly lastSnapshot: ShippedObject | null;
   /** The newest last. */

@@ -52,7 +52,7 @@ Deno.test("[RP11] a server without replication says so, and has no points to go 
   }
 });
 
-Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far it is, takes snapshots, and goes back to a commit", async () => {
+Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far it is, takes snapshots, and goes back to a commit made right after its start", async () => {
   const place = await Deno.makeTempDir({ prefix: "syncline-replica-" });
   const replication = {
     to: { kind: "folder", path: join(place, "replica") },
@@ -122,17 +122,14 @@ Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far i
       const { status } = await server.post("/api/admin/restore/point-in-time", wrong, { bearer });
       assert.equal(status, 400, JSON.stringify(wrong));
     }
-    // The first snapshot may be younger than this commit: then there is no way back to it.
-    const ranges = (status.generations as { ranges: { fromTs: number }[] }[])[0]?.ranges ?? [];
-    const point = Math.max(two, ranges[0]?.fromTs ?? two);
-    const staged = await server.post("/api/admin/restore/point-in-time", { toTs: point }, { bearer });
+    const staged = await server.post("/api/admin/restore/point-in-time", { toTs: two }, { bearer });
     assert.equal(staged.status, 200, JSON.stringify(staged.body));
-    assert.equal(staged.body.restore.ts, point);
-    assert.equal((await admin("/restore")).restore.ts, point);
+    assert.equal(staged.body.restore.ts, two);
+    assert.equal((await admin("/restore")).restore.ts, two);
     await add(server, "four");
     assert.equal((await notes(server)).length, 4, "the running server goes on");
     await server.restart();
-    assert.deepEqual(await notes(server), ["one", "two", "three"].slice(0, 2 + point - two));
+    assert.deepEqual(await notes(server), ["one", "two"]);
     await add(server, "five");
     await until(async () => {
       const { generation, lagCommits } = await (await fetch(`${server.url}/api/admin/replication`, {
@@ -147,6 +144,7 @@ Deno.test("[RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how far i
 
 Deno.test("[RP11] how long commits have waited is told before they are shipped", async () => {
   await using folder = new TempFolder();
+  const before = performance.now();
   await using server = await startTestServer({
     functions,
     config: {
@@ -167,17 +165,13 @@ Deno.test("[RP11] how long commits have waited is told before they are shipped",
     });
     return await response.json();
   };
-  // Behind the snapshot of the generation nothing is shipped for an hour.
-  await until(async () => {
-    const { lastSnapshot, lagCommits } = await status();
-    return lastSnapshot !== null && lagCommits === 0;
-  }, { what: "the snapshot is there" });
-  const before = performance.now();
+  // Behind the snapshot, with which the server begins, nothing is shipped for an hour.
+  const { lagCommits: waiting } = await status();
   await add(server, "one");
   const told = await found(async () => {
     const { lagMs, lagCommits } = await status();
     return lagMs > 100 ? { lagMs, lagCommits } : null;
   });
-  assert.equal(told.lagCommits, 1);
+  assert.ok(told.lagCommits > waiting);
   assert.ok(told.lagMs <= Math.ceil(performance.now() - before));
 });
