@@ -74,21 +74,50 @@ export function parseHost(text: string): string {
   return host;
 }
 
-/** A length of time: a number with `s`, `m`, `h` or `d`. Gives milliseconds. */
+const durationUnits = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 } as const;
+
+/** A length of time: a number with `ms`, `s`, `m`, `h` or `d`. Gives milliseconds. */
 export function parseDuration(text: string): number {
-  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,9})(s|m|h|d)$/) ?? [];
-  const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit];
+  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,9})(ms|s|m|h|d)$/) ?? [];
+  const unitMs = durationUnits[unit as keyof typeof durationUnits];
   if (unitMs === undefined || Number(amount) === 0) {
     throw new OptionValueError(`expected a length of time such as 30s, 15m, 12h or 7d, received "${text}"`);
   }
   return Number(amount) * unitMs;
 }
 
-/** A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`. */
+/** A length of time between two, in milliseconds. */
+export function parseDurationWithin(
+  { least, most }: { readonly least: number; readonly most: number },
+): (text: string) => number {
+  return (text) => {
+    const ms = parseDuration(text);
+    if (ms >= least && ms <= most) return ms;
+    const bounds = `${shownDuration(least)} to ${shownDuration(most)}`;
+    throw new OptionValueError(`expected a length of time from ${bounds}, received "${text}"`);
+  };
+}
+
+/** As it is written in an option, in the largest unit that needs no fraction. */
+export function shownDuration(ms: number): string {
+  const [unit, unitMs] = Object.entries(durationUnits).find(([, unitMs]) => ms % unitMs === 0) ?? ["ms", 1];
+  return `${ms / unitMs}${unit}`;
+}
+
+const sizeUnits: Readonly<Record<string, number>> = {
+  "": 1,
+  KB: 1000,
+  MB: 1000 ** 2,
+  GB: 1000 ** 3,
+  KiB: 1024,
+  MiB: 1024 ** 2,
+  GiB: 1024 ** 3,
+};
+
+/** A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`, or with `KB`, `MB` or `GB`. */
 export function parseBytes(text: string): number {
-  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,12})(|KiB|MiB|GiB)$/) ?? [];
-  const factor = { "": 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 }[unit] ?? 0;
-  const bytes = Number(amount) * factor;
+  const [, amount = "", unit = ""] = text.trim().match(/^(\d{1,12})(|[KMG]i?B)$/) ?? [];
+  const bytes = Number(amount) * (sizeUnits[unit] ?? 0);
   if (amount === "" || bytes === 0 || !Number.isSafeInteger(bytes)) {
     throw new OptionValueError(`expected a size such as 500KiB, 100MiB or 2GiB, received "${text}"`);
   }

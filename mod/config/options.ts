@@ -20,6 +20,7 @@ import {
   parseCheckedList,
   parseChoice,
   parseDuration,
+  parseDurationWithin,
   parseExitCode,
   parseHost,
   parseNetList,
@@ -31,6 +32,7 @@ import {
   parseText,
   parseWebUrl,
   parseWorkers,
+  shownDuration,
 } from "./option_types.ts";
 
 export type CommandName =
@@ -194,25 +196,16 @@ function parseRateLimits(text: string): RateLimits {
 }
 
 /** How often a scheduled backup is made, in milliseconds. */
-function parseBackupEvery(text: string): number {
-  const everyMs = parseDuration(text);
-  const { backupEveryMsMin, backupEveryMsMax } = opsLimits;
-  if (everyMs < backupEveryMsMin || everyMs > backupEveryMsMax) {
-    const [least, most] = [backupEveryMsMin / 60_000, backupEveryMsMax / 86_400_000];
-    throw new OptionValueError(`expected a length of time from ${least}m to ${most}d, received "${text}"`);
-  }
-  return everyMs;
-}
+const parseBackupEvery = parseDurationWithin({
+  least: opsLimits.backupEveryMsMin,
+  most: opsLimits.backupEveryMsMax,
+});
 
 /** How long a query or a mutation may run, in milliseconds. */
-function parseTimeout(text: string): number {
-  const ms = parseDuration(text);
-  const { timeoutMsMin, timeoutMsMax } = functionLimits;
-  if (ms >= timeoutMsMin && ms <= timeoutMsMax) return ms;
-  throw new OptionValueError(
-    `expected a length of time from ${timeoutMsMin / 1000}s to ${timeoutMsMax / 60_000}m, received "${text}"`,
-  );
-}
+const parseTimeout = parseDurationWithin({
+  least: functionLimits.timeoutMsMin,
+  most: functionLimits.timeoutMsMax,
+});
 
 /** How many scheduled backups are kept. */
 function parseBackupKeep(text: string): number {
@@ -229,10 +222,8 @@ function parseLogKeep(text: string): number | null {
   const keepMs = parseDuration(text);
   const { keepMsMin, keepMsMax } = logLimits;
   if (keepMs < keepMsMin || keepMs > keepMsMax) {
-    const [least, most] = [keepMsMin / 60_000, keepMsMax / 86_400_000];
-    throw new OptionValueError(
-      `expected off, or a length of time from ${least}m to ${most}d, received "${text}"`,
-    );
+    const bounds = `${shownDuration(keepMsMin)} to ${shownDuration(keepMsMax)}`;
+    throw new OptionValueError(`expected off, or a length of time from ${bounds}, received "${text}"`);
   }
   return keepMs;
 }
@@ -253,19 +244,6 @@ function parseLogSize(text: string): number {
     throw new OptionValueError(`expected at least ${logLimits.bytesMin / 1024 ** 2}MiB, received "${text}"`);
   }
   return bytes;
-}
-
-/** A length of time between two, in milliseconds. */
-function parseBetween(
-  { least, most }: { readonly least: number; readonly most: number },
-): (text: string) => number {
-  return (text) => {
-    const ms = parseDuration(text);
-    if (ms >= least && ms <= most) return ms;
-    throw new OptionValueError(
-      `expected a length of time from ${least / 1_000}s to ${most / 1_000}s, received "${text}"`,
-    );
-  };
 }
 
 /** Memory that a server shares out. */
@@ -836,7 +814,7 @@ export const options = {
     parse: parseBackupEvery,
     default: null,
     defaultText: "none are made",
-    description: "Time between two scheduled backups, 15m or more",
+    description: "Time between two scheduled backups, 1s or more",
     commands: ["serve"],
     setting: {},
   }),
@@ -876,7 +854,7 @@ export const options = {
     flag: "--replicate-every",
     placeholder: "duration",
     env: "SYNCLINE_REPLICATE_EVERY",
-    parse: parseBetween({ least: replicationLimits.everyMsMin, most: replicationLimits.everyMsMax }),
+    parse: parseDurationWithin({ least: replicationLimits.everyMsMin, most: replicationLimits.everyMsMax }),
     default: replicationLimits.everyMs,
     defaultText: "1s",
     description:
@@ -887,13 +865,13 @@ export const options = {
     flag: "--snapshot-every",
     placeholder: "duration",
     env: "SYNCLINE_SNAPSHOT_EVERY",
-    parse: parseBetween({
+    parse: parseDurationWithin({
       least: replicationLimits.snapshotEveryMsMin,
       most: replicationLimits.snapshotEveryMsMax,
     }),
     default: replicationLimits.snapshotEveryMs,
     defaultText: "1d",
-    description: "Time between two snapshots of the replica, 1m to 30d; restores begin with one",
+    description: "Time between two snapshots of the replica, 1s to 30d; restores begin with one",
     commands: ["serve"],
   }),
   replicateKeep: option({

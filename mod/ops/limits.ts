@@ -125,8 +125,8 @@ export const opsLimits = {
   wholeFileBytesMax: 256 * KiB,
   /** Files without contents that are told apart when a backup is made; of more it is not asked why. */
   missingFilesMax: 10_000,
-  /** Shortest time between two scheduled backups: each is a whole one. */
-  backupEveryMsMin: 15 * 60_000,
+  /** Shortest time between two scheduled backups. One that takes longer than that is followed by the next turn's. */
+  backupEveryMsMin: 1_000,
   /** Longest. */
   backupEveryMsMax: 366 * 86_400_000,
   /** Scheduled backups that are left when `--backup-keep` does not say. */
@@ -253,11 +253,11 @@ export const logLimits = {
 export const replicationLimits = {
   /** Time between a commit and its shipping when `--replicate-every` does not say, and the bounds of what it may say. */
   everyMs: 1_000,
-  everyMsMin: 1_000,
+  everyMsMin: 100,
   everyMsMax: 3_600_000,
   /** Time between two snapshots when `--snapshot-every` does not say, and the bounds of what it may say. */
   snapshotEveryMs: 86_400_000,
-  snapshotEveryMsMin: 60_000,
+  snapshotEveryMsMin: 1_000,
   snapshotEveryMsMax: 30 * 86_400_000,
   /** How far back restores reach when `--replicate-keep` does not say. */
   keepMs: 7 * 86_400_000,

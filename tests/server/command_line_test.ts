@@ -108,6 +108,19 @@ Deno.test("flags give typed values", async () => {
   });
 });
 
+Deno.test("lengths of time and sizes are read in every unit", async () => {
+  for (const [text, ms] of [["250ms", 250], ["2s", 2_000], ["3m", 180_000], ["1h", 3_600_000]] as const) {
+    assert.equal((await run(["serve", "--replicate-every", text])).served?.replicateEvery, ms, text);
+  }
+  const sizes = [["700", 700], ["5KB", 5_000], ["5KiB", 5_120], ["2MB", 2_000_000], [
+    "1GB",
+    10 ** 9,
+  ]] as const;
+  for (const [text, bytes] of sizes) {
+    assert.equal((await run(["serve", "--upload-max-bytes", text])).served?.uploadMaxBytes, bytes, text);
+  }
+});
+
 Deno.test("the environment gives what no flag gives, and a flag wins over it", async () => {
   const env = { SYNCLINE_PORT: "4000", SYNCLINE_DEV: "yes", SYNCLINE_DATA: "", SYNCLINE_HOST: "::" };
   const { served } = await run(["serve", "--port", "5000"], env);
@@ -138,11 +151,11 @@ const wrong: [args: string[], env: Record<string, string>, message: RegExp][] = 
   [["serve", "--cluster-address", "here"], {}, /--cluster-address: expected host:port, received "here"/],
   [["serve", "--cluster-address", "here:0"], {}, /--cluster-address: expected host:port/],
   [["serve", "--cluster-address", "::1:80"], {}, /--cluster-address: expected host:port/],
-  [["serve", "--replicate-every", "2h"], {}, /--replicate-every: expected a length of time from 1s to 3600s/],
+  [["serve", "--replicate-every", "2h"], {}, /--replicate-every: expected a length of time from 100ms to 1h/],
   [["serve", "--replicate-max-pending", "1KiB"], {}, /--replicate-max-pending: expected a size of at least/],
   [["serve", "--heartbeat-url", "ftp://x"], {}, /--heartbeat-url: expected an address/],
-  [["serve", "--backup-every", "5m"], {}, /--backup-every: expected a length of time from 15m to 366d/],
-  [["serve", "--backup-every", "367d"], {}, /--backup-every: expected a length of time from 15m/],
+  [["serve", "--backup-every", "999ms"], {}, /--backup-every: expected a length of time from 1s to 366d/],
+  [["serve", "--backup-every", "367d"], {}, /--backup-every: expected a length of time from 1s/],
   [["serve", "--backup-every", "often"], {}, /--backup-every: expected a length of time/],
   [["serve", "--backup-keep", "0"], {}, /--backup-keep: expected a number from 1 to 10000/],
   [["serve", "--backup-keep", "2.5"], {}, /--backup-keep: expected a number/],

@@ -125,7 +125,7 @@ Deno.test("settings", async (t) => {
       [{ authRedirectUrl: "not a url" }, "invalid_setting"],
       [{ rateLimits: "nothing=1/1" }, "invalid_setting"],
       [{ rateLimits: "mailsPerAddress=0/1" }, "invalid_setting"],
-      [{ backupEvery: "1s" }, "invalid_setting"],
+      [{ backupEvery: "1ms" }, "invalid_setting"],
       [{ backupTo: join(folder, "b") }, "invalid_setting"],
       [{ mailFrom: null }, "invalid_setting"],
       [{ backupEvery: "1h", backupTo: "s3://bucket/prefix" }, "invalid_setting"],
