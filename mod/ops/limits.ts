@@ -310,7 +310,7 @@ export const replicationLimits = {
   /** How long the server waits at its start for the target's first answer, and at its end for the last segment. */
   openMs: 10_000,
   /** How long a server that begins a generation waits for its snapshot before it serves. */
-  firstSnapshotMs: 10_000,
+  firstSnapshotMs: 30_000,
   closeMs: 5_000,
   /** Rows that a follower applies in one group, and their characters: the last may bring more. */
   followedRows: 512,
