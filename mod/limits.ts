@@ -54,6 +54,9 @@ export const socketLimits = {
   unsentBytesMax: 1024 * MiB,
   /** Frames up to this size need no room: what a socket can hold of them is bounded by `bufferedBytesMax`. */
   roomlessCharsMax: 64 * KiB,
+  /** After a Transition that is larger than this no other such one is sent for so many milliseconds for each MiB of it. */
+  largeChars: 1 * MiB,
+  largePauseMsPerMiB: 8,
   /** Time between two looks at what has left, when much waits. */
   unsentLookMs: 100,
   /** Who takes less than this in so long, while much waits for him, stands still. */

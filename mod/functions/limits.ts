@@ -72,8 +72,16 @@ export const isolateLimits = {
   readerIdleMs: 60_000,
   /** A query that has not answered after this long is slow: what waits behind it is run by another reader. */
   slowQueryMs: 50,
+  /** While a query has been running for this long, the next one of its caller and function counts as slow. */
+  suspectQueryMs: 25,
+  /** How far others go before runners, as `nice` counts it: several may start at once, each of which takes a processor for a while. */
+  runnerNiceness: 5,
+  /** A second reader is started so long after a query, if there is none, and stands by. */
+  spareReaderMs: 5_000,
   /** Action runners running at once. */
   runnersMax: 8,
+  /** Runners that are being started at once: each start takes a processor for half a second. */
+  runnersStartingMax: 2,
   /** Actions one runner holds when all runners are busy. */
   actionsPerRunnerMax: 32,
   /** Actions waiting for a runner; one more is refused. */

@@ -85,6 +85,30 @@ Deno.test("BU1 the largest holders are cut off first", () => {
   assert.equal(budget.bytes, MiB);
 });
 
+Deno.test("BU1 large Transitions leave one after another, with time for others in between", () => {
+  let now = 0;
+  const budget = new UnsentBudget({ bytesMax: 100 * MiB, now: () => now, onCut: () => {} });
+  const account = budget.open({
+    send: () => {},
+    close: () => {},
+    letAhead: () => {},
+    cut: () => {},
+    bufferedAmount: 0,
+    takenBytes: 0,
+  });
+  const large = 4 * MiB;
+  assert.ok(budget.hasRoom(large));
+  budget.queued(account, large);
+  const pauseMs = 4 * socketLimits.largePauseMsPerMiB;
+  assert.deepEqual([budget.hasRoom(large), budget.hasRoom(socketLimits.largeChars)], [false, true]);
+  now += pauseMs;
+  assert.ok(budget.hasRoom(large));
+  budget.queued(account, large);
+  assert.ok(!budget.hasRoom(large));
+  now -= 60_000;
+  assert.ok(budget.hasRoom(large), "a clock that was set back holds up nobody");
+});
+
 Deno.test("BU2 a socket that was ended is cut off when it does not close, at once when it does not read", async () => {
   const world = worldOfLarge(MiB);
   const [reading, slow] = [world.connected(), await deaf(world, "a")];

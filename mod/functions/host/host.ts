@@ -121,6 +121,8 @@ export interface HostParts {
   readonly cores: number;
   /** Readers running at once; `isolateLimits.readersMax` when absent. */
   readonly readersMax?: number;
+  /** Whether a second reader stands by while queries are asked. */
+  readonly spareReader?: boolean;
   /** Spends short waits for the writer awake; without it main sleeps. */
   readonly awake?: Wakefulness;
   /** Kept by the starter. */
@@ -231,6 +233,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const { readersMax = isolateLimits.readersMax } = parts;
     this.#readers = new ReaderPool({
       ...{ starter, clock, log, cores, readersMax },
+      spare: parts.spareReader === true,
       ts: () => this.#ts,
       timeoutMs: queryMs,
     });
@@ -323,6 +326,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       ...(observer && { observer }),
       ...(timeouts && { timeouts }),
       ...(memory && { readersMax: memory.readersMax }),
+      spareReader: memory?.sparing !== true,
       follows,
       ...(heard && { heard }),
       ...(leader && { leader }),

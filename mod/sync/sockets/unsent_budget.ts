@@ -32,6 +32,9 @@ export class UnsentBudget {
   readonly #accounts = new Set<UnsentAccount>();
   #bytes = 0;
   #lookedAt = 0;
+  /** Nothing large is sent for a while after it: what is large takes long to hand over, and nobody else is served meanwhile. */
+  #largeAt = -Infinity;
+  #pauseMs = 0;
 
   constructor({ bytesMax, now, onCut }: {
     readonly bytesMax: number;
@@ -64,6 +67,10 @@ export class UnsentBudget {
     account.bytes += bytes;
     account.queued += bytes;
     this.#bytes += bytes;
+    const { largeChars, largePauseMsPerMiB } = socketLimits;
+    if (bytes <= largeChars) return;
+    this.#largeAt = this.#now();
+    this.#pauseMs = largePauseMsPerMiB * bytes / 2 ** 20;
   }
 
   /**
@@ -71,9 +78,17 @@ export class UnsentBudget {
    * the whole budget may when next to nothing else waits.
    */
   hasRoom(chars: number): boolean {
-    if (chars <= socketLimits.roomlessCharsMax || this.#fits(chars)) return true;
+    if (chars <= socketLimits.roomlessCharsMax) return true;
+    if (chars > socketLimits.largeChars && this.#pauses) return false;
+    if (this.#fits(chars)) return true;
     this.#lookAround();
     return this.#fits(chars);
+  }
+
+  get #pauses(): boolean {
+    const ms = this.#now() - this.#largeAt;
+    // Somebody may have set the clock back.
+    return ms >= 0 && ms < this.#pauseMs;
   }
 
   #fits(chars: number): boolean {

@@ -76,6 +76,19 @@ Deno.test("no runner is started before it is needed", async () => {
   assert.equal(action.result, "done 1");
 });
 
+Deno.test("no more than two runners are started at once, whoever waits", async () => {
+  const world = new RunnerWorld();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.starter.delay = promise;
+  const actions = Array.from({ length: 20 }, (_, n) => world.act(`a${n}`));
+  await settled();
+  assert.equal(world.starter.starts, isolateLimits.runnersStartingMax);
+  resolve();
+  await settled();
+  assert.equal(world.starter.starts, isolateLimits.runnersMax);
+  assert.equal(world.runners.flatMap(actionsOf).length, actions.length);
+});
+
 Deno.test("an empty runner is taken before a new one is started, a new one before a busy one", async () => {
   const world = new RunnerWorld();
   world.act("a");
@@ -217,6 +230,41 @@ for (const [what, segments] of Object.entries({ "no value": [], "an empty value"
     assert.deepEqual(actionsOf(world.runner(1)), ["b"]);
   });
 }
+
+Deno.test("a runner answers and calls for actions of its own alone", async () => {
+  const world = new RunnerWorld();
+  const [first, second] = await world.fill(2);
+  // Each of them has an action that goes by the number 1 and none by the number 2.
+  world.runner(0).says({ type: "SubCall", call: 2, sub: 1, kind: "mutation", udfPath: "m", args: {} });
+  done(world.runner(0), 2);
+  await settled();
+  assert.deepEqual([first?.result, second?.result, world.served], [undefined, undefined, []]);
+  done(world.runner(0), 1);
+  await settled();
+  assert.deepEqual([first?.result, second?.result], ["done 1", undefined]);
+});
+
+Deno.test("the names of a runner's actions cannot be guessed from those of others", async () => {
+  const starter = new FakeStarter();
+  const pool = new RunnerPool({
+    starter,
+    clock: new FakeClock(),
+    log: () => {},
+    serve: () => Promise.resolve({ ok: true, value: "null", logLines: [] }),
+  });
+  const acts = Array.from({ length: 200 }, () => pool.act(call("a")));
+  await settled();
+  const names = starter.isolates.flatMap(({ sent }) =>
+    sent.flatMap((message) => message.type === "RunAction" ? [message.call] : [])
+  );
+  assert.ok(names.length >= 64);
+  assert.equal(new Set(names).size, names.length);
+  const steps = names.slice(1).map((name, at) => name - (names[at] ?? 0));
+  assert.ok(new Set(steps).size > steps.length / 2, "the way from one name to the next is no rule");
+  assert.ok(Math.max(...names) > 2 ** 48, "they are drawn from many");
+  await pool.close();
+  await Promise.all(acts);
+});
 
 Deno.test("an action that lost three runners before it had begun is given up", async () => {
   const world = new RunnerWorld();

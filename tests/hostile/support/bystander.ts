@@ -1,12 +1,13 @@
-/** One ordinary user of the server, whose longest waits every row reports. He lives in a thread of his own. */
+/** One ordinary user of the server, whose waits every row reports. He lives in a thread of his own. */
 import type { FromBystander, ToBystander } from "./bystander_worker.ts";
+import type { Spread } from "./stopwatch.ts";
 
-/** His longest waits in milliseconds, and how often he was served. */
+/** His waits, and how often he was served. */
 export interface Waits {
-  readonly queryMs: number;
-  readonly mutationMs: number;
+  readonly query: Spread;
+  readonly mutation: Spread;
   /** From sending a mutation to the Transition that shows it. */
-  readonly shownMs: number;
+  readonly shown: Spread;
   readonly served: number;
   /** What went wrong with calls of his, the first few. */
   readonly failures: readonly string[];

@@ -4,6 +4,7 @@ import { RawHttp } from "../../bench/support/raw_http.ts";
 import { RawWebSocket } from "../../bench/support/raw_websocket.ts";
 import type { ServerMessage } from "../../../mod/protocol/server_messages.ts";
 import type { Waits } from "./bystander.ts";
+import { Stopwatch } from "./stopwatch.ts";
 
 export type ToBystander =
   | { readonly type: "start"; readonly port: number; readonly token: string }
@@ -19,34 +20,9 @@ const FAILURES_TOLD_MAX = 5;
 /** Mutations before his waits count: what runs for the first time takes longer. */
 const WARM_MUTATIONS = 10;
 
-/** A kind of wait: the longest that ended, and the one under way. */
-class Stopwatch {
-  longestMs = 0;
-  ended = 0;
-  #since: number | null = null;
-
-  begin(): void {
-    this.#since = performance.now();
-  }
-
-  end(): void {
-    this.look();
-    this.#since = null;
-    this.ended++;
-  }
-
-  reset(): void {
-    this.longestMs = this.ended = 0;
-  }
-
-  look(): void {
-    if (this.#since !== null) this.longestMs = Math.max(this.longestMs, performance.now() - this.#since);
-  }
-}
-
-const query = new Stopwatch();
-const mutation = new Stopwatch();
-const shown = new Stopwatch();
+const query = new Stopwatch(PAUSE_MS);
+const mutation = new Stopwatch(PAUSE_MS);
+const shown = new Stopwatch(PAUSE_MS);
 const failures: string[] = [];
 let stopped = false;
 /** The mutation under way: its count, and what is called with its answer and with the Transition that shows it. */
@@ -141,11 +117,10 @@ async function write(port: number, token: string, onReady: () => void): Promise<
 
 function stop(): void {
   stopped = true;
-  for (const watch of [query, mutation, shown]) watch.look();
   const waits: Waits = {
-    queryMs: query.longestMs,
-    mutationMs: mutation.longestMs,
-    shownMs: shown.longestMs,
+    query: query.waits,
+    mutation: mutation.waits,
+    shown: shown.waits,
     served: query.ended + mutation.ended,
     failures,
   };

@@ -27,6 +27,27 @@ export const elsewhere: readonly Elsewhere[] = [
     before: "forged answers, mutations as another user",
   },
   {
+    rule: "",
+    name: "a runner that answers for an action of another",
+    test: "tests/functions/host/runner_pool_test.ts",
+    named: "a runner answers and calls for actions of its own alone",
+    before: "forged answers",
+  },
+  {
+    rule: "",
+    name: "closed folders by other spellings of their addresses",
+    test: "tests/functions/isolate/spelling_test.ts",
+    named: "by another spelling of its address",
+    before: "%6d passed",
+  },
+  {
+    rule: "FA14",
+    name: "an archive whose creation times lie in the future",
+    test: "tests/engine/check_database_test.ts",
+    named: 'rule: "FA14"',
+    before: "the newest for ever",
+  },
+  {
     rule: "VE8",
     name: "a link in the functions folder to the secret key",
     test: "tests/functions/versions/version_store_test.ts",

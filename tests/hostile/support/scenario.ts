@@ -6,6 +6,11 @@ import type { Waits } from "./bystander.ts";
 export interface MayWait {
   /** For the answer to a query nobody has asked before. */
   readonly queryMs: number;
+  /**
+   * For the same at 99 of 100 moments, on a machine on which he waits next to nothing beside programs that take as much of
+   * the processors; where he waits longer there, several times that.
+   */
+  readonly queryP99Ms?: number;
   /** For the answer to a mutation. */
   readonly mutationMs: number;
   /** For the Transition that shows the mutation, from its sending; as `mutationMs` plus `queryMs` when left out. */
@@ -44,6 +49,8 @@ export interface Scenario {
   readonly attack: (world: World) => Promise<string | Measured>;
   /** What the bystander may wait at most; `null` for a row that is not about waiting, or that measures it. */
   readonly mayWait: MayWait | null;
+  /** Whether what he waits here is what he may wait a few times over elsewhere: see {@linkcode MayWait}. */
+  readonly isControl?: boolean;
   /** Whether the server may refuse or lose some of his calls, which is not so unless said here. */
   readonly mayFail?: boolean;
   /** Flags of `serve` that the row needs. Rows with equal flags share a server, one after another. */

@@ -3,12 +3,14 @@ import assert from "node:assert/strict";
 import { ServerProcess } from "../../bench/support/server_process.ts";
 import { Bystander, type Waits } from "./bystander.ts";
 import { elsewhere } from "./elsewhere.ts";
-import type { Result, Scenario, World } from "./scenario.ts";
+import type { MayWait, Result, Scenario, World } from "./scenario.ts";
 
 const LOG_WAIT_MS = 60_000;
 const LOG_LINES_MAX = 10_000;
 /** The bystander goes about his business for so long in each row. */
 const ROW_MS_MIN = 1_000;
+/** He may wait so many times as long as beside programs that have nothing to do with the server. */
+const CONTROL_FACTOR = 4;
 
 /** A running server and what scenarios need of it. */
 class Place implements AsyncDisposable, World {
@@ -94,6 +96,8 @@ class Place implements AsyncDisposable, World {
 export class Suite implements AsyncDisposable {
   readonly results: Result[] = [];
   readonly #places = new Map<string, Place>();
+  /** What a query takes at 99 of 100 moments on a machine that has other things to do. */
+  #controlP99Ms = 0;
 
   /** Runs a row. Throws when its rule does not hold; the row then has no place in the table. */
   async run(scenario: Scenario): Promise<void> {
@@ -117,6 +121,12 @@ export class Suite implements AsyncDisposable {
     return place;
   }
 
+  #onThisMachine(mayWait: MayWait): MayWait {
+    const { queryP99Ms } = mayWait;
+    if (queryP99Ms === undefined) return mayWait;
+    return { ...mayWait, queryP99Ms: Math.max(queryP99Ms, CONTROL_FACTOR * this.#controlP99Ms) };
+  }
+
   async #runAt(place: Place, scenario: Scenario): Promise<void> {
     place.log.length = 0;
     using bystander = await Bystander.start({ port: place.server.port, token: await place.signUp() });
@@ -137,7 +147,8 @@ export class Suite implements AsyncDisposable {
     const waits = await bystander.stop();
     this.results.push({ scenario, waits, figure, ms });
     assert(!place.gone, `The server has ended; last lines:\n${place.server.lastOutput}`);
-    check({ ...scenario, mayWait }, waits);
+    if (scenario.isControl === true) this.#controlP99Ms = Math.max(this.#controlP99Ms, waits.query.p99Ms);
+    check({ ...scenario, mayWait: mayWait && this.#onThisMachine(mayWait) }, waits);
   }
 }
 
@@ -145,36 +156,46 @@ function check({ mayWait, mayFail = false }: Scenario, waits: Waits): void {
   assert(waits.served > 0, "the bystander was never served");
   if (!mayFail) assert.deepEqual(waits.failures, [], "calls of the bystander failed");
   if (mayWait === null) return;
-  const { queryMs, mutationMs, shownMs = queryMs + mutationMs } = mayWait;
-  const bounds = { queryMs, mutationMs, shownMs };
-  for (const [kind, bound] of Object.entries(bounds)) {
-    const waited = waits[kind as keyof typeof bounds];
+  const { queryMs, queryP99Ms = queryMs, mutationMs, shownMs = queryMs + mutationMs } = mayWait;
+  const waited: readonly (readonly [what: string, ms: number, mostMs: number])[] = [
+    ["for a query", waits.query.longestMs, queryMs],
+    ["for a query at 99 of 100 moments", waits.query.p99Ms, queryP99Ms],
+    ["for a mutation", waits.mutation.longestMs, mutationMs],
+    ["to be shown a mutation", waits.shown.longestMs, shownMs],
+  ];
+  for (const [what, ms, mostMs] of waited) {
     assert(
-      waited <= bound,
-      `the bystander waited ${waited.toFixed(0)} ms, at most ${bound} were right: ${kind}`,
+      ms <= mostMs,
+      `the bystander waited ${ms.toFixed(0)} ms, at most ${mostMs.toFixed(0)} were right: ${what}`,
     );
   }
 }
 
 /** The table of results as text. */
 export function tableOf(results: readonly Result[]): string {
-  const ms = (value: number | undefined) => value === undefined ? "" : value.toFixed(0);
+  const ms = (value: number | undefined) => value === undefined ? "" : value.toFixed(value < 10 ? 1 : 0);
   const rows = results.map(({ scenario, waits, figure, ms: took }) => [
     scenario.rule,
     scenario.name,
-    ms(waits?.queryMs),
-    ms(waits?.mutationMs),
-    ms(waits?.shownMs),
+    ms(waits?.query.p50Ms),
+    ms(waits?.query.p99Ms),
+    ms(waits?.query.longestMs),
+    ms(waits?.mutation.longestMs),
+    ms(waits?.shown.longestMs),
     (took / 1000).toFixed(1),
     figure,
     scenario.before ?? "",
   ]);
-  const others = elsewhere.map(({ rule, name, test, before }) => [rule, name, "", "", "", "", test, before]);
+  const others = elsewhere.map((
+    { rule, name, test, before },
+  ) => [rule, name, "", "", "", "", "", "", test, before]);
   rows.push(...others);
   const head = [
     "rule",
     "attack",
-    "query ms",
+    "query p50",
+    "p99",
+    "longest",
     "mutation ms",
     "shown ms",
     "took s",

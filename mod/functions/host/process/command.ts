@@ -1,6 +1,7 @@
 /** The command that starts an isolate: its flags, its environment, its limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
 import { usualMemory } from "./isolate_memory.ts";
+import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
 /** The entry of an isolate without functions of the service. */
@@ -10,6 +11,7 @@ export const plainEntry: URL = new URL("../../isolate/main.ts", import.meta.url)
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {
   const own = startArguments(paths);
   const { dataMiB } = paths.memory ?? usualMemory;
-  const { executable, args, env } = limitedCommand(dataMiB, own);
+  const niceness = paths.role === "runner" ? isolateLimits.runnerNiceness : 0;
+  const { executable, args, env } = limitedCommand(dataMiB, own, { niceness });
   return { executable, args, env: { ...env, DENO_V8_FLAGS: heapFlags(paths.role, paths.memory) } };
 }

@@ -9,6 +9,8 @@ import type { Clock } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateFrame } from "../process/isolate.ts";
 import { endedIsolate, fromWire, runUse, tookTooLong } from "../outcomes.ts";
 import type { Agreement, Holder } from "./agreement.ts";
+import type { Lateness } from "./lateness.ts";
+import { SLOW_KNOWN_MS } from "./query_costs.ts";
 import {
   joined,
   type Part,
@@ -45,6 +47,12 @@ interface Work {
   verdict: { readonly position: number; readonly outcome: Outcome } | null;
   /** Whether the reader is ended to make room: then nobody is to blame. */
   evicted: boolean;
+  /** When it was last heard of, in milliseconds. */
+  heardAt: number;
+  /** How late main was in all when the query began that runs. */
+  lateMs: number;
+  /** What its queries cost, by the names under which that is remembered; `null` before somebody asked. */
+  costs: ReadonlySet<string> | null;
 }
 
 /** Works begun by all readers, to tell which is the newest. */
@@ -54,7 +62,7 @@ let worksBegun = 0;
 export interface Look {
   /** The reader will not be free soon. */
   readonly slow: boolean;
-  /** The query that turns out to be slow now, by its position in the wave, and for how long it has been running. */
+  /** The query that turns out to be slow, by its position in the wave, and for how long it has been running, as far as it could. */
   readonly found: { readonly index: number; readonly run: WaveRun; readonly forMs: number } | null;
   /** What is behind it, for another reader to run. */
   readonly behind: Part | null;
@@ -74,6 +82,8 @@ export interface ReaderOptions {
   readonly clock: Clock;
   /** How long a query may run. */
   readonly timeoutMs: number;
+  /** What is taken off from how long queries take. */
+  readonly lateness: Pick<Lateness, "ms">;
   /** Told how long a query took. */
   readonly onRun: (work: QueryWork, ms: number) => void;
   /** Called when it has the snapshot for its work. */
@@ -116,6 +126,25 @@ export class Reader {
     return this.#work !== null && (this.#work.takenOver || this.#work.part.slow === true);
   }
 
+  /** For how long its work has gone on without a word, 0 when it has none. */
+  get silentMs(): number {
+    return this.#work === null ? 0 : this.#options.clock.now() - this.#work.heardAt;
+  }
+
+  /** Whether nothing is known of a query of its work. */
+  get untried(): boolean {
+    return this.#work !== null && this.#work.part.run.untried;
+  }
+
+  /** Whether its work has a query whose cost is remembered under this name. */
+  worksOn(cost: string): boolean {
+    const work = this.#work;
+    if (work === null) return false;
+    const { run, indices } = work.part;
+    work.costs ??= new Set(indices.map((index) => run.works[index]?.cost ?? ""));
+    return work.costs.has(cost);
+  }
+
   /** Since when it has the work it has, as a count of works. */
   get workNumber(): number {
     return this.#workNumber;
@@ -148,6 +177,7 @@ export class Reader {
         const texts = more.map(queriesText).filter((text) => text !== "");
         tell(`"what":"run"${texts.length === 0 ? "" : `,"more":[${texts.join(",")}]`}`);
         work.part = joined(work.part, more);
+        work.costs = null;
         this.#run(work);
       },
       drop: () => {
@@ -170,6 +200,7 @@ export class Reader {
 
   #take(part: Part): Work {
     this.#workNumber = ++worksBegun;
+    const now = this.#options.clock.now();
     return this.#work = {
       part,
       wave: ++this.#waves,
@@ -178,10 +209,13 @@ export class Reader {
       ts: 0,
       received: 0,
       waitedMs: 0,
-      watch: new CallWatch(this.#options.clock.now()),
+      watch: new CallWatch(now),
       takenOver: false,
       verdict: null,
       evicted: false,
+      heardAt: now,
+      lateMs: this.#options.lateness.ms,
+      costs: null,
     };
   }
 
@@ -198,6 +232,7 @@ export class Reader {
     if (work === null || work.phase === "waiting") return NOT_SLOW;
     const { isolate, clock } = this.#options;
     const { position, forMs } = work.watch.look(isolate.progress(), clock.now());
+    if (forMs === 0) work.lateMs = this.#options.lateness.ms;
     const timeoutMs = position === null || work.phase === "opening"
       ? functionLimits.mutationTimeoutMs
       : this.#options.timeoutMs;
@@ -210,8 +245,11 @@ export class Reader {
     }
     const opening = work.phase === "opening";
     if (forMs < (opening ? OPENING_MS_MAX : isolateLimits.slowQueryMs)) return NOT_SLOW;
-    if (work.takenOver) return { slow: true, found: null, behind: null };
     const { run, indices } = work.part;
+    const found = opening || position === null
+      ? null
+      : { index: indices[position] ?? 0, run, forMs: forMs - this.#lateFor(work) };
+    if (work.takenOver) return { slow: true, found, behind: null };
     if (opening) {
       // Something an earlier call left behind keeps it from its work: all of it is for another reader.
       work.takenOver = true;
@@ -219,10 +257,14 @@ export class Reader {
       work.agreement?.with.without(work.agreement.as);
       return { slow: true, found: null, behind: unansweredOf({ run, indices, first: false }) };
     }
-    if (position === null) return { slow: true, found: null, behind: null };
+    if (position === null) return { slow: true, found, behind: null };
     work.takenOver = true;
     const behind = unansweredOf({ run, indices: indices.slice(position + 1), first: false });
-    return { slow: true, found: { index: indices[position] ?? 0, run, forMs }, behind };
+    return { slow: true, found, behind };
+  }
+
+  #lateFor({ lateMs }: Work): number {
+    return this.#options.lateness.ms - lateMs;
   }
 
   /** Ends it to make room for others; what it has runs again elsewhere. */
@@ -265,10 +307,12 @@ export class Reader {
   }
 
   #run(work: Work): void {
+    const now = this.#options.clock.now();
     work.phase = "running";
     work.agreement = null;
-    work.waitedMs = this.#options.clock.now() - work.part.run.startedAt;
-    work.watch = new CallWatch(this.#options.clock.now());
+    work.waitedMs = now - work.part.run.startedAt;
+    work.watch = new CallWatch(now);
+    work.heardAt = now;
     // One that took too long to open is not waited for any more.
     if (!work.takenOver) work.part.run.partPinned(work.part, work.ts);
     this.#options.onOpened();
@@ -290,10 +334,17 @@ export class Reader {
       throw new RangeError(`Answers ${wave}/${from} were not awaited`);
     }
     work.received = end;
+    if (!last) work.heardAt = this.#options.clock.now();
     answers.forEach(({ outcome: wire, use, ...rest }, i) => {
       const index = work.part.indices[from + i] ?? 0;
       const counted = work.part.run.works[index];
-      if (counted !== undefined) this.#options.onRun(counted, rest.durationMs);
+      const { durationMs } = rest;
+      if (counted !== undefined) {
+        this.#options.onRun(
+          counted,
+          durationMs < SLOW_KNOWN_MS ? durationMs : durationMs - this.#lateFor(work),
+        );
+      }
       const outcome = fromWire(wire, segments);
       const queuedMs = work.waitedMs;
       work.waitedMs += rest.durationMs;

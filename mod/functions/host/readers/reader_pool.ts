@@ -5,13 +5,14 @@ import type { FunctionCall, QueryAnswer, Wave, WaveOptions } from "../../host_po
 import { failed, type Outcome } from "../../outcome.ts";
 import { Agreement } from "./agreement.ts";
 import { Arrivals } from "./arrivals.ts";
-import { Costs } from "../costs.ts";
+import { Lateness } from "./lateness.ts";
+import { QueryCosts } from "./query_costs.ts";
 import { Turns } from "../turns.ts";
 import { BusyShare } from "../busy_share.ts";
 import type { Clock, Timer } from "../../../kit/clock.ts";
 import type { Death, Isolate, IsolateStarter } from "../process/isolate.ts";
 import { callText, stopping } from "../outcomes.ts";
-import { Reader } from "./reader.ts";
+import { type Look, Reader } from "./reader.ts";
 import { Restarts } from "../process/restarts.ts";
 import { deal, type Part, type QueryWork, unansweredOf, WaveRun } from "./wave_run.ts";
 
@@ -20,10 +21,8 @@ const QUERIES_PER_READER = 16;
 /** Share of a second without a free reader above which another one is started. */
 const BUSY_SHARE_MAX = 0.75;
 
-/** A query of a caller that took this long is known to be slow. */
-const SLOW_KNOWN_MS = 2 * isolateLimits.slowQueryMs;
-/** A reader more than needed stands by for so long after a query was slow. */
-const SLOW_REMEMBERED_MS = 600_000;
+/** A reader more than needed stands by for so long after a query was slow, or asked at all. */
+const SPARE_KEPT_MS = 600_000;
 
 /** What a query takes is remembered of a function and whoever answers for the call. */
 function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">): string {
@@ -31,8 +30,11 @@ function costKey({ udfPath, caller }: Pick<FunctionCall, "udfPath" | "caller">):
 }
 
 /** What is known to be slow apart, one by one; the rest as it is. */
-function singlyIfSlow({ indices, ...part }: Part, costs: Costs): Part[] {
-  const isSlow = (index: number) => costs.of(part.run.works[index]?.cost ?? "") >= SLOW_KNOWN_MS;
+function singlyIfSlow({ indices, ...part }: Part, costs: QueryCosts): Part[] {
+  const isSlow = (index: number) => {
+    const work = part.run.works[index];
+    return work !== undefined && costs.isSlow(work);
+  };
   const quick = indices.filter((index) => !isSlow(index));
   const slow = indices.filter(isSlow).map((index): Part => ({ ...part, indices: [index], slow: true }));
   return quick.length === 0 ? slow : [{ ...part, indices: quick }, ...slow];
@@ -50,6 +52,8 @@ export interface ReaderPoolOptions {
   readonly ts: () => number;
   /** How long a query may run. */
   readonly timeoutMs: number;
+  /** Whether a second reader stands by while queries are asked. */
+  readonly spare?: boolean;
 }
 
 export class ReaderPool {
@@ -67,9 +71,11 @@ export class ReaderPool {
     costOf: () => isolateLimits.slowQueryMs,
   });
   /** What queries of callers take. */
-  readonly #costs = new Costs();
-  /** When a query was last found to be slow. */
+  readonly #costs = new QueryCosts();
+  readonly #lateness: Lateness;
+  /** When a query was last found to be slow, and when one was last asked. */
   #slowFoundAt = -Infinity;
+  #askedAt = -Infinity;
   /** Readers being started. */
   #starting = 0;
   /** Advanced by `replace`: readers started before it have other code. */
@@ -89,10 +95,13 @@ export class ReaderPool {
   #idleTimer: Timer | null = null;
   /** Exists while a failed start waits to be tried again. */
   #retryTimer: Timer | null = null;
+  /** Exists for a while after a query that found no second reader. */
+  #spareTimer: Timer | null = null;
 
   constructor(options: ReaderPoolOptions) {
     this.#options = options;
     this.#busyShare = new BusyShare(options.clock.now());
+    this.#lateness = new Lateness(() => options.clock.now());
     this.#arrivals = new Arrivals(options.clock, options.ts());
   }
 
@@ -126,12 +135,15 @@ export class ReaderPool {
     const ts = this.#options.ts();
     if (queries.length === 0) return { pinned: Promise.resolve(ts), done: Promise.resolve() };
     const startedAt = this.#options.clock.now();
+    this.#askedAt = startedAt;
+    this.#spareLater();
     const arrived = (ts: number, deliver: () => void) => this.#arrivals.arrived(ts, deliver);
-    const works = queries.map((query): QueryWork => ({
-      cost: costKey(query),
-      turn: query.caller?.turn ?? "",
-      caller: query.caller,
-    }));
+    const works = queries.map((query): QueryWork => {
+      const { udfPath, caller } = query;
+      const cost = costKey(query);
+      const untried = !this.#costs.isQuick({ cost });
+      return { cost, path: udfPath, turn: caller?.turn ?? "", untried, caller };
+    });
     const run = new WaveRun({ texts: queries.map(callText), works, onAnswer, startedAt, arrived });
     const free = this.#closing || this.#held || slow || this.#passTo !== null
       ? []
@@ -146,14 +158,27 @@ export class ReaderPool {
     return run;
   }
 
-  /** Whether any query is known to be slow. */
+  /** Whether any query is known to be slow, or one is under way that may turn out to be. */
   get slowKnown(): boolean {
-    return !this.#costs.empty;
+    if (!this.#costs.empty) return true;
+    for (const reader of this.#readers) {
+      if (reader.untried || reader.silentMs >= isolateLimits.suspectQueryMs) return true;
+    }
+    return false;
   }
 
-  /** Whether a query of this caller is known to be slow. */
+  /**
+   * Whether a query of this caller is known to be slow, or to be treated so: while one of the same function is under way for
+   * him that has been running for a moment, or of which nothing is known yet. Of that one reader at a time is enough.
+   */
   isSlow(query: Pick<FunctionCall, "udfPath" | "caller">): boolean {
-    return this.#costs.of(costKey(query)) >= SLOW_KNOWN_MS;
+    const cost = costKey(query);
+    if (this.#costs.isSlow({ cost, path: query.udfPath })) return true;
+    const silentMs = this.#costs.isQuick({ cost }) ? isolateLimits.suspectQueryMs : 0;
+    for (const reader of this.#readers) {
+      if (reader.busy && reader.silentMs >= silentMs && reader.worksOn(cost)) return true;
+    }
+    return false;
   }
 
   /** Whether slow work would be taken at once; brings a reader for it, if there may be one more. */
@@ -161,13 +186,17 @@ export class ReaderPool {
     if (this.#passTo !== null) return true;
     if (this.#held || this.#closing || this.#slowWaiting.size > 0) return false;
     if (this.#slowTaker() !== null) return true;
-    this.#makeRoom(2);
+    // What may turn out to be slow is worth no process of its own.
+    this.#makeRoom(this.#costs.empty ? 1 : 2);
     return false;
   }
 
   /** A free reader for slow work: another one that is quick is to be left. */
   #slowTaker(): Reader | null {
-    const quick = [...this.#readers].filter(({ slow, retired }) => !slow && !retired);
+    const quick = [...this.#readers].filter((reader) =>
+      !reader.slow && !reader.retired && reader.silentMs < isolateLimits.suspectQueryMs &&
+      !(reader.busy && reader.untried)
+    );
     return quick.length < 2 ? null : quick.find(({ free }) => free) ?? null;
   }
 
@@ -223,7 +252,9 @@ export class ReaderPool {
   /** Ends all readers; what they had is answered with an error. */
   async close(): Promise<void> {
     this.#closing = true;
-    for (const timer of [this.#watchTimer, this.#idleTimer, this.#retryTimer]) timer?.cancel();
+    for (const timer of [this.#watchTimer, this.#idleTimer, this.#retryTimer, this.#spareTimer]) {
+      timer?.cancel();
+    }
     await Promise.all([...this.#readers].map((reader) => {
       reader.kill();
       return reader.close();
@@ -243,9 +274,8 @@ export class ReaderPool {
         isolate,
         clock,
         timeoutMs: this.#options.timeoutMs,
-        onRun: ({ cost }, ms) => {
-          if (ms >= SLOW_KNOWN_MS || !this.#costs.empty) this.#costs.took(cost, ms);
-        },
+        lateness: this.#lateness,
+        onRun: (work, ms) => this.#costs.took(work, ms),
         onOpened: () => this.#noteOpened(),
         onFree: (reader) => this.#onFree(reader),
         onEnded: (reader, death, left) => this.#onEnded(reader, death, left),
@@ -393,9 +423,12 @@ export class ReaderPool {
 
   #watchLater(): void {
     const { clock } = this.#options;
-    const ms = Math.min(isolateLimits.watchIntervalMs, isolateLimits.slowQueryMs);
-    this.#watchTimer ??= clock.after(ms, () => {
+    const ms = Math.min(isolateLimits.watchIntervalMs, isolateLimits.slowQueryMs / 2);
+    if (this.#watchTimer !== null) return;
+    this.#lateness.timerSet(ms);
+    this.#watchTimer = clock.after(ms, () => {
       this.#watchTimer = null;
+      this.#lateness.timerFired();
       this.#watch();
     });
   }
@@ -405,11 +438,7 @@ export class ReaderPool {
     for (const reader of this.#readers) {
       const look = reader.look();
       slow ||= look.slow;
-      if (look.found !== null) {
-        const { run, index, forMs } = look.found;
-        this.#slowFoundAt = this.#options.clock.now();
-        this.#costs.took(run.works[index]?.cost ?? "", Math.max(forMs, SLOW_KNOWN_MS));
-      }
+      if (look.found !== null) this.#foundSlow(look.found);
       if (look.behind !== null) this.#takeBack(singlyIfSlow(look.behind, this.#costs));
     }
     // Others must not wait for it: there is to be a free reader beside a slow one.
@@ -418,10 +447,32 @@ export class ReaderPool {
     this.#dispatch();
   }
 
+  #foundSlow({ run, index, forMs }: NonNullable<Look["found"]>): void {
+    this.#slowFoundAt = this.#options.clock.now();
+    const work = run.works[index];
+    if (work !== undefined) this.#costs.takes(work, forMs);
+  }
+
   /** Parts that have to be run by another reader. */
   #takeBack(parts: readonly Part[]): void {
     this.#waiting.unshift(...parts.filter(({ slow }) => !slow));
     this.#slowWaiting.putBack(parts.filter(({ slow }) => slow));
+  }
+
+  /** Readers that stay when they have nothing to do: one more where queries were slow, or are asked, a short time ago. */
+  get #kept(): number {
+    const since = this.#options.clock.now() - SPARE_KEPT_MS;
+    return this.#slowFoundAt > since || (this.#options.spare === true && this.#askedAt > since) ? 2 : 1;
+  }
+
+  /** Brings a second reader for what turns out to be slow: one that starts then comes late for those who wait behind it. */
+  #spareLater(): void {
+    const { clock, spare = false } = this.#options;
+    if (!spare || this.#closing || this.#spareTimer !== null || this.#readers.size > 1) return;
+    this.#spareTimer = clock.after(isolateLimits.spareReaderMs, () => {
+      this.#spareTimer = null;
+      if (this.#readers.size < 2) this.#startOne();
+    });
   }
 
   #idleLater(): void {
@@ -430,10 +481,8 @@ export class ReaderPool {
       this.#idleTimer = null;
       const now = this.#options.clock.now();
       const since = now - isolateLimits.readerIdleMs;
-      // Where queries were slow a short time ago, one more stands by.
-      const kept = now - this.#slowFoundAt < SLOW_REMEMBERED_MS ? 2 : 1;
       for (const reader of this.#readers) {
-        if (this.#readers.size > kept && reader.free && reader.freeSince <= since) this.#retire(reader);
+        if (this.#readers.size > this.#kept && reader.free && reader.freeSince <= since) this.#retire(reader);
       }
       this.#idleLater();
     });

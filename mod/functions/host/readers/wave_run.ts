@@ -9,7 +9,11 @@ const PART_CHARS_MAX = functionLimits.argsCharsMax;
 /** What is counted of a query. */
 export interface QueryWork {
   readonly cost: string;
+  /** The function. */
+  readonly path: string;
   readonly turn: string;
+  /** Whether it was never known to be quick: it goes behind those that were. */
+  readonly untried: boolean;
   /** As the call has it, for another server. */
   readonly caller: Caller | undefined;
 }
@@ -28,6 +32,8 @@ export interface WaveRunOptions {
 export class WaveRun implements Wave {
   readonly texts: readonly string[];
   readonly works: readonly QueryWork[];
+  /** Whether nothing is known yet of one of them. */
+  readonly untried: boolean;
   readonly startedAt: number;
   readonly #onAnswer: (index: number, answer: QueryAnswer) => void;
   readonly #arrived: WaveRunOptions["arrived"];
@@ -44,6 +50,7 @@ export class WaveRun implements Wave {
 
   constructor({ texts, works, onAnswer, startedAt, arrived }: WaveRunOptions) {
     this.works = works;
+    this.untried = works.some(({ untried }) => untried);
     this.#arrived = arrived;
     this.texts = texts;
     this.startedAt = startedAt;
@@ -152,16 +159,18 @@ export function singly({ indices, ...part }: Part): Part[] {
 }
 
 /**
- * Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly. The first parts are one for
- * each reader; what would make a part's message too large follows in further ones, which run later.
+ * Deals queries to readers in turn, so that neighbours, which are often alike, spread evenly; those of which least is known
+ * come last. The first parts are one for each reader; what would make a part's message too large follows in further ones,
+ * which run later.
  */
 export function deal(run: WaveRun, readers: number): Part[] {
   const dealt: number[][] = Array.from({ length: readers }, () => []);
   const chars = new Array<number>(readers).fill(0);
   const later: number[][] = [];
   let laterChars = Infinity;
-  for (const [index, { length }] of run.texts.entries()) {
-    const reader = index % readers;
+  for (const [at, index] of quickFirst(run.works).entries()) {
+    const { length } = run.texts[index] ?? "";
+    const reader = at % readers;
     const part = dealt[reader];
     const had = chars[reader] ?? 0;
     if (part !== undefined && (part.length === 0 || had + length <= PART_CHARS_MAX)) {
@@ -180,4 +189,11 @@ export function deal(run: WaveRun, readers: number): Part[] {
     ...dealt.map((indices) => ({ run, indices, first: true })),
     ...later.map((indices) => ({ run, indices, first: false })),
   ];
+}
+
+function quickFirst(works: readonly QueryWork[]): number[] {
+  const untried: number[] = [];
+  const quick: number[] = [];
+  for (const [index, work] of works.entries()) (work.untried ? untried : quick).push(index);
+  return quick.concat(untried);
 }

@@ -236,9 +236,10 @@ export class RunnerPool {
     runner.run(action);
   }
 
-  /** `false` when starts fail: then one at a time is tried. */
+  /** `false` when as many are being started as may be: one at a time when starts fail. */
   #startOne(): boolean {
-    if (this.#closing || (this.#failures > 0 && this.#starting > 0)) return false;
+    const most = this.#failures > 0 ? 1 : isolateLimits.runnersStartingMax;
+    if (this.#closing || this.#starting >= most) return false;
     this.#starting++;
     const pauseMs = this.#restarts.pauseMs(this.#options.clock.now(), this.#failures);
     if (pauseMs === 0) {

@@ -26,7 +26,7 @@ export class ReaderWorld {
   freed = 0;
   readonly pool: ReaderPool;
 
-  constructor(options: { readonly cores?: number } = {}) {
+  constructor(options: { readonly cores?: number; readonly spare?: boolean } = {}) {
     this.pool = new ReaderPool({
       readersMax: isolateLimits.readersMax,
       starter: this.starter,
@@ -35,6 +35,7 @@ export class ReaderWorld {
       cores: options.cores ?? 4,
       ts: () => 1,
       timeoutMs: functionLimits.queryTimeoutMs,
+      spare: options.spare === true,
     });
     this.pool.onFree(() => this.freed++);
   }

@@ -1,0 +1,143 @@
+/** What is slow, or may be, leaves a reader to what is quick. */
+import assert from "node:assert/strict";
+import { isolateLimits } from "../../../mod/functions/limits.ts";
+import { Lateness } from "../../../mod/functions/host/readers/lateness.ts";
+import type { FakeIsolate } from "./support/fake_isolate.ts";
+import { settled } from "../../support/fake_clock.ts";
+import { queriesOf, ReaderWorld } from "./support/reader_world.ts";
+
+const { slowQueryMs, suspectQueryMs, spareReaderMs } = isolateLimits;
+const by = (name: string) => ({ turn: name, blame: name });
+const asks = (udfPath: string, name: string) => ({ udfPath, caller: by(name) });
+
+/** A pool with two readers that have nothing to do. */
+async function two(): Promise<ReaderWorld> {
+  const world = new ReaderWorld({ spare: true });
+  await world.pool.start();
+  const wave = world.wave("first");
+  finish(world, world.reader(0));
+  await wave.done;
+  await world.clock.advance(spareReaderMs);
+  await settled();
+  assert.equal(world.readers.length, 2);
+  return world;
+}
+
+/** A reader opens the snapshot of what it was given and answers all of it. */
+function finish(world: ReaderWorld, reader: FakeIsolate): void {
+  world.pins(reader, 1);
+  world.answers(reader, 0, queriesOf(reader).length);
+}
+
+/** A reader has opened its snapshot and runs the first of its queries, which does not end. */
+function stands(world: ReaderWorld, reader: FakeIsolate): void {
+  world.pins(reader, 1);
+  reader.noted = { position: 0, startedAt: world.clock.now() };
+}
+
+Deno.test("FA4 where queries are asked a second reader stands by, and ends when none have been for long", async () => {
+  const world = await two();
+  await world.clock.advance(5 * isolateLimits.readerIdleMs);
+  assert.deepEqual(world.readers.map(({ dead }) => dead), [false, false]);
+  await world.clock.advance(600_000);
+  assert.equal(world.readers.filter(({ dead }) => !dead).length, 1);
+  assert.equal(world.clock.timers, 0);
+});
+
+Deno.test("FA4 of a function of which nothing is known, one query of a caller runs at a time", async () => {
+  const world = await two();
+  assert.equal(world.pool.slowKnown, false);
+  world.wave("new", { caller: by("a") });
+  assert.ok(world.pool.slowKnown);
+  assert.ok(world.pool.isSlow(asks("new", "a")), "the next one would take the last reader");
+  assert.ok(!world.pool.slowFree());
+  assert.ok(!world.pool.isSlow(asks("new", "b")) && !world.pool.isSlow(asks("other", "a")));
+  finish(world, world.reader(0));
+  await settled();
+  assert.ok(!world.pool.isSlow(asks("new", "a")));
+  // It was quick: two of them may run now, until one stands still.
+  world.wave("new", { caller: by("a") });
+  assert.ok(!world.pool.isSlow(asks("new", "a")));
+  stands(world, world.reader(0));
+  await world.clock.advance(suspectQueryMs);
+  assert.ok(world.pool.isSlow(asks("new", "a")));
+  assert.equal(world.starter.starts, 2, "nothing was started for what may be slow");
+});
+
+Deno.test("FA4 what was slow for somebody is slow for those for whom it was not quick yet", async () => {
+  const world = await two();
+  world.wave("search", { caller: by("quick") });
+  finish(world, world.reader(0));
+  await settled();
+  const wave = world.wave("search", { caller: by("a") });
+  stands(world, world.reader(0));
+  await world.clock.advance(2 * slowQueryMs + slowQueryMs / 2);
+  assert.deepEqual(
+    ["a", "b", "quick"].map((name) => world.pool.isSlow(asks("search", name))),
+    [true, true, false],
+  );
+  world.answers(world.reader(0), 0, 1);
+  await wave.done;
+  // Runs that are quick again, whoever asks, bring the function's name back.
+  for (let n = 0; n < 5; n++) {
+    world.wave("search", { caller: by("quick") });
+    finish(world, world.reader(0));
+    await settled();
+  }
+  assert.ok(!world.pool.isSlow(asks("search", "b")));
+});
+
+Deno.test("a query that was quick for its caller so far is not slow for standing still a moment", async () => {
+  const world = await two();
+  world.wave("look", { caller: by("a") });
+  finish(world, world.reader(0));
+  await settled();
+  const wave = world.wave("look", "other", { caller: by("a") });
+  stands(world, world.reader(0));
+  await world.clock.advance(2 * slowQueryMs);
+  assert.deepEqual(queriesOf(world.reader(1)), ["other"], "what is behind it does not wait");
+  world.answers(world.reader(0), 0, 1);
+  assert.ok(!world.pool.isSlow(asks("look", "a")));
+  finish(world, world.reader(1));
+  world.answers(world.reader(0), 1, 1);
+  await wave.done;
+  world.wave("look", { caller: by("a") });
+  stands(world, world.reader(0));
+  await world.clock.advance(5 * slowQueryMs);
+  assert.ok(world.pool.isSlow(asks("look", "a")));
+});
+
+Deno.test("FA4 what was quick so far goes before what nobody knows", async () => {
+  const world = await two();
+  const known = world.wave("look");
+  finish(world, world.reader(0));
+  await known.done;
+  world.wave("new", "newer", "look");
+  assert.deepEqual(queriesOf(world.reader(0)), ["look", "new", "newer"]);
+});
+
+Deno.test("FA4 what stands behind a slow query is with another reader before 100 ms are over", async () => {
+  const world = await two();
+  world.wave("slow", "quick");
+  stands(world, world.reader(0));
+  await world.clock.advance(slowQueryMs + slowQueryMs / 2);
+  assert.deepEqual(queriesOf(world.reader(1)), ["quick"]);
+});
+
+Deno.test("what the machine keeps from running for a while is not slow for that", () => {
+  let now = 0;
+  const lateness = new Lateness(() => now);
+  assert.equal(lateness.ms, 0);
+  lateness.timerSet(25);
+  now = 20;
+  assert.equal(lateness.ms, 0);
+  now = 85;
+  assert.equal(lateness.ms, 60, "also before the timer has its turn");
+  lateness.timerFired();
+  now = 500;
+  assert.equal(lateness.ms, 60, "who set no timer cannot tell");
+  lateness.timerSet(25);
+  now = 535;
+  lateness.timerFired();
+  assert.equal(lateness.ms, 70);
+});
