@@ -111,6 +111,26 @@ Deno.test("settings", async (t) => {
     },
   );
 
+  await t.step("[SE5] so do who has to be verified, and sign-in by mail", async () => {
+    await set({ smtpUrl: mail.url, requireVerification: "true" });
+    const email = "unconfirmed@example.com";
+    const { body: signedUp } = await signUp(email);
+    assert.equal(signedUp.accessToken, undefined, "there is no session before the address is confirmed");
+    const signIn = () => server.post("/api/auth/signin", { email, password: "correct horse battery" });
+    assert.equal((await signIn()).body.errorData.code, "email_not_verified");
+    await set({ requireVerification: null });
+    assert.equal((await signIn()).status, 200);
+
+    const byMail = async () => (await (await fetch(`${server.url}/api/auth/providers`)).json()).magicLink;
+    assert.equal(await byMail(), true);
+    await set({ disableMagicLink: "true" });
+    assert.equal(await byMail(), false);
+    const asked = await server.post("/api/auth/magic/request", { email });
+    assert.equal(asked.body.errorData.code, "magic_link_disabled");
+    await set({ disableMagicLink: null });
+    assert.equal(await byMail(), true);
+  });
+
   await t.step("[SE2] a flag counts more than a setting, and the answer says so", async () => {
     assert.deepEqual(await set({ appName: "From a setting" }), { overridden: ["appName"] });
     const { source, given, text } = await setting("appName");
