@@ -276,6 +276,26 @@ Deno.test("[EL13] damage that shows later is put aside too", async () => {
   });
 });
 
+Deno.test("[EL13] where somebody removes the file of a running server's log a new one begins", async () => {
+  await withKeeper(() => Promise.resolve(), async (keeper, told, path) => {
+    const runs = packMessage(packed(Array.from({ length: 3 }, (_, i) => someRun(seeded(i), START))));
+    keeper.take({ type: "Runs", pack: runs });
+    for (const end of ["", "-wal", "-shm"]) await Deno.remove(path + end).catch(() => {});
+    keeper.tidy();
+    assert.deepEqual(told.says, [], "another server may be putting it aside");
+    keeper.take({ type: "Runs", pack: runs });
+    keeper.tidy();
+    assert.deepEqual(told.says, ["warn: Somebody has removed the execution log; a new one has begun"]);
+    keeper.take({ type: "Runs", pack: runs });
+    keeper.tidy();
+    keeper.tidy();
+    assert.equal(told.says.length, 1);
+    assert.deepEqual([told.state?.rows, told.state?.trouble], [3, null]);
+    using other = LogStore.open(path, { retention: forever, now: START });
+    assert.equal(other.rows, 3, "who opens the file finds them");
+  });
+});
+
 Deno.test("[EL13] where no log can be made runs are counted, and the reason is told once", async () => {
   await withKeeper(async (path) => {
     // A folder in its place, and another where it would be put aside: neither gives way to a file.

@@ -56,6 +56,8 @@ export class LogKeeper implements Disposable {
   #othersUntil: number | null = null;
   readonly #tails = new Tails();
   #lost = 0;
+  /** Whether the file was not there at the last look. */
+  #seemsRemoved = false;
   #trouble: string | null = null;
 
   constructor(options: LogKeeperOptions) {
@@ -90,6 +92,7 @@ export class LogKeeper implements Disposable {
 
   /** Drops what is too old or too much; to be called now and then. */
   tidy(): void {
+    if (this.#wasRemoved()) this.#beginAgain();
     const store = this.#opened();
     if (store === null) return this.#tellState();
     try {
@@ -200,6 +203,28 @@ export class LogKeeper implements Disposable {
     return !gatherLog(path) && now() < this.#othersUntil;
   }
 
+  /** Seen twice, as another server may be about to put a new file there. */
+  #wasRemoved(): boolean {
+    const seenBefore = this.#seemsRemoved;
+    this.#seemsRemoved = this.#store !== null && !isThere(this.#options.path);
+    return this.#seemsRemoved && seenBefore;
+  }
+
+  /** What is open has no name any more: nobody would find in it what is still written. */
+  #beginAgain(): void {
+    this.#seemsRemoved = false;
+    this.#store?.[Symbol.dispose]();
+    this.#store = null;
+    this.#open();
+    if (this.#store === null) return;
+    this.#options.say({
+      type: "Say",
+      level: "warn",
+      message: "Somebody has removed the execution log; a new one has begun",
+      reason: "",
+    });
+  }
+
   /** Puts the file aside, in the place of one that was put aside before, and begins a new one. */
   #putAside(reason: string): void {
     const { path, now, say, cacheBytes = logLimits.cacheBytes } = this.#options;
@@ -245,6 +270,15 @@ export class LogKeeper implements Disposable {
     }
     const state: LogState = { ...facts, lost: this.#lost, trouble: this.#trouble };
     this.#options.say({ type: "State", state });
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    return !(error instanceof Deno.errors.NotFound);
   }
 }
 
