@@ -357,9 +357,17 @@ Deno.test("data and code for administrators", async (t) => {
         }),
         404,
       );
+      const uploadUrl = await ok("mutation", "_admin/files:uploadUrl");
+      const sent = await fetch(`${server.url}${uploadUrl}&filename=mine.txt`, {
+        method: "POST",
+        body: "mine",
+      });
+      const { storageId } = await sent.json();
+      const mine = await ok("query", "_admin/files:get", { fileId: storageId });
+      assert.deepEqual([mine.name, mine.createdBy], ["mine.txt", world.adminId]);
       const none = await call("mutation", "_admin/files:remove", { fileIds: [cover, lonely] });
       assert.equal(none.code, "file_not_found");
-      assert.deepEqual(await names(), ["cover.png"]);
+      assert.deepEqual(await names(), ["mine.txt", "cover.png"]);
     },
   );
 });

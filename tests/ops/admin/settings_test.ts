@@ -118,6 +118,15 @@ Deno.test("settings", async (t) => {
     assert.equal(signedUp.accessToken, undefined, "there is no session before the address is confirmed");
     const signIn = () => server.post("/api/auth/signin", { email, password: "correct horse battery" });
     assert.equal((await signIn()).body.errorData.code, "email_not_verified");
+    const { page: [user] } = await ok("query", "_admin/users:list", {
+      paginationOpts: { cursor: null, numItems: 1 },
+      search: email,
+    });
+    assert.deepEqual(await ok("action", "_admin/users:sendVerification", { userId: user.userId }), {
+      sent: true,
+    });
+    // One for signing up, and another.
+    await until(() => mail.mails.filter((text) => text.includes(`To: ${email}`)).length === 2);
     await set({ requireVerification: null });
     assert.equal((await signIn()).status, 200);
 

@@ -7,7 +7,7 @@ import type { FunctionCall } from "../../../mod/functions/host_port.ts";
 import { anonymous, type Identity } from "../../../mod/functions/identity.ts";
 import { assembleApp } from "../../../mod/functions/isolate/app/loader.ts";
 import type { Outcome } from "../../../mod/functions/outcome.ts";
-import { action, mutation, query } from "../../../mod/functions/api/mod.ts";
+import { action, defineSchema, defineTable, id, mutation, query } from "../../../mod/functions/api/mod.ts";
 import { errorResponse } from "../../../mod/kit/error_response.ts";
 import { configureStorage } from "../../../mod/storage/isolate_functions/settings.ts";
 import {
@@ -69,8 +69,12 @@ const origin = "http://localhost";
 /** Key of URL signatures in tests. */
 export const urlKey: Uint8Array<ArrayBuffer> = new Uint8Array(32).fill(7);
 
+/** A table of documents that name files. */
+const schema = defineSchema({ albums: defineTable({ cover: id("_storage") }) });
+
 /** What an app does with files. */
 const app = {
+  name: mutation((ctx, { id }: Record<string, unknown>) => ctx.db.insert("albums", { cover: id as string })),
   generate: mutation((ctx) => ctx.storage.generateUploadUrl()),
   generateAndFail: mutation(async (ctx) => {
     await ctx.storage.generateUploadUrl();
@@ -114,10 +118,11 @@ export async function startTestStorage(options: TestStorageOptions = {}): Promis
   const dir = options.dir ?? await Deno.makeTempDir();
   const logged: string[] = [];
   configureStorage({ urlKey: urlKey.toBase64({ alphabet: "base64url" }), baseUrl: options.baseUrl ?? "" });
-  const loaded = assembleApp([{ name: "files.ts", modulePath: "files", exports: app }], {
-    systemModules: [...storageModules, lookModule],
-    named: [],
-  });
+  const modules = [
+    { name: "files.ts", modulePath: "files", exports: app },
+    { name: "schema.ts", modulePath: "schema", exports: { default: schema } },
+  ];
+  const loaded = assembleApp(modules, { systemModules: [...storageModules, lookModule], named: [] });
   const host = new InProcessHost({
     app: loaded,
     functionsUrl: "",
