@@ -1,6 +1,6 @@
 /**
  * The limits of sockets, functions, documents and HTTP, each with its sentence; those of one feature stand in `limits.ts` of
- * its folder. Queues, caches, bodies and loops take their bound from one of these files, so that every limit stands once.
+ * its folder. A bound that an operator or another room may ask for stands in one of these files, once; one that only its file knows, at its top.
  * Units stand last in the names: `Ms` milliseconds, `Bytes` bytes, `Chars` UTF-16 code units; no unit means a count.
  */
 

@@ -138,7 +138,7 @@ export interface StagedChange<Result> {
   undo(): void;
 }
 
-/** The only connection that writes. A group is one SQLite transaction, a mutation one savepoint inside it. */
+/** The only connection that writes. A group is one SQLite transaction; what a failed mutation wrote in it is undone from a list in memory. */
 export interface WriterDatabase extends Disposable {
   /** Current ts, including mutations released in the open group. */
   readonly ts: number;

@@ -1,4 +1,4 @@
-/** All there is below `/api/admin` (AD). */
+/** What is below `/api/admin` (AD), and the door of all of it; `/logs`, `/stats` and `/cluster` are mounted by their features. */
 import { Hono } from "hono";
 import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type OtherKeys, type VerifyToken } from "./admin/admin_guard.ts";

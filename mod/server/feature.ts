@@ -1,4 +1,4 @@
-/** A part of the service as the server sees it, and what holds all parts; `backend.ts` lists them. */
+/** A part of the service as the server sees it, and what holds all parts; `feature_list.ts` lists them. */
 import { type Context, Hono } from "hono";
 import type { SecretKeys } from "../auth/mod.ts";
 import type { CommitEntry } from "../engine/types.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type AdminApp, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
 
-/** Everything there is, and what there is not. */
+/** Something of each subject, and what there is not; `admin/callers_test.ts` asks for all. */
 const requests = [
   ["POST", "/impersonate"],
   ["GET", "/backups"],

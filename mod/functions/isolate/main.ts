@@ -1,7 +1,7 @@
 /**
  * An isolate: a process that runs app code and nothing else of the server. Started by itself, with the unix socket of
  * main for its argument, it has no functions of the service; the server starts `mod/server/isolate_entry.ts`.
- * The order of its start is the point of this file (ARCHITECTURE.md, Processes).
+ * The order of its start is the point of this file (README.md of `mod/functions`).
  */
 import {
   decodeId,
