@@ -1,47 +1,24 @@
-/** The part of a server behind its HTTP face: the isolates, the sockets' hub and the features, wired together. */
+/** The part of a server behind its HTTP face: the isolates and the features, wired together. */
 import { Hono } from "hono";
-import type { LoadedSecret } from "../auth/mod.ts";
 import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
-import {
-  IsolateHost,
-  type LeaderPort,
-  type Lent,
-  observeAll,
-  type PassedCalls,
-  type RowKeeper,
-  type RunObserver,
-} from "../functions/host/mod.ts";
-import { readDeployed } from "../functions/versions/mod.ts";
+import type { IsolateHost, Lent, PassedCalls, RunObserver } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import type { SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
-import { AppError, StartError } from "../config/start_error.ts";
-import { loadSecret } from "./data/secret.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
-import { type Given, type Parts, startFeatures } from "./feature_list.ts";
-import { openBackupPlace } from "./features/backups.ts";
-import { ClusterCode } from "./features/cluster_code.ts";
+import { type Given, openGiven, type Parts, startFeatures } from "./feature_list.ts";
 import { bringFollowed } from "./features/following.ts";
 import { beginInCluster, caughtUpWith } from "./features/cluster.ts";
-import { openLog } from "./features/log.ts";
-import { openMetrics } from "./features/metrics.ts";
-import { openStats } from "./features/stats.ts";
-import { settingsOf } from "./features/steering.ts";
-import { storageSettingsOf } from "./features/storage.ts";
 import { type AppRoutes, appRoutes } from "./http/app_routes.ts";
 import { addressOfRequests, clientOfRequests } from "./http/client_of.ts";
 import type { WayToLeader } from "./forwarding/forwarding.ts";
 import { refuseWrites } from "./http/refuse_writes.ts";
-import { withWholePaths } from "./dev/author_report.ts";
-import { RunLines } from "./dev/run_lines.ts";
-import { coresOf } from "./workers/boot.ts";
 import { type LeadingParts, leadingParts } from "./workers/leading_parts.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import { upgradeSocket } from "./http/upgrade.ts";
-
-const ISOLATE_ENTRY = new URL("./isolate_entry.ts", import.meta.url);
+import { isolateSettings, startIsolates } from "./isolates.ts";
 
 /** What the HTTP server needs of what is behind it. Disposing of it ends the isolates. */
 export interface Backend extends AsyncDisposable {
@@ -133,7 +110,7 @@ export interface BackendSurroundings {
   readonly workerFigures?: () => readonly FollowerFigures[];
 }
 
-/** Starts the isolates, the hub and the features. Rejects with an `AppError` when the app cannot be loaded. */
+/** Starts the isolates and the features. Rejects with an `AppError` when the app cannot be loaded. */
 export async function startBackend(
   given: ServeConfig,
   surroundings: BackendSurroundings,
@@ -142,43 +119,26 @@ export async function startBackend(
   const { cluster = null, log } = surroundings;
   const config = await beginInCluster(given, { cluster, willLead: surroundings.letGo !== undefined });
   await bringFollowed(config, surroundings);
-  const secret = await loadSecret(config.dataDir);
-  const backupPlace = opened.use(await openBackupPlace({ config, log: surroundings.log }));
-  const metrics = opened.use(await openMetrics(config));
-  // Given up last: it is told how the last runs ended.
-  const executionLog = opened.use(openLog(config, surroundings.log));
-  const runStats = openStats();
-  const lines = config.dev ? new RunLines(surroundings.log) : null;
-  const observers = [metrics?.runs ?? null, executionLog, runStats, lines].filter((observer) =>
-    observer !== null
-  );
   const { letGo } = surroundings;
+  const { observer, ...found } = await openGiven({ config, log }, opened);
   const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
   const host = opened.use(
     await startIsolates(config, {
-      code: cluster === null
-        ? null
-        : new ClusterCode({ cluster, config, leads: config.clusterRole === "leader", log }),
-      secret,
-      observers,
+      secret: found.secret,
+      observer,
       log,
       cluster,
       ...(letGo && { letGo }),
       ...(toLeader && { leader: toLeader.port }),
     }),
   );
-  const observer = observers.length > 0 ? observeAll(observers) : null;
   const parts = {
     ...surroundings,
+    ...found,
     serveFrontend: surroundings.serveFrontend ?? (() => Promise.resolve()),
     cluster,
     toLeader,
     config,
-    secret,
-    backupPlace,
-    metrics,
-    executionLog,
-    runStats,
     host,
     observer,
   };
@@ -193,77 +153,6 @@ export async function startBackend(
   };
 }
 
-async function startIsolates(
-  config: ServeConfig,
-  { secret, observers, log, cluster, code, letGo, leader }: {
-    /** `null` on a server that is alone. */
-    readonly code: ClusterCode | null;
-    readonly leader?: LeaderPort;
-    readonly cluster: PostgresCluster | null;
-    readonly secret: LoadedSecret;
-    readonly observers: readonly RunObserver[];
-    readonly log: Log;
-    readonly letGo?: () => Promise<void>;
-  },
-): Promise<IsolateHost> {
-  const { dataDir, functionsDir } = config;
-  const named = await code?.named() ?? null;
-  const version = await versionOf(config, named);
-  const given = async () => {
-    await letGo?.();
-    if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
-  };
-  try {
-    return await IsolateHost.start({
-      dataDir,
-      code: version === null ? { functionsDir } : { version },
-      ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
-      env: config.env,
-      actionNet: config.actionNet,
-      timeouts: config.timeouts,
-      memory: config.memory.isolates,
-      cores: coresOf(config),
-      entry: ISOLATE_ENTRY,
-      settings: isolateSettings(config, secret),
-      ...(observers.length > 0 && { observer: observeAll(observers) }),
-      ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
-      follows: isFollower(config),
-      ...(leader && { leader }),
-      ...rowsOf(cluster, letGo !== undefined),
-      ...(letGo && { letGo: code === null ? letGo : given }),
-      log,
-    });
-  } catch (error) {
-    if (error instanceof StartError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    if (version !== null) {
-      throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
-    }
-    const message = withWholePaths(reason, functionsDir);
-    throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
-  }
-}
-
-/** What was deployed, as its hash; `null`: the functions folder is served. */
-async function versionOf(
-  { pinned, dataDir, clusterRole }: Pick<ServeConfig, "pinned" | "dataDir" | "clusterRole">,
-  named: string | null,
-): Promise<string | null> {
-  // One that follows serves what its leader names; without that what it was started with.
-  if (pinned || named !== null || clusterRole === "follower") return named;
-  // Another version may have been deployed since the configuration was made.
-  return (await readDeployed(dataDir))?.current ?? null;
-}
-
-function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly rows?: RowKeeper } {
-  const rows = willLead ? cluster?.rowsLater : cluster?.rows;
-  return rows ? { rows } : {};
-}
-
-function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
-  return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
-}
-
 interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
   /** Absent on a server that writes itself. */
   readonly toLeader: WayToLeader | undefined;
@@ -271,8 +160,8 @@ interface BackendParts extends Omit<BackendSurroundings, "toLeader">, Given {
   readonly serveFrontend: Given["serveFrontend"];
   readonly config: ServeConfig;
   readonly host: IsolateHost;
-  /** Told of runs, if anybody is. */
-  readonly observer: RunObserver | null;
+  /** Told of runs. */
+  readonly observer: RunObserver;
 }
 
 /** Starts the features; `opened` gets what has to be given up at the end. */
@@ -308,7 +197,7 @@ async function connect(
   host.serveActions({ actions, ctxActions, door: steering.doorOf(accounts.authenticator) });
   const follows = isFollower(config);
   const setupLink = follows ? null : await accounts.setupLink();
-  await features.prepare();
+  await steering.load();
   if (!takesOver) await features.start();
   // Nobody is shown a state of long ago.
   await caughtUp?.(clusterLimits.startMs);

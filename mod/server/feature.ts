@@ -40,9 +40,7 @@ export interface Feature {
   applyCommits?(entries: readonly CommitEntry[]): void;
   /** New code was swapped in, or commits may have been missed: what is remembered of the database may be old. */
   reload?(): void;
-  /** Reads what it has to know before the first request. Called once, when everything is wired. */
-  prepare?(): Promise<void> | void;
-  /** Begins what the feature does by itself. Called once, after all have prepared; requests may come before it. */
+  /** Begins what the feature does by itself. Called once, when everything is wired; requests may come before it. */
   start?(): Promise<void> | void;
   /** Ends what the feature does by itself, while the others still answer. */
   stop?(): PromiseLike<void> | void;
@@ -130,10 +128,6 @@ export class Features implements AsyncDisposable {
       if (answer !== null) return answer;
     }
     return null;
-  }
-
-  async prepare(): Promise<void> {
-    for (const feature of this.#features) await feature.prepare?.();
   }
 
   async start(): Promise<void> {

@@ -2,23 +2,26 @@
 import type { LoadedSecret } from "../auth/mod.ts";
 import type { FollowerFigures } from "../cluster/mod.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
+import { observeAll, type RunObserver } from "../functions/host/mod.ts";
 import type { ExecutionLog } from "../ops/log/mod.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import type { RunStats } from "../ops/stats/mod.ts";
+import { loadSecret } from "./data/secret.ts";
+import { RunLines } from "./dev/run_lines.ts";
 import type { FeatureContext, Features } from "./feature.ts";
 import { startAccounts } from "./features/accounts.ts";
 import { startAdmin } from "./features/admin.ts";
-import { type BackupPlace, startBackups } from "./features/backups.ts";
+import { type BackupPlace, openBackupPlace, startBackups } from "./features/backups.ts";
 import { startClustering } from "./features/cluster.ts";
 import { startDeploy } from "./features/deploy.ts";
 import { startFollowing } from "./features/following.ts";
 import { startHealth } from "./features/health.ts";
-import { startLog } from "./features/log.ts";
+import { openLog, startLog } from "./features/log.ts";
 import { startMaintenance } from "./features/maintenance.ts";
-import { startMetrics } from "./features/metrics.ts";
+import { openMetrics, startMetrics } from "./features/metrics.ts";
 import { startReplication } from "./features/replication.ts";
 import { startScheduling } from "./features/scheduling.ts";
-import { startStats } from "./features/stats.ts";
+import { openStats, startStats } from "./features/stats.ts";
 import { startSteering } from "./features/steering.ts";
 import { startStorage } from "./features/storage.ts";
 import { startSync } from "./features/sync.ts";
@@ -62,6 +65,26 @@ export interface Given {
   readonly workerFigures?: () => readonly FollowerFigures[];
   /** From now on the app's front end lies in this folder, `null`: it has none; unless it was named by an option. */
   readonly serveFrontend: (folder: string | null) => Promise<void>;
+}
+
+/** What is opened before the isolates are, which report to some of it. */
+type Opened = Pick<Given, "secret" | "backupPlace" | "metrics" | "executionLog" | "runStats">;
+
+/** `opened` gets what has to be given up at the end. */
+export async function openGiven(
+  { config, log }: Pick<FeatureContext, "config" | "log">,
+  opened: AsyncDisposableStack,
+): Promise<Opened & { readonly observer: RunObserver }> {
+  const secret = await loadSecret(config.dataDir);
+  const backupPlace = opened.use(await openBackupPlace({ config, log }));
+  const metrics = opened.use(await openMetrics(config));
+  // Given up last: it is told how the last runs ended.
+  const executionLog = opened.use(openLog(config, log));
+  const runStats = openStats();
+  const lines = config.dev ? new RunLines(log) : null;
+  const observers = [metrics?.runs ?? null, executionLog, runStats, lines];
+  const observer = observeAll(observers.filter((one) => one !== null));
+  return { secret, backupPlace, metrics, executionLog, runStats, observer };
 }
 
 /** All features, by name. What a feature does later may ask for those behind it in the list, its start may not. */

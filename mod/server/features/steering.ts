@@ -22,6 +22,8 @@ import type { AccountsFeature } from "./accounts.ts";
 export interface SteeringFeature extends Feature {
   readonly audit: AuditLog;
   readonly sizes: TableSizes;
+  /** Reads the settings, before the first request. */
+  load(): Promise<void>;
   /** Who may run actions for administrators, and what is noted of those. */
   doorOf(authenticator: Pick<AccountsFeature["authenticator"], "isLiveAdmin">): ActionDoor;
 }
@@ -57,6 +59,7 @@ export function startSteering(
     leads: true,
     audit,
     sizes,
+    load: async () => await settings?.load(),
     doorOf: (authenticator) => ({
       admits: (identity) => authenticator.isLiveAdmin(identity),
       notes: (call, outcome) => audit.noteAction(call, outcome),
@@ -75,7 +78,6 @@ export function startSteering(
     applyCommits: (entries) => settings?.applyCommits(entries),
     reload: () =>
       void settings?.load().catch((error) => log("error", "The settings could not be read again", { error })),
-    prepare: () => settings?.load(),
     async start() {
       if (!isFollower(config)) await work.start();
     },

@@ -1,0 +1,91 @@
+/** The isolates of a server, with the code that it is to serve. */
+import type { LoadedSecret } from "../auth/mod.ts";
+import type { PostgresCluster } from "../cluster/postgres/mod.ts";
+import { isFollower, type ServeConfig } from "../config/config.ts";
+import { AppError, StartError } from "../config/start_error.ts";
+import { IsolateHost, type LeaderPort, type RowKeeper, type RunObserver } from "../functions/host/mod.ts";
+import { readDeployed } from "../functions/versions/mod.ts";
+import type { Log } from "../kit/log.ts";
+import { withWholePaths } from "./dev/author_report.ts";
+import { ClusterCode } from "./features/cluster_code.ts";
+import { settingsOf } from "./features/steering.ts";
+import { storageSettingsOf } from "./features/storage.ts";
+import { coresOf } from "./workers/boot.ts";
+
+export interface IsolatesSurroundings {
+  readonly secret: LoadedSecret;
+  readonly observer: RunObserver;
+  readonly log: Log;
+  /** The cluster that this server is one of; `null`: it is alone. */
+  readonly cluster: PostgresCluster | null;
+  /** Where another server uses the database: resolves when it has let go of it. */
+  readonly letGo?: () => Promise<void>;
+  /** Who runs mutations and actions instead. */
+  readonly leader?: LeaderPort;
+}
+
+/** Starts them with the code that is deployed, or with the functions folder. Rejects with an `AppError` when it cannot be loaded. */
+export async function startIsolates(
+  config: ServeConfig,
+  { secret, observer, log, cluster, letGo, leader }: IsolatesSurroundings,
+): Promise<IsolateHost> {
+  const { dataDir, functionsDir } = config;
+  const leads = config.clusterRole === "leader";
+  const code = cluster === null ? null : new ClusterCode({ cluster, config, leads, log });
+  const named = await code?.named() ?? null;
+  const version = await versionOf(config, named);
+  const given = async () => {
+    await letGo?.();
+    if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
+  };
+  try {
+    return await IsolateHost.start({
+      dataDir,
+      code: version === null ? { functionsDir } : { version },
+      ...(code && { bring: (hash, versions) => code.bring(hash, versions) }),
+      env: config.env,
+      actionNet: config.actionNet,
+      timeouts: config.timeouts,
+      memory: config.memory.isolates,
+      cores: coresOf(config),
+      entry: new URL("./isolate_entry.ts", import.meta.url),
+      settings: isolateSettings(config, secret),
+      observer,
+      ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
+      follows: isFollower(config),
+      ...(leader && { leader }),
+      ...rowsOf(cluster, letGo !== undefined),
+      ...(letGo && { letGo: code === null ? letGo : given }),
+      log,
+    });
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    if (version !== null) {
+      throw new AppError(`The deployed app cannot be served: ${reason}`, { cause: error });
+    }
+    const message = withWholePaths(reason, functionsDir);
+    throw new AppError(`The app in "${functionsDir}" cannot be served: ${message}`, { cause: error });
+  }
+}
+
+/** What was deployed, as its hash; `null`: the functions folder is served. */
+async function versionOf(
+  { pinned, dataDir, clusterRole }: Pick<ServeConfig, "pinned" | "dataDir" | "clusterRole">,
+  named: string | null,
+): Promise<string | null> {
+  // One that follows serves what its leader names; without that what it was started with.
+  if (pinned || named !== null || clusterRole === "follower") return named;
+  // Another version may have been deployed since the configuration was made.
+  return (await readDeployed(dataDir))?.current ?? null;
+}
+
+function rowsOf(cluster: PostgresCluster | null, willLead: boolean): { readonly rows?: RowKeeper } {
+  const rows = willLead ? cluster?.rowsLater : cluster?.rows;
+  return rows ? { rows } : {};
+}
+
+/** What isolates are told of the settings of features. */
+export function isolateSettings(config: ServeConfig, { keys }: LoadedSecret): Record<string, unknown> {
+  return { ...storageSettingsOf(config, keys), ...settingsOf(config, keys) };
+}
