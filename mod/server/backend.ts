@@ -7,6 +7,7 @@ import type { Log } from "../kit/log.ts";
 import type { Metrics } from "../ops/metrics/mod.ts";
 import type { SocketConnection } from "../sync/mod.ts";
 import { isFollower, type ServeConfig } from "../config/config.ts";
+import { AppError } from "../config/start_error.ts";
 import { type FeatureContext, Features, type FunctionPort } from "./feature.ts";
 import { type Given, openGiven, type Parts, startFeatures } from "./feature_list.ts";
 import { bringFollowed } from "./features/following.ts";
