@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import { Child } from "./support/child.ts";
 import { LoadProcess } from "./support/load_process.ts";
-import { ServerProcess } from "./support/server_process.ts";
+import { type ServerOptions, ServerProcess } from "./support/server_process.ts";
 
 /** Functions the rows other than the transfers call. */
 export const benchFunctions = "tests/bench/functions";
@@ -13,7 +13,12 @@ export const transferFunctions = "examples/transfer/functions";
 /** Functions of the rows about files. */
 export const storageFunctions = "tests/storage/functions";
 
-export type ControlName = "websocket_server" | "sqlite_server" | "two_process_server" | "file_server";
+export type ControlName =
+  | "websocket_server"
+  | "sqlite_server"
+  | "two_process_server"
+  | "file_server"
+  | "live_server";
 
 export interface BenchOptions {
   readonly full: boolean;
@@ -58,15 +63,32 @@ export class BenchContext implements AsyncDisposable {
 
   /** Starts a server with further flags that ends with the row. */
   async serverWith(flags: readonly string[], functions: string): Promise<ServerProcess> {
-    const starter = this.#onProcessor(0);
-    return this.#opened.use(await ServerProcess.start({ dataDir: this.folder(), functions, flags, starter }));
+    return await this.serverAs({ functions, flags });
+  }
+
+  /** Starts a server as it is said that ends with the row. */
+  async serverAs(
+    { starter = [], dataDir = this.folder(), ...options }:
+      & Omit<ServerOptions, "dataDir">
+      & { readonly dataDir?: string },
+  ): Promise<ServerProcess> {
+    const all = [...this.#onProcessor(0), ...starter];
+    return this.#opened.use(await ServerProcess.start({ ...options, dataDir, starter: all }));
   }
 
   /** A context whose processes end before this one's. */
-  inner(): BenchContext {
-    return this.#opened.use(
-      new BenchContext({ full: this.full, dir: this.folder(), cores: this.#cores }),
-    );
+  inner(cores = this.#cores): BenchContext {
+    return this.#opened.use(new BenchContext({ full: this.full, dir: this.folder(), cores }));
+  }
+
+  /** One whose processes share all processors. */
+  unpinned(): BenchContext {
+    return this.inner(0);
+  }
+
+  /** What starts a further process on the processor of the servers. */
+  get serverStarter(): readonly string[] {
+    return this.#onProcessor(0);
   }
 
   load(): LoadProcess {

@@ -1,6 +1,6 @@
 /**
  * The control for durable writes: the same transfer straight on SQLite, one transaction each. `POST /api/mutation` runs one
- * transfer, as each message of a WebSocket does, `POST /api/query` reads a balance, `POST /commits` with `{count}` measures
+ * transfer, as each message of a WebSocket does, or inserts a post behind its rule, `POST /api/query` reads a balance, `POST /commits` with `{count}` measures
  * that many transfers in the process itself. Ends when its input ends. Arguments: the database's path and the number of
  * accounts.
  */
@@ -9,7 +9,7 @@ import { bareTransfers } from "./bare_transfers.ts";
 const [path, accounts] = Deno.args;
 if (path === undefined || accounts === undefined) throw new TypeError("A path and a number are needed");
 
-const { transfer, balanceOf } = bareTransfers(path, Number(accounts));
+const { transfer, balanceOf, post } = bareTransfers(path, Number(accounts));
 
 /** Milliseconds of each of `count` transfers. */
 function measure(count: number): number[] {
@@ -39,7 +39,11 @@ const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }
   const body = await request.json();
   const { pathname } = new URL(request.url);
   if (pathname === "/commits") return Response.json(measure(body.count));
-  const value = pathname === "/api/query" ? balanceOf(body.args.id) : transfer(body.args) ?? null;
+  const value = pathname === "/api/query"
+    ? balanceOf(body.args.id)
+    : body.path === "rooms:post"
+    ? post(body.args)
+    : transfer(body.args) ?? null;
   return Response.json({ status: "success", value, logLines: [] });
 });
 

@@ -35,7 +35,7 @@ export const runsOf = query({
 
 /** The rows from `start` on. */
 export const list = query({
-  args: { start: z.int(), count: z.int().max(1000) },
+  args: { start: z.int(), count: z.int().max(10_000) },
   handler: async (ctx, { start, count }) =>
     await ctx.db.query("rows").withIndex("by_number", (q) => q.gte("number", start)).take(count),
 });

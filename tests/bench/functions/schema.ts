@@ -4,4 +4,6 @@ import { z } from "zod";
 
 export default defineSchema({
   rows: defineTable({ number: z.int(), value: z.number(), text: z.string() }).index("by_number", ["number"]),
+  members: defineTable({ room: z.int(), member: z.int() }).index("by_room", ["room", "member"]),
+  messages: defineTable({ room: z.int(), member: z.int(), text: z.string() }).index("by_room", ["room"]),
 });

@@ -148,11 +148,11 @@ export async function webSocketLoop(loop: WebSocketLoop): Promise<ClosedLoopResu
 }
 
 export interface HttpLoop extends ClosedLoop {
-  /** Whether balances are read, instead of transfers. */
-  readonly reads?: boolean;
+  /** What is called: transfers, reads of balances, or posts of members to their rooms. */
+  readonly calls?: "transfers" | "reads" | "posts";
 }
 
-/** Transfers as `POST /api/mutation`, or reads, one after another on each kept-alive connection. */
+/** Transfers as `POST /api/mutation`, or other calls, one after another on each kept-alive connection. */
 export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
   const { path, next } = callsOf(loop);
   const connections: RawHttp[] = [];
@@ -177,15 +177,23 @@ export async function httpLoop(loop: HttpLoop): Promise<ClosedLoopResult> {
 
 /** Where calls go, and the body of the next one. */
 function callsOf(
-  { reads = false, workload }: HttpLoop,
+  { calls = "transfers", workload }: HttpLoop,
 ): { readonly path: string; readonly next: () => string } {
-  if (!reads) {
+  if (calls === "transfers") {
     const nextArgs = transferArgs(workload);
     return { path: "/api/mutation", next: () => `{"path":"transfer:transfer","args":${nextArgs()}}` };
   }
   const draw = accountNumbers(workload);
-  return { path: "/api/query", next: () => `{"path":"accounts:get_account","args":{"id":${draw()}}}` };
+  if (calls === "reads") {
+    return { path: "/api/query", next: () => `{"path":"accounts:get_account","args":{"id":${draw()}}}` };
+  }
+  const next = () =>
+    `{"path":"rooms:post","args":{"room":${draw()},"member":${draw() % 10},"text":"${TEXT}"}}`;
+  return { path: "/api/mutation", next };
 }
+
+/** What is posted, 50 characters. */
+const TEXT = "Good morning everybody, the kettle is on over here";
 
 export interface OneAtATime {
   readonly port: number;

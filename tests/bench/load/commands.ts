@@ -2,8 +2,10 @@
 import type { AudienceOptions, TriggerOptions, TriggerResult } from "./audience.ts";
 import type { CallTimesOptions } from "./call_times.ts";
 import type { ClosedLoopResult, HttpLoop, OneAtATime, WebSocketLoop } from "./closed_loop.ts";
+import type { LiveListOptions } from "./live_list.ts";
 import type { LogReadersOptions } from "./log_readers.ts";
 import type { PacedLoop, PacedTimes } from "./paced.ts";
+import type { RawGetsOptions } from "../support/raw_gets.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -17,8 +19,11 @@ export interface LoadCommands {
   /** Gives the bytes that they have read. */
   closeLogReaders: { takes: Record<string, never>; gives: number };
   callTimes: { takes: CallTimesOptions; gives: number[] };
-  openAudience: { takes: AudienceOptions & { readonly name: string }; gives: null };
+  /** Gives the milliseconds until the last socket has its first results. */
+  openAudience: { takes: AudienceOptions & { readonly name: string }; gives: number };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
+  gets: { takes: RawGetsOptions; gives: number };
+  liveList: { takes: LiveListOptions; gives: number[] };
   openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
   awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };
   closeAudience: { takes: { readonly name: string }; gives: null };

@@ -1,9 +1,11 @@
 /** The process that makes the load: reads commands as lines from its input until that ends, answers on its output. */
 import { lines } from "../support/lines.ts";
+import { RawGets } from "../support/raw_gets.ts";
 import { Audience } from "./audience.ts";
 import { callTimes } from "./call_times.ts";
 import { httpLoop, oneAtATime, webSocketLoop } from "./closed_loop.ts";
 import type { LoadAnswer, LoadRequest } from "./commands.ts";
+import { liveList } from "./live_list.ts";
 import { LogReaders } from "./log_readers.ts";
 import { pacedCalls, pacedTimes } from "./paced.ts";
 import { Returning } from "./returning.ts";
@@ -41,9 +43,15 @@ async function run(request: LoadRequest): Promise<unknown> {
     }
     case "callTimes":
       return await callTimes(request.options);
-    case "openAudience":
+    case "openAudience": {
+      const startedAt = performance.now();
       audiences.set(request.options.name, await Audience.open(request.options));
-      return null;
+      return performance.now() - startedAt;
+    }
+    case "gets":
+      return await RawGets.run(request.options);
+    case "liveList":
+      return await liveList(request.options);
     case "triggerAudience":
       return await audience(request.options.name).run(request.options);
     case "openReturning":

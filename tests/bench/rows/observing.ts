@@ -1,10 +1,10 @@
 /** What looking at a running server costs: readers of the log's stream, and the stats. */
 import { ServerProcess } from "../support/server_process.ts";
+import { Administrator } from "../support/administrator.ts";
 import { costOf } from "../support/cost.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { WORKLOAD_SEED } from "../support/random.ts";
 import { median } from "../support/statistics.ts";
-import { until } from "../../support/waiting.ts";
 import { RunStats } from "../../../mod/ops/stats/run_stats.ts";
 import type { Row } from "../table.ts";
 import { logPageRow } from "./log_pages.ts";
@@ -24,16 +24,14 @@ async function streams(outer: BenchContext): Promise<Row[]> {
   await using context = outer.inner();
   const rounds = context.full ? 15 : 5;
   const durationMs = context.full ? 2_000 : 1_000;
-  let setup = "";
+  const administrator = new Administrator();
   await using server = await ServerProcess.start({
-    dataDir: context.folder(),
-    functions: transferFunctions,
-    onLine: (line) => setup ||= /\/\S*#\w+=(\S+)/.exec(line)?.[1] ?? "",
+    ...{ dataDir: context.folder(), functions: transferFunctions },
+    onLine: administrator.onLine,
   });
   await seedAccounts(server, ACCOUNTS);
   const { port } = server;
-  await until(() => setup !== "", { what: "the link for the first administrator is printed" });
-  const token = await administrator(port, setup);
+  const token = await administrator.signUp(port);
   const load = context.load();
   const readers = context.load();
   const paced = (perSecond: number) =>
@@ -78,18 +76,6 @@ async function streams(outer: BenchContext): Promise<Row[]> {
     });
   }
   return rows;
-}
-
-/** Makes the first administrator. Gives back a token. */
-async function administrator(port: number, token: string): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/api/auth/admin/setup`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ token, email: "root@example.com", password: "correct horse battery" }),
-  });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(JSON.stringify(answer));
-  return answer.accessToken;
 }
 
 const FUNCTIONS = 500;

@@ -15,7 +15,11 @@ export class Photographs implements AsyncDisposable {
     this.images = images;
   }
 
-  static async make(folder: string, count: number): Promise<Photographs> {
+  static async make(
+    folder: string,
+    count: number,
+    { starter = [] }: { readonly starter?: readonly string[] } = {},
+  ): Promise<Photographs> {
     const child = new Child({
       args: [
         "run",
@@ -28,6 +32,7 @@ export class Photographs implements AsyncDisposable {
         folder,
         String(count),
       ],
+      starter,
     });
     try {
       await child.line(/^made \d+$/, MAKE_MS);
@@ -38,6 +43,11 @@ export class Photographs implements AsyncDisposable {
       await child.kill();
       throw error;
     }
+  }
+
+  /** Of the process that loops. */
+  get pid(): number {
+    return this.#child.pid;
   }
 
   /** Thumbnails made each second by the loop. */
