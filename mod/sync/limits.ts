@@ -13,7 +13,7 @@ export const sharedQueryLimits = {
   queuedQueriesMax: 20_000,
   /** Changed keys remembered while queries run, to see what a late answer missed; past it such answers run again. */
   commitKeysMax: 262_144,
-  /** Results longer than this are sent whole, never as a diff: comparing them would hold up everything else. */
+  /** What differs of two results is compared up to this length, past it they are sent whole: it would hold up everything else. */
   diffedCharsMax: 1 * MiB,
   /** A diff is sent only when its length is at most this share of the value's. */
   diffShareMax: 0.7,

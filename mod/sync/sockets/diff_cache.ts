@@ -2,6 +2,7 @@
 import type { Outcome } from "../../functions/outcome.ts";
 import { sharedQueryLimits } from "../limits.ts";
 import { PairMemo } from "../pair_memo.ts";
+import { listDiff } from "../../protocol/list_diff.ts";
 import { resultDiff } from "../../protocol/result_diff.ts";
 
 export class DiffCache {
@@ -20,9 +21,10 @@ const HAS_PARTS = /^[[{]/;
 
 function worthwhileDiff(before: string, after: string): string | null {
   const { diffedCharsMax, diffShareMax } = sharedQueryLimits;
-  if (before.length > diffedCharsMax || after.length > diffedCharsMax) return null;
   if (!HAS_PARTS.test(after) || before.charCodeAt(0) !== after.charCodeAt(0)) return null;
-  const diff = resultDiff(JSON.parse(before), JSON.parse(after));
+  const ofList = listDiff(before, { after, charsMax: diffedCharsMax });
+  if (ofList === undefined && (before.length > diffedCharsMax || after.length > diffedCharsMax)) return null;
+  const diff = ofList === undefined ? resultDiff(JSON.parse(before), JSON.parse(after)) : ofList;
   // Results whose texts differ in the order of keys only have no diff; the value is then as good as any.
   return diff !== null && diff.length <= diffShareMax * after.length ? diff : null;
 }
