@@ -17,6 +17,8 @@ export class QueryTable {
   readonly #cached = new Set<SharedQuery>();
   /** Scope of the last run of each function: the best guess for arguments that never ran. Only real functions enter. */
   readonly #lastScopes = new Map<string, AuthScope>();
+  /** How many queries each scope has: most apps do without some, which then need not be looked for. */
+  readonly #counts = new Map<AuthScope, number>();
   readonly #onDrop: (query: SharedQuery) => void;
   readonly #firstScope: (udfPath: string) => AuthScope;
   #cachedChars = 0;
@@ -43,8 +45,10 @@ export class QueryTable {
   /** The shared query whose results a caller may see, made if there is none. */
   homeOf(spec: QuerySpec, identity: Identity): SharedQuery {
     let known: SharedQuery | undefined;
+    const specKey = specKeyOf(spec);
     for (const scope of scopes) {
-      const query = this.#byKey.get(keyOf(spec, { scope, identity }));
+      if (!this.#counts.get(scope)) continue;
+      const query = this.#byKey.get(keyOf(specKey, { scope, identity }));
       if (query !== undefined && (known === undefined || (query.current && !known.current))) known = query;
     }
     if (known !== undefined) {
@@ -60,7 +64,7 @@ export class QueryTable {
     spec: QuerySpec,
     home: { readonly scope: AuthScope; readonly identity: Identity },
   ): { readonly query: SharedQuery; readonly created: boolean } {
-    const key = keyOf(spec, home);
+    const key = keyOf(specKeyOf(spec), home);
     const known = this.#byKey.get(key);
     if (known !== undefined) {
       this.#uncache(known);
@@ -68,6 +72,7 @@ export class QueryTable {
     }
     const query = new SharedQuery(key, { spec, ...home });
     this.#byKey.set(key, query);
+    this.#counts.set(home.scope, (this.#counts.get(home.scope) ?? 0) + 1);
     return { query, created: true };
   }
 
@@ -111,6 +116,7 @@ export class QueryTable {
     this.#uncache(query);
     if (this.#byKey.get(query.key) !== query) return;
     this.#byKey.delete(query.key);
+    this.#counts.set(query.scope, (this.#counts.get(query.scope) ?? 0) - 1);
     this.#onDrop(query);
   }
 
@@ -121,12 +127,14 @@ export class QueryTable {
   }
 }
 
+function specKeyOf({ origin, udfPath, canonicalArgs }: QuerySpec): string {
+  // The path is a client's text: written as JSON it cannot run into what follows.
+  return `${origin}\n${JSON.stringify(udfPath)}\n${canonicalArgs}`;
+}
+
 function keyOf(
-  spec: QuerySpec,
+  specKey: string,
   { scope, identity }: { readonly scope: AuthScope; readonly identity: Identity },
 ): string {
-  // The path is a client's text: written as JSON it cannot run into what follows.
-  return `${spec.origin}\n${JSON.stringify(spec.udfPath)}\n${spec.canonicalArgs}\n${scope}\n${
-    scopeKey(scope, identity)
-  }`;
+  return `${specKey}\n${scope}\n${scopeKey(scope, identity)}`;
 }
