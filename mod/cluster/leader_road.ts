@@ -23,7 +23,7 @@ export interface LeaderRoadOptions {
   readonly name: string;
   readonly secret: string;
   readonly calls: LeaderCalls;
-  /** Makes this server ready to lead. Rejects when it will not be. */
+  /** Makes this server ready to lead: the leader asks for it, or may be gone. Rejects when it will not be. */
   readonly prepare: () => Promise<void>;
   readonly log: Log;
 }
@@ -137,6 +137,8 @@ export class LeaderRoad implements AsyncDisposable {
         link.ready();
         await link.ended;
         signal.removeEventListener("abort", close);
+        // One that is gone is found to be so only when its lease has ended: what that takes is not waited for in vain.
+        if (!signal.aborted && !leader.leaving) void prepare().catch(() => {});
       } catch (error) {
         // One that has just been made the leader takes nobody yet.
         if (!signal.aborted && !told && tries >= TOLD_AFTER) {

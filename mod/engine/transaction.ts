@@ -140,6 +140,11 @@ export interface StagedChange<Result> {
 
 /** The only connection that writes. A group is one SQLite transaction; what a failed mutation wrote in it is undone from a list in memory. */
 export interface WriterDatabase extends Disposable {
+  /**
+   * Begins with what is in the database now, before anything was done: it was opened while another one still wrote to it. Only
+   * where the history is kept elsewhere.
+   */
+  reread(): void;
   /** Current ts, including mutations released in the open group. */
   readonly ts: number;
   /**

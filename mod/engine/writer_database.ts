@@ -151,6 +151,13 @@ class SqliteWriterDatabase implements WriterDatabase {
     } else this.#tables = storedTables(connection);
   }
 
+  reread(): void {
+    if (!this.#gives || this.#group !== null) throw new RangeError("It has begun already");
+    const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
+    [this.#ts, this.#lastCreationTime] = row as [number, number];
+    this.#applied = readHead(this.#connection);
+  }
+
   get ts(): number {
     return this.#ts;
   }

@@ -83,6 +83,8 @@ export class Server implements AsyncDisposable {
   #state: State = { name: "starting" };
   /** While another backend is put in the place of the present one; never rejects. */
   #renewing: Promise<void> | null = null;
+  /** While it makes ready to lead, or is ready. */
+  #preparing: Promise<void> | null = null;
   /** Starts of what is behind the port. */
   #loads = 0;
   /** Stands for what is served, or is about to be. */
@@ -317,7 +319,16 @@ export class Server implements AsyncDisposable {
    * Makes ready to lead the cluster beside what is served: that goes on until this server has the lease. Resolves when only
    * that is missing; rejects when it will not be.
    */
-  async #prepareToLead(): Promise<void> {
+  #prepareToLead(): Promise<void> {
+    if (this.#preparing !== null) return this.#preparing;
+    const preparing = this.#preparing = this.#prepare();
+    preparing.catch(() => {
+      if (this.#preparing === preparing) this.#preparing = null;
+    });
+    return preparing;
+  }
+
+  async #prepare(): Promise<void> {
     const state = this.#state;
     const cluster = this.#cluster;
     const busy = this.#renewing !== null || this.#stopping.signal.aborted;
@@ -334,7 +345,7 @@ export class Server implements AsyncDisposable {
       if (letGo) this.#askedAnew.add(this.#newest);
       else this.#newest = served;
     }).finally(() => {
-      this.#renewing = null;
+      this.#renewing = this.#preparing = null;
       this.#renewIfWanted();
     });
     await Promise.race([ready, leading]);
@@ -353,13 +364,15 @@ export class Server implements AsyncDisposable {
     const served = await this.#load({
       async letGo() {
         const lease = cluster.nextLease();
-        log("info", "This server is ready to lead its cluster, as the leader stops");
+        log("info", "This server is ready to lead its cluster, as soon as the leader does not");
         ready();
         await lease;
         lettingGo();
         await old.letGo?.();
         await cluster.unserve();
-        if (await cluster.begin() !== "leader") throw new Error("The lease is another server's");
+        if (await cluster.begin({ fetches: false }) !== "leader") {
+          throw new Error("The lease is another server's");
+        }
       },
     });
     this.#serve(served);

@@ -320,7 +320,7 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
       await Promise.all(work);
       const said = next.logged.filter((line) => / lead|leader /.test(line)).slice(-2);
       assert.deepEqual(said, [
-        "info This server is ready to lead its cluster, as the leader stops",
+        "info This server is ready to lead its cluster, as soon as the leader does not",
         "info This server is the leader of its cluster",
       ]);
       assert.deepEqual(failures, [], next.logged.slice(-20).join("\n"));

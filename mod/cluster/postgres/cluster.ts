@@ -31,7 +31,7 @@ import {
   refusal,
   updateCluster,
 } from "./identity.ts";
-import { Lease } from "./lease.ts";
+import { Lease, type LeaseHolder } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
 import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
 import { type Member, readMembers } from "./members.ts";
@@ -104,8 +104,12 @@ export class PostgresCluster implements AsyncDisposable {
   #anew = false;
   /** Whether this server began as the leader and has not served yet. */
   #unproven = false;
-  /** Set while this server is ready to lead: called when it has the lease and has applied everything. */
-  #ready: (() => void) | null = null;
+  /** Set while this server is ready to lead: told when it has the lease and has applied everything, or another one has. */
+  #ready: ((outcome: "taken" | "another's") => void) | null = null;
+  /** When the lease of another server ends, as far as it is known, by `performance.now()`. */
+  #endsAt = Infinity;
+  /** Under which epoch that has it. */
+  #epochOfOther: number | null = null;
   /** Until when the lease is left to others, by `performance.now()`. */
   #holdOffUntil = 0;
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
@@ -229,11 +233,11 @@ export class PostgresCluster implements AsyncDisposable {
 
   /**
    * This server is ready to lead: when the lease is free it takes it. Resolves when it has, and everything is applied; what is
-   * served is not renewed then. Rejects when that does not come to be for long, or the server stops.
+   * served is not renewed then. Rejects when another one was quicker, when it is not free for long, or the server stops.
    */
   async nextLease(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<"taken">();
-    this.#ready = () => resolve("taken");
+    const { promise, resolve } = Promise.withResolvers<"taken" | "another's">();
+    this.#ready = resolve;
     try {
       const late = new AbortController();
       const signal = AbortSignal.any([this.#stopping.signal, late.signal]);
@@ -257,9 +261,9 @@ export class PostgresCluster implements AsyncDisposable {
 
   /**
    * Makes the database of the data folder ready, which nobody has open, and decides the role. Throws a `ClusterError`, also
-   * when no snapshot could be had.
+   * when no snapshot could be had. Without `fetches` somebody has the database open, and no other is put in its place.
    */
-  async begin(): Promise<ClusterRole> {
+  async begin({ fetches = true }: { readonly fetches?: boolean } = {}): Promise<ClusterRole> {
     if (this.#unproven) {
       this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
       await this.#lease.release();
@@ -267,7 +271,7 @@ export class PostgresCluster implements AsyncDisposable {
     }
     // Until it is known that it leads.
     this.#role = "follower";
-    const position = await this.#makeReady();
+    const position = await this.#makeReady(fetches);
     this.#beganAt = position.seq;
     const free = performance.now() >= this.#holdOffUntil;
     const isLeader = free &&
@@ -405,12 +409,13 @@ export class PostgresCluster implements AsyncDisposable {
     });
   }
 
-  async #makeReady(): Promise<LogPosition> {
+  async #makeReady(fetches: boolean): Promise<LogPosition> {
     const { dataDir, snapshots: target, log } = this.#options;
     const { id, generation } = this.#identity;
     const local = await lookAtDatabase(dataDir);
     const fits = local.kind === "member" && local.position.generation === generation;
     if (local.kind === "member" && fits && !this.#anew) return local.position;
+    if (!fetches) throw new ClusterError("The database has to begin with a snapshot");
     const { signal } = this.#stopping;
     const { startMs = clusterLimits.startMs } = this.#options;
     for (const until = performance.now() + startMs;;) {
@@ -495,7 +500,9 @@ export class PostgresCluster implements AsyncDisposable {
         }
         this.#awaySince ??= performance.now();
       }
-      await this.#notices.next(channel, { ms: tendMs, signal });
+      // As soon as the lease of another server may have ended.
+      const ms = Math.min(tendMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
+      await this.#notices.next(channel, { ms, signal });
       // Of those who are told at once one comes first.
       if (this.#role === "follower" && this.#ready === null && !signal.aborted) {
         await wait((0.5 + Math.random()) * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
@@ -529,10 +536,7 @@ export class PostgresCluster implements AsyncDisposable {
       }
     }
     if (served === null) return;
-    if (this.#lease.epoch === null) {
-      const leader = await this.#lease.holder();
-      this.#onLeader(leader === null || leader.isThis ? null : leader);
-    }
+    if (this.#lease.epoch === null) this.#lookAt(await this.#lease.holder());
     const { seq, ts } = served.position();
     await this.#connection.query(
       this.#statements.note,
@@ -544,6 +548,17 @@ export class PostgresCluster implements AsyncDisposable {
       served.sockets(),
     );
     void this.#snapshots?.tend();
+  }
+
+  #lookAt(holder: LeaseHolder | null): void {
+    const leader = holder === null || holder.isThis ? null : holder;
+    if (leader !== null && this.#epochOfOther !== null && leader.epoch !== this.#epochOfOther) {
+      this.#ready?.("another's");
+    }
+    this.#epochOfOther = leader?.epoch ?? this.#epochOfOther;
+    // One that has ended and was not taken is looked for as ever.
+    this.#endsAt = leader === null || leader.leftMs < 0 ? Infinity : performance.now() + leader.leftMs;
+    this.#onLeader(leader);
   }
 
   #mayTake(served: ServedState | null): served is ServedState {
@@ -580,7 +595,7 @@ export class PostgresCluster implements AsyncDisposable {
       await wait(clusterLimits.applyLookMs);
     }
     if (this.#served !== served) return;
-    if (this.#ready !== null) this.#ready();
+    if (this.#ready !== null) this.#ready("taken");
     else served.renew();
   }
 }

@@ -15,6 +15,8 @@ export interface LeaseHolder {
   readonly epoch: number;
   readonly address: string;
   readonly isThis: boolean;
+  /** For how long it is kept unless it is renewed; negative when it has ended. */
+  readonly leftMs: number;
 }
 
 export class Lease {
@@ -61,6 +63,7 @@ export class Lease {
       epoch: Number(row["epoch"]),
       address: String(row["address"]),
       isThis: row["holder"] === holder,
+      leftMs: Number(row["left_ms"]),
     };
   }
 

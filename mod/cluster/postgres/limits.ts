@@ -4,6 +4,8 @@ export const clusterLimits = {
   leaseMs: 3_000,
   /** A lease is renewed, and one that ended is looked for, so often: a third of it, so that one lost try costs nothing. */
   tendMs: 1_000,
+  /** A lease that is to end is looked at so long after it. */
+  endedMs: 10,
   /** Of those who see a lease end at once one should come first. */
   jitterMs: 150,
   /** Commits wait this long for a database that is away, then they fail and can be tried again. */

@@ -302,7 +302,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
     if (letGo !== undefined) {
       try {
-        await Promise.all([starter.warm("writer"), starter.warm("reader")]);
+        // A writer that keeps its rows elsewhere can be told of the database later.
+        const loads = rows !== undefined;
+        await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
         await letGo();
       } catch (error) {
         await starter[Symbol.asyncDispose]();

@@ -187,6 +187,7 @@ async function load(
     const looksAtAll = role === "writer" || check !== undefined;
     if (looksAtAll || waits) await sender.send({ type: "Loaded" } satisfies FromIsolate);
     if (waits) await fitted(inbox);
+    if (waits && database.role === "writer") database.writer.reread();
     let ts = 0;
     let lastGroup: string | null = null;
     let reached: Reached | null = null;

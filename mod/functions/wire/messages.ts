@@ -47,11 +47,14 @@ export interface Boot {
   readonly version?: string;
   /** For a reader that is to look whether the app fits the data, and to serve nobody. */
   readonly check?: CheckBounds;
-  /** For a reader that loads the app beside a writer, and looks into the database when it is told `Fitted`. */
+  /**
+   * It loads the app beside a writer that still works, and looks into the database when it is told `Fitted`: a reader, or a
+   * writer that gives rows.
+   */
   readonly waits?: boolean;
 }
 
-/** To a reader that waits: the writer has made tables and indexes fit the schema. Said once. */
+/** To one that waits: the writer before it is done with the database, or has made it fit the schema. Said once. */
 export interface Fitted {
   readonly type: "Fitted";
 }

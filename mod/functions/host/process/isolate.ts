@@ -58,8 +58,11 @@ export interface IsolateStarter {
   start(role: IsolateRole, version?: Version): Promise<StartResult>;
   /** From now on isolates load this version. */
   use?(version: Version): void;
-  /** Starts an isolate that does nothing yet: the next `start` of this role gets it. Never rejects. */
-  warm?(role: IsolateRole): Promise<void>;
+  /**
+   * Starts an isolate that does nothing yet: the next `start` of this role gets it. With `loads` it goes on and loads the app,
+   * where that can be done before the database is its own. Never rejects.
+   */
+  warm?(role: IsolateRole, options?: { readonly loads?: boolean }): Promise<void>;
   /**
    * Has a writer and a reader of this version begin, so that the next `start` of each is over sooner. What is given ends
    * those that nobody took. Never rejects.

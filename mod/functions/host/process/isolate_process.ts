@@ -104,8 +104,15 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     this.#version = version;
   }
 
-  async warm(role: IsolateRole): Promise<void> {
-    await this.#wait(role, this.#version).connected;
+  async warm(role: IsolateRole, { loads = false } = {}): Promise<void> {
+    const isolate = this.#wait(role, this.#version);
+    await isolate.connected;
+    if (loads) isolate.open();
+  }
+
+  /** Whether one that was started before it is needed can load the app before it may look into the database. */
+  #waits(role: IsolateRole): boolean {
+    return role === "reader" || role === "writer" && this.#options.rows !== undefined;
   }
 
   async prepare(version: Version): Promise<Disposable> {
@@ -248,7 +255,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         ...(rows !== null && { gives: true }),
         ...(version.deployed && { version: version.hash }),
         ...(check && { check }),
-        ...(gate !== null && role === "reader" && { waits: true }),
+        ...(gate !== null && this.#waits(role) && { waits: true }),
       });
       const process = new IsolateProcess({
         child,
@@ -269,7 +276,8 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         held[Symbol.dispose]();
         this.census.ended(process.pid, cause);
       });
-      return await process.boot(listener, { boot, gate, role, ...(check && { check }) });
+      const waits = this.#waits(role);
+      return await process.boot(listener, { boot, gate, role, waits, ...(check && { check }) });
     } catch (error) {
       return { ok: false, broken: false, message: error instanceof Error ? error.message : String(error) };
     } finally {
@@ -377,9 +385,11 @@ class IsolateProcess implements Isolate {
    */
   async boot(
     listener: Deno.Listener,
-    { boot, gate, check, role }: {
+    { boot, gate, check, role, waits }: {
       readonly boot: () => Boot;
       readonly gate: BootGate | null;
+      /** Whether it is told when it may look into the database. */
+      readonly waits: boolean;
     } & Pick<Boot, "role" | "check">,
   ): Promise<StartResult> {
     const answer = Promise.withResolvers<StartResult>();
@@ -412,7 +422,7 @@ class IsolateProcess implements Isolate {
     } else if (role === "writer") {
       this.#onLoaded = () => {
         slow.cancel();
-        fitted = this.#watchFitting();
+        void Promise.resolve(gate?.fitted).then(() => fitted = this.#watchFitting());
       };
     } else if (role === "reader" && gate !== null) {
       this.#onLoaded = () => {
@@ -420,7 +430,7 @@ class IsolateProcess implements Isolate {
         void gate.fitted.then(() => slow = this.#clock.after(isolateLimits.startMs, tooSlow));
       };
     }
-    const fittedSaid = role === "reader" ? gate?.fitted ?? null : null;
+    const fittedSaid = waits ? gate?.fitted ?? null : null;
     this.#live(listener, { boot, held, fitted: fittedSaid, onAnswer });
     const result = await answer.promise;
     slow.cancel();
