@@ -219,7 +219,8 @@ async function connect(
     retire: (mutate) => host.retire(mutate),
     async letGo() {
       await following.stop?.();
-      await host.closeWriter();
+      // Nothing is given to it any more. That its process ends is not waited for: it is seen to by who disposes of it all.
+      void host.closeWriter();
     },
     passedCalls: port,
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),

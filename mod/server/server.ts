@@ -361,9 +361,10 @@ export class Server implements AsyncDisposable {
     },
   ): Promise<void> {
     const { log } = this.#parts;
+    const after = cluster.epochOfLeader;
     const served = await this.#load({
       async letGo() {
-        const lease = cluster.nextLease();
+        const lease = cluster.nextLease(after);
         log("info", "This server is ready to lead its cluster, as soon as the leader does not");
         ready();
         await lease;

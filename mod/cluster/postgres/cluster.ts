@@ -105,7 +105,8 @@ export class PostgresCluster implements AsyncDisposable {
   /** Whether this server began as the leader and has not served yet. */
   #unproven = false;
   /** Set while this server is ready to lead: told when it has the lease and has applied everything, or another one has. */
-  #ready: ((outcome: "taken" | "another's") => void) | null = null;
+  #ready: { readonly after: number | null; readonly tell: (outcome: "taken" | "another's") => void } | null =
+    null;
   /** When the lease of another server ends, as far as it is known, by `performance.now()`. */
   #endsAt = Infinity;
   /** Under which epoch that has it. */
@@ -194,6 +195,11 @@ export class PostgresCluster implements AsyncDisposable {
     this.#onLeader = listener;
   }
 
+  /** Of the server that leads, or led last, as far as this one knows; `null`: it does not. */
+  get epochOfLeader(): number | null {
+    return this.#epochOfOther;
+  }
+
   get place(): string {
     return placeOf(this.#options.place);
   }
@@ -233,11 +239,13 @@ export class PostgresCluster implements AsyncDisposable {
 
   /**
    * This server is ready to lead: when the lease is free it takes it. Resolves when it has, and everything is applied; what is
-   * served is not renewed then. Rejects when another one was quicker, when it is not free for long, or the server stops.
+   * served is not renewed then. Rejects when another one was quicker to follow the leader of the epoch `after`, when it is not
+   * free for long, or the server stops.
    */
-  async nextLease(): Promise<void> {
+  async nextLease(after: number | null): Promise<void> {
+    if (this.#isPast(after, this.#epochOfOther)) throw new Error("Another server leads by now");
     const { promise, resolve } = Promise.withResolvers<"taken" | "another's">();
-    this.#ready = resolve;
+    this.#ready = { after, tell: resolve };
     try {
       const late = new AbortController();
       const signal = AbortSignal.any([this.#stopping.signal, late.signal]);
@@ -550,10 +558,14 @@ export class PostgresCluster implements AsyncDisposable {
     void this.#snapshots?.tend();
   }
 
+  #isPast(after: number | null, epoch: number | null): boolean {
+    return after !== null && epoch !== null && epoch > after;
+  }
+
   #lookAt(holder: LeaseHolder | null): void {
     const leader = holder === null || holder.isThis ? null : holder;
-    if (leader !== null && this.#epochOfOther !== null && leader.epoch !== this.#epochOfOther) {
-      this.#ready?.("another's");
+    if (leader !== null && this.#ready !== null && this.#isPast(this.#ready.after, leader.epoch)) {
+      this.#ready.tell("another's");
     }
     this.#epochOfOther = leader?.epoch ?? this.#epochOfOther;
     // One that has ended and was not taken is looked for as ever.
@@ -595,7 +607,7 @@ export class PostgresCluster implements AsyncDisposable {
       await wait(clusterLimits.applyLookMs);
     }
     if (this.#served !== served) return;
-    if (this.#ready !== null) this.#ready("taken");
+    if (this.#ready !== null) this.#ready.tell("taken");
     else served.renew();
   }
 }

@@ -107,7 +107,9 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
   async warm(role: IsolateRole, { loads = false } = {}): Promise<void> {
     const isolate = this.#wait(role, this.#version);
     await isolate.connected;
-    if (loads) isolate.open();
+    if (!loads) return;
+    isolate.open();
+    await isolate.loaded;
   }
 
   /** Whether one that was started before it is needed can load the app before it may look into the database. */
@@ -422,11 +424,13 @@ class IsolateProcess implements Isolate {
     } else if (role === "writer") {
       this.#onLoaded = () => {
         slow.cancel();
+        gate?.loaded();
         void Promise.resolve(gate?.fitted).then(() => fitted = this.#watchFitting());
       };
     } else if (role === "reader" && gate !== null) {
       this.#onLoaded = () => {
         slow.cancel();
+        gate.loaded();
         void gate.fitted.then(() => slow = this.#clock.after(isolateLimits.startMs, tooSlow));
       };
     }

@@ -10,6 +10,8 @@ import type { StartResult } from "./isolate.ts";
 /** What an isolate waits for that was started before it is needed. */
 export interface BootGate {
   readonly connected: () => void;
+  /** It has the app, and waits for the database. */
+  readonly loaded: () => void;
   /** It is told what it is. */
   readonly opened: Promise<void>;
   /** The database fits: a reader that is loaded goes on to its answer. */
@@ -19,6 +21,8 @@ export interface BootGate {
 export interface WaitingIsolate {
   /** It can be told what it is, or has ended. */
   readonly connected: Promise<unknown>;
+  /** It has loaded the app, or has ended. */
+  readonly loaded: Promise<unknown>;
   /** Its answer to Boot. One that settles before it was taken is of no use. */
   readonly started: Promise<StartResult>;
   /** Whether it can load this version. */
@@ -94,12 +98,18 @@ export interface WaitingOptions {
 /** Starts one. */
 export function startWaiting({ version, place, launch, put, onGone }: WaitingOptions): WaitingIsolate {
   const connected = Promise.withResolvers<void>();
+  const loaded = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<void>();
   const fitted = Promise.withResolvers<void>();
   let process: { kill(): void } | null = null;
   let killed = false;
   const started = launch(place === null ? version : relocated(version, place), {
-    gate: { connected: connected.resolve, opened: opened.promise, fitted: fitted.promise },
+    gate: {
+      connected: connected.resolve,
+      loaded: loaded.resolve,
+      opened: opened.promise,
+      fitted: fitted.promise,
+    },
     onProcess(known) {
       process = known;
       if (killed) known.kill();
@@ -114,6 +124,7 @@ export function startWaiting({ version, place, launch, put, onGone }: WaitingOpt
   });
   return {
     connected: Promise.race([connected.promise, started]),
+    loaded: Promise.race([loaded.promise, started]),
     started,
     fits: (other) => loads === null ? sameOutside(version, other) : loads === other,
     isFor: (other) => loads === other,
