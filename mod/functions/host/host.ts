@@ -584,7 +584,8 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     const version = await bring(this.versions);
     using _prepared = await starter.prepare?.(version) ?? null;
     await this.#readers.hold();
-    await this.#followingWriter.apply([row]);
+    // Told when it can be read with its code: until then what was read before is of the ts before.
+    const { ts } = await this.#followingWriter.apply([row], { tells: false });
     starter.use?.(version);
     const replaced = await this.#followingWriter.replace(async (ready) => {
       this.#declared(ready);
@@ -594,7 +595,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     }, { start: () => starter.start("writer", version) });
     if (!replaced.ok) throw new BrokenVersionError(replaced.message);
     this.#readers.release();
-    this.#tell(this.#reloadListeners, undefined);
+    this.#onGap(ts);
     await this.#served(version).catch((error) =>
       log("warn", "Old versions of the code were not removed", { error })
     );

@@ -73,17 +73,19 @@ export class Clients {
 
   /** Watches the balances, which always are as much together, and how many transfers were made, which only grows. */
   #watch(at: number): SocketView<Shown> {
-    let most = 0;
+    let [most, newest] = [0, 0];
     const { faults } = this;
     return new SocketView<Shown>(this.#servers.map(({ url }) => url), {
       at,
       udfPath: "bank:look",
-      faults,
       look({ total, done }, { url, ts }) {
         if (total !== ACCOUNTS * 100 && (total !== 0 || done !== 0)) {
           faults.push(`${url} shows a total of ${total} at ts ${ts}`);
         }
-        if (done < most) faults.push(`${url} goes back from ${most} to ${done} at ts ${ts}`);
+        if (done < most || ts < newest) {
+          faults.push(`${url} goes back from ${most} at ts ${newest} to ${done} at ts ${ts}`);
+        }
+        newest = Math.max(ts, newest);
         most = Math.max(done, most);
       },
     });

@@ -16,7 +16,6 @@ export class CodeView implements AsyncDisposable {
       new SocketView<Look>([url], {
         at: 0,
         udfPath: "app:look",
-        faults,
         look: ({ code }, { ts }) => {
           const known = this.#codes.get(ts) ?? code;
           if (known !== code) faults.push(`${url} computes with ${code} at ts ${ts}, another with ${known}`);

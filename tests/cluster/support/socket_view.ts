@@ -1,10 +1,9 @@
-/** A client that watches one query by a socket, goes to the next server when it is cut off, and never sees a step back. */
+/** A client that watches one query by a socket, and goes to the next server when it is cut off. */
 export interface SocketViewOptions<Shown> {
   /** The server that it begins with. */
   readonly at: number;
   /** A query without arguments. */
   readonly udfPath: string;
-  readonly faults: string[];
   /** Told of each result. */
   readonly look: (shown: Shown, at: { readonly url: string; readonly ts: number }) => void;
 }
@@ -15,7 +14,6 @@ export class SocketView<Shown> {
   #socket: WebSocket | null = null;
   #connections: number;
   #closed = false;
-  #ts = 0;
   seen = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -75,8 +73,6 @@ export class SocketView<Shown> {
       if (type !== "QueryUpdated") continue;
       this.seen++;
       const { ts } = message.endVersion;
-      if (ts < this.#ts) this.#options.faults.push(`${url} goes back from ts ${this.#ts} to ${ts}`);
-      this.#ts = Math.max(ts, this.#ts);
       this.#options.look(value as Shown, { url, ts });
     }
   }

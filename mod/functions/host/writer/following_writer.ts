@@ -76,8 +76,11 @@ export class FollowingWriter implements MutationWriter {
     return Promise.resolve({ outcome: readOnly(), ts: this.#reached?.ts ?? 0, replayed: false });
   }
 
-  /** Commits rows as one group and tells of it. Rejects with a `RowsRefusedError`, or because the writer was lost. */
-  apply(rows: readonly JournalRow[]): Promise<Reached> {
+  /**
+   * Commits rows as one group and tells of it, unless who asks does so. Rejects with a `RowsRefusedError`, or because the writer
+   * was lost.
+   */
+  apply(rows: readonly JournalRow[], { tells = true } = {}): Promise<Reached> {
     return this.#oneByOne(async () => {
       const isolate = this.#isolate ?? await this.#restart();
       // A lost writer may have committed rows that nobody was told of.
@@ -94,7 +97,7 @@ export class FollowingWriter implements MutationWriter {
       if (answered.type === "RowsRefused") throw new RowsRefusedError(answered.message, answered);
       const entries = unpackEntries(answered);
       this.#reached = answered.reached;
-      this.#options.onGroup(entries, answered.reached.ts);
+      if (tells) this.#options.onGroup(entries, answered.reached.ts);
       return answered.reached;
     });
   }
