@@ -94,7 +94,7 @@ Deno.test("[BK11] [BK12] backups under a constant writer hold one state each, wi
   await using writer = await ConstantWriter.start(folder.path);
   const ts: number[] = [];
   for (let round = 0; round < 8; round++) {
-    const before = await writer.commits();
+    const before = await writer.commitsBeforeBackup();
     const out = folder.at(`${round}.tar.zst`);
     const summary = await createBackup(optionsFor(folder, { out, withFiles: true }));
     ts.push(summary.ts);

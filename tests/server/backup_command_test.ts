@@ -5,10 +5,18 @@ import { projectDir } from "../bench/support/child.ts";
 import { extractArchive, readManifest } from "../../mod/ops/backups/archive/mod.ts";
 import { WorkFolder } from "../../mod/ops/backups/snapshot/work_folder.ts";
 import { commit, ConstantWriter, DataFolder } from "../ops/support/data_folders.ts";
+import { Commands, type Ran } from "../support/commands.ts";
 import { until } from "../support/waiting.ts";
 
 const SUFFIX = ".syncline-partial";
 
+const commands = new Commands("backup");
+
+function backup(folder: DataFolder, args: readonly string[]): Promise<Ran> {
+  return commands.run(["backup", ...args], { cwd: folder.path });
+}
+
+/** One that signals are sent to. */
 function start(folder: DataFolder, args: readonly string[]): Deno.ChildProcess {
   return new Deno.Command(Deno.execPath(), {
     args: [
@@ -27,7 +35,7 @@ function start(folder: DataFolder, args: readonly string[]): Deno.ChildProcess {
   }).spawn();
 }
 
-async function ended(child: Deno.ChildProcess): Promise<{ code: number; out: string; err: string }> {
+async function ended(child: Deno.ChildProcess): Promise<Ran> {
   const { code, stdout, stderr } = await child.output();
   const [out = "", err = ""] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
   return { code, out, err };
@@ -52,7 +60,7 @@ async function filledFolder({ bytes }: { readonly bytes: number }): Promise<Data
 
 Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it is, and warns of the key and of files left out", async () => {
   await using folder = await filledFolder({ bytes: 0 });
-  const plain = await ended(start(folder, []));
+  const plain = await backup(folder, []);
   assert.equal(plain.code, 0, plain.err);
   const [name = "", ...others] = (await folder.names()).filter((name) => name !== "data");
   assert.match(name, /^backup-\d{8}T\d{6}Z\.tar\.zst$/);
@@ -63,10 +71,10 @@ Deno.test("[BK19] [OP3] it says what is in the backup, how large and of when it 
   assert.doesNotMatch(plain.out, /secret|Not in it/);
   assert.match(plain.err, /^Copying the database\nPacking, [\d.]+ KiB\n/, "each step is told");
 
-  const all = await ended(start(folder, [
+  const all = await backup(folder, [
     ...["--data", "data", "--out", "all.tar.zst"],
     ...["--with-aux", "--with-files", "--include-secret"],
-  ]));
+  ]);
   assert.equal(all.code, 0, all.err);
   assert.match(all.out, /There is no execution log/);
   assert.match(all.out, /Not in it: 1 uploaded file whose contents.*Files in a bucket stay there/);
@@ -94,7 +102,7 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
       ],
     ] as const
   ) {
-    const { code, out, err } = await ended(start(folder, args));
+    const { code, out, err } = await backup(folder, args);
     assert.deepEqual([code, out], [1, ""]);
     assert.match(err, says);
     assert.doesNotMatch(err, /\n\s+at /);
@@ -105,7 +113,7 @@ Deno.test("[BK19] what it cannot do it says in one line, with exit code 1", asyn
 Deno.test("[BK19] a server's process may write meanwhile: the backup is of one state", async () => {
   await using folder = await filledFolder({ bytes: 0 });
   await using _writer = await ConstantWriter.start(folder.at("data"));
-  const { code, out, err } = await ended(start(folder, ["--with-files", "--out", "a.tar.zst"]));
+  const { code, out, err } = await backup(folder, ["--with-files", "--out", "a.tar.zst"]);
   assert.equal(code, 0, err);
   const { ts } = await readManifest((await Deno.open(folder.at("a.tar.zst"))).readable);
   assert.ok(ts > 1 && out.includes(`as of ts ${ts}, `));
@@ -143,7 +151,7 @@ for (const signal of ["SIGKILL", "SIGTERM"] as const) {
       assert.deepEqual(await folder.names(), ["data"]);
     }
     // The next one tidies up.
-    const again = await ended(start(folder, ["--out", "a.tar.zst"]));
+    const again = await backup(folder, ["--out", "a.tar.zst"]);
     assert.equal(again.code, 0, again.err);
     assert.deepEqual(await folder.names(), ["a.tar.zst", "data"]);
     const inside = await Array.fromAsync(Deno.readDir(folder.at("data")), ({ name }) => name);

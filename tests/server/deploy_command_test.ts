@@ -2,6 +2,9 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { firstApp, secondApp, startDeployWorld } from "../ops/deploy/support.ts";
+import { Commands } from "../support/commands.ts";
+
+const commands = { deploy: new Commands("deploy"), serve: new Commands("serve") };
 
 Deno.test("an app is deployed, looked after and migrated from the command line", async (t) => {
   await using world = await startDeployWorld();
@@ -16,21 +19,14 @@ Deno.test("an app is deployed, looked after and migrated from the command line",
       await Deno.writeTextFile(path, text);
     }
   };
-  const cli = new URL("../../cli.ts", import.meta.url);
-  const config = new URL("../../deno.json", import.meta.url).pathname;
-  const run = async (set: "deploy" | "serve", args: readonly string[], env: Record<string, string> = {}) => {
-    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: ["run", "--quiet", "--no-prompt", `--config=${config}`, `-P=${set}`, cli.href, ...args],
-      cwd: folder,
-      env: { NO_COLOR: "1", ...env },
-    }).output();
-    const decoder = new TextDecoder();
-    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-  };
-  const onServer = (...args: string[]) => run("serve", [...args, "--data", server.dataDir]);
+  const onServer = (...args: string[]) =>
+    commands.serve.run([...args, "--data", server.dataDir], { cwd: folder });
   let key = "";
   const deploy = (...args: string[]) =>
-    run("deploy", args, { SYNCLINE_URL: server.url, ...(key !== "" && { SYNCLINE_DEPLOY_KEY: key }) });
+    commands.deploy.run(args, {
+      cwd: folder,
+      env: { SYNCLINE_URL: server.url, ...(key !== "" && { SYNCLINE_DEPLOY_KEY: key }) },
+    });
 
   await t.step("CD4 keys are made, listed and revoked on the server's machine", async () => {
     const made = await onServer("deploy-key", "create", "ci");

@@ -3,9 +3,12 @@ import assert from "node:assert/strict";
 import { join, relative } from "node:path";
 import { projectDir } from "../bench/support/child.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
+import { Commands, type Ran } from "../support/commands.ts";
 
 const ACCOUNTS = 20;
 const SUM = ACCOUNTS * 1_000;
+
+const commands = { export: new Commands("export"), import: new Commands("import") };
 
 const FILES = {
   "schema.ts": `
@@ -71,20 +74,8 @@ class Place implements AsyncDisposable {
     return join(this.dir, ...names);
   }
 
-  async run(
-    command: "export" | "import",
-    ...args: string[]
-  ): Promise<{ code: number; out: string; err: string }> {
-    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: [
-        ...["run", "--quiet", "--no-prompt", `-P=${command}`, join(projectDir, "cli.ts"), command],
-        ...["--data", this.dataDir, ...args],
-      ],
-      cwd: this.dir,
-      env: { NO_COLOR: "1" },
-    }).output();
-    const decoder = new TextDecoder();
-    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  run(command: "export" | "import", ...args: string[]): Promise<Ran> {
+    return commands[command].run([command, "--data", this.dataDir, ...args], { cwd: this.dir });
   }
 
   async export(...args: string[]): Promise<string> {

@@ -11,8 +11,11 @@ import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { Child, projectDir } from "../bench/support/child.ts";
 import { ServerProcess } from "../bench/support/server_process.ts";
 import { textOf } from "../ops/export/support.ts";
+import { Commands, type Ran } from "../support/commands.ts";
 
 const WRITING_MS = 120_000;
+
+const commands = new Commands("import");
 
 const FILES = {
   "schema.ts": `
@@ -46,20 +49,17 @@ class Place implements AsyncDisposable {
   }
 
   args(path: string, flags: readonly string[] = []): string[] {
-    return [
-      ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
-      ...[path, "--data", this.dataDir, "--functions", this.functionsDir, ...flags],
-    ];
+    return ["import", path, "--data", this.dataDir, "--functions", this.functionsDir, ...flags];
   }
 
-  async import(path: string, ...flags: string[]): Promise<{ code: number; out: string; err: string }> {
-    const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
-      args: this.args(path, flags),
-      cwd: projectDir,
-      env: { NO_COLOR: "1" },
-    }).output();
-    const decoder = new TextDecoder();
-    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
+  import(path: string, ...flags: string[]): Promise<Ran> {
+    return commands.run(this.args(path, flags));
+  }
+
+  /** The texts of the notes that are stored, with nothing running. */
+  storedNotes(): string[] {
+    using snapshot = openExport(join(this.dataDir, "data.db"));
+    return Array.from(snapshot.documents("notes"), (text) => JSON.parse(text).text);
   }
 
   /** What queries of the app give, with no server running. */
@@ -112,7 +112,7 @@ Deno.test("[IM14] nothing of a folder is written when one file of it has a bad r
   const { code, out, err } = await place.import(folder);
   assert.deepEqual([code, out], [1, ""]);
   assert.match(err, /ERROR Nothing was imported\.\n.*ERROR users\.csv: Table "users" has no field "wrong"/);
-  assert.deepEqual(await place.query(["notes:all", {}]), [[]]);
+  assert.deepEqual(place.storedNotes(), []);
 });
 
 Deno.test("[IM14] what cannot be understood ends with 2, what cannot be done with 1, each with its reason", async () => {
@@ -175,7 +175,7 @@ Deno.test("[IM14] nothing is imported beside a staged restore, which would repla
     err,
     /A restore of "backup\.tar\.zst" is staged in .*: start the server once, or cancel it with/,
   );
-  assert.deepEqual(await place.query(["notes:all", {}]), [["one"]]);
+  assert.deepEqual(place.storedNotes(), ["one"]);
 });
 
 /** Starts an import of many rows, and waits until some of them are written and others are not. */
@@ -184,7 +184,8 @@ async function startLongImport(place: Place, rows: number): Promise<Child> {
   const folder = place.write("in", { "notes.jsonl": text });
   Deno.mkdirSync(place.dataDir);
   using changes = Deno.watchFs(place.dataDir);
-  const child = new Child({ args: place.args(folder) });
+  const program = "run --quiet --no-prompt -P=import cli.ts".split(" ");
+  const child = new Child({ args: [...program, ...place.args(folder)] });
   for await (const _ of changes) if (notesIn(place).length > 0) break;
   return child;
 }

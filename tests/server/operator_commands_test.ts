@@ -1,6 +1,9 @@
 /** The commands that ask a running server: `run` and `users ...`, by the local socket in its data folder. */
 import assert from "node:assert/strict";
 import { startTestServer } from "../auth/server/test_server.ts";
+import { Commands } from "../support/commands.ts";
+
+const commands = new Commands("serve");
 
 const functions = {
   "notes.ts": `
@@ -15,23 +18,8 @@ const functions = {
 
 Deno.test("OP1 OP2 functions are run and users looked after from the command line, while the server runs", async () => {
   await using server = await startTestServer({ functions });
-  const syncline = async (args: readonly string[], stdin = "") => {
-    const command = new Deno.Command(Deno.execPath(), {
-      args: ["run", "--quiet", "--no-prompt", "-P=serve", "cli.ts", ...args, "--data", server.dataDir],
-      cwd: new URL("../..", import.meta.url),
-      env: { NO_COLOR: "1" },
-      stdin: "piped",
-      stdout: "piped",
-      stderr: "piped",
-    });
-    const child = command.spawn();
-    const writer = child.stdin.getWriter();
-    await writer.write(new TextEncoder().encode(stdin));
-    await writer.close();
-    const { code, stdout, stderr } = await child.output();
-    const decoder = new TextDecoder();
-    return { code, out: decoder.decode(stdout), err: decoder.decode(stderr) };
-  };
+  const syncline = (args: readonly string[], stdin = "") =>
+    commands.run([...args, "--data", server.dataDir], { stdin });
   const ran = await syncline(["run", "notes:twice", '{"n":21}']);
   assert.deepEqual([ran.code, ran.out, ran.err], [0, "42\n", "[INFO] doubling n=21\n"]);
   const refused = await syncline(["run", "notes:refuse"]);

@@ -6,9 +6,12 @@ import { anonymous } from "../../mod/functions/identity.ts";
 import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { DataLock } from "../../mod/server/data/data_lock.ts";
 import { projectDir } from "../bench/support/child.ts";
+import { Commands, type Ran } from "../support/commands.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 import { until } from "../support/waiting.ts";
 import { zipOf } from "../support/zip.ts";
+
+const commands = { export: new Commands("export"), import: new Commands("import") };
 
 const APP = {
   "functions/schema.ts": `import { defineSchema, defineTable, id } from "syncline/server";
@@ -66,19 +69,8 @@ function importedFrom(folder: TempFolder, { path, data }: { readonly path: strin
   return run("import", [folder.at(path), "--data", folder.at(data), "--functions", folder.at("functions")]);
 }
 
-function started(command: "import" | "export", args: readonly string[]): Deno.ChildProcess {
-  return new Deno.Command(Deno.execPath(), {
-    args: [..."run --quiet --no-prompt".split(" "), `-P=${command}`, "cli.ts", command, ...args],
-    cwd: projectDir,
-    env: { NO_COLOR: "1" },
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-}
-
-async function run(command: "import" | "export", args: readonly string[]) {
-  const { code, stdout, stderr } = await started(command, args).output();
-  return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+function run(command: "import" | "export", args: readonly string[]): Promise<Ran> {
+  return commands[command].run([command, ...args]);
 }
 
 /** What the app's one query gives, as text. */
@@ -200,7 +192,16 @@ Deno.test("[IM20] what an import has left that was killed is taken by nobody but
   const args = [folder.at("snapshot.zip"), "--functions", folder.at("functions"), "--data"];
   let data = "";
   for (let round = 0; data === ""; round++) {
-    await using child = started("import", [...args, folder.at(`data${round}`)]);
+    await using child = new Deno.Command(Deno.execPath(), {
+      args: [
+        ..."run --quiet --no-prompt -P=import cli.ts import".split(" "),
+        ...args,
+        folder.at(`data${round}`),
+      ],
+      cwd: projectDir,
+      stdout: "piped",
+      stderr: "piped",
+    }).spawn();
     const mark = folder.at(`data${round}`, "import-unfinished");
     const output = child.output();
     let ended = false;

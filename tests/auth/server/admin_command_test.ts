@@ -4,29 +4,13 @@ import { join } from "node:path";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
 import { stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { startTestServer } from "./test_server.ts";
+import { Commands, type Ran } from "../../support/commands.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
-interface Ran {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
+const commands = new Commands("serve");
 
-async function admin(dataDir: string, args: readonly string[], stdin = ""): Promise<Ran> {
-  const child = new Deno.Command(Deno.execPath(), {
-    args: [..."run --quiet --no-prompt -P=serve cli.ts admin".split(" "), ...args, "--data", dataDir],
-    cwd: new URL("../../..", import.meta.url),
-    env: { NO_COLOR: "1" },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(stdin));
-  await writer.close();
-  const { code, stdout, stderr } = await child.output();
-  const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
-  return { code, out: text(stdout), err: text(stderr) };
+function admin(dataDir: string, args: readonly string[], stdin = ""): Promise<Ran> {
+  return commands.run(["admin", ...args, "--data", dataDir], { stdin });
 }
 
 const email = "admin@example.com";

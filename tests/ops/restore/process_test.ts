@@ -5,10 +5,13 @@ import { fileURLToPath } from "node:url";
 import { createBackup } from "../../../mod/ops/backups/backup.ts";
 import { stagedRestore, stageRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { Child, projectDir } from "../../bench/support/child.ts";
+import { Commands } from "../../support/commands.ts";
 import { filesOf, TemporaryFolder } from "./support.ts";
 
 const START_MS = 60_000;
 const KILLED_RESTORE = fileURLToPath(new URL("./support/killed_restore.ts", import.meta.url));
+
+const commands = new Commands("restore");
 
 const SCHEMA = `
 import { defineSchema, defineTable } from "syncline/server";
@@ -79,35 +82,13 @@ class Place implements AsyncDisposable {
   }
 
   restore(...args: readonly string[]) {
-    return this.#run([
-      ..."run --quiet --no-prompt -P=restore cli.ts restore".split(" "),
-      ...args,
-      ...["--data", this.dataDir],
-    ]);
+    return commands.run(["restore", ...args, "--data", this.dataDir]);
   }
 
-  /** Writes an app, serves it with one note, makes a backup, and goes on with another note. The server runs on. */
-  async withBackup(options: { readonly includeSecret?: boolean } = {}) {
-    await Deno.mkdir(join(this.path, "functions"));
-    await Deno.writeTextFile(join(this.path, "functions", "schema.ts"), SCHEMA);
-    await Deno.writeTextFile(join(this.path, "functions", "notes.ts"), NOTES);
-    const server = await this.serve();
-    try {
-      await server.add("in the backup");
-      const archive = join(this.path, "one.tar.zst");
-      await createBackup({
-        dataDir: this.dataDir,
-        out: archive,
-        withAux: false,
-        withFiles: false,
-        includeSecret: options.includeSecret ?? false,
-      });
-      await server.add("after it");
-      return { server, archive };
-    } catch (error) {
-      await server[Symbol.asyncDispose]();
-      throw error;
-    }
+  /** What a server left that was killed: see `Original`. Gives the path of the backup. */
+  async withBackup({ includeSecret = false } = {}): Promise<string> {
+    await copyTree(originals.path, this.path);
+    return join(this.path, includeSecret ? "with_secret.tar.zst" : "one.tar.zst");
   }
 
   async kept(): Promise<string[]> {
@@ -139,10 +120,39 @@ class Place implements AsyncDisposable {
 
 const BOTH = ["in the backup", "after it"];
 
+/** An app and its data folder, with one note from before the backups and one from after, as `kill -9` left it. */
+const originals = new Place();
+Deno.test.beforeAll(async () => {
+  await Deno.mkdir(join(originals.path, "functions"));
+  await Deno.writeTextFile(join(originals.path, "functions", "schema.ts"), SCHEMA);
+  await Deno.writeTextFile(join(originals.path, "functions", "notes.ts"), NOTES);
+  await using server = await originals.serve();
+  await server.add("in the backup");
+  for (const [name, includeSecret] of [["one", false], ["with_secret", true]] as const) {
+    const out = join(originals.path, `${name}.tar.zst`);
+    const { dataDir } = originals;
+    await createBackup({ dataDir, out, withAux: false, withFiles: false, includeSecret });
+  }
+  await server.add("after it");
+  await server.end("SIGKILL");
+});
+Deno.test.afterAll(() => originals[Symbol.asyncDispose]());
+
+async function copyTree(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to, { recursive: true });
+  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
+    if (isDirectory) await copyTree(join(from, name), join(to, name));
+    else if (isFile) await Deno.copyFile(join(from, name), join(to, name));
+    else if ((await Deno.lstat(join(from, name))).isSymlink) {
+      await Deno.symlink(await Deno.readLink(join(from, name)), join(to, name));
+    }
+  }
+}
+
 Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the state of the backup when none does", async () => {
   await using place = new Place();
-  const { server: first, archive } = await place.withBackup();
-  await using _first = first;
+  const archive = await place.withBackup();
+  await using first = await place.serve();
   const busy = await place.restore(archive);
   assert.equal(busy.code, 1);
   assert.match(busy.err, new RegExp(`process ${first.child.pid}\\) is using the data folder`));
@@ -164,9 +174,7 @@ Deno.test("[RS10] [OP3] restore is refused while a server runs, and brings the s
 
 Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with the reason and leaves all as it is", async () => {
   await using place = new Place();
-  const { server, archive } = await place.withBackup();
-  await using _server = server;
-  await server.end("SIGTERM");
+  const archive = await place.withBackup();
   const cut = join(place.path, "cut.tar.zst");
   const bytes = await Deno.readFile(archive);
   await Deno.writeFile(cut, bytes.subarray(0, bytes.length >> 1));
@@ -190,9 +198,7 @@ Deno.test("[RS10] what cannot be restored, or was asked for wrongly, ends with t
 
 Deno.test("[RS9] the command brings the secret key when the backup has it", async () => {
   await using place = new Place();
-  const { server, archive } = await place.withBackup({ includeSecret: true });
-  await using _server = server;
-  await server.end("SIGTERM");
+  const archive = await place.withBackup({ includeSecret: true });
   const keyFile = join(place.dataDir, "auth_secret.key");
   const key = await Deno.readTextFile(keyFile);
   await Deno.writeTextFile(keyFile, "another key");
@@ -208,8 +214,8 @@ Deno.test("[RS9] the command brings the secret key when the backup has it", asyn
 
 Deno.test("[RS6] a restore staged beside a running server is applied by the next start, which tells so", async () => {
   await using place = new Place();
-  const { server: first, archive } = await place.withBackup();
-  await using _first = first;
+  const archive = await place.withBackup();
+  await using first = await place.serve();
   const { dataDir } = place;
   await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
   await first.add("still the old one");
@@ -232,8 +238,8 @@ Deno.test("[RS11] a staged restore is cancelled while no server runs", async () 
   assert.match((await place.restore("--cancel")).err, /Cannot use the data folder/);
   assert.match((await place.restore("none.tar.zst")).err, /There is no such file\. Nothing has changed/);
   await assert.rejects(Deno.stat(place.dataDir), Deno.errors.NotFound);
-  const { server: first, archive } = await place.withBackup();
-  await using _first = first;
+  const archive = await place.withBackup();
+  await using first = await place.serve();
   await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
   assert.equal((await place.restore("--cancel")).code, 1);
   await first.end("SIGTERM");
@@ -250,10 +256,8 @@ Deno.test("[RS11] a staged restore is cancelled while no server runs", async () 
 
 Deno.test("[RS12] a start that cannot apply a restore fails and says how to cancel it", async () => {
   await using place = new Place();
-  const { server: first, archive } = await place.withBackup();
-  await using _first = first;
+  const archive = await place.withBackup();
   await stageRestore({ dataDir: place.dataDir, archive, source: "one.tar.zst", withSecret: false });
-  await first.end("SIGTERM");
   const folder = join(place.dataDir, "restore-staged");
   for await (const { name, isDirectory } of Deno.readDir(folder)) {
     if (isDirectory) await Deno.remove(join(folder, name, "data.db"));
@@ -271,10 +275,8 @@ Deno.test("[RS12] a start that cannot apply a restore fails and says how to canc
 
 Deno.test("[RS7] a restore whose process is killed is finished by whatever takes the data folder next", async () => {
   await using place = new Place();
-  const { server: first, archive } = await place.withBackup();
-  await using _first = first;
+  const archive = await place.withBackup();
   const { dataDir } = place;
-  await first.end("SIGKILL");
   const kill = async (nth: number) => {
     await stageRestore({ dataDir, archive, source: "one.tar.zst", withSecret: false });
     const { signal } = await new Deno.Command(Deno.execPath(), {

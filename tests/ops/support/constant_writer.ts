@@ -2,14 +2,22 @@
  * A process that writes to a database as fast as it can. Each transaction moves an amount between two accounts, so that
  * their sum stays; and stores a file, or deletes one, in the order of the service: the blob is there before its document,
  * and goes after it. Answers each line on its input with the number of its commits; ends with its input.
+ *
+ * A line that says `for a backup` bounds what comes and goes behind its back, however slow it is: from then on a file is
+ * deleted only if it was there at that line, or the backup has linked it, but for a few that go as soon as they are there.
  */
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
 import { commit, schema } from "./data_folders.ts";
 import { turn } from "../../support/waiting.ts";
 
 const ACCOUNTS = 20;
 const FILES_KEPT = 30;
+/** While nothing may be deleted. */
+const FILES_MAX = 300;
+/** A backup takes its state once more for each, and gives up taking states later. */
+const GONE_AT_ONCE = opsLimits.snapshotAttemptsMax - 1;
 
 const [dataDir = ""] = Deno.args;
 using writer = openWriterDatabase(join(dataDir, "data.db"), { now: () => Date.now() });
@@ -19,12 +27,21 @@ const accounts = commit(
   (tx) => Array.from({ length: ACCOUNTS }, () => tx.insert("accounts", { amount: 1000 })),
 );
 
-const files: { readonly id: string; readonly path: string }[] = [];
+interface StoredFile {
+  readonly id: string;
+  readonly path: string;
+}
+
+let files: StoredFile[] = [];
+/** Of these any may go; `null`: any may. */
+let old: Set<StoredFile> | null = null;
+let goneAtOnce = 0;
 let commits = 0;
 let ended = false;
 
 (async () => {
-  for await (const _ of Deno.stdin.readable) {
+  for await (const line of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    if (line.startsWith("for a backup")) [old, goneAtOnce] = [new Set(files), 0];
     await Deno.stdout.write(new TextEncoder().encode(`${commits}\n`));
   }
   ended = true;
@@ -42,7 +59,7 @@ while (!ended) {
   });
   commits++;
   if (files.length < FILES_KEPT) storeFile();
-  else deleteFile();
+  else if (!deleteFile() && files.length < FILES_MAX) storeFile();
   // Reads what is asked.
   await turn();
 }
@@ -57,9 +74,19 @@ function storeFile(): void {
   commits++;
 }
 
-function deleteFile(): void {
-  const [file] = files.splice(Math.floor(Math.random() * files.length), 1);
-  commit(writer, (tx) => tx.delete(file!.id));
+/** Gives back whether there was one to delete. */
+function deleteFile(): boolean {
+  const at = Math.floor(Math.random() * files.length);
+  const file = [...files.slice(at), ...files.slice(0, at)].find(mayGo);
+  if (file === undefined) return false;
+  files = files.filter((other) => other !== file);
+  commit(writer, (tx) => tx.delete(file.id));
   commits++;
-  Deno.removeSync(file!.path);
+  Deno.removeSync(file.path);
+  return true;
+}
+
+function mayGo(file: StoredFile): boolean {
+  if (old === null || old.has(file) || (Deno.statSync(file.path).nlink ?? 1) > 1) return true;
+  return goneAtOnce++ < GONE_AT_ONCE;
 }

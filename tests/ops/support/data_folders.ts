@@ -86,8 +86,17 @@ export class ConstantWriter implements AsyncDisposable {
   }
 
   /** How many commits it has made so far, by its own count. */
-  async commits(): Promise<number> {
-    await this.#input.write(new TextEncoder().encode("?\n"));
+  commits(): Promise<number> {
+    return this.#say("?");
+  }
+
+  /** The same, and a backup begins: see constant_writer.ts. */
+  commitsBeforeBackup(): Promise<number> {
+    return this.#say("for a backup");
+  }
+
+  async #say(line: string): Promise<number> {
+    await this.#input.write(new TextEncoder().encode(`${line}\n`));
     return Number((await this.#lines.read()).value);
   }
 

@@ -19,6 +19,12 @@ export const add = mutation({
     return n;
   },
 });
+export const clear = mutation({
+  args: {},
+  handler: async (ctx) => {
+    for (const { _id } of await ctx.db.query("notes").collect()) await ctx.db.delete(_id);
+  },
+});
 export const secret = internalMutation({ args: {}, handler: () => "secret" });
 export const all = query({
   args: {},
@@ -77,7 +83,9 @@ const args = { what: z.string() };
 const handler = (_ctx: unknown, { what }: { what: string }) => {
   return (doings as Record<string, () => unknown>)[what]?.() as never;
 };
+// Two of each: what is known of how long the one takes is not known of the other.
 export const change = mutation({ args, handler });
+export const changeWithKey = mutation({ args, handler });
 export const read = query({ args, handler });
 export const act = action({ args, handler });
 `,

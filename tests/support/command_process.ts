@@ -1,0 +1,74 @@
+/**
+ * What `Commands` starts: runs command lines, one after the other, as `cli.ts` does. Requests come as lines of JSON on
+ * standard input, and for each a line with what it came to leaves.
+ */
+import { adminCommands } from "../../mod/cli/admin_commands.ts";
+import { backupCommand } from "../../mod/cli/backup_command.ts";
+import { deployCommands } from "../../mod/cli/deploy/deploy_command.ts";
+import { deployKeyCommands, envCommands } from "../../mod/cli/deploy/deploy_key_commands.ts";
+import { migrateCommand } from "../../mod/cli/deploy/migrate_command.ts";
+import { exportCommand } from "../../mod/cli/export_command.ts";
+import { importCommand } from "../../mod/cli/import/import_command.ts";
+import { exitOnBug, runProgram } from "../../mod/cli/program.ts";
+import { restoreCommand } from "../../mod/cli/restore_command.ts";
+import { runCommand } from "../../mod/cli/run_command.ts";
+import { userCommands } from "../../mod/cli/user_commands.ts";
+import { encodeJsonLine, readJsonLines } from "../../mod/kit/processes/json_lines.ts";
+import type { Ran, Request } from "./commands.ts";
+
+const REQUEST_CHARS_MAX = 1_000_000;
+
+const commands = [
+  ...adminCommands,
+  backupCommand,
+  restoreCommand,
+  importCommand,
+  exportCommand,
+  ...userCommands,
+  runCommand,
+  ...deployCommands,
+  ...deployKeyCommands,
+  ...envCommands,
+  migrateCommand,
+];
+
+exitOnBug();
+const answer = Deno.stdout.writeSync.bind(Deno.stdout);
+for await (const request of readJsonLines(Deno.stdin.readable, REQUEST_CHARS_MAX)) {
+  const line = encodeJsonLine(await ran(JSON.parse(request)));
+  for (let sent = 0; sent < line.length;) sent += answer(line.subarray(sent));
+}
+
+async function ran({ args, cwd, env, stdin }: Request): Promise<Ran> {
+  const out = caught(Deno.stdout);
+  const err = caught(Deno.stderr);
+  const bytes = new TextEncoder().encode(stdin);
+  Object.defineProperty(Deno.stdin, "readable", {
+    value: new ReadableStream({
+      start(controller) {
+        if (bytes.length > 0) controller.enqueue(bytes);
+        controller.close();
+      },
+    }),
+    configurable: true,
+  });
+  Deno.chdir(cwd);
+  for (const [name, value] of Object.entries(env)) Deno.env.set(name, value);
+  try {
+    return { code: await runProgram(commands, args), out: out(), err: err() };
+  } finally {
+    for (const name of Object.keys(env)) Deno.env.delete(name);
+  }
+}
+
+/** Keeps what is written to a stream from now on, instead of writing it; gives what gives it as text. */
+function caught(stream: typeof Deno.stdout): () => string {
+  const decoder = new TextDecoder();
+  let text = "";
+  const writeSync = (bytes: Uint8Array) => {
+    text += decoder.decode(bytes, { stream: true });
+    return bytes.length;
+  };
+  Object.assign(stream, { writeSync, write: (bytes: Uint8Array) => Promise.resolve(writeSync(bytes)) });
+  return () => text;
+}

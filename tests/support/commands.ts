@@ -1,0 +1,72 @@
+/**
+ * Commands of the command line in a process with the permissions they have: one process runs many, one after the other,
+ * because starting takes longer than most of them do. Signals, limits and kills need processes of their own.
+ */
+import { fileURLToPath } from "node:url";
+import { encodeJsonLine } from "../../mod/kit/processes/json_lines.ts";
+
+const projectDir = fileURLToPath(new URL("../..", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("./command_process.ts", import.meta.url));
+
+/** How a command ended, and what it wrote. */
+export interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface Surroundings {
+  /** The project's folder when absent. */
+  readonly cwd?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** All of its standard input. */
+  readonly stdin?: string;
+}
+
+export type Request = Required<Surroundings> & { readonly args: readonly string[] };
+
+export class Commands {
+  readonly #child: Deno.ChildProcess;
+  readonly #input: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #output: ReadableStreamDefaultReader<Uint8Array>;
+  /** Resolves when the command before has ended. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  /** `set`: the named permissions they run with. For all tests of a file: it ends with the last of them. */
+  constructor(set: string) {
+    this.#child = new Deno.Command(Deno.execPath(), {
+      args: ["run", "--quiet", "--no-prompt", `-P=${set}`, PROGRAM],
+      cwd: projectDir,
+      env: { NO_COLOR: "1" },
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    this.#input = this.#child.stdin.getWriter();
+    this.#output = this.#child.stdout.getReader();
+    Deno.test.afterAll(() => this.#end());
+  }
+
+  run(args: readonly string[], { cwd = projectDir, env = {}, stdin = "" }: Surroundings = {}): Promise<Ran> {
+    const ran = this.#last.then(() => this.#run({ args, cwd, env, stdin }));
+    this.#last = ran.catch(() => {});
+    return ran;
+  }
+
+  async #run(request: Request): Promise<Ran> {
+    await this.#input.write(encodeJsonLine(request));
+    const decoder = new TextDecoder();
+    // Nothing is read ahead: between tests nothing is under way.
+    for (let line = "";;) {
+      const { value, done } = await this.#output.read();
+      if (done) throw new Error(`The process ended with "${request.args.join(" ")}"`);
+      line += decoder.decode(value, { stream: true });
+      if (line.endsWith("\n")) return JSON.parse(line);
+    }
+  }
+
+  async #end(): Promise<void> {
+    await this.#input.close().catch(() => {});
+    await this.#output.cancel();
+    await this.#child.status;
+  }
+}
