@@ -26,6 +26,8 @@ const BYTES_MAX = 100_000_000;
 const NO_NETWORK = {
   HTTP_PROXY: "http://127.0.0.1:9",
   HTTPS_PROXY: "http://127.0.0.1:9",
+  http_proxy: "http://127.0.0.1:9",
+  https_proxy: "http://127.0.0.1:9",
   npm_config_registry: "http://127.0.0.1:9/",
   npm_config_fetch_retries: "0",
 };

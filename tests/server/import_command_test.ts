@@ -203,7 +203,7 @@ function notesIn(place: Place): number[] {
 
 Deno.test("[IM8] a signal ends the command behind the batch it works on, and says how many rows are there", async () => {
   await using place = new Place();
-  const rows = 40_000;
+  const rows = 12_000;
   await using child = await startLongImport(place, rows);
   const said = child.line(/stopped: (\d+) rows written, and these stay/, WRITING_MS);
   Deno.kill(child.pid, "SIGTERM");
@@ -215,7 +215,7 @@ Deno.test("[IM8] a signal ends the command behind the batch it works on, and say
 
 Deno.test("[IM15] kill -9 leaves whole batches, and the import can be done again", async () => {
   await using place = new Place();
-  const rows = 40_000;
+  const rows = 12_000;
   const child = await startLongImport(place, rows);
   await child.kill();
   // Waits for the writer, which ends with the command.

@@ -9,6 +9,9 @@ import { found } from "../../support/waiting.ts";
 /** What npm and the programs use of the system; no Deno among them. */
 const PROGRAMS = ["node", "npm", "npx", "sh", "env", "git", "cat", "uname", "ldd", "nice", "ln"];
 
+/** What says how the network is reached from here, if anything has to. */
+const NETWORK = ["NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
+
 export interface Ended {
   readonly code: number;
   /** Standard output and standard error. */
@@ -39,7 +42,7 @@ export class NodeMachine implements AsyncDisposable {
       const path = await which(name);
       if (path !== null) await Deno.symlink(path, folder.at("bin", name));
     }
-    const env = { HOME: folder.at("home"), PATH: folder.at("bin"), NO_COLOR: "1" };
+    const env = { HOME: folder.at("home"), PATH: folder.at("bin"), NO_COLOR: "1", ...network() };
     return new NodeMachine(folder, { env, setsid: await which("setsid") ?? "setsid" });
   }
 
@@ -161,6 +164,15 @@ export class Running implements AsyncDisposable {
     await this.#child.status;
     await this.#reading;
   }
+}
+
+function network(): Record<string, string> {
+  const given = NETWORK.flatMap((name) => {
+    const value = Deno.env.get(name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  if (given.every(([name = ""]) => !/proxy/i.test(name))) return Object.fromEntries(given);
+  return { ...Object.fromEntries(given), NO_PROXY: "127.0.0.1", no_proxy: "127.0.0.1" };
 }
 
 async function signalGroup(leader: number, signal: string): Promise<void> {

@@ -1,88 +1,43 @@
-/** An npm registry of the test's own: verdaccio, which has what was published to it and fetches all else from the usual one. */
-import { lines } from "../../bench/support/lines.ts";
-import { TempFolder } from "../../support/temp_folder.ts";
+/**
+ * An npm registry of the test's own: it has what was published to it, and sends whoever asks for something else to the
+ * usual one. It answers what `npm publish` and `npm install` ask.
+ */
 
-const VERDACCIO = "5.33.0";
+/** What `npm publish` sends, as far as it is looked at. */
+interface Published {
+  readonly versions: Readonly<Record<string, { readonly dist: { tarball: string } }>>;
+  readonly _attachments: Readonly<Record<string, { readonly data: string }>>;
+}
 
-const PACKAGE = JSON.stringify({
-  private: true,
-  // It asks for a tag of this package that not every registry has.
-  overrides: { "node-fetch": "2.7.0" },
-  dependencies: { verdaccio: VERDACCIO },
-});
-
-/** Starts it on a free port, and prints that. */
-const SERVER = `
-const { runServer } = require("verdaccio");
-const everybody = { access: "$all", publish: "$all", unpublish: "$all" };
-const config = {
-  self_path: __dirname,
-  storage: __dirname + "/storage",
-  uplinks: { usual: { url: process.argv[2], cache: false, maxage: "60m" } },
-  packages: { syncline: everybody, "create-syncline": everybody, "**": { access: "$all", proxy: "usual" } },
-  web: { enable: false },
-  max_body_size: "100mb",
-  log: { type: "stdout", format: "pretty", level: "error" },
-};
-runServer(config).then((app) => {
-  const server = app.listen(0, "127.0.0.1", () => console.log("port " + server.address().port));
-});
-`;
+interface Kept {
+  /** What npm is told of the package. */
+  readonly about: Record<string, unknown>;
+  /** Archives by the names of their files. */
+  readonly archives: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+}
 
 export class Registry implements AsyncDisposable {
   /** Ends in a slash. */
   readonly url: string;
-  readonly #folder: TempFolder;
-  readonly #child: Deno.ChildProcess;
-  readonly #reading: Promise<void>;
+  readonly #usual: string;
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+  readonly #packages = new Map<string, Kept>();
 
-  private constructor(
-    { url, folder, child, reading }: {
-      readonly url: string;
-      readonly folder: TempFolder;
-      readonly child: Deno.ChildProcess;
-      readonly reading: Promise<void>;
-    },
-  ) {
-    this.url = url;
-    this.#folder = folder;
-    this.#child = child;
-    this.#reading = reading;
+  private constructor(usual: string) {
+    this.#usual = usual;
+    this.#server = Deno.serve(
+      { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+      (request) => this.#answer(request),
+    );
+    this.url = `http://127.0.0.1:${this.#server.addr.port}/`;
   }
 
-  /** Installs and starts it; why not, where npm cannot install. */
+  /** Starts it; why not, where npm cannot install. */
   static async start(): Promise<Registry | string> {
-    const folder = await TempFolder.with({ "package.json": PACKAGE, "server.cjs": SERVER });
-    const install = await new Deno.Command("npm", {
-      args: "install --no-audit --no-fund --ignore-scripts --prefer-offline --loglevel=error".split(" "),
-      cwd: folder.path,
-      stdin: "null",
-    }).output();
-    if (!install.success) {
-      await folder[Symbol.asyncDispose]();
-      return new TextDecoder().decode(install.stderr);
-    }
-    const { stdout } = await new Deno.Command("npm", {
-      args: ["config", "get", "registry"],
-      cwd: folder.path,
-    })
-      .output();
-    const child = new Deno.Command("node", {
-      args: ["server.cjs", new TextDecoder().decode(stdout).trim()],
-      cwd: folder.path,
-      stdin: "null",
-      stdout: "piped",
-    }).spawn();
-    const port = Promise.withResolvers<string>();
-    const reading = (async () => {
-      for await (const line of lines(child.stdout)) {
-        const found = /^port (\d+)/.exec(line)?.[1];
-        if (found !== undefined) port.resolve(found);
-      }
-      port.reject(new Error("The registry has ended"));
-    })();
-    const url = `http://127.0.0.1:${await port.promise}/`;
-    return new Registry({ url, folder, child, reading });
+    const reached = await npm("view", "react", "version");
+    if (!reached.success) return reached.text;
+    const usual = (await npm("config", "get", "registry")).text.trim();
+    return new Registry(usual.replace(/\/*$/, "/"));
   }
 
   /** What a user's `.npmrc` says to use it. */
@@ -91,10 +46,36 @@ export class Registry implements AsyncDisposable {
     return `registry=${this.url}\n//${host}/:_authToken=anybody\naudit=false\nfund=false\nupdate-notifier=false\n`;
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#child.kill("SIGTERM");
-    await this.#child.status;
-    await this.#reading;
-    await this.#folder[Symbol.asyncDispose]();
+  async #answer(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const [name = "", , file] = decodeURIComponent(pathname.slice(1)).split("/");
+    if (request.method === "PUT") {
+      this.#packages.set(name, this.#kept(name, await request.json()));
+      return Response.json({ ok: true }, { status: 201 });
+    }
+    const kept = this.#packages.get(name);
+    if (kept === undefined) return Response.redirect(this.#usual + pathname.slice(1), 302);
+    if (file === undefined) return Response.json(kept.about);
+    const archive = kept.archives.get(file);
+    return archive === undefined ? new Response(null, { status: 404 }) : new Response(archive);
   }
+
+  #kept(name: string, { _attachments, ...about }: Published): Kept {
+    for (const [version, { dist }] of Object.entries(about.versions)) {
+      dist.tarball = `${this.url}${name}/-/${name}-${version}.tgz`;
+    }
+    const archives = Object.entries(_attachments).map(([file, { data }]) =>
+      [file, Uint8Array.fromBase64(data)] as const
+    );
+    return { about, archives: new Map(archives) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+async function npm(...args: string[]): Promise<{ readonly success: boolean; readonly text: string }> {
+  const { success, stdout, stderr } = await new Deno.Command("npm", { args, stdin: "null" }).output();
+  return { success, text: new TextDecoder().decode(success ? stdout : stderr) };
 }
