@@ -1,13 +1,13 @@
 /**
- * Runs the whole suite: most files side by side, then those that need the machine, or the process, for themselves. With
- * arguments it is `deno test` with the suite's permissions.
+ * Runs the whole suite: most files side by side, beside them those that need a process for themselves, then those that
+ * need the machine. With arguments it is `deno test` with the suite's permissions.
  */
-import { readdirSync, writeSync } from "node:fs";
+import { readdirSync, readFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 
-/** Files that do not stand others beside them, each group with the reason. */
+/** Files that do not stand others beside them on the machine, each group with the reason. */
 const ALONE = [
   // They compare how long things take, within one run.
   "tests/auth/timing_test.ts",
@@ -15,35 +15,87 @@ const ALONE = [
   "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
-  // It installs packages, starts servers and a browser, and says how long that takes.
+  // Three servers in processes of their own, which are killed and started again.
+  "tests/cluster/faults_test.ts",
+];
+
+/** Files of which no other may be in their process, one after the other. */
+const APART = [
+  // It takes longest, so it begins with the first.
   "tests/npm/from_nothing_test.ts",
   // They look for children of this process, and kill some: those of other files, too.
   "tests/functions/host/run_observer_test.ts",
   "tests/ops/maintenance_test.ts",
   "tests/storage/image_process_test.ts",
   "tests/storage/real_server_test.ts",
-  // Three servers in processes of their own, which are killed and started again.
-  "tests/cluster/faults_test.ts",
   // The working folder is of the whole process.
   "tests/server/config_test.ts",
 ];
+
+/** What a file system in memory takes at most, and what has to be free for one. */
+const MEMORY_FILES_MIB = 6 * 1024;
+const MEMORY_FREE_MIB = 10 * 1024;
 
 /** More than these failing at once is no accident of a busy machine. */
 const TRIED_AGAIN_MAX = 5;
 
 const repository = fileURLToPath(new URL("..", import.meta.url));
 
+/** What a command begins with whose temporary files are in memory; `null`: they lie on the disk. */
+const memoryFiles = await inMemory();
+
 /** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
 const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
 
 function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Command {
-  return new Deno.Command(Deno.execPath(), {
-    args: ["test", "--no-prompt", "-P=test", ...args],
+  const test = [Deno.execPath(), "test", "--no-prompt", "-P=test", ...args];
+  const [program = "", ...rest] = [...memoryFiles?.start ?? [], ...test];
+  return new Deno.Command(program, {
+    args: rest,
     cwd: repository,
-    env: { DENO_JOBS: Deno.env.get("DENO_JOBS") ?? JOBS },
+    env: {
+      DENO_JOBS: Deno.env.get("DENO_JOBS") ?? JOBS,
+      ...(memoryFiles !== null && { TMPDIR: memoryFiles.folder }),
+    },
     stdin: "null",
     stdout,
   });
+}
+
+/**
+ * Databases, versions and unpacked programs of thousands of tests are written to a disk only to be removed again. Where
+ * the system lets us, each command has a file system in memory instead, which goes with the last of its processes.
+ */
+async function inMemory(): Promise<{ readonly folder: string; readonly start: readonly string[] } | null> {
+  if (Deno.build.os !== "linux" || Deno.args.length > 0 || freeMiB() < MEMORY_FREE_MIB) return null;
+  // Short: paths of sockets have to be.
+  const folder = join(Deno.env.get("TMPDIR") ?? "/tmp", `s${Deno.pid}`);
+  await Deno.mkdir(folder);
+  const script = `mount -t tmpfs -o size=${MEMORY_FILES_MIB}m,mode=1777 tmpfs "$0" && exec "$@"`;
+  const start = ["unshare", "--mount", "sh", "-c", script, folder];
+  const [program = "", ...args] = [...start, "true"];
+  const tried = await new Deno.Command(program, { args, stdout: "null", stderr: "null" }).output()
+    .catch(() => null);
+  if (tried?.success === true) return { folder, start };
+  await Deno.remove(folder);
+  return null;
+}
+
+/** Memory that may be used: what the machine has free, and no more than this process is allowed. */
+function freeMiB(): number {
+  const number = (path: string, pattern: RegExp, unit: number) => {
+    try {
+      const found = pattern.exec(readFileSync(path, "utf8"))?.[1];
+      return found === undefined ? Infinity : Number(found) / unit;
+    } catch {
+      return Infinity;
+    }
+  };
+  return Math.min(
+    number("/proc/meminfo", /^MemAvailable: +(\d+) kB/m, 1024),
+    number("/sys/fs/cgroup/memory.max", /^(\d+)$/m, 2 ** 20),
+    number("/sys/fs/cgroup/memory/memory.limit_in_bytes", /^(\d+)$/m, 2 ** 20),
+  );
 }
 
 /** Types of all test files, looked at once and beside those that run already. */
@@ -69,7 +121,8 @@ function testFiles(): string[] {
     .map((path) => join("tests", path));
 }
 
-const isAlone = (file: string): boolean => ALONE.some((path) => file === path || file.startsWith(`${path}/`));
+const isOf = (paths: readonly string[], file: string): boolean =>
+  paths.some((path) => file === path || file.startsWith(`${path}/`));
 
 /**
  * Runs files, shows what they say, and names those that failed. A run that ends otherwise than with its totals has none:
@@ -87,14 +140,27 @@ async function run(files: readonly string[], ...args: string[]): Promise<{ code:
     failed.add(/^(\S+) => /.exec(line)?.[1] ?? /^Uncaught error from (\S+) /.exec(line)?.[1] ?? file);
   };
   let rest = "";
+  // Whole lines: another run writes its own between them.
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-    writeSync(1, text);
-    const lines = (rest + stripVTControlCharacters(text)).split("\n");
+    const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
-    lines.forEach(look);
+    for (const line of lines) {
+      say(line);
+      look(stripVTControlCharacters(line));
+    }
   }
+  if (rest !== "") say(rest);
   const { code } = await child.status;
   return { code, failed: code !== 0 && ended ? [...failed] : [] };
+}
+
+/** Runs files in the order of their list, each in a process of its own. */
+async function oneByOne(files: readonly string[]): Promise<Awaited<ReturnType<typeof run>>[]> {
+  const runs = [];
+  for (const path of APART) {
+    runs.push(await run(files.filter((file) => isOf([path], file))));
+  }
+  return runs;
 }
 
 /**
@@ -104,17 +170,26 @@ async function run(files: readonly string[], ...args: string[]): Promise<{ code:
 async function whole(): Promise<number> {
   const files = testFiles();
   const typed = check(files);
-  const together = await run(files.filter((file) => !isAlone(file)), "--parallel");
+  const beside = Promise.all([
+    oneByOne(files.filter((file) => isOf(APART, file))),
+    run(files.filter((file) => !isOf(APART, file) && !isOf(ALONE, file)), "--parallel"),
+  ]);
   // Also when something failed: all that does not work is told at once.
-  const alone = await run(files.filter(isAlone));
-  const failed = [...together.failed, ...alone.failed];
+  const [apart, together] = await beside;
+  const runs = [...apart, together, await run(files.filter((file) => isOf(ALONE, file)))];
+  const failed = runs.flatMap((one) => one.failed);
   if (await typed !== 0) return 1;
-  const unknown = [together, alone].some(({ code, failed }) => code !== 0 && failed.length === 0);
-  if (unknown || failed.length === 0 || failed.length > TRIED_AGAIN_MAX) return together.code || alone.code;
+  const unknown = runs.some(({ code, failed }) => code !== 0 && failed.length === 0);
+  if (unknown || failed.length === 0 || failed.length > TRIED_AGAIN_MAX) {
+    return runs.find(({ code }) => code !== 0)?.code ?? 0;
+  }
   say(`\nFailed, and tried once more:\n  ${failed.join("\n  ")}\n`);
   const again = await test(...failed);
   if (again === 0) say(`\nUNSTEADY: failed first, passed alone:\n  ${failed.join("\n  ")}\n`);
   return again;
 }
 
-Deno.exit(Deno.args.length === 0 ? await whole() : await test(...Deno.args));
+const code = Deno.args.length === 0 ? await whole() : await test(...Deno.args);
+// What was in memory is gone, and the folder empty.
+if (memoryFiles !== null) await Deno.remove(memoryFiles.folder);
+Deno.exit(code);
