@@ -2,6 +2,7 @@
  * What `Commands` starts: runs command lines, one after the other, as `cli.ts` does. Requests come as lines of JSON on
  * standard input, and for each a line with what it came to leaves.
  */
+import process from "node:process";
 import { adminCommands } from "../../mod/cli/admin_commands.ts";
 import { backupCommand } from "../../mod/cli/backup_command.ts";
 import { deployCommands } from "../../mod/cli/deploy/deploy_command.ts";
@@ -40,8 +41,8 @@ for await (const request of readJsonLines(Deno.stdin.readable, REQUEST_CHARS_MAX
 }
 
 async function ran({ args, cwd, env, stdin }: Request): Promise<Ran> {
-  const out = caught(Deno.stdout);
-  const err = caught(Deno.stderr);
+  const out = caught(Deno.stdout, process.stdout);
+  const err = caught(Deno.stderr, process.stderr);
   const bytes = new TextEncoder().encode(stdin);
   Object.defineProperty(Deno.stdin, "readable", {
     value: new ReadableStream({
@@ -61,8 +62,8 @@ async function ran({ args, cwd, env, stdin }: Request): Promise<Ran> {
   }
 }
 
-/** Keeps what is written to a stream from now on, instead of writing it; gives what gives it as text. */
-function caught(stream: typeof Deno.stdout): () => string {
+/** Keeps what is written to a stream from now on, by either of its names, instead of writing it; gives what gives it. */
+function caught(stream: typeof Deno.stdout, node: typeof process.stdout): () => string {
   const decoder = new TextDecoder();
   let text = "";
   const writeSync = (bytes: Uint8Array) => {
@@ -70,5 +71,11 @@ function caught(stream: typeof Deno.stdout): () => string {
     return bytes.length;
   };
   Object.assign(stream, { writeSync, write: (bytes: Uint8Array) => Promise.resolve(writeSync(bytes)) });
+  Object.assign(node, {
+    write(written: string) {
+      text += written;
+      return true;
+    },
+  });
   return () => text;
 }
