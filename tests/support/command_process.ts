@@ -63,7 +63,7 @@ async function ran({ args, cwd, env, stdin }: Request): Promise<Ran> {
 }
 
 /** Keeps what is written to a stream from now on, by either of its names, instead of writing it; gives what gives it. */
-function caught(stream: typeof Deno.stdout, node: typeof process.stdout): () => string {
+function caught(stream: typeof Deno.stdout, node: { write: unknown }): () => string {
   const decoder = new TextDecoder();
   let text = "";
   const writeSync = (bytes: Uint8Array) => {
