@@ -30,7 +30,8 @@ async function getAll(port: number, { path, count }: { path: string; count: numb
     let length = 0;
     let wanted = Infinity;
     while (length < wanted) {
-      const read = await conn.read(buffer.subarray(length));
+      // Of a body only the length counts: it may be larger than the buffer.
+      const read = await conn.read(wanted === Infinity ? buffer.subarray(length) : buffer);
       if (read === null) throw new Error("The server closed the connection");
       length += read;
       if (wanted !== Infinity) continue;
