@@ -8,6 +8,8 @@ export interface Waits {
   readonly mutation: Spread;
   /** From sending a mutation to the Transition that shows it. */
   readonly shown: Spread;
+  /** How late he went on after his own pauses, which no server has a part in. */
+  readonly late: Spread;
   readonly served: number;
   /** What went wrong with calls of his, the first few. */
   readonly failures: readonly string[];

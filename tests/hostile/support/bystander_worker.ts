@@ -32,7 +32,14 @@ function failed(what: string): void {
   if (!stopped && failures.length < FAILURES_TOLD_MAX) failures.push(what);
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+/** How late his own pauses end: what the machine keeps anybody from running for. */
+const late = new Stopwatch(PAUSE_MS);
+
+async function pause(): Promise<void> {
+  const until = performance.now() + PAUSE_MS;
+  await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  late.note(Math.max(0, performance.now() - until));
+}
 
 async function askQueries(port: number, token: string): Promise<void> {
   for (let nonce = 0; !stopped; nonce++) {
@@ -121,6 +128,7 @@ function stop(): void {
     query: query.waits,
     mutation: mutation.waits,
     shown: shown.waits,
+    late: late.waits,
     served: query.ended + mutation.ended,
     failures,
   };
@@ -133,7 +141,7 @@ self.onmessage = ({ data }: MessageEvent<ToBystander>) => {
   let told = false;
   const ready = () => {
     told = true;
-    for (const watch of [query, mutation, shown]) watch.reset();
+    for (const watch of [query, mutation, shown, late]) watch.reset();
     self.postMessage({ type: "started" } satisfies FromBystander);
   };
   const owned = Promise.all([askQueries(port, token), write(port, token, ready)]);

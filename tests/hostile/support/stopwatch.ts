@@ -35,8 +35,13 @@ export class Stopwatch {
 
   end(): void {
     if (this.#since === null) return;
-    this.#waits.push(this.#now() - this.#since);
+    this.note(this.#now() - this.#since);
     this.#since = null;
+  }
+
+  /** A wait that somebody else has measured. */
+  note(ms: number): void {
+    this.#waits.push(ms);
   }
 
   /** Forgets what has ended. */
