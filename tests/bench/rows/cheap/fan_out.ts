@@ -52,7 +52,7 @@ async function fanOut(context: BenchContext, sockets: number): Promise<[Row, Row
       control: { pid: control.pid, work: () => deliver("control", options) },
       count: () => options.commits * sockets,
     });
-  const paced = await turns({ commits: context.full ? 30 : 12, intervalMs: PACED_MS });
+  const paced = await turns({ commits: context.full ? 20 : 12, intervalMs: PACED_MS });
   const commits = Math.ceil((context.full ? 100_000 : 40_000) / sockets);
   const fast = await turns({ commits, intervalMs: 0 });
   return [

@@ -17,7 +17,7 @@ export async function insertRows(context: BenchContext): Promise<Row[]> {
   for (let start = 0; start < ROOMS; start += FILL_COUNT) {
     await server.call("mutation", "rooms:fill", { start, count: FILL_COUNT });
   }
-  const durationMs = context.full ? 3_000 : 1_000;
+  const durationMs = context.full ? 2_000 : 1_000;
   const workload = { accounts: ROOMS, alpha: 0, seed: WORKLOAD_SEED };
   const side = ({ pid, port }: { readonly pid: number; readonly port: number }) => ({
     pid,

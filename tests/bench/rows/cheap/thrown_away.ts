@@ -64,7 +64,7 @@ async function thrown(
 ): Promise<Row> {
   await using context = outer.inner();
   const folder = context.folder();
-  const durationMs = context.full ? 15_000 : 4_000;
+  const durationMs = context.full ? 8_000 : 4_000;
   const server = await context.serverAs({ functions, starter: await logged(folder) });
   if (functions === transferFunctions) await seedAccounts(server, ACCOUNTS);
   await work({ server, load: context.load(), durationMs });

@@ -22,7 +22,7 @@ async function served(context: BenchContext) {
   const control = await context.controlProcess("sqlite_server", [String(ACCOUNTS)]);
   await seedAccounts(server, ACCOUNTS);
   const load = context.load();
-  const durationMs = context.full ? 3_000 : 1_000;
+  const durationMs = context.full ? 2_000 : 1_000;
   const http = (calls: "transfers" | "reads", workload = uniform): Work => async (port) =>
     whole(await load.run("httpLoop", { port, clients: CLIENTS, inFlight: 1, durationMs, workload, calls }));
   const socket = (inFlight: number, workload = uniform): Work => async (port) =>
