@@ -2,12 +2,9 @@
  * The versions of an app's code: copies of the functions and of the packages they use, each in a folder named by its hash
  * and never changed after it was written. What is served is one of them, and not what lies where the author works.
  */
-import { randomBytes } from "node:crypto";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { isDiskFull } from "../../kit/durable_files.ts";
-import { makeLinks } from "../../kit/processes/symbolic_links.ts";
 import { Turns } from "../../kit/turns.ts";
 import { versionLimits } from "../limits.ts";
 import type { AppCode } from "../packages/app_code.ts";
@@ -34,8 +31,6 @@ export interface Version {
   readonly functionsDir: string;
   /** What {@linkcode folder} is a copy of: errors name files as the author knows them. */
   readonly authorFolder: string;
-  /** Folder of the zod that the code imports unless it has installed one. */
-  readonly zodFolder: string;
   readonly code: AppCode;
   /** Folder of the front end that came with the functions; `null` when none did. */
   readonly staticDir: string | null;
@@ -72,9 +67,6 @@ export class VersionError extends Error {
 /** A version that was never loaded has this time on its folder. */
 const NEVER = 0;
 
-/** A link beside the versions to the runtime's own copy: under another address it is another instance. */
-const ZOD = "zod";
-
 export class VersionStore {
   readonly #dataDir: string;
   readonly #dir: string;
@@ -95,7 +87,6 @@ export class VersionStore {
     try {
       await Deno.mkdir(dir, { recursive: true, mode: 0o700 });
       await removeRests(dir);
-      await linkZod(join(dir, ZOD));
     } catch (error) {
       throw asVersionError(error);
     }
@@ -270,20 +261,9 @@ export class VersionStore {
   #version(manifest: Manifest, { authorFolder = manifest.madeFrom } = {}): Version {
     const { hash, functions, code, static: frontend } = manifest;
     const folder = codeFolder(this.#dir, hash);
-    const zodFolder = join(this.#dir, ZOD);
     const staticDir = frontend === undefined ? null : join(folder, frontend);
-    return { hash, folder, functionsDir: join(folder, functions), authorFolder, zodFolder, code, staticDir };
+    return { hash, folder, functionsDir: join(folder, functions), authorFolder, code, staticDir };
   }
-}
-
-/** Makes the link lead to the zod of this program. */
-async function linkZod(path: string): Promise<void> {
-  const target = dirname(fileURLToPath(import.meta.resolve("zod")));
-  if (await Deno.readLink(path).catch(() => null) === target) return;
-  // Put in its place as a whole: others may look for it, or make it, at the same time.
-  const made = `${path}.${randomBytes(8).toString("hex")}`;
-  await makeLinks([{ path: made, target }]);
-  await Deno.rename(made, path);
 }
 
 function asVersionError(error: unknown): unknown {

@@ -165,6 +165,9 @@ const WALKER = `
     for (const value of values) walk("schema", value, false);
     walk("ZodError", z.string().safeParse(1).error, false);
     walk("config", z.config(), true);
+    for (const [name, names] of Object.entries({ z, core: z.core, util: z.core.util, locales: z.locales, iso: z.iso })) {
+      if (Object.isExtensible(names)) open.push("names of " + name);
+    }
     walk("ctx", ctx, false);
     const db = dbOf(ctx);
     if (db) {

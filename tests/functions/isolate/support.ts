@@ -78,11 +78,11 @@ export class Workspace implements AsyncDisposable {
     Deno.writeFileSync(progressPath, new Uint8Array(16));
     const databasePath = `${this.dataDir}/data.db`;
     const version = await this.version();
-    const { folder, functionsDir, authorFolder, zodFolder, code } = version;
+    const { folder, functionsDir, authorFolder, code } = version;
     const importMapPath = `${this.progressDir}/${name}.m`;
     Deno.writeTextFileSync(
       importMapPath,
-      isolateImportMap({ role, entry, packages: mapEntries(code, folder), zodFolder }),
+      isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
     );
     const { executable, args, env } = isolateCommand({
       role,
@@ -90,7 +90,6 @@ export class Workspace implements AsyncDisposable {
       dataDir: this.dataDir,
       databasePath,
       codeFolder: folder,
-      zodFolder,
       socketPath,
       progressPath,
       actionNet: null,

@@ -40,7 +40,7 @@ class Project implements AsyncDisposable {
   /** Names in the folder of versions. */
   get names(): string[] {
     const names = [...Deno.readDirSync(`${this.dataDir}/versions`)].map(({ name }) => name);
-    return names.filter((name) => name !== "zod").sort();
+    return names.sort();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -156,7 +156,7 @@ export async function startDeployWorld(options: StartOptions = {}): Promise<Depl
       const names = [];
       for (const folder of ["incoming", "versions"]) {
         for await (const { name } of Deno.readDir(join(server.dataDir, folder))) {
-          if (name !== "zod") names.push(`${folder}/${name}`);
+          names.push(`${folder}/${name}`);
         }
       }
       return names.sort();

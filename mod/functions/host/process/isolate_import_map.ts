@@ -2,7 +2,6 @@
  * The import map of an isolate: the one all of its role have, the packages of the app, and what is closed to app code by
  * its address. Nothing of ours gives way to an entry of the app.
  */
-import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { importMapPath, sources } from "./start_flags.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
@@ -19,13 +18,14 @@ export interface ImportMapOptions {
   readonly entry: URL;
   /** Entries of the app's packages. */
   readonly packages?: MapEntries | undefined;
-  /** Folder of the zod that app code imports: an address of its own makes it an instance of its own. */
-  readonly zodFolder: string;
 }
+
+/** The zod of isolates, as one module. The service and app code have an instance each: the address makes it another one. */
+const zod = new URL("../../isolate/zod/zod.js", import.meta.url).href;
 
 /** JSON of the import map. */
 export function isolateImportMap(
-  { role, entry, packages = new Map(), zodFolder }: ImportMapOptions,
+  { role, entry, packages = new Map() }: ImportMapOptions,
 ): string {
   const { imports, scopes } = JSON.parse(Deno.readTextFileSync(importMapPath(role))) as ImportMap;
   const [ours = {}] = Object.values(scopes);
@@ -36,14 +36,14 @@ export function isolateImportMap(
     imports: {
       ...Object.fromEntries(packages.get("") ?? []),
       ...imports,
-      "zod": pathToFileURL(join(zodFolder, "index.js")).href,
+      "zod": `${zod}?app`,
       ...closed(own),
       ...closed(npmCache()),
       ...closedPackages(ours),
       // The runtime asks the map for it, too.
       [entry.href]: entry.href,
     },
-    scopes: { ...added, [own]: { ...ours, [own]: own } },
+    scopes: { ...added, [own]: { ...ours, "zod": `${zod}?service`, [own]: own } },
   });
 }
 

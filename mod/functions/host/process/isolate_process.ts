@@ -204,7 +204,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
     const importMapPath = `${socketPath}.m`;
     const { dataDir, actionNet, settings, log, clock, entry = plainEntry, isolateMemory } = this.#options;
     const { tableNumbers, journal, follows = false, versions, rows = null } = this.#options;
-    const { folder, functionsDir, authorFolder, zodFolder, code } = version;
+    const { folder, functionsDir, authorFolder, code } = version;
     const authored = authorTexts(version);
     let resources: { listener?: Deno.Listener; progress?: Deno.FsFile; held?: Disposable } = {};
     try {
@@ -212,7 +212,7 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
       resources = { held };
       await Deno.writeTextFile(
         importMapPath,
-        isolateImportMap({ role, entry, packages: mapEntries(code, folder), zodFolder }),
+        isolateImportMap({ role, entry, packages: mapEntries(code, folder) }),
       );
       if (this.#disposed) throw new Error("The server is stopping");
       const progress = await Deno.open(progressPath, {
@@ -230,7 +230,6 @@ export class ProcessStarter implements IsolateStarter, AsyncDisposable {
         dataDir,
         databasePath,
         codeFolder: folder,
-        zodFolder,
         socketPath,
         progressPath,
         actionNet,

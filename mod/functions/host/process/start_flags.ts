@@ -12,8 +12,6 @@ export interface IsolatePaths {
   readonly databasePath: string;
   /** Folder of the version of the app's code: its functions and their packages. */
   readonly codeFolder: string;
-  /** Folder of the zod that app code imports. */
-  readonly zodFolder: string;
   /** Unix socket on which main waits for the isolate. */
   readonly socketPath: string;
   readonly progressPath: string;
@@ -40,7 +38,7 @@ export function importMapPath(role: IsolateRole): string {
 
 /** Arguments of the runtime's executable that start an isolate. */
 export function startArguments(paths: IsolatePaths): string[] {
-  const { role, dataDir, databasePath, codeFolder, zodFolder, socketPath, progressPath, actionNet } = paths;
+  const { role, dataDir, databasePath, codeFolder, socketPath, progressPath, actionNet } = paths;
   // Connecting to a unix socket needs reading and writing its path beside the network.
   const talk = [socketPath, progressPath];
   const read = role === "runner" ? talk : [...talk, dataDir];
@@ -61,7 +59,7 @@ export function startArguments(paths: IsolatePaths): string[] {
     "--frozen",
     `--lock=${address("../../isolate/process/deno.lock")}`,
     `--import-map=${paths.importMapPath}`,
-    `--allow-read=${list([...read, codeFolder, zodFolder, sources])}`,
+    `--allow-read=${list([...read, codeFolder, sources])}`,
     `--allow-write=${list(write)}`,
     net,
     `--v8-flags=${heapFlags(role, paths.memory)}`,

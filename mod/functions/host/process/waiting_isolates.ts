@@ -153,7 +153,7 @@ function relocated(version: Version, folder: string): Version {
 
 /** Whether what an isolate of the one was started with holds for the other: all but the app's own modules is the same. */
 function sameOutside(one: Version, other: Version): boolean {
-  const outside = ({ folder, functionsDir, authorFolder, zodFolder, code }: Version) =>
-    JSON.stringify([functionsDir.slice(folder.length), authorFolder, zodFolder, code]);
+  const outside = ({ folder, functionsDir, authorFolder, code }: Version) =>
+    JSON.stringify([functionsDir.slice(folder.length), authorFolder, code]);
   return outside(one) === outside(other);
 }

@@ -1,5 +1,5 @@
 /**
- * The zod that app code imports: another instance than the service's own, from files under another address. What its
+ * The zod that app code imports: another instance than the service's own, from the same module under another address. What its
  * prototypes and its configuration are is settled when the app is loaded; what a call patches is nothing to the next one.
  */
 import type * as zodModule from "zod";
@@ -13,7 +13,7 @@ type Zod = ZodModule["z"];
 const SHARED = ["__zod_globalConfig", "__zod_globalRegistry"] as const;
 
 const globals = globalThis as unknown as Record<string, unknown>;
-const { defineProperty, freeze, getPrototypeOf } = Object;
+const { defineProperty, freeze, getOwnPropertyDescriptors, getPrototypeOf } = Object;
 const { ownKeys } = Reflect;
 
 /** Set by {@linkcode loadAppZod}. */
@@ -53,6 +53,25 @@ export function closeAppZod(): void {
     }
   }
   freeze(z.config());
+  freeze(getPrototypeOf(z.registry()));
+  closeNames(loaded, new Set());
+}
+
+/** As one module zod has the names of its parts in objects, which are closed like the names of modules. */
+function closeNames(space: object, closed: Set<object>): void {
+  for (const key of ownKeys(space)) {
+    const value = (space as Record<PropertyKey, unknown>)[key];
+    if (typeof value !== "object" || value === null || closed.has(value) || !holdsNames(value)) continue;
+    closed.add(freeze(value));
+    closeNames(value, closed);
+  }
+}
+
+/** Nothing else has getters alone. */
+function holdsNames(value: object): boolean {
+  const descriptors = Object.values(getOwnPropertyDescriptors(value));
+  return descriptors.length > 0 &&
+    descriptors.every(({ get, enumerable }) => get !== undefined && enumerable);
 }
 
 /** A schema, or anything that is made like one. */

@@ -9,7 +9,6 @@ export function fakeCode(folder: string): Pick<ProcessStarterOptions, "version" 
       folder,
       functionsDir: folder,
       authorFolder: folder,
-      zodFolder: folder,
       code: plainCode,
       staticDir: null,
     },
