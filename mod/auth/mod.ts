@@ -53,7 +53,6 @@ export { AccessTokens } from "./tokens/access_token.ts";
 export { AdminChannel, adminSocketFile, sendAdminCommand } from "./admin/admin_channel.ts";
 export { type AdminAnswer, type AdminCommand, runAdminCommand } from "./admin/admin_commands.ts";
 export { AdminAccounts } from "./admin/admin_accounts.ts";
-export { authModules } from "./isolate_functions/mod.ts";
 export { type Mailer, printingMailer, smtpMailer, type SmtpOptions } from "./mail/mailer.ts";
 export { authOperations } from "./routes.ts";
 export {

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
 import { stderrLog } from "../kit/log.ts";
-import { archiveNames } from "../ops/backups/archive/mod.ts";
+import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import { ExportError, exportFiles, type ExportSummary, type FileContents } from "../ops/tables/export/mod.ts";
 import { LocalBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";

@@ -11,7 +11,7 @@ import { backupRoutes } from "./backups/routes.ts";
 import type { BackupTarget } from "./backups/scheduled/backup_target.ts";
 import { scheduledRoutes } from "./backups/scheduled/routes.ts";
 import { deployPath, deployRoutes, type DeployRoutesOptions } from "./deploy/routes.ts";
-import { type ReplicationPort, replicationRoutes } from "./replication/mod.ts";
+import { type ReplicationPort, replicationRoutes } from "./replication/routes.ts";
 
 export interface AdminRoutesOptions {
   readonly verify: VerifyToken;

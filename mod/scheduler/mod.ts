@@ -1,7 +1,6 @@
 /** Scheduled functions and crons: what the server wires up. */
 export type { CronSchedule } from "./cron_schedule.ts";
 export type { Cron } from "./crons.ts";
-export { schedulerModules } from "./isolate_functions/mod.ts";
 export { cleaningActions, cleaningCron } from "./cleaning.ts";
 export { Scheduler, type SchedulerOptions } from "./scheduler.ts";
 export type { SchedulerPort } from "./system.ts";

@@ -23,10 +23,10 @@ import { withPlainPath } from "./http/plain_path.ts";
 import { OriginGuard } from "./http/origin_guard.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
-import { Forwarding } from "./forwarding/forwarding.ts";
+import type { Forwarding } from "./forwarding/forwarding.ts";
 import { Connections } from "./net/connections.ts";
 import type { NativeSockets } from "./net/native_sockets.ts";
-import { Workers } from "./workers/workers.ts";
+import type { Workers } from "./workers/workers.ts";
 import { GivingWay, PassedRequests, Passing, Predecessor, TakeoverDoor } from "./takeover/mod.ts";
 
 /** Starts what is behind the HTTP face; tests give one of their own. */
@@ -305,6 +305,7 @@ export class Server implements AsyncDisposable {
     const { config, log } = this.#parts;
     const cluster = this.#cluster = await joinCluster(config, { address: this.url, log });
     if (cluster === null || config.cluster === null) return;
+    const { Forwarding } = await import("./forwarding/forwarding.ts");
     this.#forwarding = await Forwarding.open({
       cluster,
       config: config.cluster,
@@ -551,6 +552,7 @@ export class Server implements AsyncDisposable {
       throw new StartError("This system does not let several processes share a port: leave out --workers");
     }
     const respond = (request: Request, info: Deno.ServeHandlerInfo) => this.#respond(request, info);
+    const { Workers } = await import("./workers/workers.ts");
     this.#workers = await Workers.start({ config, port, parts: leading, respond, log });
   }
 

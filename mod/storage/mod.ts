@@ -26,7 +26,7 @@ import { Uploads } from "./uploads/uploads.ts";
 import { UrlSigner } from "./url_signer.ts";
 
 export type { BlobStore, BlobWriter, ListedBlob } from "./blobs/blob_store.ts";
-export { storageFeature, storageModules } from "./isolate_functions/mod.ts";
+export { storageFeature } from "./settings_name.ts";
 export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";

@@ -14,12 +14,10 @@ import {
   type QueryCtx,
   type Schema,
 } from "../functions/api/service.ts";
+import { blobName } from "./blobs/blob_name.ts";
 
 /** Instants are milliseconds since the epoch. */
 const instant = z.number();
-
-/** Name of a blob: 128 random bits, in hexadecimal. */
-export const blobName = z.string().regex(/^[0-9a-f]{32}$/);
 
 /** What is said of a file when it is stored. */
 export const newFileShape = {

@@ -10,7 +10,7 @@ import {
 } from "../../mod/functions/api/mod.ts";
 import { createFunctions } from "../../mod/functions/api/mod.ts";
 import { assembleApp } from "../../mod/functions/isolate/app/loader.ts";
-import { authModules } from "../../mod/auth/mod.ts";
+import { authModules } from "../../mod/auth/isolate_functions/mod.ts";
 import { presetParts, readAuthConfig } from "../../mod/auth/mod.ts";
 import { signed, signingKey, world } from "./support/stand_in.ts";
 import { fragmentOf, startTestSignIns } from "./support/test_sign_ins.ts";

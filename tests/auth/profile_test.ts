@@ -11,7 +11,8 @@ import {
 } from "../../mod/functions/api/mod.ts";
 import { ProfileBuilder } from "../../mod/functions/api/profile.ts";
 import { assembleApp } from "../../mod/functions/isolate/app/loader.ts";
-import { authModules, presetParts, readAuthConfig } from "../../mod/auth/mod.ts";
+import { authModules } from "../../mod/auth/isolate_functions/mod.ts";
+import { presetParts, readAuthConfig } from "../../mod/auth/mod.ts";
 import { signed, signingKey, world } from "./support/stand_in.ts";
 import { startTestSignIns } from "./support/test_sign_ins.ts";
 import { startTestAccounts, type TestAccounts } from "./support/test_accounts.ts";

@@ -46,6 +46,8 @@ const OPEN_ROOMS = new Set([
 const DOORS = new Set([
   // Types alone, for everybody.
   "engine/types.ts",
+  // What a row of the journal is, without a database.
+  "engine/journal/row.ts",
   // Without SQLite, for what builders and pages load of what apps import.
   "engine/errors.ts",
   // What only functions of the service need, beside what apps import.
@@ -62,6 +64,13 @@ const DOORS = new Set([
   "cluster/postgres/place.ts",
   // A command needs none of the endpoints.
   "ops/spooled_body.ts",
+  // The endpoints, without what reads and writes tables: that is loaded with the first request.
+  "ops/tables/export/routes.ts",
+  "ops/tables/import/routes.ts",
+  // The log as a file, for the command that reads it.
+  "ops/log/log_file.ts",
+  // Names of files, without what packs and unpacks them.
+  "ops/backups/archive/entry_names.ts",
   // Nothing of the server is loaded for a command that does not need it.
   "server/server.ts",
   "server/backend.ts",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { exitCodes, runCommandLine } from "../../mod/cli/command_line.ts";
 import { logsCommand } from "../../mod/cli/logs_command.ts";
 import { runText } from "../../mod/cli/run_text.ts";
-import { LogFile } from "../../mod/ops/log/mod.ts";
+import { LogFile } from "../../mod/ops/log/log_file.ts";
 import { packed } from "../ops/log/support/packed.ts";
 import { loggedRun, type RunRecord } from "../../mod/ops/log/run_record.ts";
 import { LogStore } from "../../mod/ops/log/store/log_store.ts";

@@ -3,7 +3,7 @@
  * among them: at once, as issuers change keys when they like, but only so often, as anybody can make tokens that name
  * keys nobody has.
  */
-import { createLocalJWKSet, type CryptoKey, errors, type JSONWebKeySet } from "jose";
+import type { createLocalJWKSet, CryptoKey, JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { RateLimiter } from "../../kit/rate_limit.ts";
 import { othersLimits } from "../limits.ts";
@@ -43,6 +43,7 @@ export class KeySet {
       load: async () => {
         const found = keySetSchema.safeParse(await readJson(await fetch(await url()), "The key set"));
         if (!found.success) throw new OutgoingError("The key set is not one");
+        const { createLocalJWKSet } = await import("jose");
         return createLocalJWKSet(found.data as JSONWebKeySet);
       },
       freshMs: othersLimits.keysFreshMs,
@@ -68,6 +69,7 @@ async function keyOf(find: FindKey, { alg, kid }: KeyHint): Promise<CryptoKey | 
   try {
     return await find({ alg, ...(kid !== undefined && { kid }) });
   } catch (error) {
+    const { errors } = await import("jose");
     // None, more than one, or one that cannot be used: in no case is it known which key it is.
     if (error instanceof errors.JOSEError || error instanceof TypeError || error instanceof DOMException) {
       return null;

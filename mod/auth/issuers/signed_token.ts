@@ -1,6 +1,5 @@
 /** JWTs that somebody else signed: read, and their signature checked against the issuer's keys. */
 import { Buffer } from "node:buffer";
-import { compactVerify } from "jose";
 import { z } from "zod";
 import { authLimits, othersLimits } from "../limits.ts";
 import { type KeySet, signatureAlgorithms } from "./key_set.ts";
@@ -62,6 +61,7 @@ export async function signatureFault(
   if (!(signatureAlgorithms as readonly string[]).includes(alg)) return "invalid access token signature";
   const key = await keys.find({ alg, kid });
   if (key === null) return "unknown token signing key";
+  const { compactVerify } = await import("jose");
   try {
     await compactVerify(text, key, { algorithms: [...signatureAlgorithms] });
     return null;

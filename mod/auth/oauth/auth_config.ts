@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { discovery, KeySet, type TrustedIssuer } from "../issuers/mod.ts";
 import { endpoint, host, type PresetParts } from "./preset.ts";
-import { presets } from "./presets/mod.ts";
 import type { Provider } from "./provider.ts";
 
 /** A file that cannot be used. The message names the field. */
@@ -60,6 +59,8 @@ export async function readAuthConfig(
   { sources, parts }: { readonly sources: SecretSources; readonly parts: PresetParts },
 ): Promise<Others> {
   const file = await checked(fileSchema, jsonOf(text), "");
+  // With the libraries they speak by: most servers have no provider, and nobody's first token waits for them.
+  const [{ presets }] = await Promise.all([import("./presets/mod.ts"), import("jose")]);
   const providers = new Map<string, Provider>();
   for (const [name, { preset: presetName = name, ...settings }] of Object.entries(file.providers)) {
     if (!NAME.test(name)) {

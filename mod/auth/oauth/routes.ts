@@ -63,7 +63,7 @@ export function oauthRoutes({ signIns, requester, originOf, onFinish }: OAuthRou
     (c) => finish(c, { parameters: new URL(c.req.url).searchParams, status: 302 }),
   );
   app.post("/:provider/callback", async (c) => {
-    if (!signIns.answersWithForm(c.req.param("provider"))) throw new MethodNotAllowedError("GET");
+    if (!await signIns.answersWithForm(c.req.param("provider"))) throw new MethodNotAllowedError("GET");
     const form = new URLSearchParams(await requestText(c.req.raw, othersLimits.formBytesMax));
     return await finish(c, { parameters: form, status: 303 });
   });

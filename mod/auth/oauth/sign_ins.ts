@@ -9,7 +9,6 @@ import { withFragment } from "../redirects.ts";
 import type { Requester } from "../requester.ts";
 import { system } from "../system_calls.ts";
 import { sameSecret, type TokenHasher } from "../tokens/token_hash.ts";
-import { presets } from "./presets/mod.ts";
 import { type FlowSecrets, type Identified, type Provider, ProviderError } from "./provider.ts";
 import { keepBrought } from "./brought.ts";
 
@@ -68,8 +67,11 @@ export class SignIns {
   }
 
   /** Whether browsers come back from it with a form, whether it is set up or not. */
-  answersWithForm(name: string): boolean {
-    return (this.#options.providers().get(name) ?? presets.get(name))?.formPost === true;
+  async answersWithForm(name: string): Promise<boolean> {
+    const provider = this.#options.providers().get(name);
+    if (provider !== undefined) return provider.formPost;
+    const { presets } = await import("./presets/mod.ts");
+    return presets.get(name)?.formPost === true;
   }
 
   /**

@@ -1,6 +1,5 @@
 /** A client secret that is no fixed text but a token signed with the app's key (ES256), made anew before it ends. */
 import { createPrivateKey, type KeyObject } from "node:crypto";
-import { SignJWT } from "jose";
 import type { z } from "zod";
 import { othersLimits } from "../limits.ts";
 
@@ -30,9 +29,10 @@ export class SignedClientSecret {
     return this.#current.text;
   }
 
-  #sign(now: number): Promise<string> {
+  async #sign(now: number): Promise<string> {
     const { clientId, teamId, keyId, key, audience } = this.#options;
-    return new SignJWT()
+    const { SignJWT } = await import("jose");
+    return await new SignJWT()
       .setProtectedHeader({ alg: "ES256", kid: keyId })
       .setIssuer(teamId)
       .setSubject(clientId)

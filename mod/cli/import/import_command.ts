@@ -2,7 +2,7 @@
 import { basename, extname, join, resolve } from "node:path";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { type Log, stderrLog } from "../../kit/log.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import {
   ExportedFolder,
   type FileSource,

@@ -6,7 +6,7 @@ import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { ConvexSnapshot } from "../../ops/tables/convex/mod.ts";
 import { Importer, ImportError, type ImportProgress } from "../../ops/tables/import/mod.ts";
 import { claimData } from "../../server/data/data_owner.ts";

@@ -9,7 +9,7 @@ import {
   openWriterDatabase,
 } from "../../engine/mod.ts";
 import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { LogPosition } from "../../ops/replication/mod.ts";
 
 /** `own`: it has commits of its own, or follows somebody else. */

@@ -1,5 +1,5 @@
 /** The isolates as the rest of the server sees them: one writer, readers, action runners. */
-import { changesCatalog, type JournalRow, versionNamed } from "../../engine/mod.ts";
+import { changesCatalog, type JournalRow, versionNamed } from "../../engine/journal/row.ts";
 import type { CommitEntry } from "../../engine/types.ts";
 import type { Log } from "../../kit/log.ts";
 import { Wakefulness } from "../../kit/wakefulness.ts";

@@ -5,8 +5,6 @@ export {
   numberError,
   observeAll,
   type RunEnd,
-  type RunEnding,
-  runEndings,
   type RunKind,
   type RunObserver,
 } from "./run_observer.ts";

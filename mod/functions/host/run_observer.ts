@@ -1,6 +1,7 @@
 /** Who wants to count runs of functions. Nothing is measured where there is none. */
 import type { FunctionCall, RunUse } from "../host_port.ts";
 import type { Outcome } from "../outcome.ts";
+import type { RunEnding } from "../run_endings.ts";
 import { ranTooLong } from "./outcomes.ts";
 
 /** `route`: a request to one of the app's HTTP routes. */
@@ -57,13 +58,6 @@ export interface RunObserver {
   /** The writer has committed so many calls at once. */
   groupCommitted?(calls: number): void;
 }
-
-/**
- * `user_error`: its caller is told why, wrong arguments included. `refused`: nothing of it has happened, as when a queue is
- * full. `error`: a bug, or a lost isolate.
- */
-export const runEndings = ["success", "user_error", "error", "timeout", "refused"] as const;
-export type RunEnding = (typeof runEndings)[number];
 
 export function endingOf(outcome: Outcome): RunEnding {
   if (outcome.ok) return "success";

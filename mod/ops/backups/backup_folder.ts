@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { removeIfThere, syncFolder } from "../../kit/durable_files.ts";
-import { ArchiveError, type ArchiveManifest, readManifest } from "./archive/mod.ts";
+import { ArchiveError } from "./archive/archive_error.ts";
+import type { ArchiveManifest } from "./archive/mod.ts";
 import { removeAbandonedFiles } from "../new_file.ts";
 
 /** What a backup's manifest says of it. */
@@ -111,6 +112,7 @@ export class BackupFolder {
     if (known?.version === version) return known;
     const common = { name, size: info.size };
     try {
+      const { readManifest } = await import("./archive/read_manifest.ts");
       const file = await openIfThere(path);
       if (file === null) return null;
       const { createdAt, ts, parts } = await readManifest(file.readable);

@@ -4,10 +4,10 @@ import { UserError } from "../../errors.ts";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import { deployLimits } from "../limits.ts";
-import { TRIED } from "./isolate_functions/migrations.ts";
 import type { MigrationRunner } from "./migration_runner.ts";
 import type { MigrationSteps } from "./migration_steps.ts";
 import { system } from "./system.ts";
+import { TRIED } from "./tried.ts";
 
 const place = { path: z.string(), table: z.string() };
 const begun = z.strictObject({ ...place, anew: z.boolean().default(false) });

@@ -1,5 +1,5 @@
 /** Deploying functions to a running server, its keys, variables of `ctx.env`, migrations: what the server and the commands use. */
-export { type Bundle, packVersion, readBundle } from "./bundle/pack.ts";
+export type { Bundle } from "./bundle/pack.ts";
 export { takeBundle } from "./bundle/take.ts";
 export { BundleError } from "./bundle/bundle_error.ts";
 export type { DeployChanges } from "./changes.ts";
@@ -10,3 +10,17 @@ export { migrationActions } from "./migrations.ts";
 export { MigrationSteps } from "./migration_steps.ts";
 export { deployRoutes } from "./routes.ts";
 export { Variables } from "./variables.ts";
+
+/** See `bundle/pack.ts`: loaded when it is needed, for a server packs nothing. */
+export const readBundle: typeof import("./bundle/pack.ts").readBundle = async (...args) => {
+  const pack = await import("./bundle/pack.ts");
+  return await pack.readBundle(...args);
+};
+
+/** Likewise. */
+export const packVersion = async (
+  ...args: Parameters<typeof import("./bundle/pack.ts").packVersion>
+): Promise<ReadableStream<Uint8Array>> => {
+  const pack = await import("./bundle/pack.ts");
+  return pack.packVersion(...args);
+};

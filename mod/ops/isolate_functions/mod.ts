@@ -11,6 +11,7 @@ import {
   rows,
 } from "../admin/isolate_functions/settings.ts";
 import * as work from "../admin/isolate_functions/work.ts";
+import { settingsFeature } from "../admin/settings_name.ts";
 import { tables } from "../admin/tables.ts";
 import { deployModules } from "../deploy/isolate_functions/mod.ts";
 import { healthFunctions, tables as healthTables } from "../health/isolate_functions.ts";
@@ -47,9 +48,6 @@ export const dataFunctions = {
   replace: data.replace,
   tables: data.tables,
 };
-
-/** Name of what isolates are told of settings. */
-export const settingsFeature = "settings";
 
 /** What administrators call, at `_admin/work:<name>`. */
 export const workFunctions = { cancel: work.cancel, get: work.get, list: work.list };

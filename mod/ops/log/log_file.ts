@@ -6,6 +6,8 @@ import { type LoggedRun, loggedRun } from "./run_record.ts";
 import { LogStore } from "./store/log_store.ts";
 import { type FoundRun, searchRuns } from "./store/search.ts";
 
+export { UnusableLogError } from "./store/log_database.ts";
+
 export class LogFile implements Disposable {
   readonly #store: LogStore;
   readonly #filter: RunFilter;

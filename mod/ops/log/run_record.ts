@@ -1,5 +1,5 @@
 /** One run of a function as the execution log keeps it, and as administrators read it. */
-import { type RunEnding, runEndings } from "../../functions/host/mod.ts";
+import { type RunEnding, runEndings } from "../../functions/run_endings.ts";
 import { requestIdText } from "../../functions/outcome.ts";
 
 export const runKinds = ["query", "mutation", "action", "route"] as const;

@@ -1,11 +1,6 @@
 /** How runs of functions end and how long they take, by kind. Paths are no labels: there may be thousands of functions. */
-import {
-  endingOf,
-  type RunEnd,
-  runEndings,
-  type RunKind,
-  type RunObserver,
-} from "../../functions/host/mod.ts";
+import { endingOf, type RunEnd, type RunKind, type RunObserver } from "../../functions/host/mod.ts";
+import { runEndings } from "../../functions/run_endings.ts";
 import { Distribution } from "./distribution.ts";
 import { Tally } from "./tally.ts";
 

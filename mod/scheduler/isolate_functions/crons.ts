@@ -1,6 +1,6 @@
 /** The rows of crons: made to fit what is declared, and moved on when a run is due. */
 import { z } from "zod";
-import { isSystemPath } from "../../functions/system_functions.ts";
+import { isSystemPath } from "../../functions/system_paths.ts";
 import { cronScheduleSchema, sameSchedule } from "../cron_schedule.ts";
 import {
   functionKindSchema,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { Id } from "../../functions/api/service.ts";
 import type { Lineage, LineageKeeper } from "../../functions/api/service.ts";
-import { isSystemPath } from "../../functions/system_functions.ts";
+import { isSystemPath } from "../../functions/system_paths.ts";
 import { functionLimits } from "../../limits.ts";
 import { schedulerLimits } from "../../functions/limits.ts";
 import {

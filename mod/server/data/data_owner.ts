@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { StartError } from "../../config/start_error.ts";
 import { removeIfThere, statIfThere, writeDurably } from "../../kit/durable_files.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 
 /** Stands in a data folder that the example has made. */
 const EXAMPLE_MARK = "example";

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import { removeIfThere, statIfThere, syncFolder, writeDurably } from "../../kit/durable_files.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { StartError } from "../../config/start_error.ts";
 
 const MARK = "import-unfinished";

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
-import { followedState } from "../../engine/mod.ts";
 import { ServiceError } from "../../errors.ts";
 import {
   type Deployment,
@@ -53,7 +52,9 @@ export class ClusterCode {
   async named(): Promise<string | null> {
     const { dataDir, pinned } = this.#options.config;
     const path = join(dataDir, "data.db");
-    const named = await statIfThere(path) === null ? null : followedState(path).version;
+    if (await statIfThere(path) === null) return null;
+    const { followedState } = await import("../../engine/mod.ts");
+    const named = followedState(path).version;
     if (named !== null && pinned) throw new StartError(PINNED);
     return named;
   }
@@ -94,7 +95,7 @@ export class ClusterCode {
   async put(hash: string, versions: VersionStore): Promise<void> {
     const manifest = await versions.manifest(hash);
     const { folder } = await versions.get(hash);
-    await this.#options.cluster.versions.put(hash, packVersion(manifest, folder));
+    await this.#options.cluster.versions.put(hash, await packVersion(manifest, folder));
   }
 
   /** For who deploys. */

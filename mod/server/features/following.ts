@@ -8,16 +8,8 @@ import { BrokenVersionError, RowsRefusedError } from "../../functions/host/mod.t
 import { VersionError } from "../../functions/versions/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
-import {
-  BringError,
-  bringInProcess,
-  Follower,
-  type FollowerFigures,
-  LogGapError,
-  placeText,
-  ProcessLog,
-} from "../../ops/replication/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
+import type { FollowerFigures } from "../../ops/replication/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 
 export interface FollowingFeature extends Feature {
@@ -42,6 +34,7 @@ export async function bringFollowed(
   },
 ): Promise<void> {
   if (follow === null) return;
+  const { BringError, bringInProcess, placeText } = await import("../../ops/replication/mod.ts");
   const from = placeText(follow.from);
   const step = follow.promote ? "promote" : "begin";
   const isNew = await statIfThere(join(dataDir, archiveNames.database)) === null;
@@ -71,13 +64,19 @@ export async function bringFollowed(
   log("info", message, { from, ts, ...(snapshot && { began: "with a snapshot" }) });
 }
 
-export function startFollowing(
+export async function startFollowing(
   context: FeatureContext,
   { cluster }: { readonly cluster: PostgresCluster | null },
-): FollowingFeature {
+): Promise<FollowingFeature> {
   const { config, host, log, renew } = context;
   const { dataDir, follow } = config;
-  const followed = !isFollower(config) ? null : cluster !== null
+  let reason: string | null = null;
+  const stuck = () => reason;
+  if (!isFollower(config)) return { figures: null, told: null, stuck };
+  const { bringInProcess, Follower, LogGapError, placeText, ProcessLog } = await import(
+    "../../ops/replication/mod.ts"
+  );
+  const followed = cluster !== null
     ? {
       from: cluster.place,
       log: cluster.openLog(),
@@ -91,8 +90,6 @@ export function startFollowing(
       takeAnew: async (signal: AbortSignal) =>
         void await bringInProcess({ dataDir, target: follow.from, step: "renew", signal }),
     };
-  let reason: string | null = null;
-  const stuck = () => reason;
   if (followed === null) return { figures: null, told: null, stuck };
   const follower = new Follower<JournalRow>({
     log: followed.log,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { ServeConfig } from "../../config/config.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { ExecutionLog, logRoutes, LogStreams, noLogRoutes } from "../../ops/log/mod.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { AccountsFeature } from "./accounts.ts";

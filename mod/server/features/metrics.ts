@@ -4,7 +4,7 @@ import { authOperations } from "../../auth/mod.ts";
 import { type IsolateHost, residentBytes } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import { opsLimits } from "../../ops/limits.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import type { Metrics, ServerFigures } from "../../ops/metrics/mod.ts";
 import type { HubWork } from "../workers/summed_work.ts";
 import type { Feature, FeatureContext } from "../feature.ts";

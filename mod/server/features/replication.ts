@@ -1,10 +1,5 @@
 /** Replication as this server is configured. */
-import {
-  ReplicaError,
-  Replication,
-  type ReplicationPort,
-  stageInProcess,
-} from "../../ops/replication/mod.ts";
+import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
@@ -20,6 +15,7 @@ export async function startReplication(
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
   if (config === null) return { replication: null };
+  const { Replication, stageInProcess } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
   const options = {
@@ -60,6 +56,7 @@ export async function startReplication(
 }
 
 async function startOrExplain(options: Parameters<typeof Replication.start>[0]): Promise<Replication> {
+  const { ReplicaError, Replication } = await import("../../ops/replication/mod.ts");
   try {
     return await Replication.start(options);
   } catch (error) {

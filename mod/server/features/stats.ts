@@ -6,7 +6,7 @@ import { VERSION } from "../../config/version.ts";
 import { residentBytes } from "../../functions/host/mod.ts";
 import { statIfThere } from "../../kit/durable_files.ts";
 import type { TableSizes } from "../../ops/admin/mod.ts";
-import { archiveNames } from "../../ops/backups/archive/mod.ts";
+import { archiveNames } from "../../ops/backups/archive/entry_names.ts";
 import { statsLimits } from "../../ops/limits.ts";
 import type { ExecutionLog } from "../../ops/log/mod.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";

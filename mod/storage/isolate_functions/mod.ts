@@ -6,6 +6,7 @@ import { deletedBlobs, findFile, forgetDeletedBlobs, forgetUsedUploads, orphansA
 import { filesAmong, referencesAmong } from "./references.ts";
 import { configureStorage } from "./settings.ts";
 import { commitFile, importFiles, isUploadUsed, newFileIds, uploadedFile } from "./uploads.ts";
+import { storageFeature } from "../settings_name.ts";
 import { tables } from "../tables.ts";
 
 /** Called by the server only, at `_system/storage:<name>`. */
@@ -24,14 +25,13 @@ export const systemFunctions = {
   uploadedFile,
 };
 
+export { storageFeature };
+
 /** Behind `ctx.storage`, at `_ctx/storage:<name>`. */
 export const ctxFunctions = { deleteFile, generateUploadUrl, metadata, signedUrl, url };
 
 /** What administrators call, at `_admin/files:<name>`. */
 export const fileFunctions = { get, list, remove, uploadUrl, url: adminUrl };
-
-/** Name of the settings of files among those an isolate is given. */
-export const storageFeature = "storage";
 
 /** What files bring into the isolates. */
 export const storageModules: readonly SystemModule[] = [

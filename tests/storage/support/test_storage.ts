@@ -10,13 +10,8 @@ import type { Outcome } from "../../../mod/functions/outcome.ts";
 import { action, defineSchema, defineTable, id, mutation, query } from "../../../mod/functions/api/mod.ts";
 import { errorResponse } from "../../../mod/kit/error_response.ts";
 import { configureStorage } from "../../../mod/storage/isolate_functions/settings.ts";
-import {
-  type BlobStore,
-  createStorage,
-  LocalBlobs,
-  storageModules,
-  type StorageService,
-} from "../../../mod/storage/mod.ts";
+import { storageModules } from "../../../mod/storage/isolate_functions/mod.ts";
+import { type BlobStore, createStorage, LocalBlobs, type StorageService } from "../../../mod/storage/mod.ts";
 import type { ThumbnailMaker } from "../../../mod/storage/thumbnails/maker.ts";
 import { InProcessHost } from "../../../mod/testing/in_process_host.ts";
 

@@ -4,7 +4,7 @@ import type { ProfileBuilder } from "../../api/profile.ts";
 import type { FunctionSpec } from "../../api/registration.ts";
 import type { CallOrigin } from "../../host_port.ts";
 import { unknownFunctionText } from "../../outcome.ts";
-import { isCtxPath } from "../../system_functions.ts";
+import { isCtxPath } from "../../system_paths.ts";
 import type { AdminDoor } from "./admin_door.ts";
 import { RefusedCallError } from "../runs/call_errors.ts";
 import type { Tables } from "./tables.ts";

@@ -6,7 +6,8 @@ import { authHooks, authHooksModule, profileExport } from "../../api/auth_hooks.
 import { ProfileBuilder } from "../../api/profile.ts";
 import { functionSpec } from "../../api/registration.ts";
 import { schemaDefinition, tablesNamedByIds } from "../../api/schema.ts";
-import { isSystemPath, systemTables } from "../../system_functions.ts";
+import { systemTables } from "../../system_functions.ts";
+import { isSystemPath } from "../../system_paths.ts";
 import type { SystemModule } from "../../system_module.ts";
 import type { WireCron } from "../../wire/messages.ts";
 import { adminDoor } from "./admin_door.ts";

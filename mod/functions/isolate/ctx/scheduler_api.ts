@@ -3,7 +3,7 @@ import { type FunctionName, functionPath } from "../../../protocol/function_refe
 import { functionLimits } from "../../../limits.ts";
 import { schedulerLimits } from "../../limits.ts";
 import { issueText } from "../../api/zod_issues.ts";
-import { isSystemPath } from "../../system_functions.ts";
+import { isSystemPath } from "../../system_paths.ts";
 import type { App } from "../app/app.ts";
 import { jsonText } from "../runs/json_text.ts";
 import { type Asker, failedAt } from "../runs/lost_failures.ts";

@@ -9,7 +9,7 @@ import type {
   TableFacts,
 } from "../../../functions/api/service.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-import { isCtxPath } from "../../../functions/system_functions.ts";
+import { isCtxPath } from "../../../functions/system_paths.ts";
 import { adminQuery, systemQuery } from "../tables.ts";
 
 /**

@@ -104,6 +104,12 @@ export async function removeMarker(dataDir: string): Promise<void> {
   await syncFolder(stagedFolder(dataDir));
 }
 
+/** The restore that is staged, or `null`. */
+export async function stagedRestore(dataDir: string): Promise<StagedRestore | null> {
+  const marker = await readMarker(dataDir);
+  return marker === null ? null : restoreOf(marker);
+}
+
 /** What others are told of a marker. */
 export function restoreOf(marker: RestoreMarker): StagedRestore {
   const { createdAt, stagedAt, ts, tables, documents, parts, source } = marker;

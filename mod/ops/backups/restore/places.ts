@@ -3,7 +3,8 @@
  * random name, the unpacked archive; writing the marker is what stages it, so there is never half of two.
  */
 import { join } from "node:path";
-import { archiveNames, type ArchivePart } from "../archive/mod.ts";
+import { archiveNames } from "../archive/entry_names.ts";
+import type { ArchivePart } from "../archive/mod.ts";
 import { removeIfThere, syncFolder } from "../../../kit/durable_files.ts";
 
 export const STAGED_FOLDER = "restore-staged";

@@ -83,12 +83,6 @@ export async function stageRestore(
   }
 }
 
-/** The restore that is staged, or `null`. */
-export async function stagedRestore(dataDir: string): Promise<StagedRestore | null> {
-  const marker = await readMarker(dataDir);
-  return marker === null ? null : restoreOf(marker);
-}
-
 /** Lets bytes through, and tells how many of them have passed. */
 function counting(of: number, onProgress: OnProgress): TransformStream<Uint8Array, Uint8Array> {
   let done = 0;

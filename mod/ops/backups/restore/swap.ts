@@ -4,7 +4,6 @@
  * that is killed anywhere is continued, in either direction, and ends as if it had not been.
  */
 import { dirname, join } from "node:path";
-import { headerFault } from "../../../engine/mod.ts";
 import { statIfThere, syncFolder } from "../../../kit/durable_files.ts";
 import type { Move, RestoreMarker, Swap } from "./marker.ts";
 import { writeMarker } from "./marker.ts";
@@ -49,6 +48,7 @@ async function checkStaged(dataDir: string, { folder, sizes }: RestoreMarker): P
     );
   }
   const database = join(staged, nameOfPart.database);
+  const { headerFault } = await import("../../../engine/mod.ts");
   const fault = await headerFault(join(dataDir, database));
   if (fault !== null) throw new RestoreError(`"${database}" is damaged: it ${fault}`);
 }

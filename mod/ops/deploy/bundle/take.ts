@@ -1,9 +1,8 @@
 /** Makes a version of a bundle, through a folder that is gone afterwards. */
 import type { Version, VersionStore } from "../../../functions/versions/mod.ts";
 import { removeIfThere } from "../../../kit/durable_files.ts";
-import { unpackBundle } from "./unpack.ts";
 
-/** `folder` must not be there. Throws what {@linkcode unpackBundle} does, and a `VersionError`. */
+/** `folder` must not be there. Throws what `unpackBundle` does, and a `VersionError`. */
 export async function takeBundle(
   bundle: ReadableStream<Uint8Array<ArrayBuffer>>,
   { folder, versions, madeAt }: {
@@ -12,6 +11,7 @@ export async function takeBundle(
     readonly madeAt: number;
   },
 ): Promise<Version> {
+  const { unpackBundle } = await import("./unpack.ts");
   await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
   await using _folder = { [Symbol.asyncDispose]: () => removeIfThere(folder) };
   const manifest = await unpackBundle(bundle, folder);

@@ -15,6 +15,7 @@ import {
   systemMutation,
   systemQuery,
 } from "../tables.ts";
+import { TRIED } from "../tried.ts";
 
 /** Characters of documents that one step reads; the mutation reads them again. */
 const STEP_CHARS = 512 * 1024;
@@ -187,9 +188,6 @@ export const step = systemMutation({
     return { documents: after, done, halted: false };
   },
 });
-
-/** What a dry run found, as the error that takes its writes back. */
-export const TRIED = "migration_tried";
 
 /** Runs the mutation for the first documents and takes back what it wrote: always throws `migration_tried` when all went well. */
 export const tryOut = systemMutation({

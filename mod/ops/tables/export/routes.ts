@@ -6,7 +6,7 @@ import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
 import { type TableFormat, tableFormats } from "../formats.ts";
 import { exportFormats, isExportFormat } from "./formats.ts";
-import { TableDownload } from "./table_download.ts";
+import type { TableDownload } from "./table_download.ts";
 
 export interface ExportRoutesOptions {
   readonly databasePath: string;
@@ -36,6 +36,8 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
         `There is no export format "${format}": use ${tableFormats.join(" or ")}`,
       );
     }
+    // With the engine: before the look at what is under way, which has to hold until it counts.
+    const { TableDownload } = await import("./table_download.ts");
     if (running >= limits.exportsAtOnceMax) {
       throw new ServiceError("overloaded", "Too many exports are under way, try again when one has ended");
     }

@@ -8,10 +8,9 @@ import { SystemCallError } from "../../../functions/system_calls.ts";
 import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
-import { fileSource } from "./file_source.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
 import { tableFormats } from "../formats.ts";
-import { Importer, type ImporterOptions, type ImportSource } from "./importer.ts";
+import type { Importer, ImporterOptions, ImportSource } from "./importer.ts";
 import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
@@ -73,6 +72,11 @@ export function importRoutes(
         bytesMax: bodyBytesMax,
         stallMs,
       });
+      // With the engine and the library of CSV.
+      const [{ fileSource }, { Importer }] = await Promise.all([
+        import("./file_source.ts"),
+        import("./importer.ts"),
+      ]);
       const source = fileSource({ name: `${table}.${format}`, table, format, path: body.path });
       const importer = new Importer({
         port,
