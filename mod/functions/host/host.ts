@@ -236,6 +236,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       spare: parts.spareReader === true,
       ts: () => this.#ts,
       timeoutMs: queryMs,
+      isKnown: (udfPath) => this.#functions.has(udfPath),
     });
     this.#runners = new RunnerPool({
       starter,

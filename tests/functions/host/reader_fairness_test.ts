@@ -107,6 +107,20 @@ Deno.test("a query that was quick for its caller so far is not slow for standing
   assert.ok(world.pool.isSlow(asks("look", "a")));
 });
 
+Deno.test("FA4 of names that no function has nothing is noted, whoever asks for them", async () => {
+  const world = await two();
+  for (const name of ["look", "nobody:knows"]) {
+    world.wave(name, { caller: by("a") });
+    finish(world, world.reader(0));
+    await settled();
+    const wave = world.wave(name, { caller: by("a") });
+    stands(world, world.reader(0));
+    assert.equal(world.pool.isSlow(asks(name, "a")), name !== "look", name);
+    world.answers(world.reader(0), 0, 1);
+    await wave.done;
+  }
+});
+
 Deno.test("FA4 what was quick so far goes before what nobody knows", async () => {
   const world = await two();
   const known = world.wave("look");

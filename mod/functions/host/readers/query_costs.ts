@@ -11,7 +11,7 @@ import type { QueryWork } from "./wave_run.ts";
 export const SLOW_KNOWN_MS = 2 * isolateLimits.slowQueryMs;
 /** One that was quick for this caller is so only after this time: on a busy machine anything may stand still for a moment. */
 const SLOW_SURELY_MS = 2 * SLOW_KNOWN_MS;
-/** Functions and callers of which it is known that they are quick; the one noted first gives way. */
+/** Functions and callers of which it is known that they are quick; the one used least recently gives way. */
 const QUICK_MAX = 20_000;
 
 export type CostOf = Pick<QueryWork, "cost" | "path">;
@@ -41,7 +41,9 @@ export class QueryCosts {
   /** A run took so long. */
   took(work: CostOf, ms: number): void {
     if (ms >= SLOW_KNOWN_MS) return this.#slow(work, ms);
-    if (!this.#quick.has(work.cost)) {
+    if (this.#quick.delete(work.cost)) {
+      this.#quick.add(work.cost);
+    } else {
       add(this.#quick, work.cost);
       add(this.#quickPaths, work.path);
     }

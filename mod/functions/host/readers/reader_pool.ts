@@ -52,6 +52,8 @@ export interface ReaderPoolOptions {
   readonly ts: () => number;
   /** How long a query may run. */
   readonly timeoutMs: number;
+  /** Whether there is such a function: of others nothing is noted, as clients may ask for any. */
+  readonly isKnown: (udfPath: string) => boolean;
   /** Whether a second reader stands by while queries are asked. */
   readonly spare?: boolean;
 }
@@ -275,7 +277,9 @@ export class ReaderPool {
         clock,
         timeoutMs: this.#options.timeoutMs,
         lateness: this.#lateness,
-        onRun: (work, ms) => this.#costs.took(work, ms),
+        onRun: (work, ms) => {
+          if (this.#options.isKnown(work.path)) this.#costs.took(work, ms);
+        },
         onOpened: () => this.#noteOpened(),
         onFree: (reader) => this.#onFree(reader),
         onEnded: (reader, death, left) => this.#onEnded(reader, death, left),

@@ -35,6 +35,7 @@ export class ReaderWorld {
       cores: options.cores ?? 4,
       ts: () => 1,
       timeoutMs: functionLimits.queryTimeoutMs,
+      isKnown: (udfPath) => udfPath !== "nobody:knows",
       spare: options.spare === true,
     });
     this.pool.onFree(() => this.freed++);
