@@ -127,7 +127,7 @@ export class Records {
     return runs;
   }
 
-  /** Called after a group was undone: what is remembered of its tables is read again. */
+  /** Called after a group was undone, or another writer was at work: what is remembered of the tables is read again. */
   forget(): void {
     this.#take();
     this.#oldestEmpty = false;

@@ -156,6 +156,8 @@ class SqliteWriterDatabase implements WriterDatabase {
     const row = this.#connection.statement("SELECT ts, lastCreationTime FROM syncline_state").get();
     [this.#ts, this.#lastCreationTime] = row as [number, number];
     this.#applied = readHead(this.#connection);
+    // Rows that were applied meanwhile may have moved the tables of records on.
+    this.#records.forget();
   }
 
   get ts(): number {

@@ -220,7 +220,9 @@ async function connect(
     async letGo() {
       await following.stop?.();
       // Nothing is given to it any more. That its process ends is not waited for: it is seen to by who disposes of it all.
-      void host.closeWriter();
+      host.closeWriter().catch((error) =>
+        log("error", "The writer of before did not end as it should", { error })
+      );
     },
     passedCalls: port,
     leading: leadingParts(context, { ...parts, settings: isolateSettings(config, given.secret) }),

@@ -1,6 +1,7 @@
 /** Deploys to several servers: each of them computes what it shows at a ts with the code of that ts, whatever ends meanwhile. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writer/following_writer.ts";
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
@@ -261,4 +262,38 @@ Deno.test("[PG19] a server that cannot have the code serves nothing, and one tha
   // It is a server like any other again.
   await using again = await rig.start("b", { pinned: false });
   await serve(again.url, 2);
+  // A row that cannot be applied now, as on a full disk, leaves everything as it was until it can be.
+  const { apply } = FollowingWriter.prototype;
+  let refused = 0;
+  FollowingWriter.prototype.apply = function (rows, options) {
+    if (options?.tells !== false) return apply.call(this, rows, options);
+    refused++;
+    return Promise.reject(new RowsRefusedError("There is no room", { unfit: false }));
+  };
+  try {
+    assert.equal((await deploy(a.url, bearer, app(3))).status, 200);
+    await until(() => refused > 0, { what: "the row is refused" });
+    assert.equal((await look(again.url))?.code, 2);
+  } finally {
+    FollowingWriter.prototype.apply = apply;
+  }
+  await serve(again.url, 3);
+});
+
+Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what was deployed to it, and goes back", async () => {
+  await using postgres = await TestPostgres.start();
+  await using rig = await ClusterRig.make(await postgres.database());
+  let bearer = "";
+  {
+    await using alone = await rig.start("a", { pinned: false, cluster: null });
+    bearer = await bearerOf(alone.url, alone.setupLink?.split("=").at(-1) ?? null);
+    for (const version of [1, 2]) {
+      assert.equal((await deploy(alone.url, bearer, app(version))).status, 200);
+    }
+  }
+  await using a = await rig.start("a", { pinned: false });
+  await serve(a.url, 2);
+  const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
+  assert.equal(back.status, 200, JSON.stringify(back.body));
+  await serve(a.url, 1);
 });

@@ -399,22 +399,32 @@ Deno.test("[PG8] a server that is told to stop while it waits for the database g
   await cluster[Symbol.asyncDispose]();
 });
 
+function joinCluster(
+  url: string,
+  { dataDir, folder, leaseMs }: {
+    readonly dataDir: string;
+    readonly folder: TempFolder;
+    readonly leaseMs: number;
+  },
+): Promise<PostgresCluster> {
+  return PostgresCluster.join({
+    place: parsePostgresUrl(url),
+    secret: "a secret of all servers, 2030",
+    snapshots: { kind: "folder", path: folder.at("snapshots") },
+    dataDir,
+    address: "http://here",
+    serviceKey: () => Promise.resolve("key"),
+    useServiceKey: () => Promise.resolve(),
+    leaseMs,
+    log: () => {},
+  });
+}
+
 Deno.test("[PG7] who is far behind the end of the log leaves the lease to others, and takes it when it has come near", async () => {
   await using postgres = await TestPostgres.start();
   const url = await postgres.database();
   await using folder = new TempFolder();
-  const joined = (dataDir: string) =>
-    PostgresCluster.join({
-      place: parsePostgresUrl(url),
-      secret: "a secret of all servers, 2030",
-      snapshots: { kind: "folder", path: folder.at("snapshots") },
-      dataDir,
-      address: "http://here",
-      serviceKey: () => Promise.resolve("key"),
-      useServiceKey: () => Promise.resolve(),
-      leaseMs: 300,
-      log: () => {},
-    });
+  const joined = (dataDir: string) => joinCluster(url, { dataDir, folder, leaseMs: 300 });
   await Deno.mkdir(folder.at("a"));
   await Deno.mkdir(folder.at("b"));
   const a = await joined(folder.at("a"));
@@ -459,6 +469,52 @@ Deno.test("[PG7] who is far behind the end of the log leaves the lease to others
     seq = rowsBehind;
     await until(() => renewed > 0, { what: "it leads" });
   } finally {
+    await a[Symbol.asyncDispose]();
+  }
+});
+
+Deno.test("[PG3] who took the lease renews it at its pace, and not as if another one's were about to end", async () => {
+  await using postgres = await TestPostgres.start();
+  const url = await postgres.database();
+  await using folder = new TempFolder();
+  const leaseMs = 900;
+  await Deno.mkdir(folder.at("a"));
+  await Deno.mkdir(folder.at("b"));
+  const a = await joinCluster(url, { dataDir: folder.at("a"), folder, leaseMs });
+  let renewed = 0;
+  const served = {
+    position: () => ({ seq: 0, ts: 0 }),
+    sockets: () => 0,
+    makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
+    renew: () => void renewed++,
+  };
+  const { renew } = Lease.prototype;
+  try {
+    assert.equal(await a.begin(), "leader");
+    await Deno.copyFile(folder.at("a/data.db"), folder.at("b/data.db"));
+    await using b = await joinCluster(url, { dataDir: folder.at("b"), folder, leaseMs });
+    assert.equal(await b.begin(), "follower");
+    let seen = false;
+    b.onLeader((leader) => seen ||= leader !== null);
+    b.serve(served);
+    await until(() => seen, { what: "it has seen when the lease of the other one ends" });
+    await a[Symbol.asyncDispose]();
+    await until(() => renewed > 0, { what: "it takes the lease" });
+    await b.unserve();
+    assert.equal(await b.begin(), "leader");
+    b.serve(served);
+    await pause(2 * leaseMs);
+    let renewals = 0;
+    Lease.prototype.renew = function () {
+      renewals++;
+      return renew.call(this);
+    };
+    const from = performance.now();
+    await pause(2 * leaseMs);
+    const due = (performance.now() - from) / (leaseMs / 3);
+    assert.ok(renewals > 0 && renewals <= due + 4, `${renewals} renewals where ${due} were due`);
+  } finally {
+    Lease.prototype.renew = renew;
     await a[Symbol.asyncDispose]();
   }
 });

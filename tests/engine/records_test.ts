@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { replayLimits } from "../../mod/engine/limits.ts";
-import type { RecordKey } from "../../mod/engine/mod.ts";
-import { anyTable, TestDatabase } from "./support.ts";
+import { beginClusterHistory, openWriterDatabase, type RecordKey } from "../../mod/engine/mod.ts";
+import { anyTable, schemaOf, TemporaryDatabase, TestDatabase } from "./support.ts";
 
 const tables = { items: anyTable() };
 const { recordMs } = replayLimits;
@@ -161,4 +161,28 @@ Deno.test("more sessions than are remembered are all still answered", () => {
     assert.equal(db.writer.findRecord(key(1, { sessionId: `session ${n}` })), `answer ${n}`);
     assert.equal(db.writer.findRecord(key(2, { sessionId: `session ${n}` })), null);
   }
+});
+
+Deno.test("[PG7] a writer that waited beside another one keeps the records that one has written", () => {
+  using folder = new TemporaryDatabase();
+  const now = 1_700_000_000_000;
+  openWriterDatabase(folder.path)[Symbol.dispose]();
+  beginClusterHistory(folder.path, { id: "one", now });
+  const open = () => openWriterDatabase(folder.path, { now: () => now, journal: { kind: "given" } });
+  using waits = open();
+  const saved = (writer: typeof waits, requestId: number) => {
+    writer.openGroup();
+    writer.saveRecord(key(requestId), `answer ${requestId}`);
+    writer.commitGroup("");
+  };
+  {
+    using other = open();
+    other.applySchema(schemaOf(tables));
+    // The table of records is another one behind the first of them.
+    for (const requestId of [1, 2]) saved(other, requestId);
+  }
+  waits.reread();
+  waits.applySchema(schemaOf(tables));
+  saved(waits, 3);
+  for (const requestId of [1, 2, 3]) assert.equal(waits.findRecord(key(requestId)), `answer ${requestId}`);
 });

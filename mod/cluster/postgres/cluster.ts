@@ -510,6 +510,8 @@ export class PostgresCluster implements AsyncDisposable {
       }
       // As soon as the lease of another server may have ended.
       const ms = Math.min(tendMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
+      // Once: who took it does not look at it any more, nor does anybody while the database is away.
+      this.#endsAt = Infinity;
       await this.#notices.next(channel, { ms, signal });
       // Of those who are told at once one comes first.
       if (this.#role === "follower" && this.#ready === null && !signal.aborted) {

@@ -44,7 +44,7 @@ import { RouteTable } from "./runners/route_table.ts";
 import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
 import { nextRequest, numberError, type RunEnd, type RunObserver } from "./run_observer.ts";
 import { RunnerPool } from "./runners/runner_pool.ts";
-import { FollowingWriter } from "./writer/following_writer.ts";
+import { FollowingWriter, RowsRefusedError } from "./writer/following_writer.ts";
 import { HearingWriter } from "./writer/hearing_writer.ts";
 import type { MutationWriter, ReplaceResult } from "./writer/mutation_writer.ts";
 import type { RowKeeper } from "./writer/row_keeper.ts";
@@ -586,7 +586,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     using _prepared = await starter.prepare?.(version) ?? null;
     await this.#readers.hold();
     // Told when it can be read with its code: until then what was read before is of the ts before.
-    const { ts } = await this.#followingWriter.apply([row], { tells: false });
+    const { ts } = await this.#followingWriter.apply([row], { tells: false }).catch((error) => {
+      // A writer that was lost may have committed it: then nothing is read until the row comes again.
+      if (error instanceof RowsRefusedError) this.#readers.release();
+      throw error;
+    });
     starter.use?.(version);
     const replaced = await this.#followingWriter.replace(async (ready) => {
       this.#declared(ready);

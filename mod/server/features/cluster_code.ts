@@ -66,7 +66,7 @@ export class ClusterCode {
     const version = await this.get(hash, versions);
     // Also where the database of the cluster has lost it.
     if (this.#options.leads) await this.put(hash, versions);
-    await this.#note(hash);
+    await this.#note(hash, versions);
     return version;
   }
 
@@ -119,16 +119,23 @@ export class ClusterCode {
     };
   }
 
-  /** What was deployed is known to each server, for the day on which it leads. */
-  async #note(current: string): Promise<void> {
+  /**
+   * What was deployed is known to each server, for the day on which it leads; with what this one was deployed before it was of
+   * a cluster, as long as it has that.
+   */
+  async #note(current: string, versions: VersionStore): Promise<void> {
     const { cluster, config: { dataDir }, log } = this.#options;
     try {
-      const known = await cluster.versions.list().catch(() => null);
-      const deployments = known ?? (await readDeployed(dataDir).catch(() => null))?.deployments ?? [];
-      await writeDeployed(dataDir, {
-        current,
-        deployments: deployments.map(({ hash, at, by, functions }) => ({ hash, at, by, functions })),
-      });
+      const shared = await cluster.versions.list().catch(() => null);
+      const noted = (await readDeployed(dataDir).catch(() => null))?.deployments ?? [];
+      const known = new Set((shared ?? noted).map(({ hash }) => hash));
+      for (const { hash } of await versions.list()) known.add(hash);
+      const newest = new Map<string, Deployment>();
+      for (const { hash, at, by, functions } of [...noted, ...shared ?? []]) {
+        if (known.has(hash)) newest.set(hash, { hash, at, by, functions });
+      }
+      const deployments = [...newest.values()].sort((one, other) => other.at - one.at);
+      await writeDeployed(dataDir, { current, deployments });
     } catch (error) {
       log("warn", "What was deployed to the cluster could not be noted in the data folder", { error });
     }
