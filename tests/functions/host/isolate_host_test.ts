@@ -1,6 +1,7 @@
 /** The host over real isolates and a real database. */
 import assert from "node:assert/strict";
 import { IsolateHost } from "../../../mod/functions/host/host.ts";
+import { until } from "../../support/waiting.ts";
 import { call } from "./support/writer_world.ts";
 import { app } from "./support/app.ts";
 import { RealHost } from "./support/real_host.ts";
@@ -43,13 +44,17 @@ Deno.test("mutations, queries and actions of an app run, with commits told in or
 Deno.test("all queries of a wave see one snapshot, at the ts it was pinned, while commits go on", async () => {
   await using it = await RealHost.start(app);
   let adding = true;
+  // So many for each wave: the more there are, the longer it takes to count them, in which still more would come.
+  let allowed = 0;
   const adder = (async () => {
     for (let n = 0; adding; n++) {
       await Promise.all([it.mutate("notes:add", { n }), it.mutate("notes:add", { n })]);
+      await until(() => n < allowed || !adding);
     }
   })();
   const before = it.host.ts;
   for (let round = 0; round < 40; round++) {
+    allowed += 50;
     const counts: number[] = [];
     const wave = it.host.startWave(Array.from({ length: 40 }, () => call("notes:count")), (index, answer) => {
       assert.ok(answer.outcome.ok);
