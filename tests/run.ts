@@ -17,12 +17,12 @@ const ALONE = [
   "tests/scheduler/load_test.ts",
   // Three servers in processes of their own, which are killed and started again.
   "tests/cluster/faults_test.ts",
+  // It installs packages, starts servers and browsers, and says how long that takes.
+  "tests/npm/from_nothing_test.ts",
 ];
 
 /** Files of which no other may be in their process, one after the other. */
 const APART = [
-  // It takes longest, so it begins with the first.
-  "tests/npm/from_nothing_test.ts",
   // They look for children of this process, and kill some: those of other files, too.
   "tests/functions/host/run_observer_test.ts",
   "tests/ops/maintenance_test.ts",
