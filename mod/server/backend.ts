@@ -98,9 +98,9 @@ export interface BackendSurroundings {
   readonly stopping?: AbortSignal;
   /**
    * For a data folder that another server uses: resolves when that one has let go of the database. What the backend does by
-   * itself begins with `begin` then.
+   * itself begins with `begin` then. In a cluster the other one goes on when `fits` rejects.
    */
-  readonly letGo?: () => Promise<void>;
+  readonly letGo?: (fits: () => Promise<void>) => Promise<void>;
   /** The cluster that this server is one of; `null` or absent: it is alone. */
   readonly cluster?: PostgresCluster | null;
   /** How this server reaches the one that leads its cluster, while that is another one. */

@@ -18,8 +18,8 @@ export interface IsolatesSurroundings {
   readonly log: Log;
   /** The cluster that this server is one of; `null`: it is alone. */
   readonly cluster: PostgresCluster | null;
-  /** Where another server uses the database: resolves when it has let go of it. */
-  readonly letGo?: () => Promise<void>;
+  /** Where another server uses the database: resolves when it has let go of it. It does so only if `fits` does not reject. */
+  readonly letGo?: (fits: () => Promise<void>) => Promise<void>;
   /** Who runs mutations and actions instead. */
   readonly leader?: LeaderPort;
 }
@@ -30,12 +30,11 @@ export async function startIsolates(
   { secret, observer, log, cluster, letGo, leader }: IsolatesSurroundings,
 ): Promise<IsolateHost> {
   const { dataDir, functionsDir } = config;
-  const leads = config.clusterRole === "leader";
-  const code = cluster === null ? null : new ClusterCode({ cluster, config, leads, log });
+  const code = cluster === null ? null : new ClusterCode({ cluster, config, log });
   const named = await code?.named() ?? null;
   const version = await versionOf(config, named);
-  const given = async () => {
-    await letGo?.();
+  // Looked at when all that was committed is applied.
+  const fits = async () => {
     if (await code?.named() !== named) throw new Error("Another version was deployed meanwhile");
   };
   try {
@@ -55,7 +54,7 @@ export async function startIsolates(
       follows: isFollower(config),
       ...(leader && { leader }),
       ...rowsOf(cluster, letGo !== undefined),
-      ...(letGo && { letGo: code === null ? letGo : given }),
+      ...(letGo && { letGo: () => letGo(fits) }),
       log,
     });
   } catch (error) {

@@ -364,11 +364,13 @@ export class Server implements AsyncDisposable {
     const { log } = this.#parts;
     const after = cluster.epochOfLeader;
     const served = await this.#load({
-      async letGo() {
+      async letGo(fits) {
         const lease = cluster.nextLease(after);
         log("info", "This server is ready to lead its cluster, as soon as the leader does not");
         ready();
         await lease;
+        // Otherwise what is served is started anew, and leads: the lease is kept.
+        await fits();
         lettingGo();
         await old.letGo?.();
         await cluster.unserve();
@@ -406,7 +408,7 @@ export class Server implements AsyncDisposable {
     this.#forwarding?.serve(served.backend.leading);
   }
 
-  async #load({ letGo }: { readonly letGo?: () => Promise<void> } = {}): Promise<Served> {
+  async #load({ letGo }: Pick<BackendSurroundings, "letGo"> = {}): Promise<Served> {
     const { config, log, startBackend, onRestart } = this.#parts;
     const restart = config.restartExitCode === null || onRestart === undefined ? null : onRestart;
     const connections = this.#connections;

@@ -293,6 +293,10 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
   }
   await using a = await rig.start("a", { pinned: false });
   await serve(a.url, 2);
+  // The others find what it serves, and may go back to it.
+  await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
+  const { rows } = await client.it.query("select hash from syncline.versions where served_at is not null");
+  assert.equal(rows.length, 1);
   const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
   assert.equal(back.status, 200, JSON.stringify(back.body));
   await serve(a.url, 1);

@@ -16,6 +16,8 @@ export interface SharedVersion {
   readonly functions: Readonly<Record<string, string>>;
   /** Of its bundle. */
   readonly bytes: number;
+  /** Whether another one is known to have been named behind it. */
+  readonly replaced: boolean;
 }
 
 export interface SharedVersionsOptions {
@@ -34,42 +36,57 @@ export class SharedVersions {
   async list(): Promise<readonly SharedVersion[]> {
     const { connection, statements } = this.#options;
     const rows = await connection.query(statements.versions);
-    return rows.map(({ hash, served_at, served_by, functions, bytes }) => ({
+    return rows.map(({ hash, served_at, served_by, functions, bytes, until_seq }) => ({
       hash: String(hash),
       at: Number(served_at),
       by: String(served_by),
       functions: JSON.parse(String(functions)),
       bytes: Number(bytes),
+      replaced: until_seq !== null,
     }));
   }
 
   /**
-   * Puts a bundle there, unless it is. What servers may not need any more makes room. Throws a `ClusterError` when there is
-   * none, and an `AwayError`.
+   * Puts a bundle there, unless it is there whole. What servers may not need any more makes room. Throws a `ClusterError` when
+   * there is none, and an `AwayError`. For the leader: `named` is what its database names at the row `seq`.
    */
-  async put(hash: string, bundle: ReadableStream<Uint8Array>): Promise<void> {
+  async put(
+    hash: string,
+    bundle: ReadableStream<Uint8Array>,
+    { named, seq }: { readonly named: string | null; readonly seq: number },
+  ): Promise<void> {
     const { connection, statements } = this.#options;
-    const [known] = await connection.query(statements.versionBytes, hash);
+    const [known] = await connection.query(statements.keepVersion, hash);
     if (known !== undefined) return await bundle.cancel();
-    await this.#trim();
+    await connection.query(statements.dropVersion, hash);
+    await connection.query(statements.replaceVersions, named ?? "", seq);
+    await connection.query(statements.trimVersions, clusterLimits.versionsKept, named ?? "");
+    await connection.query(statements.removePieces);
     const [kept] = await connection.query(statements.versionsBytes);
     let left = clusterLimits.versionsBytesMax - Number(kept?.["bytes"] ?? 0);
-    await connection.query(statements.removePieces, hash);
+    // Who puts the same one there at the same time has other pieces.
+    const upload = `${hash}/${crypto.randomUUID()}`;
     let bytes = 0;
     let piece = 0;
-    for await (const part of piecesOf(bundle)) {
-      left -= part.length;
-      if (left < 0) {
-        await connection.query(statements.removePieces, hash);
-        throw new ClusterError(
-          `The cluster keeps ${clusterLimits.versionsBytesMax} bytes of versions that its servers may still need: ` +
-            "deploy again when there is a newer snapshot",
-        );
+    try {
+      for await (const part of piecesOf(bundle)) {
+        left -= part.length;
+        if (left < 0) {
+          throw new ClusterError(
+            `The cluster keeps ${clusterLimits.versionsBytesMax} bytes of versions that its servers may still need: ` +
+              "deploy again when there is a newer snapshot",
+          );
+        }
+        await connection.query(statements.addPiece, upload, piece++, part);
+        bytes += part.length;
       }
-      await connection.query(statements.addPiece, hash, piece++, part);
-      bytes += part.length;
+      await connection.query(statements.addVersion, hash, bytes, piece, upload);
+      const [there] = await connection.query(statements.keepVersion, hash);
+      if (there === undefined) throw new ClusterError("Another server is deploying at the same time");
+    } finally {
+      // Otherwise the next one does.
+      await connection.query(statements.removePieces).catch(() => {});
     }
-    await connection.query(statements.addVersion, hash, bytes, piece);
   }
 
   /** The bundle of a version; `null`: it is not there. Fails with an `AwayError`. */
@@ -91,18 +108,11 @@ export class SharedVersions {
   }
 
   /** Notes that a version is served from a row of the log on. Throws an `AwayError`. */
-  async served(version: Omit<SharedVersion, "bytes">, seq: number): Promise<void> {
+  async served(version: Omit<SharedVersion, "bytes" | "replaced">, seq: number): Promise<void> {
     const { connection, statements } = this.#options;
     const { hash, at, by, functions } = version;
     await connection.query(statements.replaceVersions, hash, seq);
     await connection.query(statements.serveVersion, hash, at, by, JSON.stringify(functions));
-  }
-
-  /** Removes what no server can come to that goes on from the log, but for the newest, to which one may go back. */
-  async #trim(): Promise<void> {
-    const { connection, statements } = this.#options;
-    const gone = await connection.query(statements.trimVersions, clusterLimits.versionsKept);
-    for (const { hash } of gone) await connection.query(statements.removePieces, hash);
   }
 }
 

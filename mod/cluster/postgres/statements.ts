@@ -129,11 +129,23 @@ export function statementsFor(schemaName: string) {
     ),
     versions: named(
       "versions",
-      `select hash, served_at, served_by, functions, bytes from ${schema}.versions where served_at is not null
+      `select hash, served_at, served_by, functions, bytes, until_seq from ${schema}.versions where served_at is not null
        order by served_at desc`,
     ),
     versionBytes: named("version_bytes", `select bytes, pieces from ${schema}.versions where hash = $1`),
     versionsBytes: named("versions_bytes", `select coalesce(sum(bytes), 0) as bytes from ${schema}.versions`),
+    /** Of a version that is there whole: it is about to be named. */
+    keepVersion: named(
+      "keep_version",
+      `update ${schema}.versions v set until_seq = null where hash = $1 and
+         pieces = (select count(*) from ${schema}.version_pieces p where p.hash = v.hash) returning hash`,
+    ),
+    /** One of which pieces are gone. */
+    dropVersion: named(
+      "drop_version",
+      `delete from ${schema}.versions v where hash = $1 and
+         pieces <> (select count(*) from ${schema}.version_pieces p where p.hash = v.hash)`,
+    ),
     addPiece: named(
       "add_piece",
       `insert into ${schema}.version_pieces (hash, piece, body) values ($1, $2::int, $3::bytea)`,
@@ -142,20 +154,26 @@ export function statementsFor(schemaName: string) {
       "read_piece",
       `select body from ${schema}.version_pieces where hash = $1 and piece = $2::int`,
     ),
-    /** Not those of a version that is there. */
+    /** Also those that somebody is just putting there: that one finds that they are not complete. */
     removePieces: named(
       "remove_pieces",
-      `delete from ${schema}.version_pieces where hash = $1 and
-         not exists (select from ${schema}.versions where hash = $1)`,
+      `delete from ${schema}.version_pieces p where
+         not exists (select from ${schema}.versions v where v.hash = p.hash)`,
     ),
+    /** Of pieces that were put there under a name of their own, when all of them are there, and nobody was quicker. */
     addVersion: named(
       "add_version",
-      `insert into ${schema}.versions (hash, bytes, pieces) values ($1, $2::bigint, $3::int)
-       on conflict (hash) do nothing`,
+      `with added as (
+         insert into ${schema}.versions (hash, bytes, pieces) select $1, $2::bigint, $3::int
+         where (select count(*) from ${schema}.version_pieces where hash = $4) = $3::int
+         on conflict (hash) do nothing returning hash)
+       , named as (update ${schema}.version_pieces p set hash = added.hash from added where p.hash = $4)
+       select hash from added`,
     ),
+    /** Where another version is the one that is named, none of these is needed behind the end of the log. */
     replaceVersions: named(
       "replace_versions",
-      `update ${schema}.versions set until_seq = $2::bigint where hash <> $1 and served_at is not null and until_seq is null`,
+      `update ${schema}.versions set until_seq = $2::bigint where hash <> $1 and until_seq is null`,
     ),
     serveVersion: named(
       "serve_version",
@@ -164,11 +182,8 @@ export function statementsFor(schemaName: string) {
     /** What was never served is of a deploy that came to nothing. */
     trimVersions: named(
       "trim_versions",
-      `delete from ${schema}.versions v where
-         served_at is null and made_at < now() - interval '1 day' or
-         until_seq <= (select min(seq) from ${schema}.log) and hash not in
-           (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)
-       returning hash`,
+      `delete from ${schema}.versions where until_seq <= (select min(seq) from ${schema}.log) and hash <> $2 and
+         hash not in (select hash from ${schema}.versions where served_at is not null order by served_at desc limit $1::int)`,
     ),
     note: named(
       "note",

@@ -240,7 +240,7 @@ async function fitted(inbox: Inbox): Promise<void> {
   const next = await inbox.next();
   if (next === null) exit(0);
   const { type } = next.message;
-  if (type !== "Fitted") throw new TypeError(`A reader that waits cannot be sent ${type}`);
+  if (type !== "Fitted") throw new TypeError(`An isolate that waits cannot be sent ${type}`);
 }
 
 async function commitStaged(

@@ -136,7 +136,9 @@ export class Deployments {
       const { dataDir, host, shared } = this.#options;
       const { versions } = await this.list();
       const deployed = await readDeployed(dataDir);
-      const wanted = hash ?? versions.find((version) => version.hash !== deployed?.current)?.hash;
+      // In a cluster what is served is what the log says, which may not have been noted in the data folder.
+      const current = shared === undefined ? deployed?.current : host.version?.hash;
+      const wanted = hash ?? versions.find((version) => version.hash !== current)?.hash;
       if (wanted === undefined || !versions.some((version) => version.hash === wanted)) {
         throw new ServiceError("unknown_version");
       }
@@ -177,7 +179,7 @@ export class Deployments {
   }
 
   async #serve(version: Version, { by, dryRun }: DeployOptions): Promise<DeployResult> {
-    const { dataDir, host, log } = this.#options;
+    const { dataDir, host, shared, log } = this.#options;
     const before = host.version;
     const deployed = await readDeployed(dataDir);
     const check = await this.#check(version);
@@ -185,7 +187,8 @@ export class Deployments {
     const changes = deployChanges(await this.#facts(before, deployed), { check, manifest });
     if (!changes.fits) throw new ServiceError("schema_mismatch", misfitText(changes), { data: changes });
     const result = { hash: version.hash, previous: before?.hash ?? null, changes };
-    const isServed = before?.hash === version.hash && deployed?.current === version.hash;
+    const isNoted = shared === undefined ? deployed?.current === version.hash : before?.deployed === true;
+    const isServed = before?.hash === version.hash && isNoted;
     if (dryRun || isServed) return { ...result, swapped: false };
     const deployment = { hash: version.hash, at: this.#options.now(), by, functions: check.functions };
     await this.#load(version, { before, deployed, deployment });
@@ -218,8 +221,10 @@ export class Deployments {
     await shared?.served(deployment).catch((error) =>
       log("warn", "A deploy is not in the list of versions to go back to", { error })
     );
-    if (failure !== null && shared === undefined) {
-      throw await this.#wayBack({ before, deployed, error: (failure as { readonly error: unknown }).error });
+    if (failure !== null) {
+      const { error } = failure as { readonly error: unknown };
+      if (shared === undefined) throw await this.#wayBack({ before, deployed, error });
+      log("warn", "A deploy to the cluster could not be noted in the data folder", { error });
     }
     await onServed(version);
   }

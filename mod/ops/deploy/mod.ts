@@ -11,7 +11,7 @@ export { MigrationSteps } from "./migration_steps.ts";
 export { deployRoutes } from "./routes.ts";
 export { Variables } from "./variables.ts";
 
-/** See `bundle/pack.ts`: loaded when it is needed, for a server packs nothing. */
+/** See `bundle/pack.ts`: loaded when it is needed: of servers only the leader of a cluster packs. */
 export const readBundle: typeof import("./bundle/pack.ts").readBundle = async (...args) => {
   const pack = await import("./bundle/pack.ts");
   return await pack.readBundle(...args);

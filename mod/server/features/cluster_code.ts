@@ -16,7 +16,8 @@ import {
   type VersionStore,
   writeDeployed,
 } from "../../functions/versions/mod.ts";
-import { removeIfThere, statIfThere } from "../../kit/durable_files.ts";
+import type { IsolateHost } from "../../functions/host/mod.ts";
+import { isDiskFull, removeIfThere, statIfThere } from "../../kit/durable_files.ts";
 import type { Log } from "../../kit/log.ts";
 import { BundleError, packVersion, takeBundle } from "../../ops/deploy/mod.ts";
 
@@ -28,8 +29,6 @@ const PINNED = "Functions were deployed to this cluster: start the server withou
 export interface ClusterCodeOptions {
   readonly cluster: PostgresCluster;
   readonly config: Pick<ServeConfig, "dataDir" | "pinned">;
-  /** Whether this server names what it serves. */
-  readonly leads: boolean;
   readonly log: Log;
 }
 
@@ -64,8 +63,8 @@ export class ClusterCode {
     if (this.#options.config.pinned) throw new VersionError(PINNED);
     if (hash === null) throw new VersionError("No version is named any more by the log of the cluster");
     const version = await this.get(hash, versions);
-    // Also where the database of the cluster has lost it.
-    if (this.#options.leads) await this.put(hash, versions);
+    // Before it is named, and where the database of the cluster has lost it.
+    if (this.#options.cluster.role === "leader") await this.put(hash, versions);
     await this.#note(hash, versions);
     return version;
   }
@@ -81,6 +80,13 @@ export class ClusterCode {
     if (bundle === null) throw new VersionError(`The database of the cluster does not have version ${hash}`);
     const folder = join(this.#options.config.dataDir, INCOMING, randomBytes(8).toString("hex"));
     const taken = await takeBundle(bundle, { folder, versions, madeAt: Date.now() }).catch((error) => {
+      // It cannot be read now, which says nothing of what is in it.
+      if (error instanceof BundleError && isAway(error.cause)) throw error.cause;
+      if (isDiskFull(error)) {
+        throw new VersionError(`There is no room on the disk for version ${hash} of the cluster`, {
+          cause: error,
+        });
+      }
       if (!(error instanceof BundleError) && !(error instanceof ServiceError)) throw error;
       throw new VersionError(`Version ${hash} of the cluster cannot be taken: ${error.message}`, {
         cause: error,
@@ -95,7 +101,29 @@ export class ClusterCode {
   async put(hash: string, versions: VersionStore): Promise<void> {
     const manifest = await versions.manifest(hash);
     const { folder } = await versions.get(hash);
-    await this.#options.cluster.versions.put(hash, await packVersion(manifest, folder));
+    const { cluster } = this.#options;
+    const now = { named: await this.named(), seq: cluster.leaderPosition(0).seq };
+    await cluster.versions.put(hash, await packVersion(manifest, folder), now);
+  }
+
+  /**
+   * On a server that leads by now: what it serves is there for the others, and in the list of what one may go back to, also
+   * where whoever deployed it could not see to that.
+   */
+  async lead({ version, versions, ts }: Pick<IsolateHost, "version" | "versions" | "ts">): Promise<void> {
+    const { cluster, config: { dataDir }, log } = this.#options;
+    if (version === null || !version.deployed) return;
+    const { hash } = version;
+    try {
+      await this.put(hash, versions);
+      if ((await cluster.versions.list()).some((known) => known.hash === hash && !known.replaced)) return;
+      const deployed = await readDeployed(dataDir).catch(() => null);
+      const deployment = deployed?.deployments.find((known) => known.hash === hash) ??
+        { hash, at: Date.now(), by: "", functions: {} };
+      await cluster.versions.served(deployment, cluster.leaderPosition(ts).seq);
+    } catch (error) {
+      log("warn", "What is served is not in the list of versions to go back to", { error });
+    }
   }
 
   /** For who deploys. */
@@ -140,4 +168,9 @@ export class ClusterCode {
       log("warn", "What was deployed to the cluster could not be noted in the data folder", { error });
     }
   }
+}
+
+/** Whether an error says that the database of the cluster is away; by name, for the driver is loaded late. */
+function isAway(error: unknown): boolean {
+  return error instanceof Error && error.name === "AwayError";
 }

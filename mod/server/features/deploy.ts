@@ -51,13 +51,13 @@ export function startDeploy(
       await serveFrontend(null);
     }
   };
-  const clusterCode = (cluster: PostgresCluster) => new ClusterCode({ cluster, config, leads: true, log });
+  const clusterCode = cluster === null ? null : new ClusterCode({ cluster, config, log });
   const deployments = new Deployments({
     dataDir,
     incomingDir: join(dataDir, INCOMING_DIR),
     host,
     pinned,
-    ...(cluster !== null && { shared: clusterCode(cluster).shared(host) }),
+    ...(clusterCode !== null && { shared: clusterCode.shared(host) }),
     onServed: ({ staticDir }) => serveOrLog(staticDir),
     now: Date.now,
     log,
@@ -82,7 +82,9 @@ export function startDeploy(
       if (staticDir !== null || host.version?.deployed) await serveOrLog(staticDir);
       await variables.load();
       // On the server that is followed.
-      if (!isFollower(config)) await runner.start();
+      if (isFollower(config)) return;
+      await clusterCode?.lead(host);
+      await runner.start();
     },
     stop: () => runner[Symbol.asyncDispose](),
   };

@@ -1,6 +1,6 @@
 /**
  * Isolates that were started before they are needed: whoever takes one is spared the start of a process. They are connected
- * and have not been told what they are, or are readers that have loaded the app and wait until the database fits it.
+ * and have not been told what they are, or have loaded the app and wait until the database fits it, or is theirs to write to.
  */
 import { join } from "node:path";
 import type { IsolateRole } from "../../wire/messages.ts";
@@ -14,7 +14,7 @@ export interface BootGate {
   readonly loaded: () => void;
   /** It is told what it is. */
   readonly opened: Promise<void>;
-  /** The database fits: a reader that is loaded goes on to its answer. */
+  /** The database fits a reader, or is given to a writer: what is loaded goes on to its answer. */
   readonly fitted: Promise<void>;
 }
 
