@@ -52,7 +52,7 @@ async function started(dataDir: string, { takeover = false } = {}) {
     config: testConfig({ dataDir, takeover, port: takeover ? null : 0 }),
     log: () => {},
     startBackend: async (_config, { letGo }) => {
-      await letGo?.();
+      await letGo?.(() => Promise.resolve());
       return backend;
     },
     drainMs: 1_000,
@@ -207,7 +207,7 @@ Deno.test("[TO4] a backend that cannot be started leaves the other server and it
       config: testConfig({ dataDir: folder.path, takeover: true, port: null }),
       log: () => {},
       startBackend: async (_config, { letGo }) => {
-        await letGo?.();
+        await letGo?.(() => Promise.resolve());
         throw new Error("a broken index");
       },
     }),
