@@ -12,17 +12,20 @@ export class CodeView implements AsyncDisposable {
   readonly #views: readonly SocketView<Look>[];
 
   constructor(urls: readonly string[], faults: string[]) {
-    this.#views = urls.map((url) =>
-      new SocketView<Look>([url], {
+    this.#views = urls.map((url) => {
+      let shown = 0;
+      return new SocketView<Look>([url], {
         at: 0,
         udfPath: "app:look",
         look: ({ code }, { ts }) => {
+          if (ts < shown) faults.push(`${url} shows ts ${ts} behind ts ${shown}`);
+          shown = Math.max(shown, ts);
           const known = this.#codes.get(ts) ?? code;
           if (known !== code) faults.push(`${url} computes with ${code} at ts ${ts}, another with ${known}`);
           this.#codes.set(ts, known);
         },
-      })
-    );
+      });
+    });
   }
 
   /** The codes one after the other, in the order of the ts at which they were seen. */
