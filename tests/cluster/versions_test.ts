@@ -40,9 +40,12 @@ Deno.test("[PG20] a version is in the cluster's database as a whole or not at al
   // Two at once, of which one waits in the middle.
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
-  const slow = versions.put("first", readable, nobody).then(() => true, (error) => error);
+  const slow = versions.put("first", () => Promise.resolve(readable), nobody).then(
+    () => true,
+    (error) => error,
+  );
   await writer.write(bundle(1).subarray(0, clusterLimits.versionPieceBytes));
-  await versions.put("first", streamOf(bundle(1)), nobody);
+  await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
   await writer.write(bundle(1).subarray(clusterLimits.versionPieceBytes));
   await writer.close();
   await slow;
@@ -51,7 +54,7 @@ Deno.test("[PG20] a version is in the cluster's database as a whole or not at al
   // What is not whole is put there anew, and what is nobody's is removed.
   await run("delete from syncline.version_pieces where hash = 'first' and piece = 1");
   await run("insert into syncline.version_pieces values ('nobody', 0, '')");
-  await versions.put("first", streamOf(bundle(1)), nobody);
+  await versions.put("first", () => Promise.resolve(streamOf(bundle(1))), nobody);
   assert.deepEqual(await read("first"), bundle(1));
   const [pieces] = await run("select count(*)::int as count from syncline.version_pieces");
   assert.equal(pieces?.["count"], 2);
@@ -61,11 +64,11 @@ Deno.test("[PG20] a version is in the cluster's database as a whole or not at al
   await run(
     "insert into syncline.log (seq, epoch, ts_before, ts, at, sum, body) values (5, 1, 4, 5, 0, '', '')",
   );
-  await versions.put("second", streamOf(bundle(2)), { named: "first", seq: 5 });
+  await versions.put("second", () => Promise.resolve(streamOf(bundle(2))), { named: "first", seq: 5 });
   assert.deepEqual(await read("first"), bundle(1));
   assert.deepEqual(await versions.list(), []);
   // The log does not name it any more.
-  await versions.put("third", streamOf(bundle(3)), { named: "second", seq: 5 });
+  await versions.put("third", () => Promise.resolve(streamOf(bundle(3))), { named: "second", seq: 5 });
   assert.equal(await read("first"), null);
   assert.deepEqual(await read("second"), bundle(2));
 });

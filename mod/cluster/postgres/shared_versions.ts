@@ -47,17 +47,17 @@ export class SharedVersions {
   }
 
   /**
-   * Puts a bundle there, unless it is there whole. What servers may not need any more makes room. Throws a `ClusterError` when
-   * there is none, and an `AwayError`. For the leader: `named` is what its database names at the row `seq`.
+   * Puts a bundle there, which is packed unless it is there whole. What servers may not need any more makes room. Throws a
+   * `ClusterError` when there is none, and an `AwayError`. For the leader: `named` is what its database names at the row `seq`.
    */
   async put(
     hash: string,
-    bundle: ReadableStream<Uint8Array>,
+    pack: () => Promise<ReadableStream<Uint8Array>>,
     { named, seq }: { readonly named: string | null; readonly seq: number },
   ): Promise<void> {
     const { connection, statements } = this.#options;
     const [known] = await connection.query(statements.keepVersion, hash);
-    if (known !== undefined) return await bundle.cancel();
+    if (known !== undefined) return;
     await connection.query(statements.dropVersion, hash);
     await connection.query(statements.replaceVersions, named ?? "", seq);
     await connection.query(statements.trimVersions, clusterLimits.versionsKept, named ?? "");
@@ -69,7 +69,7 @@ export class SharedVersions {
     let bytes = 0;
     let piece = 0;
     try {
-      for await (const part of piecesOf(bundle)) {
+      for await (const part of piecesOf(await pack())) {
         left -= part.length;
         if (left < 0) {
           throw new ClusterError(

@@ -179,7 +179,7 @@ export function statementsFor(schemaName: string) {
       "serve_version",
       `update ${schema}.versions set served_at = $2::bigint, served_by = $3, functions = $4, until_seq = null where hash = $1`,
     ),
-    /** What was never served is of a deploy that came to nothing. */
+    /** What no server needs that begins with the oldest row; but not what was deployed last, nor the one that is named, $2. */
     trimVersions: named(
       "trim_versions",
       `delete from ${schema}.versions where until_seq <= (select min(seq) from ${schema}.log) and hash <> $2 and

@@ -103,7 +103,7 @@ export class ClusterCode {
     const { folder } = await versions.get(hash);
     const { cluster } = this.#options;
     const now = { named: await this.named(), seq: cluster.leaderPosition(0).seq };
-    await cluster.versions.put(hash, await packVersion(manifest, folder), now);
+    await cluster.versions.put(hash, () => packVersion(manifest, folder), now);
   }
 
   /**

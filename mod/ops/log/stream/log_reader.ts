@@ -5,6 +5,7 @@
  *        |                  |                             |
  *        +-------- end: the token expired, the session or the server ended, the client left --> ended
  */
+import { Buffer } from "node:buffer";
 import { logLimits } from "../../limits.ts";
 import type { Tailed } from "../execution_log.ts";
 import { endEvent, heartbeat, missedEvent } from "./events.ts";
@@ -115,7 +116,7 @@ export class LogReader {
     this.#events = [];
     this.#missed = 0;
     this.#beats = false;
-    if (pieces.length > 0) this.#controller.enqueue(joined(pieces));
+    if (pieces.length > 0) this.#controller.enqueue(Buffer.concat(pieces));
   }
 
   /** Ends the stream, with a last event. */
@@ -142,14 +143,4 @@ export class LogReader {
     clearTimeout(this.#expiry);
     this.#options.onEnd();
   }
-}
-
-function joined(pieces: readonly Uint8Array<ArrayBuffer>[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
 }

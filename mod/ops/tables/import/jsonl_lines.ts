@@ -1,4 +1,5 @@
 /** The lines of a JSONL file, as its bytes come. */
+import { Buffer } from "node:buffer";
 import { pause } from "../../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { FileFault } from "./file_fault.ts";
@@ -29,7 +30,7 @@ export async function* jsonLines(source: AsyncIterable<Uint8Array>): AsyncGenera
   let blank = 0;
 
   function take(last: Uint8Array): JsonLine | null {
-    const whole = pieces.length === 0 ? last : joined([...pieces, last]);
+    const whole = pieces.length === 0 ? last : Buffer.concat([...pieces, last]);
     pieces = [];
     bytes = 0;
     const number = line++;
@@ -68,14 +69,4 @@ function checkLength(bytes: number, line: number): void {
     line,
     `the line is longer than ${importLineBytesMax} bytes; is each document on a line?`,
   );
-}
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    whole.set(piece, at);
-    at += piece.length;
-  }
-  return whole;
 }
