@@ -75,9 +75,14 @@ export function addAnswer(
   addRun(caller, run);
 }
 
-/** Adds a whole run of records that are not there yet. */
+/** Adds a whole run of records that are not there yet, to the last one where it goes on from that. */
 export function addRun(caller: RecordCaller, run: RecordRun): void {
-  if (caller.runs.length === 0) caller.runs = [run];
+  const last = caller.runs.length === 0 ? undefined : caller.runs[caller.runs.length - 1];
+  if (last !== undefined && run.oldest === newestOf(last) + 1 && fits(last, run)) {
+    for (const answer of run.answers) last.answers.push(answer);
+    for (const ts of run.ts) last.ts.push(ts);
+    last.chars += run.chars;
+  } else if (last === undefined) caller.runs = [run];
   else caller.runs.push(run);
 }
 
@@ -95,6 +100,10 @@ export function principalText(principal: string | null): string {
 
 function hasRoom({ answers, chars }: RecordRun): boolean {
   return answers.length < runRecordsMax && chars < runCharsMax;
+}
+
+function fits({ answers, chars }: RecordRun, more: RecordRun): boolean {
+  return answers.length + more.answers.length <= runRecordsMax && chars + more.chars <= runCharsMax;
 }
 
 /** Session and principal in one text. */

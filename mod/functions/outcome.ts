@@ -9,7 +9,7 @@ export type CallErrorKind = "user" | "args" | "unknown_function" | "internal";
 export interface CallError {
   readonly kind: CallErrorKind;
   readonly message: string;
-  /** Code and data of a user error; `null` for the other kinds. */
+  /** Code and data of a user error, or the code for want of room on the disk; `null` for all others. */
   readonly data: ErrorData;
   /**
    * Set when the function is not to blame and the same call may succeed later: nothing of it has happened, or the message says
@@ -46,8 +46,14 @@ export interface PublicError {
 /** The one place where it is decided what a caller sees of an error. */
 export function publicError(error: CallError, options: { readonly dev: boolean }): PublicError {
   if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
+  if (foundNoRoom(error)) return { errorMessage: serviceErrors.disk_full[1], errorData: error.data };
   const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
   return { errorMessage: shown ? error.message : "Server Error", errorData: null };
+}
+
+/** Whether the disk had no room for what a call wrote: nothing of it has happened (HC10). */
+export function foundNoRoom({ data, retryable }: CallError): boolean {
+  return retryable === true && data?.code === "disk_full";
 }
 
 /** HTTP status of a failed function call (HC5). */

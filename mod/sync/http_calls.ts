@@ -4,7 +4,7 @@ import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
 import type { Caller, FunctionCall, FunctionHost, ReplayKey } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import { errorIdOf, errorStatus, failed, type Outcome, publicError } from "../functions/outcome.ts";
+import { errorIdOf, errorStatus, failed, foundNoRoom, type Outcome, publicError } from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
 import { requestText } from "../kit/request_text.ts";
@@ -82,6 +82,7 @@ export function httpCalls(
     // Nothing has happened, and no function is to blame: so it is no error of the call.
     if (!outcome.ok && outcome.error.retryable) {
       const { data, message } = outcome.error;
+      if (foundNoRoom(outcome.error)) throw new ServiceError("disk_full");
       throw data?.code === "unavailable"
         ? new ServiceError("unavailable", message)
         : new ServiceError("overloaded");

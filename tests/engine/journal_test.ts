@@ -53,7 +53,8 @@ class Workload {
   readonly #random: () => number;
   readonly ids: string[] = [];
   now = 1_700_000_000_000;
-  #requests = 0;
+  /** Of each caller by its own number: some records follow one another directly. */
+  readonly #requests = new Map<string, number>();
   /** Records that were committed, with their time. */
   readonly records: { readonly key: RecordKey; readonly at: number }[] = [];
 
@@ -79,7 +80,11 @@ class Workload {
       if (this.pick(5) === 0) db.rollbackMutation();
       else db.releaseMutation();
       const principal = this.pick(2) === 0 ? null : "someone";
-      const key = { sessionId: `s${this.pick(3)}`, requestId: this.#requests++, principal };
+      const sessionId = `s${this.pick(3)}`;
+      const caller = `${sessionId} ${principal}`;
+      const requestId = this.#requests.get(caller) ?? 0;
+      this.#requests.set(caller, requestId + 1);
+      const key = { sessionId, requestId, principal };
       if (this.pick(2) > 0) continue;
       db.saveRecord(key, `{"ts":${db.ts},"value":null}`);
       saved.push({ key, at: this.now });

@@ -100,7 +100,9 @@ export function checkFollows<Head extends { readonly seq: number; readonly sum: 
 export function recordsUntil(run: RecordRun, untilTs: number): RecordRun {
   const count = run.ts.filter((ts) => ts <= untilTs).length;
   if (count === run.ts.length) return run;
-  return { ...run, answers: run.answers.slice(0, count), ts: run.ts.slice(0, count) };
+  const answers = run.answers.slice(0, count);
+  const chars = answers.reduce((sum, { length }) => sum + length, 0);
+  return { ...run, answers, ts: run.ts.slice(0, count), chars };
 }
 
 /** The row of a group that goes on from where a history stands. */
@@ -176,7 +178,8 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   }));
   const records = (head.r ?? []).map(([session, principal, oldest, tss]) => {
     const answers = tss.map(() => line());
-    return { session, principal, oldest, answers, ts: [...tss], chars: 0 };
+    const chars = answers.reduce((sum, { length }) => sum + length, 0);
+    return { session, principal, oldest, answers, ts: [...tss], chars };
   });
   if (commitTs !== ts || at !== lines.length) throw broken(seq, "it does not say what its head promises");
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };

@@ -1,6 +1,6 @@
 /**
  * When what was committed is shipped: so early that it is there when it is due, going by how long shipping took lately. Where
- * it takes long a segment may leave twice as often for that, and no more often.
+ * it takes long, or nothing is known of it yet, a segment may leave twice as often for that, and no more often.
  */
 import { replicationLimits } from "../limits.ts";
 
@@ -23,7 +23,9 @@ export class ShippingLead {
 
   /** From a commit to when its shipping begins, when nothing else waits. */
   get waitMs(): number {
-    const longest = Math.max(0, ...this.#times);
-    return this.#everyMs - Math.min(longest, this.#everyMs * replicationLimits.leadShareMax);
+    const most = this.#everyMs * replicationLimits.leadShareMax;
+    // The first segments of a process take longest.
+    const longest = this.#times.length === 0 ? most : Math.max(...this.#times);
+    return this.#everyMs - Math.min(longest, most);
   }
 }

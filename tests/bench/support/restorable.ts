@@ -18,11 +18,13 @@ export interface RestorableOptions {
   readonly accounts: number;
   /** Transfers between two accounts, each with a replay record. */
   readonly commits: number;
+  /** Commits of a group: 16 as under load, or one. */
+  readonly group?: number;
 }
 
-/** Commits of a group, and groups between two segments. */
-const GROUP = 16;
-const GROUPS_SHIPPED = 500;
+/** Commits between two segments. */
+const COMMITS_SHIPPED = 8_000;
+const SESSIONS = 256;
 /** From one commit to the next, as at 500 a second. */
 const STEP_MS = 2;
 
@@ -44,7 +46,7 @@ function random(end: number): number {
 
 /** Gives back where the replica lies, and how large the database is. */
 export async function makeRestorable(
-  { folder, notes, accounts, commits }: RestorableOptions,
+  { folder, notes, accounts, commits, group = 16 }: RestorableOptions,
 ): Promise<{ readonly replica: string; readonly databaseBytes: number }> {
   const dataDir = join(folder, "data");
   const replica = join(folder, "replica");
@@ -103,7 +105,7 @@ export async function makeRestorable(
   const balances = ids.map(() => 1_000_000);
   for (let done = 0, groups = 0; done < commits; groups++) {
     db.openGroup();
-    for (let call = 0; call < GROUP && done < commits; call++, done++) {
+    for (let call = 0; call < group && done < commits; call++, done++) {
       now += STEP_MS;
       const tx = db.beginMutation({ at: now });
       const from = random(accounts);
@@ -111,14 +113,15 @@ export async function makeRestorable(
       move(tx, { at: from, by: -1 });
       move(tx, { at: to, by: 1 });
       db.releaseMutation();
-      const session = `6f1f3c9e-0000-4000-8000-${String(done % 256).padStart(12, "0")}`;
+      const session = `6f1f3c9e-0000-4000-8000-${String(done % SESSIONS).padStart(12, "0")}`;
+      // Each counts its own.
       db.saveRecord(
-        { sessionId: session, requestId: done, principal: null },
+        { sessionId: session, requestId: Math.floor(done / SESSIONS), principal: null },
         '["success",null]',
       );
     }
     db.commitGroup("");
-    if (groups % GROUPS_SHIPPED === 0) await shipper.ship();
+    if (groups % Math.ceil(COMMITS_SHIPPED / group) === 0) await shipper.ship();
   }
   await shipper.ship();
   return { replica, databaseBytes: (await Deno.stat(path)).size };

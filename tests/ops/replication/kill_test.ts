@@ -1,7 +1,8 @@
 /**
  * `kill -9` of a whole replicating server under load, again and again: what is at the target is the state of one moment,
  * document by document, nothing acknowledged is lost here, and when the server is back the target catches up.
- * `SYNCLINE_DURABILITY_ROUNDS` makes it more kills, and has it say how much the target lacked.
+ * `SYNCLINE_DURABILITY_ROUNDS` makes it more kills, and has it say how much the target lacked, beside a control that tells
+ * what of it is the machine's.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
@@ -13,12 +14,15 @@ import { random, seed } from "../../durability/support/rounds.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { pause, until } from "../../support/waiting.ts";
 import { documentsIn, type Model, sorted } from "./rig.ts";
+import { MachineControl, type Turn } from "./machine_control.ts";
 
 const GIVEN = Deno.env.get("SYNCLINE_DURABILITY_ROUNDS");
 const ROUNDS = Number(GIVEN ?? 2);
 /** So many kills are of one database; then it begins anew, which keeps restores short. */
-const ROUNDS_TOGETHER = 20;
+const ROUNDS_TOGETHER = 10;
 const WRITERS = 8;
+/** `--replicate-every` as it is when nobody says. */
+const INTERVAL_MS = 1_000;
 
 interface Append {
   readonly writer: number;
@@ -31,10 +35,13 @@ interface Acknowledged extends Append {
   readonly at: number;
 }
 
+/** ms since the epoch, by a clock that never goes back. */
+const clock = () => performance.timeOrigin + performance.now();
+
 const nameOf = ({ writer, sequence }: Append) => `${writer} ${sequence}`;
 
-async function restored(folder: TempFolder): Promise<Model | null> {
-  await using target = await openTarget({ kind: "folder", path: folder.at("replica") }, { make: false });
+async function restored(folder: TempFolder, replica: string): Promise<Model | null> {
+  await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
   const generations = await listGenerations(target);
   if (generations.every(({ snapshots }) => snapshots.length === 0)) return null;
   const plan = planRestore(generations, {}, { now: Date.now(), place: target.place });
@@ -48,7 +55,7 @@ async function restored(folder: TempFolder): Promise<Model | null> {
 
 /** What a log holds: its entries in the order in which they were made, and its counts. */
 class Log {
-  readonly entries: Append[] = [];
+  readonly entries: (Append & { readonly at: number })[] = [];
   /** Texts of the entries, by place: of both tables. */
   readonly texts: string[][] = [];
   readonly counts = new Map<number, number>();
@@ -66,8 +73,8 @@ class Log {
       } else if (count !== undefined && writer !== undefined) this.counts.set(writer, count);
       else if (count !== undefined) this.total = count;
     }
-    for (const { writer, sequence, texts } of [...made.values()].sort((a, b) => a.at - b.at)) {
-      this.entries.push({ writer, sequence });
+    for (const { writer, sequence, at, texts } of [...made.values()].sort((a, b) => a.at - b.at)) {
+      this.entries.push({ writer, sequence, at });
       this.texts.push(texts.sort());
     }
   }
@@ -82,27 +89,49 @@ class Log {
   }
 }
 
-/** What the target had of a server that was killed. */
+/** What the target lacked of a server that was killed. */
 interface Kill {
+  /** Acknowledged commits, and how long before the kill the answer to the first of them came. */
   readonly missing: number;
-  /** From the first acknowledged append that it lacked to the kill; 0 when it lacked none. */
   readonly missingMs: number;
+  /** Commits of which the server knew, and how old the oldest of them was by the server's clock. */
+  readonly unshipped: number;
+  readonly unshippedMs: number;
+  /** The longest turn of the control between that commit and the kill; 0 without a control. */
+  readonly controlMs: number;
 }
+
+/** What a kill left behind, copied while nothing writes to it. */
+interface Remains {
+  readonly where: string;
+  readonly at: number;
+  /** Answers that had come by then. */
+  readonly acknowledged: readonly Acknowledged[];
+  readonly database: string;
+  readonly replica: string;
+  readonly turns: readonly Turn[];
+}
+
+const flagsOf = (folder: TempFolder) => ["--replicate-to", folder.at("replica")];
 
 async function killedUnderLoad(
   folder: TempFolder,
-  { sequences, acknowledged, where }: {
+  { round, sequences, acknowledged, started, control }: {
+    readonly round: number;
     readonly sequences: number[];
     readonly acknowledged: Acknowledged[];
-    readonly where: string;
+    /** Called when the server is there, before it has anything to do. */
+    readonly started: () => Promise<void>;
+    readonly control: MachineControl | null;
   },
-): Promise<Kill | null> {
+): Promise<Remains> {
   const dataDir = folder.at("data");
   const server = await ServerProcess.start({
     dataDir,
     functions: "tests/durability/functions",
-    flags: ["--replicate-to", folder.at("replica")],
+    flags: flagsOf(folder),
   });
+  await started();
   const before = acknowledged.length;
   let ended = false;
   const writers = sequences.map(async (_, writer) => {
@@ -113,7 +142,7 @@ async function killedUnderLoad(
         const { total } = await server.call("mutation", "log:append", { writer, sequence }) as {
           total: number;
         };
-        acknowledged.push({ writer, sequence, total, at: performance.now() });
+        acknowledged.push({ writer, sequence, total, at: clock() });
       } catch {
         return;
       }
@@ -122,13 +151,31 @@ async function killedUnderLoad(
   await until(() => acknowledged.length > before + 50, { what: "the writers write" });
   await pause(random() * 2_000);
   const pids = await processTree(server.pid);
-  const killedAt = performance.now();
+  const at = clock();
   await killNow(pids);
   ended = true;
   await Promise.all(writers);
   await server.kill();
+  const turns = await control?.turnsUntil(at) ?? [];
+  const copy = folder.at(`killed-${round}`);
+  await Deno.mkdir(copy);
+  await new Deno.Command("cp", {
+    args: ["-r", ...["data/data.db", "data/data.db-wal", "replica"].map((name) => folder.at(name)), copy],
+  }).output();
+  return {
+    where: `kill ${round} (seed ${seed})`,
+    ...{ at, turns, acknowledged: [...acknowledged] },
+    database: join(copy, "data.db"),
+    replica: join(copy, "replica"),
+  };
+}
 
-  const local = new Log(documentsIn(join(dataDir, "data.db")));
+/** Nothing acknowledged is missing here, and what is at the target is a state of before; `null`: there is no snapshot yet. */
+async function checked(
+  folder: TempFolder,
+  { where, at, acknowledged, database, replica, turns }: Remains,
+): Promise<Kill | null> {
+  const local = new Log(documentsIn(database));
   local.assertWhole(`${where}, here`);
   const places = new Map(local.entries.map((entry, place) => [nameOf(entry), place]));
   for (const one of acknowledged) {
@@ -138,35 +185,58 @@ async function killedUnderLoad(
       `${where}: ${nameOf(one)} is lost or out of its place`,
     );
   }
-  const model = await restored(folder);
+  const model = await restored(folder, replica);
   if (model === null) return null;
   const there = new Log(model);
   there.assertWhole(`${where}, at the target`);
   assert.deepEqual(there.texts, local.texts.slice(0, there.total), `${where}: the state of one moment`);
-  const missing = acknowledged.filter(({ total, at }) => total > there.total && at <= killedAt);
-  const firstAt = missing.reduce((first, { at }) => Math.min(first, at), killedAt);
-  return { missing: missing.length, missingMs: killedAt - firstAt };
+  const missing = acknowledged.filter((one) => one.total > there.total && one.at <= at);
+  const firstAt = missing.reduce((first, one) => Math.min(first, one.at), at);
+  const oldestAt = Math.min(at, local.entries[there.total]?.at ?? at);
+  const during = turns.filter((turn) => turn.dueAt + turn.ms >= oldestAt && turn.dueAt <= at);
+  return {
+    missing: missing.length,
+    missingMs: at - firstAt,
+    unshipped: local.total - there.total,
+    unshippedMs: at - oldestAt,
+    controlMs: during.reduce((longest, { ms }) => Math.max(longest, ms), 0),
+  };
 }
 
 /** Kills a server of one data folder some times, lets it go on, and has it stop in order. */
-async function killedAgainAndAgain(rounds: number, first: number): Promise<Kill[]> {
+async function killedAgainAndAgain(
+  rounds: number,
+  { first, control }: { readonly first: number; readonly control: MachineControl | null },
+): Promise<Kill[]> {
   await using folder = new TempFolder();
   const sequences = new Array<number>(WRITERS).fill(0);
   const acknowledged: Acknowledged[] = [];
   const kills: Kill[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const where = `kill ${first + round} (seed ${seed})`;
-    const kill = await killedUnderLoad(folder, { sequences, acknowledged, where });
+  // One is looked at while the next server starts.
+  let remains: Remains | null = null;
+  const look = async () => {
+    const kill = remains === null ? null : await checked(folder, remains);
+    if (remains !== null) await Deno.remove(join(remains.database, ".."), { recursive: true });
     if (kill !== null) kills.push(kill);
+  };
+  for (let round = first; round < first + rounds; round++) {
+    const looking = look();
+    looking.catch(() => {});
+    const started = () => looking;
+    remains = await killedUnderLoad(folder, { round, sequences, acknowledged, started, control });
   }
-  const dataDir = folder.at("data");
-  const flags = ["--replicate-to", folder.at("replica")];
-  const server = await ServerProcess.start({ dataDir, functions: "tests/durability/functions", flags });
+  await look();
+  const replica = folder.at("replica");
+  const server = await ServerProcess.start({
+    dataDir: folder.at("data"),
+    functions: "tests/durability/functions",
+    flags: flagsOf(folder),
+  });
   // A start may have to begin with a snapshot; an orderly stop ships what is left.
-  await until(async () => await restored(folder) !== null, { what: "a snapshot is there" });
+  await until(async () => await restored(folder, replica) !== null, { what: "a snapshot is there" });
   await server.stop();
-  const last = await restored(folder);
-  assert.deepEqual(sorted(last ?? new Map()), sorted(documentsIn(join(dataDir, "data.db"))));
+  const last = await restored(folder, replica);
+  assert.deepEqual(sorted(last ?? new Map()), sorted(documentsIn(folder.at("data", "data.db"))));
   return kills;
 }
 
@@ -174,18 +244,40 @@ function tell(text: string): void {
   Deno.stderr.writeSync(new TextEncoder().encode(`${text}\n`));
 }
 
+/** Times as median, p99 and most. */
+function spread(times: readonly number[]): string {
+  const sorted = [...times].sort((a, b) => a - b);
+  const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))] ?? 0);
+  return `${at(0.5)} ms (median), ${at(0.99)} ms (p99), ${at(1)} ms (most)`;
+}
+
+function tellAll(kills: readonly Kill[]): void {
+  const late = kills.filter(({ unshippedMs }) => unshippedMs > INTERVAL_MS);
+  const own = late.filter(({ unshippedMs, controlMs }) => unshippedMs > INTERVAL_MS + controlMs);
+  const worst = late.toSorted((a, b) => b.unshippedMs - a.unshippedMs).slice(0, 5).map((kill) =>
+    `${Math.round(kill.unshippedMs)} ms (control ${Math.round(kill.controlMs)})`
+  );
+  tell(
+    `${kills.length} kills: the target lacked acknowledged commits of the last ${
+      spread(kills.map(({ missingMs }) => missingMs))
+    }, ${Math.max(0, ...kills.map(({ missing }) => missing))} at most; ` +
+      `by the server's clock what was not shipped was as old as ${
+        spread(kills.map(({ unshippedMs }) => unshippedMs))
+      }; ` +
+      `a control wrote a file of its own in ${spread(kills.map(({ controlMs }) => controlMs))} meanwhile; ` +
+      `${late.length} beyond ${INTERVAL_MS} ms, ${own.length} of them by more than the control took; ` +
+      `the worst: ${worst.join(", ")}`,
+  );
+}
+
 Deno.test("[RP6] killed at random moments under load, what is shipped is whole, and nothing is missing once it is back", async () => {
+  await using controls = new AsyncDisposableStack();
+  const control = GIVEN === undefined ? null : controls.use(await MachineControl.start());
   const kills: Kill[] = [];
   for (let done = 0; done < ROUNDS; done += ROUNDS_TOGETHER) {
-    kills.push(...await killedAgainAndAgain(Math.min(ROUNDS_TOGETHER, ROUNDS - done), done));
-    if (GIVEN === undefined) continue;
-    const times = kills.map(({ missingMs }) => missingMs).sort((a, b) => a - b);
-    const at = (share: number) => Math.round(times[Math.floor(share * (times.length - 1))] ?? 0);
-    tell(
-      `${kills.length} kills: the target lacked acknowledged commits of the last ${at(0.5)} ms (median), ` +
-        `${at(0.99)} ms (p99), ${at(1)} ms (most); ${
-          Math.max(0, ...kills.map(({ missing }) => missing))
-        } commits at most`,
+    kills.push(
+      ...await killedAgainAndAgain(Math.min(ROUNDS_TOGETHER, ROUNDS - done), { first: done, control }),
     );
+    if (control !== null) tellAll(kills);
   }
 });

@@ -295,7 +295,7 @@ Deno.test("RP2 what is committed while a segment is on its way waits for the nex
 
 Deno.test("RP6 shipping begins so much earlier as it took lately, and never more than twice as often", () => {
   const lead = new ShippingLead(1_000);
-  assert.equal(lead.waitMs, 1_000);
+  assert.equal(lead.waitMs, 500, "how long it takes is not known yet");
   lead.took(120);
   lead.took(40);
   assert.equal(lead.waitMs, 880);

@@ -122,7 +122,15 @@ Deno.test("[RP3] [RP5] [RP15] a bucket is a target", async () => {
     (error) => error instanceof ReplicaError && error.fault === "refused",
   );
   service.fault = () => service.refusal("SlowDown", 503);
-  await assert.rejects(target.read("x"), (error) => error instanceof ReplicaError && error.fault === "away");
+  const isAway = (error: unknown) => error instanceof ReplicaError && error.fault === "away";
+  await assert.rejects(target.read("x"), isAway);
+  // One that is silent is away, too.
+  const never = Promise.withResolvers<Response>();
+  service.fault = () => never.promise;
+  await using impatient = new BucketTarget(service.place("app/"), { requestMs: 50 });
+  await assert.rejects(impatient.put("x", bytes("x")), isAway);
+  await assert.rejects(Array.fromAsync(impatient.list("")), isAway);
+  never.resolve(new Response());
 });
 
 Deno.test("[RP3] a bucket without conditional writes is a target too", async () => {

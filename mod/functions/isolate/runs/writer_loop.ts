@@ -1,5 +1,5 @@
 /** The writer's work: batches of mutations, committed in groups. */
-import type { WriterDatabase } from "../../../engine/mod.ts";
+import { hasNoRoom, type WriterDatabase } from "../../../engine/mod.ts";
 import { isolateLimits } from "../../limits.ts";
 import type { Wakefulness } from "../../../kit/wakefulness.ts";
 import { type FrameSender, frameText } from "../../wire/segment_frames.ts";
@@ -190,5 +190,7 @@ function failureOf(error: unknown): CallError {
       : { kind: "internal", message, data: null };
   }
   const message = `The database could not commit: ${error instanceof Error ? error.message : String(error)}`;
-  return { kind: "internal", message, data: null, retryable: true };
+  // The log tells all of it, and whoever waits for room that there is none.
+  const data = hasNoRoom(error) ? { code: "disk_full", data: null } : null;
+  return { kind: "internal", message, data, retryable: true };
 }

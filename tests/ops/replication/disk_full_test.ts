@@ -1,0 +1,196 @@
+/** A disk that is full for good, here or at the target: what was acknowledged stays, and shipping goes on when there is room. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
+import {
+  listGenerations,
+  openTarget,
+  planRestore,
+  stagePoint,
+  verifyReplica,
+} from "../../../mod/ops/replication/mod.ts";
+import { startTestServer, type TestServer } from "../../auth/server/test_server.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+import { found, until } from "../../support/waiting.ts";
+import { documentsIn, type Model } from "./rig.ts";
+import { SmallDisk, smallDiskMissing } from "./small_disk.ts";
+
+const missing = await smallDiskMissing();
+const leftOut = missing === null ? "" : ` (left out: ${missing})`;
+
+const functions = {
+  "schema.ts": `
+import { defineSchema, defineTable } from "syncline/server";
+import { z } from "zod";
+export default defineSchema({ notes: defineTable({ n: z.number(), text: z.string() }) });
+`,
+  "notes.ts": `
+import { mutation, query } from "syncline/server";
+import { z } from "zod";
+export const add = mutation({
+  args: { n: z.number(), text: z.string() },
+  handler: (ctx, note) => ctx.db.insert("notes", note),
+});
+export const newest = query({ args: {}, handler: async (ctx) => (await ctx.db.query("notes").order("desc").first())?.n ?? null });
+`,
+};
+
+/** 128 KiB that packing makes half as large at best. */
+const noteText = () => randomBytes(64 * 1024).toString("hex");
+
+const replicatedTo = (path: string) => ({
+  metrics: { token: null },
+  replication: {
+    to: { kind: "folder", path } as const,
+    everyMs: 100,
+    snapshotEveryMs: 86_400_000,
+    keepMs: 7 * 86_400_000,
+    maxPendingBytes: 2 ** 30,
+    heartbeatUrl: null,
+  },
+});
+
+/** Adds notes to a server, and knows which of them it has acknowledged. */
+class Notes {
+  readonly #server: TestServer;
+  readonly #bearer: string;
+  readonly acknowledged: number[] = [];
+  #next = 0;
+
+  private constructor(server: TestServer, bearer: string) {
+    this.#server = server;
+    this.#bearer = bearer;
+  }
+
+  static async of(server: TestServer): Promise<Notes> {
+    const token = server.setupLink?.split("=").at(-1);
+    const root = { token, email: "root@example.com", password: "correct horse" };
+    const { body } = await server.post("/api/auth/admin/setup", root);
+    return new Notes(server, body.accessToken);
+  }
+
+  /** Gives back why it was refused; `null` when it was acknowledged. */
+  async add(): Promise<string | null> {
+    const n = this.#next++;
+    const { status, body } = await this.#server.post("/api/mutation", {
+      path: "notes:add",
+      args: { n, text: noteText() },
+    });
+    if (body.status !== "success") return `${status} ${body.errorData?.code}: ${body.errorMessage}`;
+    this.acknowledged.push(n);
+    return null;
+  }
+
+  /** The newest one, as a query tells it. */
+  async newest(): Promise<number | null> {
+    const { body } = await this.#server.post("/api/query", { path: "notes:newest", args: {} });
+    assert.equal(body.status, "success", JSON.stringify(body));
+    return body.value;
+  }
+
+  // deno-lint-ignore no-explicit-any -- looked into here and there
+  async status(): Promise<any> {
+    const headers = { Authorization: `Bearer ${this.#bearer}` };
+    return await (await fetch(`${this.#server.url}/api/admin/replication`, { headers })).json();
+  }
+
+  async shipped(): Promise<void> {
+    await until(async () => {
+      const { lagCommits, generations } = await this.status();
+      return lagCommits === 0 && generations.at(-1)?.snapshots > 0;
+    }, { what: "everything is shipped" });
+  }
+}
+
+const notesIn = (model: Model) =>
+  [...model.values()].map((text) => JSON.parse(text) as { n?: number }).flatMap(({ n }) => n ?? [])
+    .sort((a, b) => a - b);
+
+/** The notes of a data folder, as they would be found there if the server was killed now. */
+async function notesAt(dataDir: string, copy: string): Promise<number[]> {
+  await Deno.mkdir(copy);
+  for (const name of ["data.db", "data.db-wal"]) {
+    await Deno.copyFile(join(dataDir, name), join(copy, name)).catch((error) => {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    });
+  }
+  return notesIn(documentsIn(join(copy, "data.db")));
+}
+
+/** The notes of the newest state of a replica, which is sound. */
+async function notesRestored(replica: string, folder: TempFolder): Promise<number[]> {
+  await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
+  const drill = folder.at("drill");
+  await Deno.mkdir(drill);
+  assert.deepEqual((await verifyReplica(target, { folder: drill })).faults, []);
+  const dataDir = folder.at("restored");
+  await Deno.mkdir(dataDir);
+  const plan = planRestore(await listGenerations(target), {}, { now: Date.now(), place: replica });
+  await stagePoint(target, plan, { dataDir, localFiles: false });
+  await applyStagedRestore(dataDir, new Date());
+  return notesIn(documentsIn(join(dataDir, "data.db")));
+}
+
+Deno.test({
+  name:
+    `[RP7] [RP8] [HC10] on a full disk with a growing journal commits are refused, none that was acknowledged is lost, and all goes on with room${leftOut}`,
+  ignore: missing !== null,
+  fn: async () => {
+    await using folder = new TempFolder();
+    // Snapshots leave some room for others.
+    await using disk = await SmallDisk.mount(256);
+    const replica = folder.at("replica");
+    const dataDir = disk.at("data");
+    await using server = await startTestServer({
+      functions,
+      config: { dataDir, ...replicatedTo(replica) },
+    });
+    const notes = await Notes.of(server);
+    assert.equal(await notes.add(), null);
+    await notes.shipped();
+    await disk.fill({ leaveMiB: 48 });
+    await Deno.rename(replica, folder.at("away"));
+    let refused = await notes.add();
+    while (refused === null) refused = await notes.add();
+    const noRoom = "507 disk_full: There is not enough room on the server's disk";
+    assert.equal(refused, noRoom);
+    for (let again = 0; again < 3; again++) assert.equal(await notes.add(), noRoom);
+    assert.ok(notes.acknowledged.length > 20, `${notes.acknowledged.length} were acknowledged before`);
+    assert.equal(await notes.newest(), notes.acknowledged.at(-1), "queries are answered");
+    assert.deepEqual(await notesAt(dataDir, folder.at("copy")), notes.acknowledged);
+
+    await disk.makeRoom();
+    assert.equal(await notes.add(), null, "it goes on by itself");
+    await Deno.rename(folder.at("away"), replica);
+    await notes.shipped();
+    assert.deepEqual(await notesRestored(replica, folder), notes.acknowledged);
+  },
+});
+
+Deno.test({
+  name: `[RP7] a target whose disk is full costs no commit, and has all of them when there is room${leftOut}`,
+  ignore: missing !== null,
+  fn: async () => {
+    await using folder = new TempFolder();
+    await using disk = await SmallDisk.mount(16);
+    const replica = disk.at("replica");
+    await using server = await startTestServer({ functions, config: replicatedTo(replica) });
+    const notes = await Notes.of(server);
+    assert.equal(await notes.add(), null);
+    await notes.shipped();
+    const { generation } = await notes.status();
+    await disk.fill();
+    for (let more = 0; more < 20; more++) assert.equal(await notes.add(), null);
+    const told = await found(async () => {
+      const status = await notes.status();
+      return status.errors.length > 0 ? status : null;
+    }, { what: "the trouble is told" });
+    assert.match(told.errors.at(-1).message, /its disk is full/);
+    assert.ok(told.lagCommits > 0 && told.lagMs > 0 && told.journalBytes > 0, JSON.stringify(told));
+    await disk.makeRoom();
+    await notes.shipped();
+    assert.equal((await notes.status()).generation, generation, "nothing was dropped");
+    assert.deepEqual(await notesRestored(replica, folder), notes.acknowledged);
+  },
+});
