@@ -4,7 +4,14 @@ import { z } from "zod";
 import { MethodNotAllowedError, ServiceError } from "../errors.ts";
 import type { Caller, FunctionCall, FunctionHost, ReplayKey } from "../functions/host_port.ts";
 import { anonymous, type Identity } from "../functions/identity.ts";
-import { errorIdOf, errorStatus, failed, foundNoRoom, type Outcome, publicError } from "../functions/outcome.ts";
+import {
+  errorIdOf,
+  errorStatus,
+  failed,
+  foundNoRoom,
+  type Outcome,
+  publicError,
+} from "../functions/outcome.ts";
 import { failureResponse } from "../kit/error_response.ts";
 import type { Log } from "../kit/log.ts";
 import { requestText } from "../kit/request_text.ts";
