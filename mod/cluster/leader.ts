@@ -200,7 +200,9 @@ export class Leader implements Companions, AsyncDisposable {
 
   async #welcome(conn: Deno.Conn): Promise<void> {
     const { secret, sealed, host, onFollower } = this.#options;
-    const late = this.#clock.after(linkLimits.handshakeMs, () => closeQuietly(conn));
+    const { handshakeMs, strangerMs } = linkLimits;
+    const ms = addressOf(conn) === null ? handshakeMs : strangerMs;
+    const late = this.#clock.after(ms, () => closeQuietly(conn));
     const reader = new FrameReader(conn);
     try {
       let hello: Hello | undefined;

@@ -124,12 +124,15 @@ export class LeaderRoad implements AsyncDisposable {
     const { address, gone: { signal } } = leader;
     const { name, secret, calls, prepare, log } = this.#options;
     let told = false;
+    /** Whether there was a link, which nothing has replaced yet. */
+    let lost = false;
     for (let tries = 0; !signal.aborted && this.#leader === leader; tries++) {
       let link: LeaderLink | null = null;
       try {
         const conn = await connect(address, signal);
         link = await LeaderLink.open({ conn, secret, sealed: true, hello: { name, commits: false }, calls });
         tries = 0;
+        lost = false;
         const close = () => link?.close();
         signal.addEventListener("abort", close, { once: true });
         if (signal.aborted) close();
@@ -137,9 +140,14 @@ export class LeaderRoad implements AsyncDisposable {
         link.ready();
         await link.ended;
         signal.removeEventListener("abort", close);
-        // One that is gone is found to be so only when its lease has ended: what that takes is not waited for in vain.
-        if (!signal.aborted && !leader.leaving) void prepare().catch(() => {});
+        lost = true;
       } catch (error) {
+        // One that is gone is found to be so only when its lease has ended: what that takes is not waited for in vain. One
+        // that is there is reached again at once, and nobody has to stand by.
+        if (lost && tries >= GONE_AFTER && !signal.aborted) {
+          lost = false;
+          void prepare().catch(() => {});
+        }
         // One that has just been made the leader takes nobody yet.
         if (!signal.aborted && !told && tries >= TOLD_AFTER) {
           told = true;
@@ -189,6 +197,9 @@ export class LeaderRoad implements AsyncDisposable {
     closeQuietly(near);
   }
 }
+
+/** Whose link has ended, and who is not reached so often then, is gone, most likely. */
+const GONE_AFTER = 2;
 
 /** So many tries in vain are told of. */
 const TOLD_AFTER = 20;

@@ -7,10 +7,12 @@ export const linkLimits = {
   frameBytesMax: 268_435_456,
   /** Bytes that may wait to be read by the other side; a side with more behind it is cut off, and begins anew. */
   unsentBytesMax: 268_435_456,
-  /** Time for the handshake. */
+  /** Time for the handshake, for who connects and for who comes from this machine. */
   handshakeMs: 10_000,
+  /** The same for who comes over a network, and may be anybody. */
+  strangerMs: 2_000,
   /** Connections whose handshake is under way; more are closed at once. */
-  handshakesMax: 64,
+  handshakesMax: 256,
   /** Of these, those of one address. */
   handshakesOfAddressMax: 32,
   /** A side with nothing to say says so this often. */

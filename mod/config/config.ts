@@ -151,6 +151,8 @@ export interface ClusterConfig {
   readonly snapshots: PlaceConfig;
   /** Where the other servers reach this one; `null`: at the address with which it reaches the database. */
   readonly address: HostAndPort | null;
+  /** Where it listens for them; `null`: at that address, as far as it is one of this machine. */
+  readonly listen: HostAndPort | null;
 }
 
 /** Whether a server takes no writes, because its commits are made elsewhere. */
@@ -427,9 +429,10 @@ function followConfig(options: ServeOptions): FollowConfig | null {
 }
 
 function clusterConfig(options: ServeOptions): ClusterConfig | null {
-  const { cluster, clusterSecret, clusterSnapshots, clusterAddress, storage } = options;
+  const { cluster, clusterSecret, clusterSnapshots, clusterAddress, clusterListen, storage } = options;
   if (cluster === null) {
-    if (clusterSecret === null && clusterSnapshots === null && clusterAddress === null) return null;
+    const said = [clusterSecret, clusterSnapshots, clusterAddress, clusterListen];
+    if (said.every((value) => value === null)) return null;
     throw new StartError("Nothing says where the cluster is: give --cluster with what else is said of it");
   }
   if (clusterSecret === null) {
@@ -459,7 +462,7 @@ function clusterConfig(options: ServeOptions): ClusterConfig | null {
     throw new StartError("While an app is made one server is enough: give --dev or --cluster, not both");
   }
   const snapshots = placeConfig(options, clusterSnapshots);
-  return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress };
+  return { place: cluster, secret: clusterSecret, snapshots, address: clusterAddress, listen: clusterListen };
 }
 
 /** A place of a replica as it is named. Throws a `StartError` for one in a bucket without its keys. */

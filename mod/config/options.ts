@@ -960,6 +960,16 @@ export const options = {
       "Where the other servers of the cluster reach this one, to send it what only the leader does",
     commands: ["serve"],
   }),
+  clusterListen: option({
+    flag: "--cluster-listen",
+    placeholder: "host:port",
+    env: "SYNCLINE_CLUSTER_LISTEN",
+    parse: parseHostAndPort,
+    default: null,
+    defaultText: "the address of --cluster-address",
+    description: "Where this server listens for the others, when that is another address than theirs for it",
+    commands: ["serve"],
+  }),
   heartbeatUrl: option({
     flag: "--heartbeat-url",
     placeholder: "url",

@@ -9,7 +9,6 @@ import { Admissions, Leader, LeaderCalls, LeaderRoad } from "../../cluster/mod.t
 import { linkLimits } from "../../cluster/limits.ts";
 import type { PostgresCluster } from "../../cluster/postgres/mod.ts";
 import type { ClusterConfig } from "../../config/config.ts";
-import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost, LeaderPort } from "../../functions/host/mod.ts";
 import { closeQuietly, LocalSocket } from "../../kit/local_socket.ts";
 import type { Log } from "../../kit/log.ts";
@@ -19,8 +18,8 @@ import { ToLeader } from "../workers/to_leader.ts";
 import { ServiceError } from "../../errors.ts";
 import { errorResponse } from "../../kit/error_response.ts";
 import { ClientShares } from "./client_shares.ts";
-import { asHost, guessedHost } from "./guessed_host.ts";
 import { isForLeader } from "./leader_requests.ts";
+import { listenForServers } from "./link_listener.ts";
 import { refusedHere, shownAt } from "./passed_answers.ts";
 
 export interface ForwardingOptions {
@@ -50,11 +49,6 @@ export interface PassedParts {
 
 /** Name of the socket in the data folder on which requests begin their way to the leader. */
 const REQUESTS_SOCKET = "leader.sock";
-
-const LOOPBACK = /^(?:127\.|\[::1\])/;
-const ONLY_HERE =
-  "This server reaches PostgreSQL at an address of this machine, so that only servers on this machine " +
-  "reach it: say with --cluster-address where others do";
 
 interface Opened {
   readonly listener: Deno.TcpListener;
@@ -97,8 +91,7 @@ export class Forwarding implements AsyncDisposable {
     const { cluster, config, dataDir, log } = options;
     let self: Forwarding | null = null;
     await using stack = new AsyncDisposableStack();
-    const { listener, address } = await listen(config);
-    if (config.address === null && LOOPBACK.test(address)) log("warn", ONLY_HERE, { address });
+    const { listener, address } = await listenForServers(config, log);
     stack.defer(() => closeQuietly(listener));
     const folder = await Deno.realPath(dataDir);
     const socket = stack.use(await LocalSocket.open(folder, REQUESTS_SOCKET));
@@ -235,27 +228,5 @@ export class Forwarding implements AsyncDisposable {
     this.#answers.add(done);
     const answer = await answering;
     return shownAt(leads.parts.host.answeredTs, answer);
-  }
-}
-
-async function listen(
-  { place, address }: ClusterConfig,
-): Promise<{ readonly listener: Deno.TcpListener; readonly address: string }> {
-  const guessed = address === null ? await guessedHost(place) : null;
-  const host = guessed ?? address?.host ?? "";
-  const isHere = guessed !== null || /^(?:127\.|::1$)/.test(host);
-  const hostname = isHere ? host : host.includes(":") ? "::" : "0.0.0.0";
-  try {
-    const listener = Deno.listen({ hostname, port: address?.port ?? 0 });
-    return { listener, address: `${asHost(host)}:${address?.port || listener.addr.port}` };
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new StartError(
-      `Other servers of the cluster cannot reach this one at ${asHost(host)}:${
-        address?.port ?? 0
-      }: ${reason}. ` +
-        "Say with --cluster-address where they do",
-      { cause: error },
-    );
   }
 }

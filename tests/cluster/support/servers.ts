@@ -20,6 +20,13 @@ export const addByAction = action({ args: { text: z.string() }, handler: async (
 export const addSoon = mutation({ args: { text: z.string() }, handler: async (ctx, { text }) => {
   await ctx.scheduler.runAfter(0, "notes:add", { text });
 } });
+export const beat = action({ args: {}, handler: async (ctx) => {
+  for (let n = 0; n < 600; n++) {
+    await ctx.runMutation("notes:add", { text: "beat " + n });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+} });
+export const beatSoon = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:beat", {}) });
 export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
 export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
@@ -67,7 +74,7 @@ export class ClusterRig implements AsyncDisposable {
   /** The cluster as a configuration names it. */
   config({ url = this.url, secret = SECRET } = {}): NonNullable<ServeConfig["cluster"]> {
     const snapshots = { kind: "folder", path: join(this.folder, "snapshots") } as const;
-    return { place: parsePostgresUrl(url), secret, snapshots, address: null };
+    return { place: parsePostgresUrl(url), secret, snapshots, address: null, listen: null };
   }
 
   /** A server on the data folder of this name. */
