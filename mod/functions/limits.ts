@@ -126,6 +126,8 @@ export const schedulerLimits = {
   rowsCleanedMax: 250,
   /** Time running functions get to end when the server stops. */
   closeMs: 5_000,
+  /** Time to write down what became of those that were ended then, before another server leads. */
+  endLateMs: 2_000,
   /**
    * Functions that wait and go back to one that was scheduled, by way of another one that was: more are put off, by this
    * much after one another, and by as many times more as there are more.

@@ -11,7 +11,7 @@ import { SystemCallError, type SystemCalls } from "../functions/system_calls.ts"
 import { type SchedulerPort, system } from "./system.ts";
 
 /** All that is scheduled stands in one line, beside the callers. */
-const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
+export const SCHEDULED = { turn: "scheduled", blame: "scheduled" };
 
 /**
  * `again`: nothing has happened and the job still waits; the server could not run it now. `at`: it waits for that time,

@@ -10,7 +10,7 @@ import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
 import { GrowthLog } from "./growth_log.ts";
-import { JobRunner } from "./job_runner.ts";
+import { JobRunner, SCHEDULED } from "./job_runner.ts";
 import { Lane, type LaneOptions } from "./lane.ts";
 import { SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
@@ -29,6 +29,11 @@ export interface SchedulerOptions {
   readonly lookMs?: number;
   /** Waiting jobs of one kind that are kept in memory; the limit unless a test wants fewer. */
   readonly jobsKnownMax?: number;
+  /**
+   * Ends the actions that run in this turn, for good: they have not ended in time, and somebody else runs what is scheduled
+   * from now on. Without it they may run on until the server has ended.
+   */
+  readonly endLate?: ((turn: string) => void) | undefined;
 }
 
 export class Scheduler implements AsyncDisposable {
@@ -137,12 +142,12 @@ export class Scheduler implements AsyncDisposable {
     for (const end of [...this.#endPauses]) end();
     const lanes = Object.values(this.#lanes);
     for (const lane of lanes) lane.close();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, schedulerLimits.closeMs);
-    });
-    await Promise.race([Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]), late]);
-    clearTimeout(timer);
+    const ended = Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]).then(() => true);
+    const { endLate } = this.#options;
+    if (await endsWithin(schedulerLimits.closeMs, ended) || endLate === undefined) return;
+    endLate(SCHEDULED.turn);
+    // Their ends are written down here.
+    await endsWithin(schedulerLimits.endLateMs, ended);
   }
 
   get #closed(): boolean {
@@ -255,4 +260,14 @@ export class Scheduler implements AsyncDisposable {
       }),
     };
   }
+}
+
+async function endsWithin(ms: number, ended: Promise<boolean>): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, ms, false);
+  });
+  const inTime = await Promise.race([ended, late]);
+  clearTimeout(timer);
+  return inTime;
 }

@@ -121,7 +121,10 @@ export async function startBackend(
   const config = await beginInCluster(given, { cluster, willLead: surroundings.letGo !== undefined });
   await bringFollowed(config, surroundings);
   const { letGo } = surroundings;
-  const { observer, ...found } = await openGiven({ config, log }, opened);
+  const { observer, ...found } = await openGiven(
+    { config, log, ...(surroundings.again !== undefined && { again: surroundings.again }) },
+    opened,
+  );
   const toLeader = config.clusterRole === "follower" ? surroundings.toLeader : undefined;
   const host = opened.use(
     await startIsolates(config, {

@@ -72,11 +72,13 @@ type Opened = Pick<Given, "secret" | "backupPlace" | "metrics" | "executionLog" 
 
 /** `opened` gets what has to be given up at the end. */
 export async function openGiven(
-  { config, log }: Pick<FeatureContext, "config" | "log">,
+  { config, again = false, log }: Pick<FeatureContext, "config" | "again" | "log">,
   opened: AsyncDisposableStack,
 ): Promise<Opened & { readonly observer: RunObserver }> {
   const secret = await loadSecret(config.dataDir);
-  const backupPlace = opened.use(await openBackupPlace({ config, log }));
+  // Another server leads a cluster also while the place of backups is away.
+  const later = again && config.cluster !== null;
+  const backupPlace = opened.use(await openBackupPlace({ config, later, log }));
   const metrics = opened.use(await openMetrics(config));
   // Given up last: it is told how the last runs ended.
   const executionLog = opened.use(openLog(config, log));

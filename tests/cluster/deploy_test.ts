@@ -1,6 +1,7 @@
 /** Deploys to several servers: each of them computes what it shows at a ts with the code of that ts, whatever ends meanwhile. */
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { FollowingWriter, RowsRefusedError } from "../../mod/functions/host/writer/following_writer.ts";
 import { SharedVersions } from "../../mod/cluster/postgres/shared_versions.ts";
 import { StartError } from "../../mod/config/start_error.ts";
@@ -293,6 +294,10 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
   }
   await using a = await rig.start("a", { pinned: false });
   await serve(a.url, 2);
+  {
+    await using b = await rig.start("b", { pinned: false });
+    await serve(b.url, 2);
+  }
   // The others find what it serves, and may go back to it.
   await using client = { it: await postgres.client("test_1"), [Symbol.asyncDispose]: () => client.it.end() };
   const { rows } = await client.it.query("select hash from syncline.versions where served_at is not null");
@@ -300,4 +305,17 @@ Deno.test("[PG18] [PG20] a server that was alone begins its cluster with what wa
   const back = await ask(a.url, { path: "/api/admin/functions/rollback", body: {}, bearer });
   assert.equal(back.status, 200, JSON.stringify(back.body));
   await serve(a.url, 1);
+
+  // A server of the format before applied the row and did not note what it names.
+  await using away = await rig.start("b", { pinned: false });
+  await serve(away.url, 1);
+  await away.restart(() => {
+    using database = new DatabaseSync(join(rig.folder, "b", "data.db"));
+    database.exec("DROP TABLE syncline_served");
+    return Promise.resolve();
+  });
+  assert.equal((await look(away.url))?.code, 1, "it serves what was deployed");
+  assert.ok(
+    away.logged.includes("info The newest snapshot of the cluster is fetched, which may take a while"),
+  );
 });

@@ -5,7 +5,7 @@ import { PostgresRows } from "../../mod/cluster/postgres/postgres_rows.ts";
 import { LeaderCalls, LeaderLink } from "../../mod/cluster/mod.ts";
 import type { TestServer } from "../auth/server/test_server.ts";
 import { FakeBucket } from "../ops/scheduled/fake_bucket.ts";
-import { until } from "../support/waiting.ts";
+import { pause, until } from "../support/waiting.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { add, ClusterRig, notes, SECRET } from "./support/servers.ts";
 
@@ -327,6 +327,59 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
       const there = (await notes(next)).filter((text) => /^(handed|over) /.test(text));
       assert.deepEqual(there.toSorted(), done.toSorted(), "each is there once");
       await until(async () => (await notes(leader)).length === (await notes(next)).length);
+    },
+  );
+
+  await steps.step(
+    "[PG8] [PG9] behind a hand-over nothing scheduled goes on at the old leader, and an upload in pieces begins again",
+    async () => {
+      const leader = await role(a) === "leader" ? a : b;
+      const next = leader === a ? b : a;
+      const beats = async () => (await notes(next)).filter((text) => text.startsWith("beat ")).length;
+      const { body } = await next.post("/api/mutation", { path: "notes:beatSoon", args: {} });
+      assert.equal(body.status, "success", JSON.stringify(body));
+      await until(async () => await beats() > 3, { what: "the action runs" });
+      const url = (await next.post("/api/mutation", { path: "notes:uploadUrl", args: {} })).body
+        .value as string;
+      const bytes = crypto.getRandomValues(new Uint8Array(60_000));
+      const headers = { "Tus-Resumable": "1.0.0" };
+      const at = new URL(url.replace("/upload?", "/resumable?"), next.url);
+      const begin = () =>
+        fetch(at, { method: "POST", headers: { ...headers, "Upload-Length": String(bytes.length) } });
+      const begun = await begin();
+      assert.equal(begun.status, 201, await begun.text());
+      const place = new URL(begun.headers.get("location") ?? "", next.url);
+      const send = async (from: number, to: number) => {
+        const type = { "Content-Type": "application/offset+octet-stream", "Upload-Offset": String(from) };
+        const answer = await fetch(place, {
+          method: "PATCH",
+          headers: { ...headers, ...type },
+          body: bytes.subarray(from, to),
+        });
+        await answer.body?.cancel();
+        return answer;
+      };
+      assert.equal((await send(0, 20_000)).headers.get("upload-offset"), "20000");
+
+      await leader.restart(async () => {
+        await until(async () => await role(next) === "leader");
+        const left = await beats();
+        for (let n = 0; n < 5; n++) {
+          await add(next, `behind ${n}`);
+          await pause(100);
+        }
+        assert.equal(await beats(), left, "what the old leader ran has ended");
+      });
+      // Clients of the protocol begin again, at the same address, when they are told that it is not there.
+      const asked = await fetch(place, { method: "HEAD", headers });
+      assert.equal(asked.status, 404);
+      assert.equal((await send(20_000, 60_000)).status, 404);
+      const again = await begin();
+      assert.equal(again.status, 201, await again.text());
+      const done = await send(0, 60_000);
+      const storageId = done.headers.get("syncline-storage-id");
+      const read = await fetch(`${leader.url}/api/storage/${storageId}`);
+      assert.deepEqual(await read.bytes(), bytes);
     },
   );
 

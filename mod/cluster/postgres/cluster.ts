@@ -33,7 +33,7 @@ import {
 } from "./identity.ts";
 import { Lease, type LeaseHolder } from "./lease.ts";
 import { clusterLimits } from "./limits.ts";
-import { beginHistory, lookAtDatabase, undoHistory } from "./local_database.ts";
+import { beginHistory, type LocalDatabase, lookAtDatabase, undoHistory } from "./local_database.ts";
 import { type Member, readMembers } from "./members.ts";
 import { Notices } from "./notices.ts";
 import { placeOf, type PostgresPlace } from "./place.ts";
@@ -422,7 +422,9 @@ export class PostgresCluster implements AsyncDisposable {
     const { id, generation } = this.#identity;
     const local = await lookAtDatabase(dataDir);
     const fits = local.kind === "member" && local.position.generation === generation;
-    if (local.kind === "member" && fits && !this.#anew) return local.position;
+    if (local.kind === "member" && fits && !this.#anew && !(fetches && await this.#lacksVersion(local))) {
+      return local.position;
+    }
     if (!fetches) throw new ClusterError("The database has to begin with a snapshot");
     const { signal } = this.#stopping;
     const { startMs = clusterLimits.startMs } = this.#options;
@@ -450,6 +452,17 @@ export class PostgresCluster implements AsyncDisposable {
     const fetched = await lookAtDatabase(dataDir);
     if (fetched.kind !== "member") throw new ClusterError("The newest snapshot is not one of this cluster");
     return fetched.position;
+  }
+
+  /**
+   * Whether a database may have come by the row that names what was deployed without noting that: a server of the format before
+   * could not read it. One that has not come by it yet loses nothing when it begins with the snapshot and comes by it again.
+   */
+  async #lacksVersion({ version, position }: LocalDatabase & { readonly kind: "member" }): Promise<boolean> {
+    if (version !== null) return false;
+    const deployed = await this.#askAgain(() => this.versions.list());
+    if (!deployed.some(({ replaced }) => !replaced)) return false;
+    return (await this.#newestSnapshot()).seq !== position.seq;
   }
 
   /** A cluster that was made a moment ago has its first one soon. */

@@ -16,17 +16,23 @@ import type { LogPosition } from "../../ops/replication/mod.ts";
 export type LocalDatabase =
   | { readonly kind: "none" }
   | { readonly kind: "own" }
-  | { readonly kind: "member"; readonly clusterId: string; readonly position: LogPosition };
+  | {
+    readonly kind: "member";
+    readonly clusterId: string;
+    readonly position: LogPosition;
+    /** The version of the app's code that it names. */
+    readonly version: string | null;
+  };
 
 /** Throws an `UnusableDatabaseError` as readers do. */
 export async function lookAtDatabase(dataDir: string): Promise<LocalDatabase> {
   const path = join(dataDir, archiveNames.database);
   if (await statIfThere(path) === null) return { kind: "none" };
-  const { place, history } = followedState(path);
+  const { place, history, version } = followedState(path);
   const clusterId = place === null ? null : clusterOfPlace(place);
   if (clusterId === null || history === null || history.generation === null) return { kind: "own" };
   const { generation, seq, ts, sum } = history;
-  return { kind: "member", clusterId, position: { generation, seq, ts, sum } };
+  return { kind: "member", clusterId, position: { generation, seq, ts, sum }, version };
 }
 
 /** Begins a cluster's history in it; makes it where there is none. */

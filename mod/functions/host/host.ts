@@ -510,6 +510,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
   }
 
+  /** Ends the actions of the app's that run in this turn, and begins none of it any more. */
+  endTurn(turn: string): void {
+    this.#runners.endTurn(turn);
+  }
+
   #isRefused(call: FunctionCall): boolean {
     const { udfPath, origin, caller } = call;
     return caller !== undefined && origin !== "system" && this.#refusals.refuses(udfPath, caller.blame);

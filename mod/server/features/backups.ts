@@ -8,6 +8,7 @@ import {
   BACKUP_PATH,
   backupActions,
   type BackupTarget,
+  LaterTarget,
   openFolder,
   ScheduledBackups,
 } from "../../ops/backups/scheduled/mod.ts";
@@ -30,14 +31,20 @@ export interface BackupPlace extends AsyncDisposable {
 
 /**
  * Opens the place of scheduled backups; `null` without such. Throws a `StartError` when backups cannot be put there, so it
- * is called before anything is started.
+ * is called before anything is started. With `later` nothing waits for the place, and the next backup tells what is wrong
+ * with it.
  */
 export async function openBackupPlace(
-  { config: { backups }, log }: { readonly config: Pick<ServeConfig, "backups">; readonly log: Log },
+  { config: { backups }, later = false, log }: {
+    readonly config: Pick<ServeConfig, "backups">;
+    readonly later?: boolean;
+    readonly log: Log;
+  },
 ): Promise<BackupPlace | null> {
   if (backups === null) return null;
   const stopping = new AbortController();
-  const target = await openTarget(backups.to, { signal: stopping.signal, log });
+  const open = () => openTarget(backups.to, { signal: stopping.signal, log });
+  const target = later ? new LaterTarget(nameOf(backups.to), open) : await open();
   return {
     target,
     async [Symbol.asyncDispose]() {
@@ -145,6 +152,10 @@ const CRON_NAME = "svc-backup";
 
 function cronOf({ everyMs }: BackupsConfig): Cron {
   return serviceCron(CRON_NAME, { kind: "interval", everyMs }, { path: BACKUP_PATH, kind: "action" });
+}
+
+function nameOf(to: BackupsConfig["to"]): string {
+  return to.kind === "folder" ? to.path : `s3://${to.place.bucket}/${to.place.prefix}`;
 }
 
 async function openTarget(

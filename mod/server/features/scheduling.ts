@@ -27,6 +27,8 @@ export function startScheduling(
         port,
         appCrons: () => host.crons,
         serviceCrons: [cleaningCron, ...features.crons ?? []],
+        // The next leader may run the same again at once.
+        ...(config.clusterRole === "leader" && { endLate: (turn: string) => host.endTurn(turn) }),
         log,
       });
       await scheduler.start();

@@ -368,3 +368,34 @@ Deno.test("close answers what runs and what waits, ends the runners and leaves n
   assert.match(String(late.result), /stopping/);
   assert.equal(world.clock.timers, 0);
 });
+
+Deno.test("[PG8] the actions of a turn are ended for good, and those that have not begun may be asked for elsewhere", async () => {
+  const world = new RunnerWorld();
+  const scheduled = (path: string) => {
+    const action: { outcome: Outcome | null } = { outcome: null };
+    const turn = { turn: "scheduled", blame: "scheduled" };
+    world.pool.act({ ...call(path), caller: turn }).then((outcome) => action.outcome = outcome);
+    return action;
+  };
+  const mayComeAgain = (action: { readonly outcome: Outcome | null }) =>
+    action.outcome !== null && !action.outcome.ok && action.outcome.error.retryable === true;
+  const [runs, other] = [scheduled("runs"), world.act("of somebody")];
+  await settled();
+  assert.deepEqual(world.runners.map(actionsOf), [["runs"], ["of somebody"]]);
+  // It has begun: the isolate notes so.
+  world.runner(0).noted = { position: 1 } as never;
+  world.starter.delay = new Promise(() => {});
+  const fresh = scheduled("not begun");
+  await settled();
+  world.pool.endTurn("scheduled");
+  const late = scheduled("comes then");
+  await settled();
+  assert.ok(world.runner(0).dead);
+  assert.ok(!world.runner(1).dead, "who runs elsewhere goes on");
+  assert.ok(runs.outcome !== null && !mayComeAgain(runs), "nobody knows what it has done");
+  assert.ok(mayComeAgain(fresh));
+  assert.ok(mayComeAgain(late));
+  done(world.runner(1));
+  await settled();
+  assert.equal(other.result, "done 1");
+});

@@ -91,6 +91,11 @@ export class Runner {
     return this.#running.size;
   }
 
+  /** Whether it has an action of a turn. */
+  has(turn: string): boolean {
+    return this.#running.values().some(({ action }) => action.call.caller?.turn === turn);
+  }
+
   run(action: PendingAction): void {
     const call = this.#newCall();
     const order = ++this.#given;

@@ -55,6 +55,8 @@ export class RunnerPool {
   #starting = 0;
   /** Advanced by `replace`: runners started before it have other code. */
   #generation = 0;
+  /** Whose actions were ended by `endTurn`. */
+  #endedTurn: string | null = null;
   #failures = 0;
   #closing = false;
   /** Exists while a runner has actions. */
@@ -108,6 +110,23 @@ export class RunnerPool {
     this.#dispatch();
   }
 
+  /**
+   * Ends the actions of one turn for good, with the runners that have them and what else is there. Those that have not begun
+   * are answered as what may be asked again, and so are those that come.
+   */
+  endTurn(turn: string): void {
+    this.#endedTurn = turn;
+    const [ended, left] = [[], []] as [PendingAction[], PendingAction[]];
+    for (const action of this.#waiting) (turnOf(action.call) === turn ? ended : left).push(action);
+    this.#waiting = left;
+    for (const { resolve } of ended) resolve(notHere());
+    for (const runner of this.#runners) {
+      if (!runner.has(turn)) continue;
+      runner.retired = true;
+      runner.kill();
+    }
+  }
+
   /** Ends all runners; what they had is answered with an error. */
   async close(): Promise<void> {
     this.#closing = true;
@@ -128,6 +147,7 @@ export class RunnerPool {
     },
   ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
+    if (this.#endedTurn !== null && turnOf(asked) === this.#endedTurn) return Promise.resolve(notHere());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const { clock, onEnd } = this.#options;
     const since = clock.now();
@@ -286,7 +306,10 @@ export class RunnerPool {
             if (this.#runners.delete(runner) && death.cause !== "asked") {
               log("warn", "An action runner ended", { cause: death.cause, detail: death.detail });
             }
-            this.#waiting.unshift(...unbegun);
+            const isEnded = ({ call }: PendingAction) =>
+              this.#endedTurn !== null && turnOf(call) === this.#endedTurn;
+            for (const { resolve } of unbegun.filter(isEnded)) resolve(notHere());
+            this.#waiting.unshift(...unbegun.filter((action) => !isEnded(action)));
             if (this.#closing) { for (const { resolve } of this.#waiting.splice(0)) resolve(stopping()); }
             this.#dispatch();
           },
@@ -366,6 +389,11 @@ export class RunnerPool {
 
 function turnOf({ caller }: FunctionCall): string {
   return caller?.turn ?? "";
+}
+
+/** The outcome of an action that has not begun here, and does not any more: nothing has happened. */
+function notHere(): Outcome {
+  return failed("internal", "The server is stopping", { retryable: true });
 }
 
 /** The outcome of what a call had set off when it ended. */

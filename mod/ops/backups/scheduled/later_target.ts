@@ -1,0 +1,55 @@
+/**
+ * A place of scheduled backups that was used before: nobody waits for it at the start. It is opened with the first thing that is
+ * done there, and once more with the next where that fails.
+ */
+import type { BackupTarget } from "./backup_target.ts";
+
+export class LaterTarget implements BackupTarget {
+  readonly place: string;
+  readonly #open: () => Promise<BackupTarget>;
+  #opened: Promise<BackupTarget> | null = null;
+  #closed = false;
+
+  constructor(place: string, open: () => Promise<BackupTarget>) {
+    this.place = place;
+    this.#open = open;
+  }
+
+  async check(): Promise<void> {
+    await (await this.#target()).check();
+  }
+
+  async list(): Promise<string[]> {
+    return await (await this.#target()).list();
+  }
+
+  async put(name: string, path: string): Promise<void> {
+    await (await this.#target()).put(name, path);
+  }
+
+  async bring(name: string, path: string): Promise<boolean> {
+    return await (await this.#target()).bring(name, path);
+  }
+
+  async remove(name: string): Promise<void> {
+    await (await this.#target()).remove(name);
+  }
+
+  /** Whoever opens it ends what is under way before. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    const target = await this.#opened?.catch(() => null);
+    await target?.[Symbol.asyncDispose]();
+  }
+
+  async #target(): Promise<BackupTarget> {
+    if (this.#closed) throw new Error("The place of backups is closed");
+    const opening = this.#opened ??= this.#open();
+    try {
+      return await opening;
+    } catch (error) {
+      if (this.#opened === opening) this.#opened = null;
+      throw error;
+    }
+  }
+}
