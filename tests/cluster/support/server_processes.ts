@@ -2,63 +2,61 @@
 import { join } from "node:path";
 import { Child } from "../../bench/support/child.ts";
 import { FakeBucket } from "../../ops/scheduled/fake_bucket.ts";
+import { bankApp } from "./bank_app.ts";
+import { Gate } from "./gate.ts";
 import { SECRET } from "./servers.ts";
 
 const START_MS = 120_000;
 
-const functions = {
-  "schema.ts": `
-import { defineSchema, defineTable } from "syncline/server";
-import { z } from "zod";
-export default defineSchema({
-  accounts: defineTable({ number: z.number(), balance: z.number() }).index("by_number", ["number"]),
-  ledger: defineTable({ client: z.string(), n: z.number() }).index("by_client", ["client", "n"]),
-  counters: defineTable({ done: z.number() }),
-});
-`,
-  "bank.ts": `
-import { mutation, query } from "syncline/server";
-import { z } from "zod";
-export const open = mutation({ args: { accounts: z.number() }, handler: async (ctx, { accounts }) => {
-  if (await ctx.db.query("counters").first() !== null) return;
-  for (let number = 0; number < accounts; number++) await ctx.db.insert("accounts", { number, balance: 100 });
-  await ctx.db.insert("counters", { done: 0 });
-} });
-export const transfer = mutation({
-  args: { client: z.string(), n: z.number(), from: z.number(), to: z.number() },
-  handler: async (ctx, { client, n, from, to }) => {
-    const account = (number) => ctx.db.query("accounts").withIndex("by_number", (q) => q.eq("number", number)).unique();
-    const [giver, taker] = [await account(from), await account(to)];
-    await ctx.db.patch(giver._id, { balance: giver.balance - 1 });
-    await ctx.db.patch(taker._id, { balance: taker.balance + 1 });
-    const counter = await ctx.db.query("counters").first();
-    await ctx.db.patch(counter._id, { done: counter.done + 1 });
-    await ctx.db.insert("ledger", { client, n });
-    return null;
-  },
-});
-export const look = query({ args: {}, handler: async (ctx) => ({
-  total: (await ctx.db.query("accounts").collect()).reduce((sum, { balance }) => sum + balance, 0),
-  done: (await ctx.db.query("counters").first())?.done ?? 0,
-}) });
-export const ledger = query({ args: {}, handler: async (ctx) =>
-  (await ctx.db.query("ledger").collect()).map(({ client, n }) => client + " " + n) });
-`,
-};
+/** The ways on which a server is reached, and reaches others, each of which can be shut. */
+export interface Ways {
+  /** From clients to it. */
+  readonly clients: Gate;
+  /** From the other servers to it. */
+  readonly servers: Gate;
+  /** From it to PostgreSQL. */
+  readonly database: Gate;
+}
+
+interface ClusterProcessOptions {
+  readonly name: string;
+  readonly args: string[];
+  readonly env: Record<string, string>;
+  readonly port: number;
+  readonly ways: Ways;
+  /** Told what it says of its part in the cluster. */
+  readonly onSaid: (line: string) => void;
+}
+
+/** What of its log is of interest to who looks at takeovers. */
+const SAID = /cluster|lead|lease|signal|stopp/i;
 
 export class ClusterProcess {
-  readonly #args: string[];
-  readonly #env: Record<string, string>;
+  readonly #options: ClusterProcessOptions;
   #child: Child | null = null;
+  /** Where clients find it. */
   readonly url: string;
+  /** The same past the gates. */
+  readonly #direct: string;
   frozen = false;
 
-  constructor(
-    options: { readonly args: string[]; readonly env: Record<string, string>; readonly port: number },
-  ) {
-    this.#args = options.args;
-    this.#env = options.env;
-    this.url = `http://127.0.0.1:${options.port}`;
+  constructor(options: ClusterProcessOptions) {
+    this.#options = options;
+    this.url = `http://127.0.0.1:${options.ways.clients.port}`;
+    this.#direct = `http://127.0.0.1:${options.port}`;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  get ways(): Ways {
+    return this.#options.ways;
+  }
+
+  /** Where it is reached whatever is shut. */
+  get directUrl(): string {
+    return this.#direct;
   }
 
   /** What it printed last. */
@@ -76,7 +74,9 @@ export class ClusterProcess {
   }
 
   async start(): Promise<void> {
-    const child = this.#child = new Child({ args: this.#args, env: this.#env });
+    const { name, args, env, onSaid } = this.#options;
+    const onLine = (line: string) => SAID.test(line) && onSaid(`${name}: ${line}`);
+    const child = this.#child = new Child({ args, env, onLine });
     await child.line(/http:\/\/127\.0\.0\.1:\d+/, START_MS);
   }
 
@@ -109,7 +109,9 @@ export class ClusterProcess {
   /** What it is in its cluster; `null` when it does not say. */
   async role(): Promise<"leader" | "follower" | null> {
     try {
-      const response = await fetch(`${this.url}/api/health/ready`, { signal: AbortSignal.timeout(2_000) });
+      const response = await fetch(`${this.#direct}/api/health/ready`, {
+        signal: AbortSignal.timeout(2_000),
+      });
       return (await response.json()).cluster?.role ?? null;
     } catch {
       return null;
@@ -133,17 +135,19 @@ export class ProcessRig implements AsyncDisposable {
   static async start(
     url: string,
     count: number,
-    { deployed = false }: { readonly deployed?: boolean } = {},
+    { deployed = false, onSaid = () => {} }: {
+      readonly deployed?: boolean;
+      readonly onSaid?: (line: string) => void;
+    } = {},
   ): Promise<ProcessRig> {
     const folder = await Deno.makeTempDir({ prefix: "syncline-cluster-" });
     const bucket = new FakeBucket();
     const { endpoint } = bucket.place();
     await Deno.mkdir(join(folder, "functions"));
-    for (const [name, text] of Object.entries(functions)) {
+    for (const [name, text] of Object.entries(bankApp)) {
       await Deno.writeTextFile(join(folder, "functions", name), text);
     }
-    const env = {
-      SYNCLINE_CLUSTER: url,
+    const shared = {
       SYNCLINE_CLUSTER_SECRET: SECRET,
       SYNCLINE_CLUSTER_SNAPSHOTS: join(folder, "snapshots"),
       SYNCLINE_S3_ACCESS_KEY_ID: "id",
@@ -151,7 +155,20 @@ export class ProcessRig implements AsyncDisposable {
       SYNCLINE_S3_ENDPOINT: endpoint ?? "",
     };
     const servers = Array.from({ length: count }, (_, at) => {
-      const port = freePort();
+      const [port, linkPort] = [freePort(), freePort()];
+      const place = new URL(url);
+      const ways = {
+        clients: new Gate(port),
+        servers: new Gate(linkPort),
+        database: new Gate(Number(place.port)),
+      };
+      place.port = String(ways.database.port);
+      const env = {
+        ...shared,
+        SYNCLINE_CLUSTER: place.href,
+        SYNCLINE_CLUSTER_ADDRESS: `127.0.0.1:${ways.servers.port}`,
+        SYNCLINE_CLUSTER_LISTEN: `127.0.0.1:${linkPort}`,
+      };
       const args = [
         ..."run --quiet --no-prompt -P=serve main.ts --storage s3://files".split(" "),
         ...[
@@ -162,20 +179,30 @@ export class ProcessRig implements AsyncDisposable {
           ...deployed ? [] : ["--functions", join(folder, "functions")],
         ],
       ];
-      return new ClusterProcess({ args, env, port });
+      return new ClusterProcess({ name: `server ${at + 1}`, args, env, port, ways, onSaid });
     });
     return new ProcessRig({ servers, folder, bucket });
   }
 
-  async leader(): Promise<ClusterProcess | null> {
+  /** Who leads, as they say themselves; one that cannot be heard is nobody. */
+  async leader({ but }: { readonly but?: ClusterProcess } = {}): Promise<ClusterProcess | null> {
     for (const server of this.servers) {
-      if (server.runs && !server.frozen && await server.role() === "leader") return server;
+      if (server !== but && server.runs && !server.frozen && await server.role() === "leader") return server;
     }
     return null;
   }
 
+  /** Whether each of them does what it is there for. */
+  async allServe(): Promise<boolean> {
+    const roles = await Promise.all(this.servers.map((server) => server.role()));
+    return roles.every((role) => role !== null) && roles.includes("leader");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.servers.map((server) => server.end("SIGKILL")));
+    for (const { ways } of this.servers) {
+      for (const gate of Object.values(ways)) await gate[Symbol.asyncDispose]();
+    }
     await this.#bucket[Symbol.asyncDispose]();
     await Deno.remove(this.#folder, { recursive: true });
   }

@@ -5,7 +5,14 @@ export interface SocketViewOptions<Shown> {
   /** A query without arguments. */
   readonly udfPath: string;
   /** Told of each result. */
-  readonly look: (shown: Shown, at: { readonly url: string; readonly ts: number }) => void;
+  readonly look: (shown: Shown, at: ShownAt) => void;
+}
+
+export interface ShownAt {
+  readonly url: string;
+  readonly ts: number;
+  /** Counts its connections. */
+  readonly connection: number;
 }
 
 export class SocketView<Shown> {
@@ -36,7 +43,8 @@ export class SocketView<Shown> {
 
   #connect(): void {
     if (this.#closed) return;
-    const url = this.#urls[this.#connections++ % this.#urls.length] ?? "";
+    const connection = this.#connections++;
+    const url = this.#urls[connection % this.#urls.length] ?? "";
     const socket = this.#socket = new WebSocket(`${url.replace(/^http/, "ws")}/api/sync`);
     // One that is frozen does not even say that it is.
     let heard = performance.now();
@@ -57,7 +65,7 @@ export class SocketView<Shown> {
     };
     socket.onmessage = ({ data }) => {
       heard = performance.now();
-      this.#take(JSON.parse(data), url);
+      this.#take(JSON.parse(data), { url, connection });
     };
     socket.onerror = () => {};
     socket.onclose = () => {
@@ -67,13 +75,13 @@ export class SocketView<Shown> {
   }
 
   // deno-lint-ignore no-explicit-any -- messages of many shapes
-  #take(message: any, url: string): void {
+  #take(message: any, at: Omit<ShownAt, "ts">): void {
     if (message.type !== "Transition") return;
     for (const { type, value } of message.modifications) {
       if (type !== "QueryUpdated") continue;
       this.seen++;
       const { ts } = message.endVersion;
-      this.#options.look(value as Shown, { url, ts });
+      this.#options.look(value as Shown, { ...at, ts });
     }
   }
 }

@@ -1,0 +1,57 @@
+/** Looks whether each server shows every write that was acknowledged, once, and balances that are as much together as ever. */
+import assert from "node:assert/strict";
+import { until } from "../../support/waiting.ts";
+import { ACCOUNTS, BALANCE, LEDGER_ROWS } from "./bank_app.ts";
+import { ask, type Clients } from "./clients.ts";
+import type { ClusterProcess } from "./server_processes.ts";
+
+const LOOK_MS = 60_000;
+const LONG_MS = 120_000;
+
+export class Audit {
+  readonly #clients: Clients;
+  /** By server and client, up to which transfer its ledger was read. */
+  readonly #read = new Map<string, number>();
+
+  constructor(clients: Clients) {
+    this.#clients = clients;
+  }
+
+  /** Throws an `AssertionError`. What was looked at before is not looked at again, unless it is asked for. */
+  async look(servers: readonly ClusterProcess[], { anew = false } = {}): Promise<void> {
+    if (anew) this.#read.clear();
+    for (const server of servers) {
+      const { total } = await query(server, "bank:look") as { readonly total: number };
+      assert.equal(total, ACCOUNTS * BALANCE, `${server.name} shows another total`);
+      for (const [client, count] of [...this.#clients.acknowledged]) {
+        await this.#lookAt(server, { client, count });
+      }
+    }
+  }
+
+  /** Transfers of a client are numbered without a hole: one that is missing was lost, and one twice was made twice. */
+  async #lookAt(
+    server: ClusterProcess,
+    { client, count }: { readonly client: string; readonly count: number },
+  ): Promise<void> {
+    const key = `${server.name} ${client}`;
+    let from = this.#read.get(key) ?? 0;
+    await until(async () => {
+      for (;;) {
+        const rows = await query(server, "bank:ledger", { client, from }) as number[];
+        for (const n of rows) {
+          assert.equal(n, from, `${server.name} has transfer ${n} of ${client} where ${from} is due`);
+          from++;
+        }
+        this.#read.set(key, from);
+        if (rows.length < LEDGER_ROWS) return from >= count;
+      }
+    }, { what: () => `${server.name} shows ${from} of ${count} of ${client}`, timeoutMs: LONG_MS });
+  }
+}
+
+async function query(server: ClusterProcess, path: string, args: object = {}): Promise<unknown> {
+  const answer = await ask(server.directUrl, { path, args, query: true, answerMs: LOOK_MS });
+  assert.equal(answer.status, "success", `${server.name} answers ${JSON.stringify(answer)}`);
+  return answer.value;
+}

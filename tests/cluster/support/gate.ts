@@ -1,0 +1,92 @@
+/**
+ * A way to a port that can be shut: what is said on it then waits, as on a network that loses everything, until it is open
+ * again. Neither side hears that the other one has gone.
+ */
+import { closeQuietly } from "../../../mod/kit/local_socket.ts";
+
+const CHUNK_BYTES = 65_536;
+
+export class Gate implements AsyncDisposable {
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #to: number;
+  /** Both ends of each connection. */
+  readonly #pairs = new Set<readonly Deno.Conn[]>();
+  readonly #carrying = new Set<Promise<void>>();
+  readonly #accepting: Promise<void>;
+  /** Resolved while it is open. */
+  #opened = Promise.withResolvers<void>();
+  #closed = false;
+
+  constructor(to: number) {
+    this.#to = to;
+    this.#opened.resolve();
+    this.#accepting = this.#accept();
+  }
+
+  get port(): number {
+    return this.#listener.addr.port;
+  }
+
+  shut(): void {
+    this.#opened = Promise.withResolvers();
+  }
+
+  open(): void {
+    this.#opened.resolve();
+  }
+
+  /** Ends what is on it; who comes anew is let through. */
+  breakOff(): void {
+    for (const conn of [...this.#pairs].flat()) closeQuietly(conn);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
+    closeQuietly(this.#listener);
+    this.open();
+    this.breakOff();
+    await this.#accepting;
+    await Promise.all(this.#carrying);
+  }
+
+  async #accept(): Promise<void> {
+    try {
+      for await (const near of this.#listener) {
+        const carrying = this.#carry(near).finally(() => this.#carrying.delete(carrying));
+        this.#carrying.add(carrying);
+      }
+    } catch (error) {
+      if (!this.#closed) throw error;
+    }
+  }
+
+  /** Never rejects: an end that is gone ends the other. */
+  async #carry(near: Deno.TcpConn): Promise<void> {
+    const pair: Deno.Conn[] = [near];
+    this.#pairs.add(pair);
+    try {
+      await this.#opened.promise;
+      const far = await Deno.connect({ hostname: "127.0.0.1", port: this.#to });
+      pair.push(far);
+      near.setNoDelay();
+      far.setNoDelay();
+      if (this.#closed) return;
+      await Promise.all([this.#pass(near, far), this.#pass(far, near)]);
+    } catch {
+      await this.#opened.promise;
+    } finally {
+      this.#pairs.delete(pair);
+      for (const conn of pair) closeQuietly(conn);
+    }
+  }
+
+  async #pass(from: Deno.Conn, to: Deno.Conn): Promise<void> {
+    const chunk = new Uint8Array(CHUNK_BYTES);
+    for (;;) {
+      const length = await from.read(chunk);
+      await this.#opened.promise;
+      if (length === null) return await to.closeWrite();
+      for (let sent = 0; sent < length;) sent += await to.write(chunk.subarray(sent, length));
+    }
+  }
+}
