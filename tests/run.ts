@@ -1,24 +1,31 @@
 /**
- * Runs the whole suite: most files side by side, beside them those that need a process for themselves, then those that
- * need the machine. With arguments it is `deno test` with the suite's permissions.
+ * Runs the whole suite: most files side by side, beside them those that need a process for themselves, then the long ones
+ * that need quiet beside the types, and last those that need the machine. With arguments it is `deno test` with the suite's
+ * permissions.
  */
 import { readdirSync, readFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { together } from "./together.ts";
 
-/** Files that do not stand others beside them on the machine, each group with the reason. */
+/** Files that compare how long things take, within one run: nothing stands beside them. */
 const ALONE = [
-  // They compare how long things take, within one run.
   "tests/auth/timing_test.ts",
   "tests/client/browser/apply_speed_test.ts",
-  "tests/client/browser/sleep_test.ts",
   "tests/hostile",
   "tests/scheduler/load_test.ts",
-  // Three servers in processes of their own, which are killed and started again.
-  "tests/cluster/faults_test.ts",
+];
+
+/** Files that wait for much of what they start: one row beside the other, each with its files one after the other. */
+const IN_ROWS = [
   // It installs packages, starts servers and browsers, and says how long that takes.
-  "tests/npm/from_nothing_test.ts",
+  ["tests/npm/from_nothing_test.ts"],
+  [
+    // Three servers in processes of their own, which are killed and started again.
+    "tests/cluster/faults_test.ts",
+    "tests/client/browser/sleep_test.ts",
+  ],
 ];
 
 /** Files of which no other may be in their process, one after the other. */
@@ -98,10 +105,10 @@ function freeMiB(): number {
   );
 }
 
-/** Types of all test files, looked at once and beside those that run already. */
+/** Types of all test files, looked at once: what runs beside it goes first. */
 async function check(files: readonly string[]): Promise<number> {
-  const args = ["check", "--quiet", ...files];
-  const child = new Deno.Command(Deno.execPath(), { args, cwd: repository, stdin: "null" }).spawn();
+  const args = ["-n", "19", Deno.execPath(), "check", "--quiet", ...files];
+  const child = new Deno.Command("nice", { args, cwd: repository, stdin: "null" }).spawn();
   return (await child.status).code;
 }
 
@@ -124,18 +131,28 @@ function testFiles(): string[] {
 const isOf = (paths: readonly string[], file: string): boolean =>
   paths.some((path) => file === path || file.startsWith(`${path}/`));
 
+interface Run {
+  readonly code: number;
+  /** What failed: test files, or modules with several of them. */
+  readonly failed: readonly string[];
+  /** Where it did, in the list of failures: test files, or the module that broke off. */
+  readonly places: readonly string[];
+}
+
 /**
  * Runs files, shows what they say, and names those that failed. A run that ends otherwise than with its totals has none:
  * nothing is known of it but its code.
  */
-async function run(files: readonly string[], ...args: string[]): Promise<{ code: number; failed: string[] }> {
-  if (files.length === 0) return { code: 0, failed: [] };
+async function run(files: readonly string[], ...args: string[]): Promise<Run> {
+  if (files.length === 0) return { code: 0, failed: [], places: [] };
   const child = command(["--no-check", ...args, ...files], "piped").spawn();
-  const failed = new Set<string>();
+  const [failed, places] = [new Set<string>(), new Set<string>()];
   let [file, ended] = ["", false];
   const look = (line: string) => {
     file = /^running \d+ tests? from (\S+)/.exec(line)?.[1] ?? file;
     ended ||= /^(ok|FAILED) \| /.test(line);
+    const place = /^\S.* => (\S+):\d+:\d+$/.exec(line)?.[1] ?? /^(\S+) \(uncaught error\)$/.exec(line)?.[1];
+    if (place !== undefined) places.add(place);
     if (!/ FAILED( \(.*\))?$/.test(line)) return;
     failed.add(/^(\S+) => /.exec(line)?.[1] ?? /^Uncaught error from (\S+) /.exec(line)?.[1] ?? file);
   };
@@ -151,15 +168,15 @@ async function run(files: readonly string[], ...args: string[]): Promise<{ code:
   }
   if (rest !== "") say(rest);
   const { code } = await child.status;
-  return { code, failed: code !== 0 && ended ? [...failed] : [] };
+  return code !== 0 && ended
+    ? { code, failed: [...failed], places: [...places] }
+    : { code, failed: [], places: [] };
 }
 
-/** Runs files in the order of their list, each in a process of its own. */
-async function oneByOne(files: readonly string[]): Promise<Awaited<ReturnType<typeof run>>[]> {
+/** Runs files in the order of a list, each in a process of its own. */
+async function oneByOne(files: readonly string[], list: readonly string[]): Promise<Run[]> {
   const runs = [];
-  for (const path of APART) {
-    runs.push(await run(files.filter((file) => isOf([path], file))));
-  }
+  for (const path of list) runs.push(await run(files.filter((file) => isOf([path], file))));
   return runs;
 }
 
@@ -167,29 +184,47 @@ async function oneByOne(files: readonly string[]): Promise<Awaited<ReturnType<ty
  * What failed is tried once more with the machine for itself, and named whatever comes of it: a suite of thousands of
  * tests with browsers and servers side by side is not to be lost to one of them, nor is that one to be forgotten.
  */
-async function whole(): Promise<number> {
+async function whole(folder: string): Promise<number> {
   const files = testFiles();
-  const typed = check(files);
-  const beside = Promise.all([
-    oneByOne(files.filter((file) => isOf(APART, file))),
-    run(files.filter((file) => !isOf(APART, file) && !isOf(ALONE, file)), "--parallel"),
-  ]);
+  const quiet = [...ALONE, ...IN_ROWS.flat()];
+  const { apart, together: modules } = await together(
+    files.filter((file) => !isOf(APART, file) && !isOf(quiet, file)),
+    { repository, folder },
+  );
   // Also when something failed: all that does not work is told at once.
-  const [apart, together] = await beside;
-  const runs = [...apart, together, await run(files.filter((file) => isOf(ALONE, file)))];
+  const runs = (await Promise.all([
+    oneByOne(files, APART),
+    run([...apart, ...modules], "--parallel").then((one) => [one]),
+  ])).flat();
+  const typed = check(files);
+  runs.push(...(await Promise.all(IN_ROWS.map((row) => oneByOne(files, row)))).flat());
+  const types = await typed;
+  runs.push(await run(files.filter((file) => isOf(ALONE, file))));
+  if (types !== 0) return 1;
   const failed = runs.flatMap((one) => one.failed);
-  if (await typed !== 0) return 1;
   const unknown = runs.some(({ code, failed }) => code !== 0 && failed.length === 0);
-  if (unknown || failed.length === 0 || failed.length > TRIED_AGAIN_MAX) {
+  const places = new Set(runs.flatMap((one) => one.places));
+  if (unknown || failed.length === 0 || Math.max(failed.length, places.size) > TRIED_AGAIN_MAX) {
     return runs.find(({ code }) => code !== 0)?.code ?? 0;
   }
-  say(`\nFailed, and tried once more:\n  ${failed.join("\n  ")}\n`);
-  const again = await test(...failed);
-  if (again === 0) say(`\nUNSTEADY: failed first, passed alone:\n  ${failed.join("\n  ")}\n`);
+  const named = [...places].join("\n  ");
+  say(`\nFailed, and tried once more:\n  ${named}\n`);
+  const again = await test("--no-check", ...failed);
+  if (again === 0) say(`\nUNSTEADY: failed first, passed alone:\n  ${named}\n`);
   return again;
 }
 
-const code = Deno.args.length === 0 ? await whole() : await test(...Deno.args);
+/** With a folder for modules that are made for this run. */
+async function withFolder(run: (folder: string) => Promise<number>): Promise<number> {
+  const folder = await Deno.makeTempDir();
+  try {
+    return await run(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+const code = Deno.args.length === 0 ? await withFolder(whole) : await test(...Deno.args);
 // What was in memory is gone, and the folder empty.
 if (memoryFiles !== null) await Deno.remove(memoryFiles.folder);
 Deno.exit(code);

@@ -57,7 +57,9 @@ export class FakeBackend implements Backend {
   }
 }
 
-/** A configuration that listens on any free port of this machine. */
+const plan = memoryPlan({ bytes: 1024 ** 3, cores: 2 });
+
+/** A configuration that listens on any free port of this machine. No isolate stands by: each takes as long as a start. */
 export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "dataDir">): ServeConfig {
   return {
     host: "127.0.0.1",
@@ -68,7 +70,7 @@ export function testConfig(changes: Partial<ServeConfig> & Pick<ServeConfig, "da
     staticDir: null,
     example: false,
     memoryBytes: 1024 ** 3,
-    memory: memoryPlan({ bytes: 1024 ** 3, cores: 2 }),
+    memory: { ...plan, isolates: { ...plan.isolates, sparing: true } },
     dev: false,
     takeover: false,
     devFrontendUrl: null,
