@@ -11,7 +11,6 @@ import { Shell } from "./shell/shell.tsx";
 import { applyTheme } from "./shell/theme.ts";
 import { viewNamed } from "./shell/views.ts";
 import { Notes } from "./ui/notes.tsx";
-import { askEarly } from "./ui/use_request.ts";
 import "./ui/tokens.css";
 import "./ui/base.css";
 import "./ui/ui.css";
@@ -24,23 +23,15 @@ import "./views/logs/logs.css";
 import "./views/overview/overview.css";
 import "./views/settings/settings.css";
 
-const OVERVIEW_ASKS = ["/api/admin/stats", "/api/admin/backups"];
-
 applyTheme();
-if (adminSession.adminId() !== null) beginView();
+const firstView = adminSession.adminId() === null ? undefined : viewNamed(currentRoute().path[0]);
+const isComing = firstView?.fetch();
 // Styles that packages add to the page carry it, because the page's policy asks for it.
 setNonce(document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "");
 
 const setupToken = takeSetupToken();
 
 const client = new SynclineClient(location.origin);
-
-/** While the frame is drawn, the view is on its way, and what the first one shows. */
-function beginView(): void {
-  const { path: [name = "overview"] } = currentRoute();
-  viewNamed(name)?.fetch();
-  if (name === "overview") { for (const path of OVERVIEW_ASKS) askEarly(path); }
-}
 
 function Dashboard() {
   const adminId = useSyncExternalStore(adminSession.onChange, adminSession.adminId);
@@ -66,6 +57,9 @@ function takeSetupToken(): string | null {
 
 const place = document.getElementById("root");
 if (place === null) throw new Error("The page has no element for the dashboard");
+
+// The page has the frame, and its scripts have the overview: both are drawn at once, rather than one after the other.
+if (firstView?.name === "overview") await isComing;
 
 createRoot(place).render(
   <StrictMode>

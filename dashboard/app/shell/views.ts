@@ -1,11 +1,11 @@
 /** The views. Each is loaded when it is first opened. */
-import { type ComponentType, lazy } from "react";
+import { type ComponentType, createElement, use } from "react";
 import { type ViewName, viewNames } from "./view_names.ts";
 
 export interface ViewEntry extends ViewName {
   readonly View: ComponentType;
-  /** Fetches the view, so that it is there when it is shown; whoever shows it is told when that fails. */
-  readonly fetch: () => void;
+  /** Fetches the view, so that it is there when it is shown. Never rejects: whoever shows it is told when that fails. */
+  readonly fetch: () => Promise<void>;
 }
 
 type Load = () => Promise<ComponentType>;
@@ -28,9 +28,15 @@ const loads: Readonly<Record<(typeof viewNames)[number]["name"], Load>> = {
 };
 
 function view(load: Load): Pick<ViewEntry, "View" | "fetch"> {
-  let loading: Promise<{ readonly default: ComponentType }> | null = null;
-  const once = () => loading ??= load().then((View) => ({ default: View }));
-  return { View: lazy(once), fetch: () => void once().catch(() => {}) };
+  let loading: Promise<void> | null = null;
+  let Loaded: ComponentType | null = null;
+  const once = () => loading ??= load().then((View) => void (Loaded = View));
+  // One that is there is drawn at once, without a place held for it first.
+  const View = () => {
+    if (Loaded === null) use(once());
+    return Loaded === null ? null : createElement(Loaded);
+  };
+  return { View, fetch: () => once().catch(() => {}) };
 }
 
 export const views: readonly ViewEntry[] = viewNames.map((entry) => ({

@@ -1,6 +1,5 @@
 /** How the server is: what needs attention first, the last hour, then how much there is of everything. */
-import { useAction, useConnectionState, useQuery } from "syncline/react";
-import { useEffect, useState } from "react";
+import { useConnectionState, useQuery } from "syncline/react";
 import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
 import type { BackupList, ClusterStatus, Stats } from "../../server/stats.ts";
@@ -149,16 +148,8 @@ function Server({ stats, backups }: { readonly stats: Stats; readonly backups: B
 }
 
 function Sizes() {
-  const readSizes = useAction(api.data.sizes);
-  const [known, setKnown] = useState<KnownSizes | null>(null);
-  useEffect(() => {
-    let gone = false;
-    readSizes({}).then((sizes) => gone || setKnown(sizes), () => {});
-    return () => {
-      gone = true;
-    };
-  }, [readSizes]);
-  if (known === null) return <Loading />;
+  const { value: known } = useRequest<KnownSizes>("_admin/data:sizes");
+  if (known === undefined) return <Loading />;
   const tables = known.tables.toSorted((a, b) => b.bytes + b.indexBytes - (a.bytes + a.indexBytes));
   return (
     <Card
