@@ -9,7 +9,7 @@ export { type DatabaseCheckup, openCheckup } from "./whole/checkup.ts";
 export { headerFault } from "./whole/database_header.ts";
 export { copySqliteFile, type HeldDatabase, holdDatabase } from "./whole/database_copy.ts";
 export { EngineError, type EngineErrorCode, SchemaError, UnusableDatabaseError } from "./errors.ts";
-export { type ExportSnapshot, openExport } from "./whole/export.ts";
+export { type ExportedRow, type ExportedRows, type ExportSnapshot, openExport } from "./whole/export.ts";
 export { hasNoRoom } from "./connection.ts";
 export { decodeId, newId } from "./documents/ids.ts";
 export type { Inspection, KeySpaceOwner } from "./whole/inspection.ts";

@@ -78,6 +78,8 @@ export const opsLimits = {
   exportLogBytesMax: 1024 * MiB,
   /** Time between two looks at it. */
   exportLogCheckMs: 1_000,
+  /** Longest filter of an export over HTTP, as JSON. */
+  exportWhereCharsMax: 16 * KiB,
   /** Characters of an export made at once; the server does its other work in between. */
   exportPieceChars: 64 * KiB,
   /** Longest JSON body of an admin endpoint. */

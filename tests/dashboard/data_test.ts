@@ -280,6 +280,11 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     assert.equal(head, "_id,_creationTime,title,state,total");
     assert.match(row ?? "", /^[^,]+,[\d.]+,Imported,open,1$/);
     assert.equal(end, "");
+    await go("data/orders?field=total&op=gte&value=0&order=asc");
+    const totals = (await exported("JSON lines")).trim().split("\n").map((line) =>
+      JSON.parse(line)._creationTime
+    );
+    assert.deepEqual(totals, totals.toSorted((a, b) => a - b));
     await go("data/orders");
   });
 

@@ -88,6 +88,33 @@ testDashboard("a person looks after a server", {
     await page.mouse.move(0, 0);
   });
 
+  await t.step("DA15 what the overview shows is asked for once, before the scripts run", async () => {
+    const asked: string[] = [];
+    const note = (request: { url(): string }) => void asked.push(new URL(request.url()).pathname);
+    page.on("request", note);
+    await page.reload();
+    await page.getByText("Slowest functions of the hour").waitFor();
+    await page.getByRole("heading", { name: "Tables" }).waitFor();
+    await told("notes:fail failed 3 of 3 times in the last hour.");
+    page.off("request", note);
+    for (const path of ["/api/admin/stats", "/api/admin/backups", "/api/admin/cluster", "/api/action"]) {
+      assert.equal(asked.filter((other) => other === path).length, 1, `${path} of ${asked.join(" ")}`);
+    }
+  });
+
+  await t.step("DA15 where that is lost, it is asked for again", async () => {
+    let lost = 0;
+    await page.route(/\/api\/(admin\/stats|action)$/, async (route) => {
+      if (lost++ < 2) await route.abort();
+      else await route.continue();
+    });
+    await page.reload();
+    await page.getByText("Slowest functions of the hour").waitFor();
+    await page.getByRole("heading", { name: "Tables" }).waitFor();
+    assert.equal(lost, 4);
+    await page.unrouteAll();
+  });
+
   await t.step("the slowest functions and the largest tables lead to themselves", async () => {
     await page.getByRole("link", { name: "notes:fail" }).waitFor();
     await page.getByRole("cell", { name: "notes", exact: true }).getByRole("link").click();

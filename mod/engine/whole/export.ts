@@ -6,12 +6,27 @@
  * other means than SQLite: that would take away SQLite's locks.
  */
 import { engineLimits } from "../limits.ts";
-import { readCatalog } from "../catalog.ts";
+import { loadTables, readCatalog } from "../catalog.ts";
 import { Connection, inPlainWords, type Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
-import { documentsTable } from "../table.ts";
+import type { IndexBounds, SearchOptions } from "../reading.ts";
+import { scanOf, searchOf } from "../reads.ts";
+import type { SearchOwner } from "../search/search.ts";
+import { BY_CREATION_TIME, documentsTable } from "../table.ts";
+import type { Doc, TableDefinition, Value } from "../types.ts";
 
 const { exportRowsMax, exportBytesAimed } = engineLimits;
+
+/** Which documents of a table are wanted, in the order of an index or of a search. */
+export type ExportedRows =
+  | { readonly index: string; readonly bounds: IndexBounds; readonly order: "asc" | "desc" }
+  | { readonly search: string; readonly options: SearchOptions };
+
+/** A document and its JSON text. */
+export interface ExportedRow {
+  readonly doc: Doc;
+  readonly text: string;
+}
 
 /** The database at one moment. Disposing of it ends the snapshot. */
 export interface ExportSnapshot extends Disposable {
@@ -26,6 +41,11 @@ export interface ExportSnapshot extends Disposable {
    * `EngineError` when there is no such table, or when the file is damaged.
    */
   documents(table: string): Generator<string, void, void>;
+  /**
+   * Documents of a table by an index, a few read at once, or those that a search finds, as many as one query would. Indexes
+   * are those of the database. Throws as `documents` does, and for an index or bounds that do not fit.
+   */
+  rows(table: string, wanted: ExportedRows): Generator<ExportedRow, void, void>;
   /** How many documents a table has. Throws as `documents` does. */
   count(table: string): number;
 }
@@ -94,9 +114,60 @@ class SqliteExportSnapshot implements ExportSnapshot {
     }
   }
 
+  *rows(name: string, wanted: ExportedRows): Generator<ExportedRow, void, void> {
+    const connection = this.#connection;
+    let text = "";
+    const owner: SearchOwner = {
+      connection,
+      recorder: null,
+      check: () => {},
+      delivered: (_table, row) => void (text = row.text),
+      opened: () => {},
+      closed: () => {},
+      beforeSearch: () => {},
+    };
+    try {
+      const asked = {
+        tables: loadTables(connection, new Map([[name, this.#definitionOf(name)]])),
+        table: name,
+      };
+      if ("search" in wanted) {
+        const { search: index, options } = wanted;
+        for (const doc of searchOf(owner, { ...asked, index, options })) yield { doc, text };
+      } else {
+        const { index, bounds, order } = wanted;
+        for (const { doc } of scanOf(owner, { ...asked, index, bounds, options: { order } })) {
+          yield { doc, text };
+        }
+      }
+    } catch (error) {
+      throw inPlainWords(error, this.#path);
+    }
+  }
+
+  /** A table as the database has it; its documents are not checked here. */
+  #definitionOf(name: string): TableDefinition {
+    const known = readCatalog(this.#connection).get(name);
+    if (known === undefined) throw unknownTable(name);
+    const of = (kind: string) =>
+      known.indexes.filter((index) => index.kind === kind)
+        .map(({ name, definition }) => ({ name, said: JSON.parse(definition) }));
+    return {
+      indexes: of("fields").filter(({ name }) => name !== BY_CREATION_TIME)
+        .map(({ name, said: fields }) => ({ name, fields })),
+      searchIndexes: of("search").map(({ name, said: [searchField, filterFields] }) => ({
+        name,
+        searchField,
+        filterFields,
+      })),
+      vectorIndexes: [],
+      validate: (fields) => fields as Record<string, Value>,
+    };
+  }
+
   #rowsOf(table: string): string {
     const number = this.numbers.get(table);
-    if (number === undefined) throw new EngineError("unknown_table", `There is no table "${table}"`);
+    if (number === undefined) throw unknownTable(table);
     return documentsTable(number);
   }
 
@@ -104,6 +175,10 @@ class SqliteExportSnapshot implements ExportSnapshot {
     // Closing ends the transaction.
     this.#connection[Symbol.dispose]();
   }
+}
+
+function unknownTable(name: string): EngineError {
+  return new EngineError("unknown_table", `There is no table "${name}"`);
 }
 
 /** Row id of the last of the rows that are read at once; `null` when there are none. */

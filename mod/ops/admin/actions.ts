@@ -1,7 +1,7 @@
 /** What administrators call and main does, by function path. */
 import { z } from "zod";
 import { adminMainAction, type MainAction, unnotedAdminAction } from "../../functions/main_actions.ts";
-import { whereArgs } from "./isolate_functions/where.ts";
+import { whereArgs } from "./where_args.ts";
 import { runArgs, runFunction, type RunFunctionOptions } from "./run_function.ts";
 import { setArgs, SETTING_CHARS_MAX, type Settings } from "./settings.ts";
 import type { TableSizes } from "./table_sizes.ts";

@@ -2,7 +2,7 @@
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { pause } from "../../kit/pause.ts";
-import type { Where } from "./isolate_functions/where.ts";
+import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";
 
 export interface AdminWorkOptions {

@@ -1,66 +1,50 @@
-/** The documents that a filter shows, as a file: read page by page, each as it is then. */
-import { api, type Where } from "../../server/api.ts";
-import { askOnce } from "../../server/ask_once.ts";
+/** The documents that a filter shows, or all, as a file: the server reads them from one commit, whatever is written meanwhile. */
+import { adminSession } from "../../server/admin_session.ts";
+import type { Where } from "../../server/api.ts";
 import type { WorkSteps } from "../../ui/long_work.ts";
-import { count } from "../../ui/texts.tsx";
+import { size } from "../../ui/texts.tsx";
+import { isWhole } from "./where.ts";
 
 export type ExportFormat = "jsonl" | "csv";
 
-type Fields = Readonly<Record<string, unknown>>;
-
-interface Page {
-  readonly page: readonly Fields[];
-  readonly continueCursor: string;
-  readonly isDone: boolean;
-}
-
-const ROWS = 500;
+/** Bytes of a part of the file. */
+const PART_BYTES = 4 * 1024 * 1024;
 
 /** What is read waits as parts of a file, which browsers keep on disk: a table of any length fits. */
 export async function exportShown(
-  where: Where,
+  { table, ...where }: Where,
   { format, tell, signal }: WorkSteps & { readonly format: ExportFormat },
 ): Promise<Blob> {
+  const query = new URLSearchParams({
+    format,
+    ...(!isWhole({ table, ...where }) && { where: JSON.stringify(where) }),
+  });
+  const path = `/api/admin/export/${encodeURIComponent(table)}?${query}`;
+  const response = await adminSession.fetch(path, { signal });
   const parts: Blob[] = [];
-  const columns = new Set(["_id", "_creationTime"]);
-  let documents = 0;
-  for (let cursor: string | null = null;;) {
-    signal.throwIfAborted();
-    const args = { ...where, paginationOpts: { cursor, numItems: ROWS } };
-    const { page, continueCursor, isDone } = await askOnce(api.data.documents, args as never) as Page;
-    for (const document of page) for (const name of Object.keys(document)) columns.add(name);
-    parts.push(new Blob([page.map((document) => `${JSON.stringify(document)}\n`).join("")]));
-    documents += page.length;
-    tell(`${where.table} is exported: ${count(documents)} documents so far`);
-    if (isDone) break;
-    cursor = continueCursor;
-  }
-  if (format === "jsonl") return new Blob(parts, { type: "application/x-ndjson" });
-  return new Blob([csvLine([...columns]), ...await csvParts(parts, [...columns])], { type: "text/csv" });
-}
-
-/** The columns are known at the end only. */
-async function csvParts(parts: readonly Blob[], columns: readonly string[]): Promise<Blob[]> {
-  const made: Blob[] = [];
-  for (const part of parts) {
-    const lines = (await part.text()).split("\n").filter((line) => line !== "");
-    made.push(
-      new Blob(lines.map((line) => {
-        const document = JSON.parse(line) as Fields;
-        return csvLine(columns.map((name) => cellText(document[name])));
-      })),
+  let waiting: Uint8Array<ArrayBuffer>[] = [];
+  let waitingBytes = 0;
+  let bytes = 0;
+  try {
+    const reader = response.body?.getReader();
+    for (;;) {
+      const { done, value: piece } = await reader?.read() ?? { done: true };
+      if (done || piece === undefined) break;
+      waiting.push(piece);
+      waitingBytes += piece.length;
+      bytes += piece.length;
+      if (waitingBytes < PART_BYTES) continue;
+      parts.push(new Blob(waiting));
+      waiting = [];
+      waitingBytes = 0;
+      tell(`${table} is exported: ${size(bytes)} so far`);
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new Error(
+      `The export of ${table} broke off: the connection was lost, or it took too long. Nothing was saved.`,
+      { cause: error },
     );
   }
-  return made;
-}
-
-/** As the export of a whole table writes it: texts as they are, what is missing or null as nothing, all else as JSON. */
-function cellText(value: unknown): string {
-  if (value === undefined || value === null) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function csvLine(cells: readonly string[]): string {
-  const quoted = cells.map((cell) => /[",\r\n\ufeff]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
-  return `${quoted.join(",")}\r\n`;
+  return new Blob([...parts, ...waiting], { type: response.headers.get("Content-Type") ?? "" });
 }

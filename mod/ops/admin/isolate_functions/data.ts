@@ -13,7 +13,8 @@ import { readableSystemTables } from "../../../functions/readable_system_tables.
 import { opsLimits } from "../../limits.ts";
 import { adminMutation, adminQuery } from "../tables.ts";
 import { toldErrors } from "./told_errors.ts";
-import { type AppCtx, checkReadable, checkWritable, queryOf, scans, type Where, whereArgs } from "./where.ts";
+import { type Where, whereArgs } from "../where_args.ts";
+import { type AppCtx, checkReadable, checkWritable, queryOf, scans } from "./where.ts";
 
 type Fields = Record<string, unknown>;
 const fields: z.ZodRecord<z.ZodString, z.ZodUnknown> = z.record(z.string(), z.unknown());

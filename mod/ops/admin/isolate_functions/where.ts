@@ -1,5 +1,4 @@
 /** Which documents of a table are meant, as administrators say it: a range of an index or a search, and conditions. */
-import { z } from "zod";
 import type {
   AnyDataModel,
   OrderedQuery,
@@ -8,55 +7,9 @@ import type {
   Unchecked,
 } from "../../../functions/api/service.ts";
 import { UserError } from "../../../errors.ts";
-import { opsLimits } from "../../limits.ts";
+import { passes } from "../conditions.ts";
+import { type Range, type Search, valueOf, type Where } from "../where_args.ts";
 import { readableSystemTables } from "../../../functions/readable_system_tables.ts";
-
-/** A value of a field; `{ "$missing": true }` stands for a field that is not there. */
-const comparable = z.unknown();
-
-const searchSchema = z.strictObject({
-  index: z.string(),
-  text: z.string().max(opsLimits.adminSearchCharsMax),
-  /** Values of the index's filter fields. */
-  eq: z.record(z.string(), comparable).default({}),
-});
-
-const rangeSchema = z.strictObject({
-  /** Fixed values for the first fields of the index. */
-  eq: z.array(comparable).max(16).default([]),
-  gt: comparable.optional(),
-  gte: comparable.optional(),
-  lt: comparable.optional(),
-  lte: comparable.optional(),
-});
-
-/** Conditions are checked on each document that is read: an index is faster. */
-const conditionSchema = z.discriminatedUnion("op", [
-  z.strictObject({
-    field: z.string(),
-    op: z.enum(["eq", "neq", "gt", "gte", "lt", "lte"]),
-    value: comparable,
-  }),
-  /** Part of a text, whatever its case. */
-  z.strictObject({ field: z.string(), op: z.literal("contains"), value: z.string() }),
-  z.strictObject({ field: z.string(), op: z.enum(["missing", "present"]) }),
-]);
-
-/** The arguments that say which documents are meant. */
-export const whereArgs = {
-  table: z.string(),
-  /** `by_creation_time` unless told. */
-  index: z.string().optional(),
-  range: rangeSchema.optional(),
-  search: searchSchema.optional(),
-  conditions: z.array(conditionSchema).max(opsLimits.adminConditionsMax).default([]),
-  order: z.enum(["asc", "desc"]).optional(),
-};
-
-const whereSchema = z.strictObject(whereArgs);
-export type Where = z.output<typeof whereSchema>;
-type Condition = z.output<typeof conditionSchema>;
-type Range = z.output<typeof rangeSchema>;
 
 /** A context whose tables are the app's, of which nothing is known here. */
 export type AppCtx = SystemQueryCtx<AnyDataModel> | SystemMutationCtx<AnyDataModel>;
@@ -78,7 +31,7 @@ export function queryOf(ctx: AppCtx, where: Where): OrderedQuery<Unchecked> {
       : rows.withIndex(name, (q) => bounded(q, fieldsOf(ctx, table, name), range));
     query = ranged.order(order ?? (index === undefined ? "desc" : "asc"));
   }
-  for (const condition of conditions) query = query.filter(predicate(condition));
+  if (conditions.length > 0) query = query.filter((doc) => passes(doc, conditions));
   return query;
 }
 
@@ -104,7 +57,7 @@ export function checkWritable(table: string): void {
 
 function searched(
   ctx: AppCtx,
-  { table, search }: { readonly table: string; readonly search: z.output<typeof searchSchema> },
+  { table, search }: { readonly table: string; readonly search: Search },
 ): OrderedQuery<Unchecked> {
   const field = ctx.inspector.tables().find(({ name }) => name === table)
     ?.searchIndexes.find(({ name }) => name === search.index)?.searchField ?? "";
@@ -131,29 +84,4 @@ function bounded(q: Unchecked, fields: readonly string[], { eq, gt, gte, lt, lte
   if (lt !== undefined) range = range.lt(next, valueOf(lt));
   if (lte !== undefined) range = range.lte(next, valueOf(lte));
   return range;
-}
-
-function predicate(condition: Condition): (q: Unchecked) => Unchecked {
-  const { field, op } = condition;
-  switch (op) {
-    case "missing":
-      return (q) => q.eq(q.field(field), undefined);
-    case "present":
-      return (q) => q.neq(q.field(field), undefined);
-    case "contains": {
-      const wanted = condition.value.toLowerCase();
-      return (doc) => {
-        const value = field.split(".").reduce((inner, name) => inner?.[name], doc);
-        return typeof value === "string" && value.toLowerCase().includes(wanted);
-      };
-    }
-    default:
-      return (q) => q[op](q.field(field), valueOf(condition.value));
-  }
-}
-
-function valueOf(value: unknown): unknown {
-  const missing = typeof value === "object" && value !== null && "$missing" in value &&
-    value.$missing === true && Object.keys(value).length === 1;
-  return missing ? undefined : value;
 }

@@ -11,7 +11,8 @@ import {
   systemMutation,
 } from "../tables.ts";
 import { toldErrors } from "./told_errors.ts";
-import { checkWritable, queryOf, whereArgs } from "./where.ts";
+import { whereArgs } from "../where_args.ts";
+import { checkWritable, queryOf } from "./where.ts";
 
 /** The works that run, then those that have ended, the newest first. */
 export const list = adminQuery({

@@ -4,25 +4,32 @@
  * Texts stand as they are, numbers and booleans as JSON, lists and objects as JSON too, `null` and what is missing as the
  * empty cell. Nothing is done about cells that a spreadsheet program takes for formulas: the file has to be read back.
  */
-import type { Doc, ExportSnapshot } from "../../../engine/mod.ts";
+import type { Doc } from "../../../engine/mod.ts";
 import { csvText } from "../../../kit/csv.ts";
 import { csvLimits } from "../../../kit/limits.ts";
 import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
 import type { ExportPiece } from "./export_piece.ts";
+import { PAUSE } from "./json_pieces.ts";
 
 /** Characters that take as long as one cell, which may be empty. */
 const CHARS_OF_A_CELL = 8;
 
-const PAUSE: ExportPiece = { text: "", documents: 0 };
+const NOTHING: ExportPiece = { text: "", documents: 0 };
 
-/** The table is read twice, the first time for its columns. Throws as `exportPieces` does. */
-export function* csvPieces(snapshot: ExportSnapshot, table: string): Generator<ExportPiece, void, void> {
-  const columns = yield* columnsOf(snapshot, table);
+type Documents = () => Iterable<string>;
+
+/** The documents are read twice, the first time for their columns. Throws as `exportPieces` does. */
+export function* csvPieces(documents: Documents, table: string): Generator<ExportPiece, void, void> {
+  const columns = yield* columnsOf(documents, table);
   yield { text: csvText([columns]), documents: 0 };
   let rows: string[][] = [];
   let work = 0;
-  for (const text of snapshot.documents(table)) {
+  for (const text of documents()) {
+    if (text === PAUSE) {
+      yield NOTHING;
+      continue;
+    }
     const doc = JSON.parse(text) as Doc;
     rows.push(columns.map((column) => cellOf(doc, column)));
     work += text.length + columns.length * CHARS_OF_A_CELL;
@@ -36,12 +43,16 @@ export function* csvPieces(snapshot: ExportSnapshot, table: string): Generator<E
 
 /** `_id`, `_creationTime` and all others in the order in which documents have them. */
 function* columnsOf(
-  snapshot: ExportSnapshot,
+  documents: Documents,
   table: string,
 ): Generator<ExportPiece, readonly string[], void> {
   const columns = new Set(["_id", "_creationTime"]);
   let work = 0;
-  for (const text of snapshot.documents(table)) {
+  for (const text of documents()) {
+    if (text === PAUSE) {
+      yield NOTHING;
+      continue;
+    }
     const doc = JSON.parse(text) as Doc;
     for (const [field, value] of Object.entries(doc)) {
       if (!field.isWellFormed() || (typeof value === "string" && !value.isWellFormed())) {
@@ -57,7 +68,7 @@ function* columnsOf(
     }
     work += text.length;
     if (work < opsLimits.exportPieceChars) continue;
-    yield PAUSE;
+    yield NOTHING;
     work = 0;
   }
   return [...columns];

@@ -3,12 +3,13 @@
 /**
  * An export that is refused or that failed, in words for whoever asked for it:
  * - `unknown_table`: there is no such table to export;
+ * - `bad_filter`: a filter that is not understood, or does not fit the table;
  * - `not_csv`: the documents do not fit into CSV;
  * - `failed`: files could not be written.
  */
 export class ExportError extends Error {
   override readonly name = "ExportError";
-  readonly code: "unknown_table" | "not_csv" | "failed";
+  readonly code: "unknown_table" | "bad_filter" | "not_csv" | "failed";
 
   constructor(code: ExportError["code"], message: string, options?: ErrorOptions) {
     super(message, options);

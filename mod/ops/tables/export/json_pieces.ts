@@ -2,11 +2,20 @@
 import { opsLimits } from "../../limits.ts";
 import type { ExportPiece } from "./export_piece.ts";
 
+/** Stands among documents where many were passed over: what reads them does other work there. */
+export const PAUSE = "";
+
 /** The lines of documents given as JSON texts. `_id` and `_creationTime` come first, the rest as it is stored. */
 export function* jsonPieces(documents: Iterable<string>): Generator<ExportPiece, void, void> {
   let text = "";
   let count = 0;
   for (const document of documents) {
+    if (document === PAUSE) {
+      yield { text, documents: count };
+      text = "";
+      count = 0;
+      continue;
+    }
     text += `${systemFieldsFirst(document)}\n`;
     count++;
     if (text.length < opsLimits.exportPieceChars) continue;

@@ -1,4 +1,4 @@
-/** `GET /export/{table}?format=jsonl|csv`: one table as a download (EX10 to EX12). */
+/** `GET /export/{table}?format=jsonl|csv&where={…}`: one table, or what a filter shows of it, as a download (EX10 to EX12, EX17). */
 import { Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
@@ -21,7 +21,8 @@ export interface ExportRoutesOptions {
 
 /**
  * The sub-app, for `/api/admin`; who may come here is for those who mount it to say. Errors leave as `ServiceError`:
- * `not_found` for tables that cannot be exported, `bad_request` for other formats and for tables that do not fit into CSV,
+ * `not_found` for tables that cannot be exported, `bad_request` for other formats, for filters that do not fit the table and
+ * for tables that do not fit into CSV,
  * `overloaded` when too many exports are under way.
  */
 export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono {
@@ -46,6 +47,7 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
         databasePath,
         table,
         format,
+        where: c.req.query("where"),
         stallMs: limits.exportStallMs,
         msMax: limits.exportMsMax,
         logBytesMax: limits.exportLogBytesMax,

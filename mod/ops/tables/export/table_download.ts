@@ -10,11 +10,14 @@ import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportPieces } from "./pieces.ts";
 import type { ExportPiece } from "./export_piece.ts";
+import { type Shown, shownOf } from "./shown_documents.ts";
 
 export interface TableDownloadOptions {
   readonly databasePath: string;
   readonly table: string;
   readonly format: TableFormat;
+  /** Which of its documents: JSON, as clients give it. All without. */
+  readonly where?: string | undefined;
   /** The client may take nothing for this long, and may take this long for all. */
   readonly stallMs: number;
   readonly msMax: number;
@@ -38,9 +41,10 @@ export class TableDownload implements UnderlyingByteSource {
   #watch: ReturnType<typeof setInterval> | undefined;
   #open = true;
 
-  /** Opens the snapshot. Throws an `ExportError` for an unknown table, without a call of `onEnd`. */
+  /** Opens the snapshot. Throws an `ExportError` for an unknown table and a filter that is none, without a call of `onEnd`. */
   constructor(options: TableDownloadOptions) {
     this.#options = options;
+    const shown: Shown | undefined = options.where === undefined ? undefined : shownOf(options.where);
     this.#lastMoment = performance.now() + options.msMax;
     this.#logBytesBefore = logBytes(options.databasePath);
     this.#snapshot = openExport(options.databasePath);
@@ -50,7 +54,7 @@ export class TableDownload implements UnderlyingByteSource {
       this.#snapshot[Symbol.dispose]();
       throw error;
     }
-    this.#pieces = exportPieces(this.#snapshot, options);
+    this.#pieces = exportPieces(this.#snapshot, { ...options, shown });
   }
 
   /** Reads up to the first text: whatever the table does not fit is known then. Rejects with it, or when the signal says so. */
@@ -85,21 +89,24 @@ export class TableDownload implements UnderlyingByteSource {
 
   async pull(controller: ReadableByteStreamController): Promise<void> {
     clearTimeout(this.#stall);
-    await pause();
-    if (!this.#open) return;
     try {
-      const { done, value } = this.#first ?? this.#pieces.next();
-      this.#first = null;
-      if (done === true) {
-        this.#end(null);
-        controller.close();
-        // A pending read of a byte stream ends only with an answer to it.
-        controller.byobRequest?.respond(0);
-        return;
+      for (;;) {
+        await pause();
+        if (!this.#open) return;
+        const { done, value } = this.#first ?? this.#pieces.next();
+        this.#first = null;
+        if (done === true) {
+          this.#end(null);
+          controller.close();
+          // A pending read of a byte stream ends only with an answer to it.
+          controller.byobRequest?.respond(0);
+          return;
+        }
+        if (performance.now() > this.#lastMoment) throw new Error("The export took too long");
+        if (value.text === "") continue;
+        controller.enqueue(this.#encoder.encode(value.text));
+        return this.#awaitClient(controller);
       }
-      if (performance.now() > this.#lastMoment) throw new Error("The export took too long");
-      controller.enqueue(this.#encoder.encode(value.text));
-      this.#awaitClient(controller);
     } catch (error) {
       this.#end(error);
       throw error;

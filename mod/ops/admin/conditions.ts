@@ -1,0 +1,50 @@
+/** Whether a document meets what administrators ask of it, beyond what an index finds. */
+import { compareValues, type Doc, type Value } from "../../engine/mod.ts";
+import { type Condition, valueOf } from "./where_args.ts";
+
+/** Whether a document meets all conditions. */
+export function passes(doc: Doc, conditions: readonly Condition[]): boolean {
+  return conditions.every((condition) => meets(fieldAt(doc, condition.field), condition));
+}
+
+function meets(value: Value | undefined, condition: Condition): boolean {
+  switch (condition.op) {
+    case "missing":
+      return value === undefined;
+    case "present":
+      return value !== undefined;
+    case "contains":
+      return typeof value === "string" && value.toLowerCase().includes(condition.value.toLowerCase());
+    case "eq":
+      return compared(value, condition.value) === 0;
+    case "neq":
+      return compared(value, condition.value) !== 0;
+    case "gt":
+      return compared(value, condition.value) > 0;
+    case "gte":
+      return compared(value, condition.value) >= 0;
+    case "lt":
+      return compared(value, condition.value) < 0;
+    case "lte":
+      return compared(value, condition.value) <= 0;
+    default:
+      return condition satisfies never;
+  }
+}
+
+function compared(value: Value | undefined, asked: unknown): number {
+  return compareValues(value, valueOf(asked));
+}
+
+/** A field, also one inside others, as `address.city`. */
+function fieldAt(doc: Doc, path: string): Value | undefined {
+  if (Object.hasOwn(doc, path)) return doc[path];
+  let value: Value | undefined = doc;
+  for (const name of path.split(".")) {
+    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, name)) {
+      return undefined;
+    }
+    value = value[name];
+  }
+  return value;
+}

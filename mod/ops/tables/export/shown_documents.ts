@@ -1,0 +1,99 @@
+/** The documents that an administrator's filter shows, from a snapshot: as the grid shows them, in its order. */
+import { z } from "zod";
+import {
+  EngineError,
+  type ExportedRows,
+  type ExportSnapshot,
+  type IndexBounds,
+} from "../../../engine/mod.ts";
+import { passes } from "../../admin/conditions.ts";
+import { valueOf, whereArgs } from "../../admin/where_args.ts";
+import { opsLimits } from "../../limits.ts";
+import { ExportError } from "./export_error.ts";
+import { PAUSE } from "./json_pieces.ts";
+
+const { table: _, ...shownArgs } = whereArgs;
+const shownSchema = z.strictObject(shownArgs);
+
+/** What the engine says of a filter that does not fit the table. */
+const UNFIT: ReadonlySet<string> = new Set(["unknown_index", "bad_bounds", "bad_search"]);
+
+/** Which documents of a table are meant. */
+export type Shown = z.output<typeof shownSchema>;
+
+/** Reads what a request says, which is JSON. Throws an `ExportError`. */
+export function shownOf(text: string): Shown {
+  const { exportWhereCharsMax } = opsLimits;
+  if (text.length > exportWhereCharsMax) {
+    throw new ExportError("bad_filter", `A filter has at most ${exportWhereCharsMax} characters`);
+  }
+  const parsed = shownSchema.safeParse(jsonOf(text));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const at = issue?.path.join(".") || "it";
+  throw new ExportError("bad_filter", `The filter is not understood: ${at}: ${issue?.message ?? "invalid"}`);
+}
+
+/** Their JSON texts; `PAUSE` after many that are not meant. Throws an `ExportError` for an index that does not fit. */
+export function* shownDocuments(
+  snapshot: ExportSnapshot,
+  { table, shown }: { readonly table: string; readonly shown: Shown },
+): Generator<string, void, void> {
+  const { conditions } = shown;
+  let passedOver = 0;
+  try {
+    for (const { doc, text } of snapshot.rows(table, rowsOf(shown))) {
+      if (passes(doc, conditions)) {
+        yield text;
+        passedOver = 0;
+        continue;
+      }
+      passedOver += text.length;
+      if (passedOver < opsLimits.exportPieceChars) continue;
+      yield PAUSE;
+      passedOver = 0;
+    }
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    if (!UNFIT.has(error.code)) throw error;
+    throw new ExportError("bad_filter", error.message, { cause: error });
+  }
+}
+
+function rowsOf({ index, range, search, order }: Shown): ExportedRows {
+  if (search !== undefined) {
+    if (index !== undefined || range !== undefined || order !== undefined) {
+      throw new ExportError("bad_filter", "A search has its own index and its own order");
+    }
+    const filters = Object.entries(search.eq).map(([field, value]) => [field, valueOf(value)] as const);
+    return { search: search.index, options: { query: search.text, filters } };
+  }
+  return {
+    index: index ?? "by_creation_time",
+    bounds: range === undefined ? { eq: [] } : boundsOf(range),
+    order: order ?? (index === undefined ? "desc" : "asc"),
+  };
+}
+
+function boundsOf({ eq, gt, gte, lt, lte }: NonNullable<Shown["range"]>): IndexBounds {
+  if (gt !== undefined && gte !== undefined || lt !== undefined && lte !== undefined) {
+    throw new ExportError("bad_filter", "A range has one bound at each end");
+  }
+  const bound = (open: unknown, closed: unknown) => ({
+    value: valueOf(open === undefined ? closed : open),
+    inclusive: open === undefined,
+  });
+  return {
+    eq: eq.map(valueOf),
+    ...((gt !== undefined || gte !== undefined) && { lower: bound(gt, gte) }),
+    ...((lt !== undefined || lte !== undefined) && { upper: bound(lt, lte) }),
+  };
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,130 @@
+/** Exports of what a filter shows. */
+import assert from "node:assert/strict";
+import { Hono } from "hono";
+import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { openExport } from "../../../mod/engine/mod.ts";
+import { opsLimits } from "../../../mod/ops/limits.ts";
+import { exportRoutes } from "../../../mod/ops/tables/export/mod.ts";
+import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
+import { shownOf } from "../../../mod/ops/tables/export/shown_documents.ts";
+import { anyTable, TestDatabase } from "../../engine/support.ts";
+
+const STATES = ["open", "paid", "sent"];
+
+function orders(): TestDatabase {
+  const database = new TestDatabase({
+    orders: anyTable({
+      indexes: [{ name: "by_state", fields: ["state", "total"] }],
+      searchIndexes: [{ name: "search_title", searchField: "title", filterFields: ["state"] }],
+    }),
+  });
+  database.commit((tx) => {
+    for (let n = 0; n < 9; n++) {
+      tx.insert("orders", {
+        n,
+        state: STATES[n % 3] ?? null,
+        total: 10 - n,
+        title: n % 2 === 0 ? "green tea" : "black coffee",
+        ...(n === 4 && { note: { by: "Ada" } }),
+      });
+    }
+  });
+  return database;
+}
+
+const shown = (where: object) => shownOf(JSON.stringify(where));
+
+function numbers(database: TestDatabase, where: object): number[] {
+  using snapshot = openExport(database.path);
+  const pieces = exportPieces(snapshot, { table: "orders", format: "jsonl", shown: shown(where) });
+  return [...pieces].map(({ text }) => text).join("").split("\n").filter((line) => line !== "")
+    .map((line) => JSON.parse(line).n);
+}
+
+Deno.test("[EX17] a filter exports what it shows, in its order", () => {
+  using database = orders();
+  for (
+    const [where, expected] of [
+      [{}, [8, 7, 6, 5, 4, 3, 2, 1, 0]],
+      [{ order: "asc" }, [0, 1, 2, 3, 4, 5, 6, 7, 8]],
+      [{ index: "by_state", range: { eq: ["paid"] } }, [7, 4, 1]],
+      [{ index: "by_state", range: { eq: ["paid"], gt: 3 }, order: "desc" }, [1, 4]],
+      [{ index: "by_state", range: { eq: ["paid"], gte: 3, lt: 9 } }, [7, 4]],
+      [{ index: "by_state", range: { gt: null, lte: "open" } }, [6, 3, 0]],
+      [{ index: "by_state", range: { eq: [{ $missing: true }] } }, []],
+      [{ conditions: [{ field: "title", op: "contains", value: "TEA" }], order: "asc" }, [0, 2, 4, 6, 8]],
+      [{ conditions: [{ field: "note.by", op: "eq", value: "Ada" }] }, [4]],
+      [{ conditions: [{ field: "note", op: "missing" }, { field: "n", op: "gt", value: 6 }] }, [8, 7]],
+      [{ conditions: [{ field: "note", op: "neq", value: { $missing: true } }] }, [4]],
+    ] as const
+  ) {
+    assert.deepEqual(numbers(database, where), expected, JSON.stringify(where));
+  }
+  const search = (eq: object) => ({ search: { index: "search_title", text: "coffee", eq } });
+  assert.deepEqual(numbers(database, search({})).toSorted(), [1, 3, 5, 7]);
+  assert.deepEqual(numbers(database, search({ state: "paid" })).toSorted(), [1, 7]);
+});
+
+Deno.test("[EX17] it is of one commit, whatever is written meanwhile", () => {
+  using database = orders();
+  using snapshot = openExport(database.path);
+  const where = { index: "by_state", range: { eq: ["open"] } };
+  const pieces = exportPieces(snapshot, { table: "orders", format: "csv", shown: shown(where) });
+  assert.match(pieces.next().value?.text ?? "", /^_id,_creationTime,n,state,total,title\r\n$/);
+  database.commit((tx) => {
+    for (const { doc } of [...tx.scan("orders", "by_creation_time", { eq: [] }, { order: "asc" })]) {
+      tx.replace(doc._id, { n: -1, state: "open", total: 0, title: "new" });
+    }
+  });
+  const rows = [...pieces].map(({ text }) => text).join("").trim().split("\r\n");
+  assert.deepEqual(rows.map((row) => row.split(",")[2]), ["6", "3", "0"]);
+});
+
+Deno.test("[EX17] documents that are passed over are not gone through at once", () => {
+  using database = new TestDatabase({ orders: anyTable() });
+  database.commit((tx) => {
+    for (let n = 0; n < 40; n++) tx.insert("orders", { n, body: "x".repeat(10_000) });
+  });
+  using snapshot = openExport(database.path);
+  const conditions = [{ field: "n", op: "eq", value: 0 }];
+  for (const format of ["jsonl", "csv"] as const) {
+    const pieces = [...exportPieces(snapshot, { table: "orders", format, shown: shown({ conditions }) })];
+    const pauses = pieces.filter(({ text }) => text === "").length;
+    assert.ok(pauses >= 400_000 / opsLimits.exportPieceChars - 2, `${format} has ${pauses} pauses`);
+    assert.equal(pieces.reduce((sum, { documents }) => sum + documents, 0), 1);
+  }
+});
+
+Deno.test("[EX17] a filter that is not understood, or does not fit, is refused; one that finds nothing is not", async () => {
+  using database = orders();
+  const app = new Hono();
+  app.onError((error) => failureResponse(error, () => {}));
+  app.route("/", exportRoutes({ databasePath: database.path, log: () => {} }));
+  const get = async (where: string, format = "jsonl") =>
+    await app.request(`/export/orders?${new URLSearchParams({ format, where })}`);
+  for (
+    const [where, message] of [
+      ["{", /not understood/],
+      ["[]", /not understood/],
+      [{ unknown: 1 }, /not understood/],
+      [{ table: "_codes" }, /not understood/],
+      [{ conditions: [{ field: "n", op: "near", value: 1 }] }, /not understood/],
+      [{ index: "by_nothing" }, /no index "by_nothing"/],
+      [{ index: "search_title" }, /search index/],
+      [{ index: "by_state", range: { eq: [1, 2, 3, 4] } }, /Too many conditions/],
+      [{ index: "by_state", range: { gt: 1, gte: 1 } }, /one bound at each end/],
+      [{ search: { index: "by_state", text: "a" } }, /search index/],
+      [{ search: { index: "search_title", text: "a" }, order: "asc" }, /its own order/],
+      [{ search: { index: "search_title", text: "a", eq: { n: 1 } } }, /./],
+      [{ conditions: [{ field: "x".repeat(opsLimits.exportWhereCharsMax), op: "missing" }] }, /at most/],
+    ] as const
+  ) {
+    const response = await get(typeof where === "string" ? where : JSON.stringify(where));
+    const { errorData, errorMessage } = await response.json();
+    assert.equal(`${response.status} ${errorData?.code}`, "400 bad_request", JSON.stringify(where));
+    assert.match(errorMessage, message);
+  }
+  const nothing = JSON.stringify({ conditions: [{ field: "n", op: "eq", value: -5 }] });
+  assert.equal(await (await get(nothing)).text(), "");
+  assert.equal(await (await get(nothing, "csv")).text(), "_id,_creationTime\r\n");
+});
