@@ -185,6 +185,26 @@ Deno.test("[PG5] who waits for a notice leaves nothing behind on the signal that
   assert.equal(listening.length, 0);
 });
 
+Deno.test("[PG5] a notice that comes while one looks is not waited for again", async () => {
+  const { signal } = new AbortController();
+  const notices = new Notices();
+  const wait = { ms: 3_600_000, signal };
+  for (const told of ["log", null]) {
+    const since = notices.from("log");
+    notices.told(told);
+    await since(wait);
+  }
+  // One that came before, or on another channel, says nothing of what comes now.
+  const since = notices.from("log");
+  notices.told("lease");
+  let over = false;
+  const waiting = since(wait).then(() => over = true);
+  await pause(20);
+  assert.equal(over, false);
+  notices.told("log");
+  await waiting;
+});
+
 Deno.test("[PG3] a takeover waits for a row that is being added, and a row that comes behind it is refused", async () => {
   await using postgres = await TestPostgres.start();
   const url = await postgres.database();
@@ -292,7 +312,7 @@ Deno.test("[PG5] a log is read from any row on, told of what comes, and one that
     statements: a.statements,
     place: "here",
     generation: GENERATION,
-    more: async () => {
+    more: () => async () => {
       if (waited++ === 0) await rows.keep(a.next("came later"));
     },
   });

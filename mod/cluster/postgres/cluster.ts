@@ -200,6 +200,11 @@ export class PostgresCluster implements AsyncDisposable {
     return this.#epochOfOther;
   }
 
+  /** Whether this server has the lease, as far as it knows: it leads, or is about to. */
+  get hasLease(): boolean {
+    return this.#lease.epoch !== null;
+  }
+
   get place(): string {
     return placeOf(this.#options.place);
   }
@@ -307,7 +312,7 @@ export class PostgresCluster implements AsyncDisposable {
       statements: this.#statements,
       place: this.place,
       generation: this.#identity.generation,
-      more: (ms, signal) => this.#notices.next(log, { ms, signal }),
+      more: () => this.#notices.from(log),
     });
   }
 
@@ -509,6 +514,7 @@ export class PostgresCluster implements AsyncDisposable {
     const channel = channelsOf(this.#options.place.schema).lease;
     const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
     while (!signal.aborted) {
+      const noticeSince = this.#notices.from(channel);
       try {
         await this.#tend();
         this.#awaySince = null;
@@ -525,16 +531,13 @@ export class PostgresCluster implements AsyncDisposable {
       const ms = Math.min(tendMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
       // Once: who took it does not look at it any more, nor does anybody while the database is away.
       this.#endsAt = Infinity;
-      await this.#notices.next(channel, { ms, signal });
-      // Of those who are told at once one comes first.
-      if (this.#role === "follower" && this.#ready === null && !signal.aborted) {
-        await wait((0.5 + Math.random()) * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
-      }
+      await noticeSince({ ms, signal });
     }
   }
 
   async #tend(): Promise<void> {
     const served = this.#served;
+    let looked = false;
     if (this.#isStuck()) {
       this.#options.log(
         "warn",
@@ -551,7 +554,8 @@ export class PostgresCluster implements AsyncDisposable {
       }
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
     } else if (this.#mayTake(served)) {
-      if (await this.#isNearEnd(served) && await this.#lease.take()) {
+      looked = !await this.#isFree();
+      if (!looked && await this.#isNearEnd(served) && await this.#lease.take()) {
         this.#options.log("info", "The lease of the cluster had ended and was taken", {
           epoch: this.#lease.epoch,
         });
@@ -559,7 +563,7 @@ export class PostgresCluster implements AsyncDisposable {
       }
     }
     if (served === null) return;
-    if (this.#lease.epoch === null) this.#lookAt(await this.#lease.holder());
+    if (this.#lease.epoch === null && !looked) this.#lookAt(await this.#lease.holder());
     const { seq, ts } = served.position();
     await this.#connection.query(
       this.#statements.note,
@@ -603,6 +607,18 @@ export class PostgresCluster implements AsyncDisposable {
     const now = performance.now();
     if (this.#nearing === null || seq > this.#nearing.seq) this.#nearing = { seq, at: now };
     return now - this.#nearing.at > clusterLimits.stuckMs;
+  }
+
+  /** Whether nobody has the lease. Of those who are told so at once one that is ready comes first, or else any one. */
+  async #isFree(): Promise<boolean> {
+    const holder = await this.#lease.holder();
+    this.#lookAt(holder);
+    if (holder !== null && holder.leftMs >= 0) return false;
+    const { signal } = this.#ended;
+    if (this.#ready === null) {
+      await wait((0.5 + Math.random()) * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
+    }
+    return !signal.aborted;
   }
 
   /** Who is far from the end would have the lease for long before anybody commits. */

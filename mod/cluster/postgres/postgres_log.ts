@@ -10,8 +10,8 @@ export interface PostgresLogOptions {
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;
-  /** Resolves when there may be more, when the time is over, or when it is aborted. */
-  readonly more: (ms: number, signal: AbortSignal) => Promise<void>;
+  /** Asked before it is read: what it gives resolves when there may be more since, when the time is over, or when it is aborted. */
+  readonly more: () => (wait: { readonly ms: number; readonly signal: AbortSignal }) => Promise<void>;
   readonly now?: () => number;
 }
 
@@ -29,9 +29,10 @@ export class PostgresLog implements CommitLog<JournalRow> {
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
     const { generation, more } = this.#options;
     if (after.generation !== generation) throw new LogGapError("The database is of another history");
+    const moreSince = more();
     const found = await this.#readOnce(after);
     if (found.items.length > 0) return found;
-    await more(clusterLimits.pollMs, signal);
+    await moreSince({ ms: clusterLimits.pollMs, signal });
     signal.throwIfAborted();
     return await this.#readOnce(after);
   }

@@ -66,6 +66,8 @@ export class Forwarding implements AsyncDisposable {
   readonly #loops: readonly Promise<void>[];
   /** While this server leads, and serves. */
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
+  /** Those that came to a server which is about to lead, each with the end of its time. */
+  readonly #early = new Map<Deno.Conn, ReturnType<typeof setTimeout>>();
   /** Set when this server is told to stop while it leads. */
   #leaving = false;
   /** Set when it has left the lease to another one and ends. */
@@ -139,6 +141,7 @@ export class Forwarding implements AsyncDisposable {
       log,
     });
     this.#leads = { leader, parts };
+    for (const conn of this.#takeEarly()) leader.take(conn);
     this.#road.leadHere(passed);
     // A session may have ended while its calls waited.
     const admissions = new Admissions(admits);
@@ -197,6 +200,7 @@ export class Forwarding implements AsyncDisposable {
     await this.pause();
     this.#calls.close();
     const { listener, socket, passed } = this.#opened;
+    for (const conn of this.#takeEarly()) closeQuietly(conn);
     closeQuietly(listener);
     this.#toLeader[Symbol.dispose]();
     socket[Symbol.dispose]();
@@ -210,13 +214,31 @@ export class Forwarding implements AsyncDisposable {
     try {
       for await (const conn of this.#opened.listener) {
         conn.setNoDelay();
-        if (this.#leads === null) closeQuietly(conn);
-        else this.#leads.leader.take(conn);
+        if (this.#leads !== null) this.#leads.leader.take(conn);
+        else if (this.#options.cluster.hasLease && this.#early.size < linkLimits.handshakesOfAddressMax) {
+          this.#hold(conn);
+        } else closeQuietly(conn);
       }
     } catch (error) {
       if (this.#closed) return;
       this.#options.log("error", "Other servers cannot reach this one any more: restart it", { error });
     }
+  }
+
+  /** It is quicker to be there already than to come again; but not for long. */
+  #hold(conn: Deno.Conn): void {
+    const end = () => {
+      this.#early.delete(conn);
+      closeQuietly(conn);
+    };
+    this.#early.set(conn, setTimeout(end, linkLimits.strangerMs));
+  }
+
+  #takeEarly(): Deno.Conn[] {
+    const conns = [...this.#early.keys()];
+    for (const timer of this.#early.values()) clearTimeout(timer);
+    this.#early.clear();
+    return conns;
   }
 
   /** A request that another server has passed on. */
