@@ -616,7 +616,9 @@ export class PostgresCluster implements AsyncDisposable {
     if (holder !== null && holder.leftMs >= 0) return false;
     const { signal } = this.#ended;
     if (this.#ready === null) {
-      await wait((0.5 + Math.random()) * clusterLimits.jitterMs, undefined, { signal }).catch(() => {});
+      // Who was quicker tells so.
+      const { lease } = channelsOf(this.#options.place.schema);
+      await this.#notices.next(lease, { ms: (0.5 + Math.random()) * clusterLimits.jitterMs, signal });
     }
     return !signal.aborted;
   }
