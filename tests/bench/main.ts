@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { BenchContext } from "./context.ts";
 import { accountRows } from "./rows/accounts.ts";
 import { cheapGroups } from "./rows/cheap/mod.ts";
+import { clusterRows } from "./rows/cluster.ts";
 import { dataRows } from "./rows/data.ts";
 import { fanOutRows } from "./rows/fan_out.ts";
 import { latencyRows } from "./rows/latency.ts";
@@ -35,6 +36,7 @@ const rowsByName: Record<string, (context: BenchContext) => Promise<Row[]>> = {
   data: dataRows,
   observing: observingRows,
   restore: restoreRows,
+  cluster: clusterRows,
   replication: async (context) => [...await replicationRows(context), ...await shippingRows(context)],
 };
 

@@ -412,6 +412,7 @@ Deno.test("[WK8] what cannot go with several processes is refused in a line", as
       [["--takeover"], /ERROR One process is needed with --takeover: leave out --workers/],
       [["--follow", folder.at("replica")], /ERROR One process is needed with --follow/],
       [["--dev", "--dev-frontend", "http://localhost:1"], /ERROR One process is needed with --dev-frontend/],
+      [["--cluster", "postgres://app@127.0.0.1/app"], /ERROR One process is needed with --cluster/],
     ] as const
   ) {
     await using server = new Server(folder, "--workers", "2", ...flags);

@@ -5,8 +5,9 @@ export interface AudienceOptions {
   readonly port: number;
   readonly path: string;
   readonly sockets: number;
-  /** Path of the socket that triggers. */
+  /** Path of the socket that triggers, and its port where that is another server's. */
   readonly triggerPath: string;
+  readonly triggerPort?: number;
   /**
    * Queries each socket subscribes to: `{n}` in the arguments becomes a number that is counted up over all queries of all
    * sockets. `null` for a server that has no subscriptions.
@@ -55,7 +56,7 @@ export class Audience implements AsyncDisposable {
     const audience = new Audience();
     try {
       audience.#trigger = await RawWebSocket.connect({
-        port: options.port,
+        port: options.triggerPort ?? options.port,
         path: options.triggerPath,
         onText: (text) => {
           if (text.startsWith('{"type":"MutationResponse"')) audience.#answered?.resolve(performance.now());

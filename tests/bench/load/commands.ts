@@ -6,6 +6,7 @@ import type { LiveListOptions } from "./live_list.ts";
 import type { LogReadersOptions } from "./log_readers.ts";
 import type { PacedLoop, PacedTimes } from "./paced.ts";
 import type { RawGetsOptions } from "../support/raw_gets.ts";
+import type { RelayOptions } from "./relay.ts";
 import type { ReturningOptions, ReturnResult } from "./returning.ts";
 
 /** Commands by name, with what they take and give. */
@@ -23,6 +24,7 @@ export interface LoadCommands {
   openAudience: { takes: AudienceOptions & { readonly name: string }; gives: number };
   triggerAudience: { takes: TriggerOptions & { readonly name: string }; gives: TriggerResult };
   gets: { takes: RawGetsOptions; gives: number };
+  relay: { takes: RelayOptions; gives: number[] };
   liveList: { takes: LiveListOptions; gives: number[] };
   openReturning: { takes: ReturningOptions & { readonly name: string }; gives: null };
   awaitReturn: { takes: { readonly name: string }; gives: ReturnResult };

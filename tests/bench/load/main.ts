@@ -8,6 +8,7 @@ import type { LoadAnswer, LoadRequest } from "./commands.ts";
 import { liveList } from "./live_list.ts";
 import { LogReaders } from "./log_readers.ts";
 import { pacedCalls, pacedTimes } from "./paced.ts";
+import { relay } from "./relay.ts";
 import { Returning } from "./returning.ts";
 
 const audiences = new Map<string, Audience>();
@@ -50,6 +51,8 @@ async function run(request: LoadRequest): Promise<unknown> {
     }
     case "gets":
       return await RawGets.run(request.options);
+    case "relay":
+      return await relay(request.options);
     case "liveList":
       return await liveList(request.options);
     case "triggerAudience":
