@@ -43,6 +43,8 @@ export const storageLimits = {
   s3UnfinishedKeepMs: 86_400_000,
   /** Files up to this size are kept in memory once they were read. */
   smallFileBytesMax: 32 * KiB,
+  /** Thumbnails up to this size are kept in memory once they were read. */
+  thumbnailKeptBytesMax: 256 * KiB,
   /** Documents, and characters of them, looked at in one query of a walk that looks for files they name. */
   documentsWalkedAtOnce: 2_000,
   charsWalkedAtOnce: 4 * MiB,
@@ -52,7 +54,7 @@ export const storageLimits = {
   namedFilesMax: 1_000_000,
   /** Files looked at for one page of those an administrator looks for. */
   filesLookedAtMax: 4_000,
-  /** Bytes of such files kept, and at most as many again in answers made of them. */
+  /** Bytes of such files and thumbnails kept, and at most as many again in answers made of them. */
   smallFilesKeptBytes: 16 * MiB,
   /** Bytes of a file read from disk at once. */
   readChunkBytes: 256 * KiB,

@@ -126,14 +126,17 @@ export async function createStorage(options: StorageOptions): Promise<StorageSer
   });
   const maker = options.thumbnailMaker ?? new ProcessThumbnailMaker();
   const small = new SmallBlobs(store);
-  const quick = options.private ? null : new QuickReads({ facts, small, traffic, extraHeaders });
+  const quick = options.private ? null : new QuickReads({
+    ...{ facts, small, traffic, extraHeaders },
+    thumbnailSizes: options.thumbnailSizes,
+  });
   const reads = new Reads({
     signer,
     facts,
     store,
     small,
     private: options.private,
-    thumbnails: new Thumbnails({ store, facts, maker, keepsDeleted: options.keepDeletedMs > 0 }),
+    thumbnails: new Thumbnails({ store, small, facts, maker, keepsDeleted: options.keepDeletedMs > 0 }),
     thumbnailSizes: options.thumbnailSizes,
     extraHeaders,
     now,

@@ -125,6 +125,43 @@ Deno.test("thumbnails of real images", async (t) => {
     assert.equal(attached.headers.get("content-disposition"), "attachment");
   });
 
+  await t.step(
+    "TH4 one that is in memory is answered at once, just as on the way with all checks",
+    async () => {
+      const file = `/api/storage/${await s.upload(images.png, { type: types.png })}`;
+      const atOnce = (path: string, init?: RequestInit) =>
+        s.service.readAtOnce(new Request(`https://files.example.com:8080${path}`, init));
+      for (const query of ["thumb=30", "thumb=30x20", "thumb=30x20&fit=cover", "thumb=31&fit=contain"]) {
+        const path = `${file}?${query}`;
+        assert.equal(atOnce(path), null);
+        const made = await s.request(path);
+        const bytes = await made.bytes();
+        // The first one makes it, the second one reads it.
+        await (await s.request(path)).body?.cancel();
+        for (const next of [atOnce(path), atOnce(path)]) {
+          assert.ok(next !== null, query);
+          assert.deepEqual(Object.fromEntries(next.headers), Object.fromEntries(made.headers));
+          assert.deepEqual([next.status, await next.bytes()], [200, bytes]);
+        }
+      }
+      const path = `${file}?thumb=30`;
+      const others: [path: string, init?: RequestInit][] = [
+        [`${path}&download=1`],
+        [`${path}&exp=1&sig=2`],
+        [`${path}&thumb=31`],
+        [`${file}?thumb=030`],
+        [`${file}?thumb=30&fit=fill`],
+        [`${file}?thumb=29`],
+        [path, { method: "HEAD" }],
+        [path, { headers: { "If-None-Match": "*" } }],
+      ];
+      for (const [other, init] of others) assert.equal(atOnce(other, init), null, other);
+      await s.call("files:remove", { id: file.split("/").at(-1) });
+      assert.equal(atOnce(path), null);
+      assert.equal(await errorOf(await s.request(path)), "404 not_found");
+    },
+  );
+
   await t.step("TH5 a malformed size or fit is invalid_thumbnail", async () => {
     const wrong = [
       "",

@@ -1,11 +1,14 @@
-/** Contents of small files in bounded memory: opening one costs many times what answering with it does. */
+/** Contents of small files and thumbnails in bounded memory: opening one costs many times what answering with it does. */
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "./blob_store.ts";
 import type { StoredFile } from "../stored_file.ts";
 
 export class SmallBlobs {
   readonly #store: BlobStore;
-  /** By blob, in order of last use. A blob never changes; one whose file was deleted is asked for by nobody. */
+  /**
+   * By blob, or by blob and variant, in order of last use. Neither ever changes; those of a file that was deleted are asked for
+   * by nobody.
+   */
   readonly #kept = new Map<string, Uint8Array<ArrayBuffer>>();
   #bytes = 0;
 
@@ -15,10 +18,24 @@ export class SmallBlobs {
 
   /** The contents of a file if they are in memory. */
   kept({ blob }: StoredFile): Uint8Array<ArrayBuffer> | null {
-    const bytes = this.#kept.get(blob);
+    return this.#use(blob);
+  }
+
+  /** A thumbnail of a file if it is in memory. */
+  keptVariant({ blob }: StoredFile, variant: string): Uint8Array<ArrayBuffer> | null {
+    return this.#use(variantKey(blob, variant));
+  }
+
+  /** Keeps a thumbnail, unless it is large. */
+  keepVariant({ blob }: StoredFile, variant: string, bytes: Uint8Array<ArrayBuffer>): void {
+    if (bytes.length <= storageLimits.thumbnailKeptBytesMax) this.#keep(variantKey(blob, variant), bytes);
+  }
+
+  #use(key: string): Uint8Array<ArrayBuffer> | null {
+    const bytes = this.#kept.get(key);
     if (bytes === undefined) return null;
-    this.#kept.delete(blob);
-    this.#kept.set(blob, bytes);
+    this.#kept.delete(key);
+    this.#kept.set(key, bytes);
     return bytes;
   }
 
@@ -33,9 +50,10 @@ export class SmallBlobs {
     return bytes;
   }
 
-  #keep(blob: string, bytes: Uint8Array<ArrayBuffer>): void {
-    this.#bytes += bytes.length - (this.#kept.get(blob)?.length ?? 0);
-    this.#kept.set(blob, bytes);
+  #keep(key: string, bytes: Uint8Array<ArrayBuffer>): void {
+    this.#bytes += bytes.length - (this.#kept.get(key)?.length ?? 0);
+    this.#kept.delete(key);
+    this.#kept.set(key, bytes);
     for (const [oldest, { length }] of this.#kept) {
       const full = this.#bytes > storageLimits.smallFilesKeptBytes ||
         this.#kept.size > storageLimits.cachedFilesMax;
@@ -44,4 +62,8 @@ export class SmallBlobs {
       this.#bytes -= length;
     }
   }
+}
+
+function variantKey(blob: string, variant: string): string {
+  return `${blob}.${variant}`;
 }

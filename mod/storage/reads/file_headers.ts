@@ -37,8 +37,24 @@ export function describe(
   return { headers, contentType: contentType ?? defaultContentType };
 }
 
+/** What an answer with a thumbnail says, whether it is sent or not. */
+export function describeThumbnail({ etag, maxAge, download, extraHeaders }: DescribeOptions): Headers {
+  return new Headers({
+    ...extraHeaders,
+    ...commonHeaders({ etag, maxAge }),
+    "Accept-Ranges": "none",
+    "Content-Disposition": download ? "attachment" : "inline",
+    "Content-Security-Policy": contentSecurityPolicy,
+  });
+}
+
+/** Entity tag of a file's thumbnail. */
+export function thumbnailEtag({ sha256 }: StoredFile, variant: string): string {
+  return `"${sha256}.t1.${variant}"`;
+}
+
 /** What files and thumbnails have in common. */
-export function commonHeaders({ etag, maxAge }: { readonly etag: string; readonly maxAge: number }) {
+function commonHeaders({ etag, maxAge }: { readonly etag: string; readonly maxAge: number }) {
   return {
     "ETag": etag,
     "Cache-Control": `private, max-age=${maxAge}, immutable`,

@@ -7,7 +7,7 @@ import { errorResponse } from "../../kit/error_response.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
 import type { FileFacts } from "../file_facts.ts";
-import { commonHeaders, describe, type Described } from "./file_headers.ts";
+import { describe, type Described, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
 import { multipart, multipartStream } from "./multipart.ts";
 import { parseRanges } from "./ranges.ts";
 import { contentSecurityPolicy } from "./security_policy.ts";
@@ -125,14 +125,9 @@ export class Reads {
   ): Promise<Response> {
     const { thumbnails } = this.#options;
     thumbnails.check(file);
-    const etag = `"${file.sha256}.t1.${variantOf(spec)}"`;
-    const headers = new Headers({
-      ...this.#options.extraHeaders,
-      ...commonHeaders({ etag, maxAge }),
-      "Accept-Ranges": "none",
-      "Content-Disposition": request.download ? "attachment" : "inline",
-      "Content-Security-Policy": contentSecurityPolicy,
-    });
+    const etag = thumbnailEtag(file, variantOf(spec));
+    const { extraHeaders } = this.#options;
+    const headers = describeThumbnail({ etag, maxAge, download: request.download, extraHeaders });
     if (matches(request.ifNoneMatch, etag)) return notModified(headers);
     const { contentType, bytes } = await thumbnails.get(file, spec);
     headers.set("Content-Type", contentType);

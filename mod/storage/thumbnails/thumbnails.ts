@@ -2,6 +2,7 @@
 import { ServiceError, type ServiceErrorCode } from "../../errors.ts";
 import { storageLimits } from "../limits.ts";
 import type { BlobStore } from "../blobs/blob_store.ts";
+import type { SmallBlobs } from "../blobs/small_blobs.ts";
 import { essenceOf } from "../content_type.ts";
 import type { FileFacts } from "../file_facts.ts";
 import type { StoredFile } from "../stored_file.ts";
@@ -16,6 +17,7 @@ export interface Thumbnail {
 
 export interface ThumbnailsOptions {
   readonly store: BlobStore;
+  readonly small: SmallBlobs;
   readonly facts: FileFacts;
   readonly maker: ThumbnailMaker;
   /** Whether contents of deleted files stay for some time, with what was made of them. */
@@ -57,10 +59,14 @@ export class Thumbnails {
   }
 
   async #find(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
-    const bytes = await this.#options.store.readDerivative(file.blob, variantOf(spec));
+    const { store, small } = this.#options;
+    const variant = variantOf(spec);
+    const bytes = small.keptVariant(file, variant) ?? await store.readDerivative(file.blob, variant);
     // One that was cut short by a crash is made again.
     const contentType = bytes === null ? null : imageTypeOf(bytes);
-    return bytes !== null && contentType !== null ? { contentType, bytes } : await this.#make(file, spec);
+    if (bytes === null || contentType === null) return await this.#make(file, spec);
+    small.keepVariant(file, variant, bytes);
+    return { contentType, bytes };
   }
 
   async #make(file: StoredFile, spec: ThumbnailSpec): Promise<Thumbnail> {
