@@ -7,7 +7,6 @@ import type { FileFacts } from "../file_facts.ts";
 import { describe, describeThumbnail, thumbnailEtag } from "./file_headers.ts";
 import type { FileTraffic } from "../file_traffic.ts";
 import type { SmallBlobs } from "../blobs/small_blobs.ts";
-import type { StoredFile } from "../stored_file.ts";
 import { imageTypeOf } from "../thumbnails/image_type.ts";
 import { parseSize, variantOf } from "../thumbnails/spec.ts";
 
