@@ -2,9 +2,15 @@
 import { join, resolve } from "node:path";
 import { EngineError, type ExportSnapshot, openExport } from "../engine/mod.ts";
 import { statIfThere } from "../kit/durable_files.ts";
-import { stderrLog } from "../kit/log.ts";
+import { type Log, stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
-import { ExportError, exportFiles, type ExportSummary, type FileContents } from "../ops/tables/export/mod.ts";
+import {
+  ExportError,
+  exportFiles,
+  type ExportSummary,
+  type FileContents,
+  holdContents,
+} from "../ops/tables/export/mod.ts";
 import { LocalBlobs } from "../storage/mod.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
@@ -30,14 +36,17 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
     stopping.abort(new ExportError("failed", `Stopped by ${signal}: nothing was exported`))
   );
   try {
+    await checkData(data);
+    const { signal } = stopping;
+    await using contents = withFiles ? await contentsIn(data, { signal, log }) : null;
     using snapshot = await openData(data);
     using progress = new ConsoleProgress();
     const summary = await exportFiles(snapshot, {
       tables,
       format: format ?? "jsonl",
       folder,
-      ...(withFiles && { files: contentsIn(data) }),
-      signal: stopping.signal,
+      ...(contents !== null && { files: contents }),
+      signal,
       onProgress: (step) => progress.show(step),
     });
     progress[Symbol.dispose]();
@@ -52,15 +61,18 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
   }
 }
 
+async function checkData(dataDir: string): Promise<void> {
+  if (await statIfThere(dataDir) === null) {
+    throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`);
+  }
+}
+
 /**
  * A snapshot of the folder's database. While no server runs the folder is taken until the files are open, so that a restore
  * neither is half done nor begins in between; a server that starts after that is not kept waiting for the export.
  */
 async function openData(dataDir: string): Promise<ExportSnapshot> {
   const path = join(dataDir, archiveNames.database);
-  if (await statIfThere(dataDir) === null) {
-    throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`);
-  }
   using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
   if (await statIfThere(path) === null) {
     throw new StartError(
@@ -70,11 +82,17 @@ async function openData(dataDir: string): Promise<ExportSnapshot> {
   return openExport(path);
 }
 
-function contentsIn(dataDir: string): FileContents {
-  let store: Promise<LocalBlobs> | null = null;
+/** Contents that stay while they are exported, or, where nothing can be linked, those that are there when they are read. */
+async function contentsIn(
+  dataDir: string,
+  { signal, log }: { readonly signal: AbortSignal; readonly log: Log },
+): Promise<FileContents & AsyncDisposable> {
+  const onWait = () => log("info", "Another export takes files along: waiting until it has ended");
+  const held = await holdContents(dataDir, { signal, onWait });
+  if (held !== null) return held;
   // A server may be writing there.
-  return async (blob) =>
-    await (await (store ??= LocalBlobs.open(join(dataDir, "storage"), { shared: true }))).read(blob, null);
+  const blobs = await LocalBlobs.open(join(dataDir, "storage"), { shared: true });
+  return { read: (blob) => blobs.read(blob, null), [Symbol.asyncDispose]: () => Promise.resolve() };
 }
 
 function report({ ts, tables, files }: ExportSummary, folder: string): string {

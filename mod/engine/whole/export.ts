@@ -28,7 +28,7 @@ export interface ExportedRow {
   readonly text: string;
 }
 
-/** The database at one moment. Disposing of it ends the snapshot. */
+/** The database at one moment. Disposing of it ends the snapshot; it may be done again. */
 export interface ExportSnapshot extends Disposable {
   /** The newest commit it holds. */
   readonly ts: number;
@@ -70,6 +70,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
   readonly numbers: ReadonlyMap<string, number>;
   readonly #connection: Connection;
   readonly #path: string;
+  #open = true;
 
   constructor(connection: Connection, path: string) {
     this.#connection = connection;
@@ -172,6 +173,8 @@ class SqliteExportSnapshot implements ExportSnapshot {
   }
 
   [Symbol.dispose](): void {
+    if (!this.#open) return;
+    this.#open = false;
     // Closing ends the transaction.
     this.#connection[Symbol.dispose]();
   }

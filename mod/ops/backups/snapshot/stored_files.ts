@@ -3,7 +3,7 @@
  * it, so the links that were made before a state was taken, and again after, hold every file of that state, whatever is
  * removed later. Only one that came between the two and went at once can be missing: the caller takes a newer state then.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { openExport } from "../../../engine/mod.ts";
 import { removeIfThere, statIfThere } from "../../../kit/durable_files.ts";
 import { opsLimits } from "../../limits.ts";
@@ -41,6 +41,26 @@ export class StoredFiles {
     }
   }
 
+  /** Links one file, if it is there and has no link yet. Gives back whether it has one. */
+  async hold(blob: string): Promise<boolean> {
+    const source = join(this.#folder, blob.slice(0, 2), blob);
+    const place = this.#linkTo(blob);
+    if (await linkUnlessThere(source, place)) return true;
+    await Deno.mkdir(dirname(place), { recursive: true, mode: 0o700 });
+    // Also when it is gone by now it may have been linked before.
+    return await linkUnlessThere(source, place) || await statIfThere(place) !== null;
+  }
+
+  /** Reads a file that has a link; `null` for others. */
+  async read(blob: string): Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null> {
+    try {
+      return (await Deno.open(this.#linkTo(blob))).readable;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
+  }
+
   /** Puts aside the files that a copy of the database names. Gives back names of those that have no link. */
   async select(database: string): Promise<ReadonlySet<string>> {
     await removeIfThere(this.#named);
@@ -64,6 +84,10 @@ export class StoredFiles {
         yield { name: `${shard}/${name}`, path, size: (await Deno.stat(path)).size };
       }
     }
+  }
+
+  #linkTo(blob: string): string {
+    return join(this.#all, blob.slice(0, 2), blob);
   }
 }
 

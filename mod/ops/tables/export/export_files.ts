@@ -12,9 +12,9 @@ import { pause } from "../../../kit/pause.ts";
 import { opsLimits } from "../../limits.ts";
 import { hasRoom as hasRoomFor } from "../../disk_room.ts";
 import { ExportError } from "./export_error.ts";
-import { type FileContents, writeFiles, type WrittenFiles } from "./exported_files.ts";
+import { copyFiles, type FileContents, type NotedFiles, noteFiles } from "./exported_files.ts";
 import { appTables, namedTables } from "./exported_tables.ts";
-import { exportedFolder, type TableFormat } from "../formats.ts";
+import type { TableFormat } from "../formats.ts";
 import { exportFormats } from "./formats.ts";
 import { exportPieces } from "./pieces.ts";
 
@@ -48,7 +48,11 @@ export interface ExportedTable {
   readonly documents: number;
 }
 
-/** Throws an `ExportError` for unknown tables, folders with something in them, documents that do not fit into CSV, and full disks. */
+/**
+ * Ends the snapshot as soon as nothing more is read of it, for writers pay for it with a log that grows: at the latest when
+ * it returns. Throws an `ExportError` for unknown tables, folders with something in
+ * them, documents that do not fit into CSV, and full disks.
+ */
 export async function exportFiles(
   snapshot: ExportSnapshot,
   options: ExportFilesOptions,
@@ -61,7 +65,7 @@ export async function exportFiles(
   const isNew = await onDisk(folder, prepareFolder(folder));
   const written: string[] = [];
   try {
-    return { ts: snapshot.ts, ...await writeAllOf(snapshot, { ...options, names, written }) };
+    return await writeAllOf(snapshot, { ...options, names, written });
   } catch (error) {
     for (const path of isNew ? [folder] : written) await removeIfThere(path).catch(() => {});
     throw error;
@@ -99,10 +103,13 @@ interface Writing extends ExportFilesOptions {
 async function writeAllOf(
   snapshot: ExportSnapshot,
   writing: Writing,
-): Promise<Pick<ExportSummary, "tables" | "files">> {
+): Promise<ExportSummary> {
   const { names, folder, format, written } = writing;
-  // They come first: a file that is deleted meanwhile is soon gone.
-  const uploaded = await writeUploaded(snapshot, writing);
+  const { ts } = snapshot;
+  const uploaded = await noteUploaded(snapshot, writing);
+  const stays = writing.files?.hold !== undefined;
+  // Contents that nothing holds come first: those of a file that is deleted meanwhile are soon gone.
+  if (!stays) await copyUploaded(uploaded, writing);
   const files: (ExportedTable & { readonly hidden: string })[] = [];
   for (const name of names) {
     const file = `${name}.${exportFormats[format].extension}`;
@@ -114,6 +121,8 @@ async function writeAllOf(
       documents: await writeTable(snapshot, { ...writing, table: name, path: hidden }),
     });
   }
+  snapshot[Symbol.dispose]();
+  if (stays) await copyUploaded(uploaded, writing);
   for (const { file, hidden } of [...files, ...uploaded?.parts ?? []]) {
     const path = join(folder, file);
     // On a file system that does not tell upper from lower case, two tables may ask for the same name.
@@ -128,27 +137,37 @@ async function writeAllOf(
   }
   await onDisk(folder, syncFolder(folder));
   const tables = files.map(({ name, file, documents }) => ({ name, file, documents }));
-  return uploaded === null ? { tables } : { tables, files: uploaded.count };
+  return uploaded === null ? { ts, tables } : { ts, tables, files: uploaded.count };
 }
 
-async function writeUploaded(
+async function noteUploaded(
   snapshot: ExportSnapshot,
-  { files: contents, folder, written, signal, onProgress, hasRoom = hasRoomFor }: Writing,
-): Promise<WrittenFiles | null> {
+  { files: contents, folder, written, signal }: Writing,
+): Promise<NotedFiles | null> {
   if (contents === undefined) return null;
-  const { files } = exportedFolder;
-  const of = onProgress !== undefined && snapshot.tables.includes(files) ? snapshot.count(files) : 0;
-  const writing = writeFiles(snapshot, {
+  const noting = noteFiles(snapshot, {
     folder,
     contents,
-    hasRoom: (bytes) => hasRoom(folder, bytes),
     onMade: (path) => void written.push(path),
+    check: () => signal?.throwIfAborted(),
+  });
+  return await onDisk(folder, noting);
+}
+
+async function copyUploaded(
+  noted: NotedFiles | null,
+  { files: contents, folder, signal, onProgress, hasRoom = hasRoomFor }: Writing,
+): Promise<void> {
+  if (contents === undefined || noted === null) return;
+  const copying = copyFiles(noted, {
+    contents,
+    hasRoom: (bytes) => hasRoom(folder, bytes),
     onFile(done) {
-      onProgress?.({ what: "Exporting files", done, of, unit: "files" });
+      onProgress?.({ what: "Exporting files", done, of: noted.count, unit: "files" });
       signal?.throwIfAborted();
     },
   });
-  return await onDisk(folder, writing);
+  await onDisk(folder, copying);
 }
 
 /** Writes one file and brings it to disk. Gives the number of documents. */

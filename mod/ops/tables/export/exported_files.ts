@@ -1,11 +1,13 @@
 /**
  * The uploaded files of an export: their contents by id in a folder, a line about each, and the numbers of all tables, so
- * that ids of files and of accounts stay what they are in a new data folder.
+ * that ids of files and of accounts stay what they are in a new data folder. While the snapshot is open it is only noted
+ * which files there are, and their contents are held; they are copied when it has ended.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { syncFolder, writeAll } from "../../../kit/durable_files.ts";
+import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { exportedFolder } from "../formats.ts";
 import { ExportError } from "./export_error.ts";
 
@@ -17,29 +19,48 @@ interface StoredFile {
   readonly size: number;
 }
 
-/** Reads the contents of a file by its name in the store; `null` when they are not there. */
-export type FileContents = (blob: string) => Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
+/** Whole lines of the list are in memory, one at a time; a document of a file is far shorter. */
+const LINE_CHARS_MAX = 1_048_576;
 
-export interface WrittenFiles {
-  readonly count: number;
-  /** What was made: its name in the end, and its path until then. */
-  readonly parts: readonly { readonly file: string; readonly hidden: string }[];
+/** Where the contents of files are. */
+export interface FileContents {
+  /**
+   * Sees to it that contents stay until the export ends, whoever deletes them. `false`: they are not there. Absent where
+   * nothing can be held: then they are copied while the snapshot is open.
+   */
+  readonly hold?: (blob: string) => Promise<boolean>;
+  /** Reads contents by their name in the store; `null` when they are not there. */
+  readonly read: (blob: string) => Promise<ReadableStream<Uint8Array<ArrayBuffer>> | null>;
 }
 
-export interface FileWriting {
+/** What was made: its name in the end, and its path until then. */
+export interface ExportedPart {
+  readonly file: string;
+  readonly hidden: string;
+}
+
+export interface FileNoting {
   readonly folder: string;
   readonly contents: FileContents;
-  /** Whether so many bytes fit on the disk. */
-  readonly hasRoom: (bytes: number) => Promise<boolean>;
   /** Told of each path that is made. */
   readonly onMade: (path: string) => void;
-  /** Called after each file; what it throws ends the export. */
-  readonly onFile: (done: number) => void;
+  /** Called between two files; what it throws ends the export. */
+  readonly check: () => void;
 }
 
-/** Throws an {@linkcode ExportError} for contents that are missing or damaged, and for a full disk. */
-export async function writeFiles(snapshot: ExportSnapshot, writing: FileWriting): Promise<WrittenFiles> {
-  const { folder, onMade, onFile } = writing;
+/** Files that are to be copied. */
+export interface NotedFiles {
+  readonly count: number;
+  readonly parts: readonly ExportedPart[];
+  /** Where the contents go. */
+  readonly target: string;
+  /** A list for the copying alone, which goes with it. */
+  readonly list: string;
+}
+
+/** Notes the files of a snapshot. Throws an {@linkcode ExportError} for contents that are missing. */
+export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): Promise<NotedFiles> {
+  const { folder, contents: { hold }, onMade, check } = noting;
   const { files, documents, tables } = exportedFolder;
   const hidden = (file: string) => {
     const path = join(folder, `.${file}.${randomBytes(6).toString("hex")}`);
@@ -47,26 +68,51 @@ export async function writeFiles(snapshot: ExportSnapshot, writing: FileWriting)
     return { file, hidden: path };
   };
   const parts = { files: hidden(files), documents: hidden(documents), tables: hidden(tables) };
+  const list = hidden("copying").hidden;
   await Deno.mkdir(parts.files.hidden, { mode: 0o700 });
-  using list = await create(parts.documents.hidden);
+  using said = await create(parts.documents.hidden);
+  using copying = await create(list);
   let count = 0;
   for (const text of snapshot.tables.includes(files) ? snapshot.documents(files) : []) {
-    const { blob, ...said } = JSON.parse(text) as StoredFile;
-    await writeFile({ ...said, blob }, { ...writing, path: join(parts.files.hidden, said._id) });
-    await writeAll(list, lineOf(said));
-    onFile(++count);
+    const { blob, ...about } = JSON.parse(text) as StoredFile;
+    const { _id, sha256, size } = about;
+    if (await hold?.(blob) === false) throw missing(_id);
+    await writeAll(copying, encodeJsonLine({ _id, blob, sha256, size }));
+    await writeAll(said, encodeJsonLine(about));
+    count++;
+    check();
   }
-  await list.sync();
-  await syncFolder(parts.files.hidden);
+  await said.sync();
   using numbers = await create(parts.tables.hidden);
-  for (const [name, number] of snapshot.numbers) await writeAll(numbers, lineOf({ name, number }));
+  for (const [name, number] of snapshot.numbers) await writeAll(numbers, encodeJsonLine({ name, number }));
   await numbers.sync();
-  return { count, parts: Object.values(parts) };
+  return { count, parts: Object.values(parts), target: parts.files.hidden, list };
 }
 
-async function writeFile(
+export interface FileCopying {
+  readonly contents: FileContents;
+  /** Whether so many bytes fit on the disk. */
+  readonly hasRoom: (bytes: number) => Promise<boolean>;
+  /** Called after each file; what it throws ends the export. */
+  readonly onFile: (done: number) => void;
+}
+
+/** Copies what was noted. Throws an {@linkcode ExportError} for contents that are missing or damaged, and for a full disk. */
+export async function copyFiles({ target, list }: NotedFiles, copying: FileCopying): Promise<void> {
+  let done = 0;
+  const { readable } = await Deno.open(list);
+  for await (const line of readJsonLines(readable, LINE_CHARS_MAX)) {
+    const file = JSON.parse(line) as StoredFile;
+    await copyFile(file, { ...copying, path: join(target, file._id) });
+    copying.onFile(++done);
+  }
+  await syncFolder(target);
+  await Deno.remove(list);
+}
+
+async function copyFile(
   { _id, blob, sha256, size }: StoredFile,
-  { path, contents, hasRoom }: FileWriting & { readonly path: string },
+  { path, contents, hasRoom }: FileCopying & { readonly path: string },
 ): Promise<void> {
   if (!await hasRoom(size)) {
     throw new ExportError(
@@ -74,13 +120,8 @@ async function writeFile(
       "There is no room on the disk for the files and for a server beside them",
     );
   }
-  const stream = await contents(blob);
-  if (stream === null) {
-    throw new ExportError(
-      "failed",
-      `The contents of the file ${_id} are not in the data folder: it was deleted just now, or the files lie in a bucket`,
-    );
-  }
+  const stream = await contents.read(blob);
+  if (stream === null) throw missing(_id);
   const hash = createHash("sha256");
   using file = await create(path);
   for await (const chunk of stream) {
@@ -93,10 +134,13 @@ async function writeFile(
   await file.sync();
 }
 
-async function create(path: string): Promise<Deno.FsFile> {
-  return await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
+function missing(id: string): ExportError {
+  return new ExportError(
+    "failed",
+    `The contents of the file ${id} are not in the data folder: it was deleted just now, or the files lie in a bucket`,
+  );
 }
 
-function lineOf(value: object): Uint8Array {
-  return new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+async function create(path: string): Promise<Deno.FsFile> {
+  return await Deno.open(path, { write: true, createNew: true, mode: 0o600 });
 }

@@ -1,5 +1,6 @@
 /** The door of exports: tables to files, or to a client. */
 export { ExportError } from "./export_error.ts";
 export type { FileContents } from "./exported_files.ts";
+export { holdContents, type HoldOptions } from "./held_contents.ts";
 export { exportFiles, type ExportFilesOptions, type ExportSummary } from "./export_files.ts";
 export { exportRoutes, type ExportRoutesOptions } from "./routes.ts";

@@ -1,0 +1,140 @@
+/** Uploaded files in an export: held by links while the snapshot is open, copied when it has ended. */
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { openExport } from "../../../mod/engine/mod.ts";
+import { WorkFolder } from "../../../mod/ops/backups/snapshot/work_folder.ts";
+import { exportFiles, holdContents } from "../../../mod/ops/tables/export/mod.ts";
+import { anyTable, TestDatabase } from "../../engine/support.ts";
+import { TempFolder } from "../../support/temp_folder.ts";
+
+const nobodyElse = {
+  signal: new AbortController().signal,
+  onWait: () => assert.fail("there is no other export"),
+};
+
+/** A data folder with files, and documents about them in a database elsewhere. */
+class Place implements AsyncDisposable {
+  readonly folder = new TempFolder();
+  readonly database = new TestDatabase({ notes: anyTable(), _storage: anyTable() });
+  #files = 0;
+
+  constructor() {
+    this.database.commit((tx) => tx.insert("notes", { body: "one" }));
+  }
+
+  /** Gives the file's id. */
+  async add(contents: string): Promise<{ readonly id: string; readonly path: string }> {
+    const blob = `${this.#files++}`.padStart(32, "a");
+    const path = this.folder.at("data/storage", blob.slice(0, 2), blob);
+    await Deno.mkdir(join(path, ".."), { recursive: true });
+    await Deno.writeTextFile(path, contents);
+    const sha256 = createHash("sha256").update(contents).digest("hex");
+    const fields = { blob, sha256, size: contents.length };
+    return { id: this.database.commit((tx) => tx.insert("_storage", fields)).result, path };
+  }
+
+  /** Whether a checkpoint can take all of the log, as long as nobody has an older snapshot. */
+  emptiesItsLog(): boolean {
+    using database = new DatabaseSync(this.database.path);
+    const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { busy: number };
+    return busy === 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.database[Symbol.dispose]();
+    await this.folder[Symbol.asyncDispose]();
+  }
+}
+
+Deno.test("[EX16] files that are deleted while they are exported are there, and no snapshot waits for them", async () => {
+  await using place = new Place();
+  const files = [await place.add("before it began"), await place.add("and another")];
+  const hold = await holdContents(place.folder.at("data"), nobodyElse);
+  assert.ok(hold !== null);
+  await using held = hold;
+  files.push(await place.add("since it began"));
+  using snapshot = openExport(place.database.path);
+  await Deno.remove(files[1]?.path ?? "");
+  const logs: boolean[] = [];
+  const out = place.folder.at("out");
+  const summary = await exportFiles(snapshot, {
+    tables: null,
+    format: "jsonl",
+    folder: out,
+    files: {
+      hold: held.hold,
+      async read(blob) {
+        for (const { path } of files) await Deno.remove(path).catch(() => {});
+        place.database.commit((tx) => tx.insert("notes", { body: "meanwhile" }));
+        logs.push(place.emptiesItsLog());
+        return await held.read(blob);
+      },
+    },
+  });
+  assert.deepEqual([summary.files, summary.tables[0]?.documents, logs], [3, 1, [true, true, true]]);
+  const texts = files.map(({ id }) => Deno.readTextFileSync(join(out, "_storage", id)));
+  assert.deepEqual(texts, ["before it began", "and another", "since it began"]);
+  const names = [...Deno.readDirSync(out)].map(({ name }) => name).sort();
+  assert.deepEqual(names, ["_storage", "_storage.jsonl", "_tables.jsonl", "notes.jsonl"]);
+});
+
+Deno.test("[EX16] without links files are copied while the snapshot is open, before the tables", async () => {
+  await using place = new Place();
+  const { id, path } = await place.add("in its place");
+  using snapshot = openExport(place.database.path);
+  const out = place.folder.at("out");
+  const seen: unknown[] = [];
+  const read = async () => {
+    place.database.commit((tx) => tx.insert("notes", { body: "meanwhile" }));
+    seen.push(place.emptiesItsLog(), [...Deno.readDirSync(out)].some(({ name }) => name.includes("notes")));
+    return (await Deno.open(path)).readable;
+  };
+  await exportFiles(snapshot, { tables: null, format: "jsonl", folder: out, files: { read } });
+  assert.deepEqual(seen, [false, false]);
+  assert.equal(await Deno.readTextFile(join(out, "_storage", id)), "in its place");
+});
+
+Deno.test("[EX16] contents that are not there end the export, and nothing is left of it nor of what was held", async () => {
+  await using place = new Place();
+  const { path, id } = await place.add("lost");
+  await Deno.remove(path);
+  {
+    const held = await holdContents(place.folder.at("data"), nobodyElse);
+    assert.ok(held !== null);
+    await using files = held;
+    using snapshot = openExport(place.database.path);
+    const folder = place.folder.at("out");
+    await assert.rejects(
+      exportFiles(snapshot, { tables: null, format: "jsonl", folder, files }),
+      new RegExp(`The contents of the file ${id} are not in the data folder`),
+    );
+  }
+  assert.deepEqual([...Deno.readDirSync(place.folder.path)].map(({ name }) => name), ["data"]);
+  assert.deepEqual([...Deno.readDirSync(place.folder.at("data/storage"))].map(({ name }) => name), ["aa"]);
+});
+
+Deno.test("[EX16] one export at a time holds files; what a killed one left goes with the next, or with a server's start", async () => {
+  await using place = new Place();
+  await place.add("kept");
+  const data = place.folder.at("data");
+  const left = join(data, "storage/export-work/all/aa");
+  await Deno.mkdir(left, { recursive: true });
+  await Deno.writeTextFile(join(left, "old"), "left behind");
+  const first = await holdContents(data, nobodyElse);
+  await assert.rejects(Deno.stat(join(left, "old")), Deno.errors.NotFound);
+  const waits = Promise.withResolvers<void>();
+  const second = holdContents(data, { ...nobodyElse, onWait: waits.resolve });
+  await waits.promise;
+  await WorkFolder.removeAbandoned(data);
+  assert.equal((await Deno.stat(left)).isDirectory, true);
+  const stop = new AbortController();
+  const third = holdContents(data, { signal: stop.signal, onWait: () => stop.abort(new Error("stopped")) });
+  await assert.rejects(third, /stopped/);
+  await first?.[Symbol.asyncDispose]();
+  await (await second)?.[Symbol.asyncDispose]();
+  await Deno.mkdir(left, { recursive: true });
+  await WorkFolder.removeAbandoned(data);
+  await assert.rejects(Deno.stat(left), Deno.errors.NotFound);
+});
