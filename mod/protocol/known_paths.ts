@@ -1,21 +1,25 @@
 /**
  * Functions named by a text, such as `"messages:list"`, for callers that are no functions themselves: clients, hooks, tests.
- * Once an app registers its `api`, a text has to name one of its functions, and brings the types of arguments and result.
- * Functions of the app call one another by the types of `function_reference.ts`: what they give back is what is
- * being inferred there. Browser-safe.
+ * Once an app registers its modules, a text has to name one of its functions, and brings the types of arguments and result.
+ * Functions of the app call one another by the types of `own_paths.ts`. Browser-safe.
  */
+import type { ApiFromModules } from "./api_reference.ts";
 import type * as plain from "./function_reference.ts";
 import type { FunctionKind, FunctionReference } from "./function_reference.ts";
 
 /**
- * What an app tells of its functions, once, where its `api` is made.
+ * What an app tells of its functions, once, where its `api` is made: `modules`, for all who name a function by a text, or
+ * `api`, for those who are no functions themselves.
  *
  * @example
  * ```ts
- * export const { api } = createApi<{ messages: typeof import("./messages.ts") }>();
+ * interface Modules {
+ *   messages: typeof import("./messages.ts");
+ * }
+ * export const { api } = createApi<Modules>();
  * declare module "syncline/client" {
  *   interface Register {
- *     api: typeof api;
+ *     modules: Modules;
  *   }
  * }
  * ```
@@ -31,7 +35,14 @@ type PathsIn<Tree, Folder extends string> = Tree extends unknown ? {
   }[keyof Tree & string]
   : never;
 
-type Entry = [keyof Register] extends [never] ? never : PathsIn<Register[keyof Register], "">;
+/** Modules by path; `never` when none are registered. */
+export type RegisteredModules = Register[keyof Register & "modules"];
+
+type Registered =
+  | Register[Exclude<keyof Register, "modules">]
+  | ([RegisteredModules] extends [never] ? never : ApiFromModules<RegisteredModules>);
+
+type Entry = [keyof Register] extends [never] ? never : PathsIn<Registered, "">;
 
 /** References of registered functions by path. */
 type KnownFunctions = { readonly [Each in Entry as Each["path"]]: Each["reference"] };
@@ -50,11 +61,11 @@ export type FunctionName<Kind extends FunctionKind = FunctionKind> =
   | ([keyof Register] extends [never] ? string : PathOf<Kind> | `_${string}`)
   | FunctionReference<Kind>;
 
-/** Arguments of a function; any object when it is named by a text and no `api` is registered. */
+/** Arguments of a function; any object when it is named by a text and nothing is registered. */
 export type ArgsOf<Name> = plain.ArgsOf<Named<Name>>;
 
 /** What follows the function in a call: arguments, which may be left out when none is required, then `More`. */
 export type CallArgs<Name, More extends readonly unknown[] = []> = plain.CallArgs<Named<Name>, More>;
 
-/** Result of a function; `unknown` when it is named by a text and no `api` is registered. */
+/** Result of a function; `unknown` when it is named by a text and nothing is registered. */
 export type ResultOf<Name> = plain.ResultOf<Named<Name>>;

@@ -4,6 +4,7 @@ import { ServiceError } from "../errors.ts";
 import { errorResponse, failureResponse } from "../kit/error_response.ts";
 import { apiHeaders } from "../server/http/api_headers.ts";
 import { appRoutes, type RouteHost } from "../server/http/app_routes.ts";
+import { OriginGuard } from "../server/http/origin_guard.ts";
 import { type Authenticator, httpCalls, type HttpCallsOptions } from "../sync/mod.ts";
 import type { TestStorage } from "./test_storage.ts";
 
@@ -13,6 +14,8 @@ export interface TestHttpOptions {
   readonly authenticator: Authenticator;
   readonly dev: boolean;
   readonly storage: TestStorage;
+  /** Which pages may use the API; `null`: any. */
+  readonly origins: OriginGuard | null;
 }
 
 /** Of answers below `/` that no route of the app has given. */
@@ -32,7 +35,7 @@ const preflightHeaders = {
 
 /** Answers requests as a server without a frontend does: function calls, files and the app's routes. */
 export function testHttp(
-  { host, hub, authenticator, dev, storage }: TestHttpOptions,
+  { host, hub, authenticator, dev, storage, origins }: TestHttpOptions,
 ): (request: Request) => Promise<Response> {
   const log = (_level: string, message: string, fields: { readonly error?: unknown } = {}) => {
     throw new Error(message, { cause: fields.error });
@@ -67,9 +70,21 @@ export function testHttp(
   }
 
   return async (request) => {
-    const response = await answer(request);
+    const response = origins === null
+      ? await answer(request)
+      : origins.refuse(request) ?? await origins.narrow(request, answer(request));
     return request.method === "HEAD" && response.body !== null ? new Response(null, response) : response;
   };
+}
+
+/** `undefined`: pages of any origin may come. Throws `TypeError` for what no browser would name as an origin: it would let nothing in. */
+export function testOrigins(allowed: readonly string[] | undefined): OriginGuard | null {
+  if (allowed === undefined) return null;
+  for (const origin of allowed) {
+    if (URL.parse(origin)?.origin === origin) continue;
+    throw new TypeError(`allowOrigins has "${origin}", which is no origin such as https://app.example.com`);
+  }
+  return new OriginGuard({ allowed, publicUrl: null });
 }
 
 /** There is no connection to tell of. */

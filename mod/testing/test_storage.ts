@@ -15,6 +15,8 @@ export interface TestStorageOptions {
   readonly folder: string;
   readonly port: CallPort;
   readonly now: () => number;
+  /** As in the server unless told. */
+  readonly uploadBytesMax?: number | undefined;
 }
 
 const PATH = "/api/storage";
@@ -33,7 +35,9 @@ export class TestStorage implements AsyncDisposable {
     });
   }
 
-  static async open({ folder, port, now }: TestStorageOptions): Promise<TestStorage> {
+  static async open(
+    { folder, port, now, uploadBytesMax = storageLimits.uploadBytesMax }: TestStorageOptions,
+  ): Promise<TestStorage> {
     const { urlKey, baseUrl } = testStorageSettings;
     let requests = 0;
     const service = await createStorage({
@@ -42,7 +46,7 @@ export class TestStorage implements AsyncDisposable {
       port,
       store: await LocalBlobs.open(join(folder, "storage")),
       spoolDir: join(folder, "storage", "resumable"),
-      uploadBytesMax: storageLimits.uploadBytesMax,
+      uploadBytesMax,
       private: false,
       thumbnailSizes: null,
       keepDeletedMs: 0,

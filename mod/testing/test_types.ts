@@ -20,6 +20,10 @@ export interface TestServerOptions<S extends Schema = Schema> {
   readonly callTimeoutMs?: number;
   /** Whether callers are shown real error messages, as with `--dev`; they are unless told. */
   readonly dev?: boolean;
+  /** Origins of pages that may use the API, as with `--allow-origin`; any unless told. Requests say theirs in `Origin`. */
+  readonly allowOrigins?: readonly string[];
+  /** Largest upload in bytes, as with `--upload-max-bytes`; as in the server unless told. */
+  readonly uploadMaxBytes?: number;
 }
 
 export interface TestUser {

@@ -1,4 +1,4 @@
-/** Functions that are named by a text: checked and typed once an app registers its `api`. */
+/** Functions that are named by a text: checked and typed once an app registers its `api`, or its modules. */
 import assert from "node:assert/strict";
 import project from "../../deno.json" with { type: "json" };
 import { repository } from "../docs/pages.ts";
@@ -77,6 +77,109 @@ export function Tasks() {
   return <button type="button" onClick={() => add({ text: rows?.[0]?.text ?? "" })}>Add</button>;
 }
 `,
+  "own/api.ts": `
+import { createApi, SynclineClient } from "syncline/client";
+interface Modules {
+  index: typeof import("./index.ts");
+  tasks: typeof import("./tasks.ts");
+  "admin/jobs": typeof import("./admin/jobs.ts");
+}
+export const { api, internal } = createApi<Modules>();
+declare module "syncline/client" {
+  interface Register {
+    modules: Modules;
+  }
+}
+export async function use(client: SynclineClient) {
+  const all: number = await client.query("tasks:all");
+  const counted: number = await client.query(api.tasks.all);
+  const hello: string = await client.query("hello");
+  // @ts-expect-error -- it is internal
+  await client.mutation("admin/jobs:sweep", { n: 1 });
+  // @ts-expect-error -- there is no such function
+  await client.query("tasks:al");
+  return [all, counted, hello];
+}
+`,
+  "own/index.ts": `
+import { query } from "syncline/server";
+export const hello = query({ args: {}, handler: () => "hello" });
+`,
+  "own/tasks.ts": `
+import { action, mutation, query, type ResultOf } from "syncline/server";
+import { z } from "zod";
+export const notAFunction = 1;
+export const all = query({ args: {}, handler: () => 3 });
+export const list = query({ args: { list: z.string() }, handler: (_ctx, { list }) => [{ text: list, done: false }] });
+type Row = ResultOf<"tasks:list">[number];
+/** Its own result is inferred from those of others in the same module, and of one that schedules it. */
+export const add = mutation({
+  args: { text: z.string() },
+  handler: async (ctx, { text }) => {
+    const rows = await ctx.runQuery("tasks:list", { list: text });
+    const row: Row | undefined = rows[0];
+    const nested: { readonly n: number } = await ctx.runMutation("admin/jobs:sweep", { n: 1 });
+    await ctx.scheduler.runAfter(0, "admin/jobs:sweep", { n: 2 });
+    await ctx.scheduler.runAt(0, "tasks:send", {});
+    const hello: string = await ctx.runQuery("hello");
+    const service: unknown = await ctx.runQuery("_auth:anything");
+    // @ts-expect-error -- there is no such function
+    await ctx.runQuery("tasks:lst", { list: text });
+    // @ts-expect-error -- there is no such module
+    await ctx.runQuery("task:list", { list: text });
+    // @ts-expect-error -- an argument is missing
+    await ctx.runQuery("tasks:list", {});
+    // @ts-expect-error -- all arguments are missing
+    await ctx.runQuery("tasks:list");
+    // @ts-expect-error -- an argument has the wrong type
+    await ctx.runMutation("admin/jobs:sweep", { n: "1" });
+    // @ts-expect-error -- a mutation is no query
+    await ctx.runQuery("admin/jobs:sweep", { n: 1 });
+    // @ts-expect-error -- a query cannot be scheduled
+    await ctx.scheduler.runAfter(0, "tasks:list", { list: "" });
+    // @ts-expect-error -- it is not even a function
+    await ctx.runQuery("tasks:notAFunction");
+    // @ts-expect-error -- a result knows its fields
+    row?.txet;
+    return { rows, all: await ctx.runQuery("tasks:all"), nested, hello, service };
+  },
+});
+export const send = action({
+  args: {},
+  handler: async (ctx) => {
+    const { all, rows } = await ctx.runMutation("tasks:add", { text: "sent" });
+    const text: string | undefined = rows[0]?.text;
+    // @ts-expect-error -- a mutation is no action
+    await ctx.runAction("tasks:add", { text: "sent" });
+    return { all: all.toFixed(), text };
+  },
+});
+`,
+  "own/admin/jobs.ts": `
+import { internalMutation } from "syncline/server";
+import { internal } from "../api.ts";
+import { z } from "zod";
+/** It schedules itself. */
+export const sweep = internalMutation({
+  args: { n: z.number() },
+  handler: async (ctx, { n }) => {
+    await ctx.scheduler.runAfter(1_000, "admin/jobs:sweep", { n: n + 1 });
+    await ctx.scheduler.runAfter(1_000, internal.admin.jobs.sweep, { n: n + 1 });
+    return { n };
+  },
+});
+`,
+  "own/crons.ts": `
+import { cronJobs } from "syncline/server";
+const crons = cronJobs();
+crons.interval("sweep", { hours: 1 }, "admin/jobs:sweep", { n: 1 });
+crons.daily("send", { hourUTC: 1, minuteUTC: 0 }, "tasks:send");
+// @ts-expect-error -- there is no such function
+crons.interval("swep", { hours: 1 }, "admin/jobs:swep", { n: 1 });
+// @ts-expect-error -- an argument is missing
+crons.interval("none", { hours: 1 }, "admin/jobs:sweep");
+export default crons;
+`,
   "plain/use.ts": `
 import { SynclineClient } from "syncline/client";
 /** Without a registered api any text goes, and gives what is not known. */
@@ -87,9 +190,9 @@ export async function use(path: string) {
 `,
 };
 
-async function check(folder: TempFolder, file: string): Promise<void> {
+async function check(folder: TempFolder, ...files: readonly string[]): Promise<void> {
   const command = new Deno.Command(Deno.execPath(), {
-    args: ["check", "--quiet", "--config", folder.at("deno.json"), folder.at(file)],
+    args: ["check", "--quiet", "--config", folder.at("deno.json"), ...files.map((file) => folder.at(file))],
     env: { NO_COLOR: "1" },
     stdin: "null",
   });
@@ -97,7 +200,7 @@ async function check(folder: TempFolder, file: string): Promise<void> {
   assert.ok(success, new TextDecoder().decode(stderr));
 }
 
-Deno.test("DV9 texts name functions of the registered api, with their types; without one any text goes", async () => {
+Deno.test("DV9 texts name functions of what is registered, with their types, in functions too; without that any text goes", async () => {
   const { zod, hono, croner } = project.imports;
   const types = project.imports["@types/react"];
   const config = {
@@ -118,5 +221,6 @@ Deno.test("DV9 texts name functions of the registered api, with their types; wit
   };
   await using folder = await TempFolder.with({ ...FILES, "deno.json": JSON.stringify(config) });
   await check(folder, "src/use.tsx");
+  await check(folder, "own/api.ts", "own/crons.ts");
   await check(folder, "plain/use.ts");
 });

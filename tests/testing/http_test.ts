@@ -85,6 +85,75 @@ for (const dev of [true, false]) {
   });
 }
 
+const PAGE = "https://app.example.com";
+const from = (origin: string, init: RequestInit = {}) => ({
+  ...init,
+  headers: { ...init.headers, Origin: origin },
+});
+const asked = { method: "OPTIONS", headers: { "Access-Control-Request-Method": "POST" } };
+const call = { method: "POST", body: '{"path":"notes:texts","args":{}}' };
+const large = { method: "POST", body: new Uint8Array(2_000) };
+
+/** What is asked of both when pages of one origin may use the API, and files have at most 1000 bytes. */
+const BOUNDED: readonly (readonly [path: string, init?: RequestInit])[] = [
+  ["/api/query", call],
+  ["/api/query", from(PAGE, call)],
+  ["/api/query", from("https://other.example.com", call)],
+  ["/api/query", from("null", call)],
+  ["/api/query", from(PAGE, asked)],
+  ["/api/query", from("https://other.example.com", asked)],
+  ["/api/storage/nothing", from(PAGE)],
+  ["/api/nothing", from("https://other.example.com")],
+  ["/who", from("https://other.example.com", { method: "HEAD" })],
+  ["/no/such/page", from("https://other.example.com")],
+  ["/api/storage/upload", from(PAGE, large)],
+];
+
+Deno.test("DV7 pages of other origins and large files are refused as by a real server", async () => {
+  await using folder = new TempFolder();
+  await using test = await createTestServer({ functionsDir, allowOrigins: [PAGE], uploadMaxBytes: 1_000 });
+  const real = await Server.start({
+    config: testConfig({
+      dataDir: join(folder.path, "data"),
+      functionsDir: fileURLToPath(functionsDir),
+      dev: true,
+      allowedOrigins: [PAGE],
+    }),
+    log: () => {},
+    startBackend,
+    drainMs: 100,
+  });
+  try {
+    for (const [path, init] of BOUNDED) {
+      const [ofReal, ofTest] = [await fetch(`${real.url}${path}`, init), await test.fetch(path, init)];
+      assert.equal(ofTest.headers.get("vary"), varyOf(ofReal), path);
+      assert.deepEqual(await seen(ofTest, "http://test.invalid"), await seen(ofReal, real.url), path);
+    }
+    // The page's own server is the one that a request names.
+    const own = from("http://test.invalid", call);
+    assert.deepEqual(await (await test.fetch("/api/query", own)).json(), {
+      status: "success",
+      value: [],
+      logLines: [],
+    });
+    const ofReal = await fetch(`${real.url}/api/query`, from(real.url, call));
+    assert.equal((await ofReal.json()).status, "success");
+  } finally {
+    await real.stop();
+  }
+  const target = await test.run((ctx) => ctx.storage.generateUploadUrl());
+  await assert.rejects(test.upload(target, new Blob([large.body])), { code: "file_too_large" });
+  await assert.rejects(createTestServer({ functionsDir, allowOrigins: ["app.example.com"] }), TypeError);
+});
+
+/** That of the network's coding is not compared. */
+function varyOf({ headers }: Response): string | null {
+  const names = (headers.get("vary") ?? "").split(/, */).filter((name) =>
+    name !== "" && name !== "Accept-Encoding"
+  );
+  return names.length === 0 ? null : names.join(", ");
+}
+
 Deno.test("DV7 a caller's requests carry its token; a session that has ended is refused", async () => {
   await using server = await createTestServer({ functionsDir });
   const ada = await server.asUser("Ada");

@@ -1,5 +1,6 @@
 /** The `ctx` of queries, mutations and actions as authors see it. Types only. */
-import type { CallArgs, FunctionName, ResultOf } from "../../protocol/function_reference.ts";
+import type { FunctionName } from "../../protocol/function_reference.ts";
+import type { CallArgs, Known, ResultOf } from "../../protocol/own_paths.ts";
 import type { DatabaseReader, DatabaseWriter } from "./database.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { StorageActions, StorageReader, StorageWriter } from "./storage.ts";
@@ -56,7 +57,10 @@ interface FunctionCtx {
   readonly auth: Auth;
   readonly log: Log;
   /** Runs a query: in the caller's transaction, or, from an action, at a snapshot of its own. */
-  runQuery<Name extends FunctionName<"query">>(name: Name, ...args: CallArgs<Name>): Promise<ResultOf<Name>>;
+  runQuery<Name extends FunctionName<"query">>(
+    name: Known<Name>,
+    ...args: CallArgs<Name, "query">
+  ): Promise<ResultOf<Name>>;
 }
 
 /** Reads the database at one moment. The clock stands still, chance repeats, nothing outside can be reached. */
@@ -72,8 +76,8 @@ export interface MutationCtx<Model extends DataModel> extends FunctionCtx {
   readonly storage: StorageWriter;
   /** Runs a mutation inside this transaction; when it throws, its own writes are undone and the error is thrown here. */
   runMutation<Name extends FunctionName<"mutation">>(
-    name: Name,
-    ...args: CallArgs<Name>
+    name: Known<Name>,
+    ...args: CallArgs<Name, "mutation">
   ): Promise<ResultOf<Name>>;
 }
 
@@ -84,11 +88,11 @@ export interface ActionCtx extends FunctionCtx {
   readonly scheduler: Scheduler;
   readonly storage: StorageActions;
   runMutation<Name extends FunctionName<"mutation">>(
-    name: Name,
-    ...args: CallArgs<Name>
+    name: Known<Name>,
+    ...args: CallArgs<Name, "mutation">
   ): Promise<ResultOf<Name>>;
   runAction<Name extends FunctionName<"action">>(
-    name: Name,
-    ...args: CallArgs<Name>
+    name: Known<Name>,
+    ...args: CallArgs<Name, "action">
   ): Promise<ResultOf<Name>>;
 }

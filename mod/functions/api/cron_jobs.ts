@@ -1,7 +1,8 @@
 /** `cronJobs()`: how `crons.ts` declares functions that run again and again. All times are UTC. */
-import { type CallArgs, functionPath } from "../../protocol/function_reference.ts";
+import { functionPath } from "../../protocol/function_reference.ts";
+import type { Known } from "../../protocol/own_paths.ts";
 import { schedulerLimits } from "../limits.ts";
-import type { SchedulableName } from "./scheduler.ts";
+import type { SchedulableArgs, SchedulableName } from "./scheduler.ts";
 
 /** Exactly one unit. */
 export type Interval =
@@ -60,8 +61,8 @@ export class CronJobs {
   interval<Name extends SchedulableName>(
     name: string,
     interval: Interval,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
     const { seconds = 0, minutes = 0, hours = 0 } = interval as Record<string, number | undefined>;
     const everyMs = ((hours * 60 + minutes) * 60 + seconds) * 1000;
@@ -73,15 +74,19 @@ export class CronJobs {
         `Cron "${name}": the interval is one of { seconds }, { minutes } and { hours }, and at least a second`,
       );
     }
-    this.#add(name, { schedule: { kind: "interval", everyMs }, reference, args: args[0] });
+    this.#add(name, {
+      schedule: { kind: "interval", everyMs },
+      reference,
+      args: args[0] as CronDefinition["args"],
+    });
   }
 
   /** Runs once an hour. */
   hourly<Name extends SchedulableName>(
     name: string,
     { minuteUTC }: HourlySchedule,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
     this.cron(name, `${minute(name, minuteUTC)} * * * *`, reference, ...args);
   }
@@ -90,8 +95,8 @@ export class CronJobs {
   daily<Name extends SchedulableName>(
     name: string,
     { hourUTC, minuteUTC }: DailySchedule,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
     this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} * * *`, reference, ...args);
   }
@@ -100,8 +105,8 @@ export class CronJobs {
   weekly<Name extends SchedulableName>(
     name: string,
     { dayOfWeek, hourUTC, minuteUTC }: WeeklySchedule,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
     const day = days.indexOf(dayOfWeek);
     if (day < 0) throw new TypeError(`Cron "${name}": dayOfWeek is one of ${days.join(", ")}`);
@@ -112,8 +117,8 @@ export class CronJobs {
   monthly<Name extends SchedulableName>(
     name: string,
     { day, hourUTC, minuteUTC }: MonthlySchedule,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
     const date = whole(name, { what: "day", value: day, from: 1, to: 31 });
     this.cron(name, `${minute(name, minuteUTC)} ${hour(name, hourUTC)} ${date} * *`, reference, ...args);
@@ -123,10 +128,14 @@ export class CronJobs {
   cron<Name extends SchedulableName>(
     name: string,
     expression: string,
-    reference: Name,
-    ...args: CallArgs<Name>
+    reference: Known<Name>,
+    ...args: SchedulableArgs<Name>
   ): void {
-    this.#add(name, { schedule: { kind: "expression", expression }, reference, args: args[0] });
+    this.#add(name, {
+      schedule: { kind: "expression", expression },
+      reference,
+      args: args[0] as CronDefinition["args"],
+    });
   }
 
   /** The declared crons. The isolate reads them. */

@@ -33,6 +33,8 @@ export interface Operations {
       env?: Readonly<Record<string, string>>;
       callTimeoutMs?: number;
       dev?: boolean;
+      allowOrigins?: readonly string[];
+      uploadMaxBytes?: number;
     };
     result: null;
   };

@@ -84,10 +84,14 @@ Deno.test("the npm package is small and works where apps use it", async (t) => {
     const text = `import { type SynclineClient, createApi } from "syncline/client";
 import { useQuery } from "syncline/react";
 
-const { api } = createApi<{ notes: typeof import("../functions/notes.ts") }>();
+interface Modules {
+  notes: typeof import("../functions/notes.ts");
+  own: typeof import("./own.ts");
+}
+export const { api } = createApi<Modules>();
 declare module "syncline/client" {
   interface Register {
-    api: typeof api;
+    modules: Modules;
   }
 }
 
@@ -103,8 +107,23 @@ export async function use(client: SynclineClient) {
   return text;
 }
 `;
+    const own = join(project.dir, "known/own.ts");
+    const ownText = `import { query } from "syncline/server";
+
+export const twice = query({
+  handler: async (ctx) => {
+    const notes = await ctx.runQuery("notes:list");
+    // @ts-expect-error -- there is no such function
+    await ctx.runQuery("notes:lst");
+    // @ts-expect-error -- a mutation is no query
+    await ctx.runQuery("notes:add", { text: "typed", stars: 1 });
+    return notes.map(({ text, stars }) => text.repeat(stars ?? 1));
+  },
+});
+`;
     await Deno.mkdir(join(project.dir, "known"));
     await Deno.writeTextFile(file, text);
+    await Deno.writeTextFile(own, ownText);
     await Deno.writeTextFile(
       join(project.dir, "known/tsconfig.json"),
       '{ "extends": "../tsconfig.json", "include": ["."] }',
@@ -121,6 +140,9 @@ export async function use(client: SynclineClient) {
     assert.ok(
       (await editor.completions(file, { text, behind: 'useQuery("notes:list")?.[0]?.' })).includes("stars"),
     );
+    await editor.open(own, ownText);
+    const paths = await editor.completions(own, { text: ownText, behind: 'await ctx.runQuery("' });
+    assert.deepEqual(["notes:list", "own:twice"].filter((path) => !paths.includes(path)), []);
   });
 
   await t.step("a page that Vite builds is live in two tabs", async () => {
