@@ -4,6 +4,7 @@ import { writePack } from "../../mod/npm/build/server_pack.ts";
 import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
+import { bringToDisk } from "../../mod/npm/node/whole_folder.ts";
 import { misspelt } from "../../mod/config/misspelt.ts";
 import { TempFolder } from "../support/temp_folder.ts";
 
@@ -44,7 +45,7 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   }
   const before = new Date(Date.now() - 2 * 86_400_000);
   await Deno.utime(`${target}.draft-old`, before, before);
-  unpack(pack, target);
+  unpack(pack, { folder: target, id });
   for (const [name, text] of Object.entries(files)) {
     assert.equal(await Deno.readTextFile(`${target}/${name}`), text);
   }
@@ -53,9 +54,10 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
     "cache",
   ]);
   // The next start finds it, and takes what is there.
-  await Deno.remove(pack);
-  unpack(pack, target);
-  assert.throws(() => unpack(pack, folder.at("made/other")), /ENOENT/);
+  const made = (await Deno.stat(`${target}/app/cli.ts`)).ino;
+  unpack(pack, { folder: target, id });
+  assert.equal((await Deno.stat(`${target}/app/cli.ts`)).ino, made);
+  assert.throws(() => unpack(pack, { folder: folder.at("made/other"), id: "another" }), /damaged, install/);
   assert.deepEqual(
     (await Array.fromAsync(Deno.readDir(folder.at("made")))).map(({ name }) => name).toSorted(),
     [
@@ -65,6 +67,40 @@ Deno.test("NP14 the server is unpacked whole or not at all, also over what a kil
   );
   await Deno.writeTextFile(folder.at("from/app/cli.ts"), "run( );");
   assert.notEqual(await writePack(folder.at("from"), pack), id);
+});
+
+Deno.test("NP14 after a power failure a half server is made anew; one that was brought to the disk is not looked at", async () => {
+  const files = { "app/cli.ts": "run();\n", "app/deep/a.ts": "a" };
+  await using folder = await TempFolder.with(
+    Object.fromEntries(Object.entries(files).map(([name, text]) => [`from/${name}`, text])),
+  );
+  const pack = folder.at("server.pack");
+  const id = await writePack(folder.at("from"), pack);
+  const target = folder.at("made/server");
+  unpack(pack, { folder: target, id });
+  const broken = [
+    () => Deno.truncate(`${target}/app/cli.ts`),
+    () => Deno.writeTextFile(`${target}/app/deep/a.ts`, "\0"),
+    () => Deno.remove(`${target}/app/deep`, { recursive: true }),
+  ];
+  for (const breakIt of broken) {
+    await breakIt();
+    unpack(pack, { folder: target, id });
+    for (const [name, text] of Object.entries(files)) {
+      assert.equal(await Deno.readTextFile(`${target}/${name}`), text);
+    }
+  }
+  const names = () => [...Deno.readDirSync(folder.at("made"))].map(({ name }) => name).toSorted();
+  assert.deepEqual(names(), ["server"]);
+  // A command that ends soon leaves it for the next one.
+  const ended = new AbortController();
+  ended.abort();
+  await bringToDisk(target, ended.signal);
+  assert.deepEqual(names(), ["server"]);
+  await bringToDisk(target, new AbortController().signal);
+  assert.deepEqual(names(), ["server", "server.on-disk"]);
+  await Deno.remove(pack);
+  unpack(pack, { folder: target, id });
 });
 
 Deno.test("NP15 on Windows what needs a server says where there is one, and deploys go from there", () => {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { writeAll } from "../../kit/durable_files.ts";
-import type { PackIndex } from "../node/server_pack.ts";
+import { packId, type PackIndex } from "../node/server_pack.ts";
 
 /**
  * Writes what is in a folder into one file: a line of JSON with paths and sizes, and then the contents one after the other.
@@ -28,5 +28,5 @@ export async function writePack(folder: string, target: string): Promise<string>
   };
   await put(new TextEncoder().encode(`${JSON.stringify(index)}\n`));
   for (const path of paths) await put(await Deno.readFile(join(folder, path)));
-  return hash.digest("hex").slice(0, 16);
+  return packId(hash.digest("hex"));
 }

@@ -1,19 +1,23 @@
 /** The server's runtime as npm has installed it, made ready at the first start without a network. */
 import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
-import { accessSync, constants, cpSync, readFileSync } from "node:fs";
+import { accessSync, constants, readdirSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { PlainError } from "./plain_error.ts";
-import { makeWhole, unpack } from "./server_pack.ts";
+import { unpack } from "./server_pack.ts";
+import { bringToDisk, type FileEntry, makeWhole } from "./whole_folder.ts";
 
 /** Id of the server in this package, put in when this is bundled. */
 declare const SYNCLINE_SERVER: string;
 
 /** The folder in the cache that the packages lie in; it is nowhere, and nothing is fetched from it. */
 const REGISTRY = "packages.invalid";
+/** What was unpacked is brought to the disk when the server, which needs the disk at its start, has run for so long. */
+const TO_DISK_AFTER_MS = 5_000;
 
 /** Folder of the package: this is bundled into a file of a folder in it. */
 export const home: string = fileURLToPath(new URL("..", import.meta.url));
@@ -25,6 +29,8 @@ export interface Runtime {
   readonly cache: string;
   /** The server's sources. */
   readonly app: string;
+  /** Everything that was made of the package. */
+  readonly folders: readonly string[];
 }
 
 const own = createRequire(import.meta.url);
@@ -43,8 +49,8 @@ export function openRuntime(): Runtime {
   }
   const server = serverFolder();
   const cache = join(server, "cache");
-  for (const folder of native) place(folder, cache);
-  return { deno, cache, app: join(server, "app") };
+  const folders = [server, ...native.map((folder) => place(folder, cache))];
+  return { deno, cache, app: join(server, "app"), folders };
 }
 
 function folderOf(
@@ -70,7 +76,7 @@ function serverFolder(): string {
     `npm-${SYNCLINE_SERVER}`,
   );
   try {
-    unpack(join(home, "server.pack"), folder);
+    unpack(join(home, "server.pack"), { folder, id: SYNCLINE_SERVER });
   } catch (error) {
     throw new PlainError(
       `The server cannot be unpacked into ${folder}: ${error instanceof Error ? error.message : error}`,
@@ -89,16 +95,24 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** A native package, in the cache. */
-function place(folder: string, cache: string): void {
+/** Puts a native package into the cache. Gives its folder there. */
+function place(folder: string, cache: string): string {
   const { name, version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     readonly name: string;
     readonly version: string;
   };
-  makeWhole(
-    join(cache, "npm", REGISTRY, name, version),
-    (draft) => cpSync(folder, draft, { recursive: true, dereference: true }),
-  );
+  const placed = join(cache, "npm", REGISTRY, name, version);
+  makeWhole(placed, () => filesIn(folder));
+  return placed;
+}
+
+/** Files of a folder, and those that links in it lead to. */
+function* filesIn(folder: string, below = ""): Generator<FileEntry, void, void> {
+  for (const name of readdirSync(join(folder, below))) {
+    const path = below === "" ? name : `${below}/${name}`;
+    if (statSync(join(folder, path)).isDirectory()) yield* filesIn(folder, path);
+    else yield [path, readFileSync(join(folder, path))];
+  }
 }
 
 export interface Start {
@@ -113,11 +127,11 @@ export interface Start {
 
 /** Starts a program of the server. */
 export function startDeno(
-  { deno, cache, app }: Runtime,
+  { deno, cache, app, folders }: Runtime,
   { set, entry = "cli.ts", args, cwd, stdio }: Start,
 ): ChildProcess {
   const flags = ["--quiet", "--no-prompt", "--no-remote", "--cached-only", "--frozen"];
-  return spawn(
+  const child = spawn(
     deno,
     ["run", ...flags, "--config", join(app, "deno.json"), `-P=${set}`, join(app, entry), ...args],
     {
@@ -139,6 +153,20 @@ export function startDeno(
       },
     },
   );
+  const over = new AbortController();
+  child.once("exit", () => over.abort());
+  void keepOnDisk(folders, over.signal);
+  return child;
+}
+
+/** Never rejects: what could not be brought to the disk is looked at by the next start. */
+async function keepOnDisk(folders: readonly string[], signal: AbortSignal): Promise<void> {
+  try {
+    await wait(TO_DISK_AFTER_MS, undefined, { signal, ref: false });
+    for (const folder of folders) await bringToDisk(folder, signal);
+  } catch {
+    // It has ended, or the folder may only be read.
+  }
 }
 
 /** Passes signals on, and resolves to the exit code when the program has ended. */
