@@ -43,10 +43,10 @@ export function watchTypes(root: string): TypesWatch | null {
   return { pid: child.pid, [Symbol.dispose]: () => void child.kill() };
 }
 
-/** It wants several seconds of a processor at the start, which the server needs as well. */
+/** It wants several seconds of a processor at the start, and some after each edit, when the server needs it as well. */
 function behindTheServer(pid: number | undefined): void {
   try {
-    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
     // The system does not let everybody choose: then both take turns.
   }

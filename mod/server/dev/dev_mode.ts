@@ -35,6 +35,8 @@ export async function runDevMode(
       signal,
       onEdit: async () => {
         clearTimeout(standByLater);
+        // Of code that is no more; the edit is to be served first.
+        check.abort();
         const result = await reload();
         if (result.ok) log("info", "Functions reloaded");
         else {

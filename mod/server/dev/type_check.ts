@@ -20,7 +20,7 @@ export async function checkTypes(folder: string, signal: AbortSignal): Promise<T
   const child = new Deno.Command("sh", {
     args: [
       "-c",
-      'exec nice -n 10 "$0" "$@"',
+      'exec nice -n 19 "$0" "$@"',
       Deno.execPath(),
       "check",
       "--quiet",

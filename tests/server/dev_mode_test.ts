@@ -1,0 +1,39 @@
+/** What happens around an edit with `--dev`: the reload goes before the check of types. */
+import assert from "node:assert/strict";
+import { runDevMode } from "../../mod/server/dev/dev_mode.ts";
+import { TempFolder } from "../support/temp_folder.ts";
+import { until } from "../support/waiting.ts";
+
+Deno.test("DV11 an edit ends the check under way, is served, and then checked", async () => {
+  await using folder = await TempFolder.with({ "notes.ts": "" });
+  const ended = new AbortController();
+  const events: string[] = [];
+  let checks = 0;
+  const running = runDevMode({
+    functionsDir: folder.path,
+    log: () => {},
+    signal: ended.signal,
+    standBy: () => {},
+    reload() {
+      events.push("reload");
+      return Promise.resolve({ ok: true });
+    },
+    checkTypes(_folder, signal) {
+      const name = `check ${++checks}`;
+      events.push(name);
+      const { promise, resolve } = Promise.withResolvers<null>();
+      signal.addEventListener("abort", () => {
+        events.push(`${name} ends`);
+        resolve(null);
+      });
+      return promise;
+    },
+  });
+  await until(() => checks === 1);
+  await Deno.writeTextFile(folder.at("notes.ts"), "export {};");
+  await until(() => checks === 2);
+  assert.deepEqual(events.slice(0, 4), ["check 1", "check 1 ends", "reload", "check 2"]);
+  ended.abort();
+  await running;
+  assert.match(events.at(-1) ?? "", /ends$/);
+});
