@@ -1,8 +1,10 @@
 /** Parts of the programs that run in Node, which need no Node to be tried. */
 import assert from "node:assert/strict";
 import { writePack } from "../../mod/npm/build/server_pack.ts";
+import { startOf } from "../../mod/npm/node/packages.ts";
 import { refusedHere } from "../../mod/npm/node/platforms.ts";
 import { findProject } from "../../mod/npm/node/project.ts";
+import { renamePatiently } from "../../mod/npm/node/rename.ts";
 import { unpack } from "../../mod/npm/node/server_pack.ts";
 import { bringToDisk } from "../../mod/npm/node/whole_folder.ts";
 import { misspelt } from "../../mod/config/misspelt.ts";
@@ -101,6 +103,46 @@ Deno.test("NP14 after a power failure a half server is made anew; one that was b
   assert.deepEqual(names(), ["server", "server.on-disk"]);
   await Deno.remove(pack);
   unpack(pack, { folder: target, id });
+});
+
+Deno.test("NP15 on Windows package managers are scripts, folders are held by scanners, and manifests begin with a mark", async () => {
+  assert.deepEqual(startOf("npm", ["install", "--no-audit"], "win32"), {
+    command: "npm install --no-audit",
+    args: [],
+    shell: true,
+  });
+  assert.deepEqual(startOf("pnpm", ["install"], "darwin"), {
+    command: "pnpm",
+    args: ["install"],
+    shell: false,
+  });
+  const paths = { from: "a", to: "b" };
+  const failing = (times: number, code: string) => {
+    let tries = 0;
+    return {
+      rename() {
+        if (++tries <= times) throw Object.assign(new Error(code), { code });
+      },
+      tries: () => tries,
+    };
+  };
+  const held = failing(2, "EPERM");
+  renamePatiently(paths, { platform: "win32", rename: held.rename });
+  assert.equal(held.tries(), 3);
+  for (
+    const { platform, code } of [
+      { platform: "linux", code: "EPERM" },
+      { platform: "win32", code: "ENOENT" },
+    ] as const
+  ) {
+    const refused = failing(1, code);
+    assert.throws(() => renamePatiently(paths, { platform, rename: refused.rename }), { code });
+    assert.equal(refused.tries(), 1);
+  }
+  await using folder = await TempFolder.with({
+    "app/package.json": '\uFEFF{ "dependencies": { "syncline": "*" } }',
+  });
+  assert.equal(findProject(folder.at("app")), folder.at("app"));
 });
 
 Deno.test("NP15 on Windows what needs a server says where there is one, and deploys go from there", () => {

@@ -30,10 +30,24 @@ function runInstall(
   { name, flags }: { readonly name: Manager; readonly flags: readonly string[] },
 ): { readonly done: boolean; readonly reason: string } {
   const quiet = name === "npm" ? ["--no-audit", "--no-fund"] : [];
-  const { status, error } = spawnSync(name, ["install", ...quiet, ...flags], {
+  const { command, args, shell } = startOf(name, ["install", ...quiet, ...flags]);
+  const { status, error } = spawnSync(command, args, {
     cwd: folder,
     stdio: ["ignore", "inherit", "inherit"],
-    shell: process.platform === "win32",
+    shell,
   });
   return { done: status === 0, reason: error ? ` (${error.message})` : "" };
+}
+
+/**
+ * How a package manager is started. On Windows it is a script (`npm.cmd`), which only a shell runs; that gets one text, as
+ * Node warns of arguments beside it. None of them has anything in it that a shell reads as more than a word.
+ */
+export function startOf(
+  name: Manager,
+  args: readonly string[],
+  platform: NodeJS.Platform = process.platform,
+): { readonly command: string; readonly args: readonly string[]; readonly shell: boolean } {
+  if (platform !== "win32") return { command: name, args, shell: false };
+  return { command: [name, ...args].join(" "), args: [], shell: true };
 }

@@ -29,7 +29,8 @@ function isProject(folder: string): boolean {
 export function readManifest(folder: string): Manifest {
   const path = join(folder, "package.json");
   try {
-    return JSON.parse(readFileSync(path, "utf8")) as Manifest;
+    // Some editors of Windows begin a file with a mark, which npm takes as well.
+    return JSON.parse(readFileSync(path, "utf8").replace(/^\uFEFF/, "")) as Manifest;
   } catch (error) {
     throw new PlainError(`Cannot read ${path}: ${error instanceof Error ? error.message : error}`, {
       cause: error,

@@ -1,17 +1,9 @@
 /** Puts a template into a folder: whole or not at all. */
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hasCode, PlainError } from "./plain_error.ts";
+import { renamePatiently } from "./rename.ts";
 
 /** Folder of the package: this is bundled into a file of a folder in it. */
 const home = fileURLToPath(new URL("..", import.meta.url));
@@ -44,7 +36,7 @@ export function scaffold(folder: string, template: Template): void {
   try {
     cpSync(templateFolder(template), draft, { recursive: true });
     // npm takes a .gitignore of a package for its own.
-    renameSync(join(draft, "_gitignore"), join(draft, ".gitignore"));
+    renamePatiently({ from: join(draft, "_gitignore"), to: join(draft, ".gitignore") });
     const manifest = join(draft, "package.json");
     writeFileSync(manifest, appManifest(readFileSync(manifest, "utf8"), { name: basename(folder) }));
     moveInto(draft, folder, { there: found !== null });
@@ -55,8 +47,10 @@ export function scaffold(folder: string, template: Template): void {
 
 /** The folder itself stays when it is there: somebody stands in it. */
 function moveInto(draft: string, folder: string, { there }: { readonly there: boolean }): void {
-  if (!there) return renameSync(draft, folder);
-  for (const name of readdirSync(draft)) renameSync(join(draft, name), join(folder, name));
+  if (!there) return renamePatiently({ from: draft, to: folder });
+  for (const name of readdirSync(draft)) {
+    renamePatiently({ from: join(draft, name), to: join(folder, name) });
+  }
 }
 
 /** What is in a folder but for what version control keeps there; `null` when there is no folder. */

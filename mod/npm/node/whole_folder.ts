@@ -5,21 +5,13 @@
  * it is done later, and a mark beside the folder says that it is done. A folder without the mark is compared with what is to
  * be in it: after a power failure its files may be empty.
  */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { open, readdir, writeFile } from "node:fs/promises";
 import { randomBytes } from "node:crypto";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { hasCode } from "./plain_error.ts";
+import { renamePatiently } from "./rename.ts";
 
 /** A path in the folder, with slashes, and contents. */
 export type FileEntry = readonly [path: string, bytes: Uint8Array];
@@ -39,8 +31,8 @@ export function makeWhole(folder: string, files: Files): void {
     mkdirSync(dirname(draft), { recursive: true });
     removeOldDrafts(folder);
     writeInto(draft, files);
-    if (there) renameSync(folder, `${draft}-broken`);
-    renameSync(draft, folder);
+    if (there) renamePatiently({ from: folder, to: `${draft}-broken` });
+    renamePatiently({ from: draft, to: folder });
   } catch (error) {
     // Somebody else may have been faster.
     if (!existsSync(folder) || !isWhole(folder, files)) throw error;
