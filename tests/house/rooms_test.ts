@@ -86,6 +86,7 @@ const DOORS = new Set([
   // A test server answers as a server does.
   "server/http/api_headers.ts",
   "server/http/app_routes.ts",
+  "server/http/origin_guard.ts",
   "server/dev/dev_mode.ts",
   "server/dev/type_check.ts",
   "server/dev/watch_folder.ts",
