@@ -4,6 +4,7 @@ import type { Log } from "../kit/log.ts";
 import { type AdminEnv, adminGuard, type OtherKeys, type VerifyToken } from "./admin/admin_guard.ts";
 import { type AuditRequests, auditRequests } from "./admin/audit_requests.ts";
 import { type ImpersonationCall, impersonationRoutes } from "./admin/impersonation_routes.ts";
+import { placeRoutes, type Places } from "./admin/place_routes.ts";
 import { restartRoutes } from "./admin/restart_routes.ts";
 import { type RestorePort, restoreRoutes, stagedOrFault } from "./backups/restore/routes.ts";
 import type { Backups } from "./backups/backups.ts";
@@ -21,6 +22,8 @@ export interface AdminRoutesOptions {
   readonly restores: RestorePort;
   /** Where scheduled backups lie; `null` without a schedule. */
   readonly scheduledTarget?: () => BackupTarget | null;
+  /** Where the server keeps files, and its replica, to be tried out; none can be without. */
+  readonly places?: Places;
   /** Folder of bodies that are being received. */
   readonly incomingDir: string;
   /** Notes what is done by requests; nothing is noted without. */
@@ -56,6 +59,7 @@ export function adminRoutes(options: AdminRoutesOptions): Hono<AdminEnv> {
   app.route("/", backupRoutes({ backups, state, log }));
   const { scheduledTarget: target = () => null } = options;
   app.route("/", scheduledRoutes({ target, incomingDir }));
+  if (options.places !== undefined) app.route("/", placeRoutes(options.places));
   app.route("/", restoreRoutes({ restores, folder: backups.folder, target, incomingDir, log }));
   for (const routes of tables) app.route("/", routes);
   if (deploy !== undefined) app.route("/", deployRoutes(deploy));

@@ -30,6 +30,7 @@ export { storageFeature } from "./settings_name.ts";
 export type { StorageSettings } from "./isolate_functions/settings.ts";
 export { parseSize } from "./thumbnails/spec.ts";
 export type { FileTraffic } from "./file_traffic.ts";
+export { triedBlobs } from "./blobs/tried_blobs.ts";
 export { LocalBlobs } from "./blobs/local_blobs.ts";
 export { ImportedFiles } from "./imported_files.ts";
 

@@ -18,6 +18,7 @@ import type { DeployFeature } from "./deploy.ts";
 import type { FollowingFeature } from "./following.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 import type { ReplicationFeature } from "./replication.ts";
+import type { StorageFeature } from "./storage.ts";
 
 export interface AdminFeature extends Feature {
   /** Backups that were made or failed. */
@@ -30,6 +31,7 @@ export async function startAdmin(
   context: FeatureContext,
   parts: {
     readonly accounts: AccountsFeature;
+    readonly storage: Pick<StorageFeature, "place">;
     readonly steering: { readonly audit: AuditLog };
     readonly maintenance: MaintenanceFeature;
     readonly replication: ReplicationFeature;
@@ -63,6 +65,7 @@ export async function startAdmin(
       staged: () => stagedRestore(dataDir),
       cancel: () => cancelRestore(dataDir),
     },
+    places: { files: parts.storage.place, replica: parts.replication.place },
     incomingDir,
     audit: { log: audit, clientOf },
     deploy: parts.deploy.routesOptions,

@@ -1,10 +1,13 @@
 /** Replication as this server is configured. */
 import type { Replication, ReplicationPort } from "../../ops/replication/mod.ts";
+import type { TriedPlace } from "../../kit/places/tried_place.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
 
 export interface ReplicationFeature extends Feature {
+  /** To be tried out; `null` on a server that does not replicate. */
+  readonly place: () => TriedPlace | null;
   /** `null` on a server that does not replicate. */
   readonly replication: (ReplicationPort & Pick<Replication, "figures">) | null;
 }
@@ -14,8 +17,8 @@ export async function startReplication(
   { config: { dataDir, replication: config, storage }, url, host, takesOver, log }: FeatureContext,
   { maintenance: { makeBackup } }: { readonly maintenance: MaintenanceFeature },
 ): Promise<ReplicationFeature> {
-  if (config === null) return { replication: null };
-  const { Replication, stageInProcess } = await import("../../ops/replication/mod.ts");
+  if (config === null) return { replication: null, place: () => null };
+  const { Replication, stageInProcess, triedTarget } = await import("../../ops/replication/mod.ts");
   const { to: target, everyMs, snapshotEveryMs, keepMs, heartbeatUrl } = config;
   const stopping = new AbortController();
   const options = {
@@ -34,6 +37,7 @@ export async function startReplication(
   const replication = takesOver ? Replication.waiting(options) : await startOrExplain(options);
   host.onGroup(() => replication.committed());
   return {
+    place: () => triedTarget(target),
     replication: {
       status: () => replication.status(),
       figures: () => replication.figures(),

@@ -8,14 +8,19 @@ import {
   storageFeature,
   type StorageService,
   type StorageSettings,
+  triedBlobs,
 } from "../../storage/mod.ts";
 import { isFollower, type ServeConfig } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
 import { asideSince } from "../data/aside.ts";
 import { apiHeaders } from "../http/api_headers.ts";
+import type { TriedPlace } from "../../kit/places/tried_place.ts";
 import { StartError } from "../../config/start_error.ts";
 
-export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {}
+export interface StorageFeature extends Feature, Pick<StorageService, "traffic"> {
+  /** To be tried out; `null` where files are another server's. */
+  readonly place: () => TriedPlace | null;
+}
 
 /** What isolates are told of file storage, by the name of the feature. */
 export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record<string, StorageSettings> {
@@ -25,8 +30,18 @@ export function storageSettingsOf(config: ServeConfig, keys: SecretKeys): Record
 
 /** Throws a `StartError` when the bucket cannot be used. */
 export async function startStorage(context: FeatureContext): Promise<StorageFeature> {
-  const storage = await openStorage(context);
+  const store = await openStore(context);
+  const storage = await openStorage(context, store);
+  const { config } = context;
+  const bucketReason = config.storage.s3 === null
+    ? undefined
+    : (await import("../../kit/bucket.ts")).bucketReason;
   return {
+    place: () =>
+      isFollower(config) ? null : triedBlobs(store, {
+        place: placeOfFiles(config),
+        ...(bucketReason !== undefined && { explained: (error) => new Error(bucketReason(error)) }),
+      }),
     traffic: storage.traffic,
     routes: [
       { at: "/api/storage", app: storage.routes },
@@ -46,15 +61,18 @@ export async function startStorage(context: FeatureContext): Promise<StorageFeat
   };
 }
 
-async function openStorage(
-  context: FeatureContext,
-): Promise<StorageService> {
+/** For people. */
+function placeOfFiles({ dataDir, storage: { s3 } }: ServeConfig): string {
+  return s3 === null ? join(dataDir, "storage") : `s3://${s3.bucket}/${s3.prefix}`;
+}
+
+async function openStorage(context: FeatureContext, store: BlobStore): Promise<StorageService> {
   const { config, keys, port, clientOf, takesOver, caughtUp, log } = context;
   const { uploadBytesMax, privateReads, keepDeletedMs, thumbnailSizes } = config.storage;
   return await createStorage({
     urlKey: keys.urlSignatures,
     port,
-    store: await openStore(context),
+    store,
     shared: takesOver,
     // On the disk of the blobs, so that what is whole is only renamed.
     spoolDir: join(config.dataDir, config.storage.s3 === null ? "storage/resumable" : "resumable"),

@@ -1,0 +1,46 @@
+/** Whether files can be stored: with a blob that no file names, which the sweeper would remove if this did not. */
+import { randomBytes } from "node:crypto";
+import type { TriedPlace } from "../../kit/places/tried_place.ts";
+import type { BlobStore } from "./blob_store.ts";
+
+/** `place` is for people; `explained` makes of an error what a person can do something about. */
+export function triedBlobs(
+  store: BlobStore,
+  { place, explained = (error) => error }: {
+    readonly place: string;
+    readonly explained?: (error: unknown) => unknown;
+  },
+): TriedPlace {
+  const name = randomBytes(16).toString("hex");
+  const told = async <Result>(run: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await run();
+    } catch (error) {
+      throw explained(error);
+    }
+  };
+  return {
+    place,
+    list: () =>
+      told(async () => {
+        for await (const _ of store.list()) return;
+      }),
+    write: (bytes) =>
+      told(async () => {
+        const writer = await store.create(name);
+        try {
+          await writer.write(bytes);
+          await writer.commit();
+        } catch (error) {
+          await writer.abort();
+          throw error;
+        }
+      }),
+    read: () =>
+      told(async () => {
+        const found = await store.read(name, null);
+        return found === null ? null : await new Response(found).bytes();
+      }),
+    remove: () => told(() => store.remove(name)),
+  };
+}
