@@ -143,6 +143,8 @@ export const opsLimits = {
   backupFreshMs: 60_000,
   /** Longest wait for a backup that is late without a look at the clock, which may be set. */
   backupLookMs: 3_600_000,
+  /** A step of trying out a place that takes longer has failed. */
+  placeStepMs: 20_000,
   /** A request to a bucket of backups that has no answer for this long has failed. */
   bucketRequestMs: 300_000,
   /** Bytes of an archive that are sent to a bucket at once and held in memory. */

@@ -20,6 +20,8 @@ export interface SpoolOptions {
   readonly stallMs: number;
   /** Slowest body: while so long is spent waiting for it, so many bytes have to come. */
   readonly slowest?: SlowestBody;
+  /** Told after each chunk how many bytes there are. */
+  readonly onBytes?: (size: number) => void;
   /** Free bytes of the disk on which a file is. */
   readonly room?: (path: string) => Promise<number>;
 }
@@ -42,7 +44,7 @@ export interface SpooledBody extends AsyncDisposable {
  */
 export async function spoolBody(
   request: Request,
-  { path, bytesMax, stallMs, slowest = SLOWEST, room = roomOf }: SpoolOptions,
+  { path, bytesMax, stallMs, slowest = SLOWEST, room = roomOf, onBytes }: SpoolOptions,
 ): Promise<SpooledBody> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new ServiceError("body_too_large");
@@ -58,6 +60,7 @@ export async function spoolBody(
       size += chunk.length;
       if (size > bytesMax) throw new ServiceError("body_too_large");
       await writeAll(file, chunk);
+      onBytes?.(size);
       if (size - checkedAt < opsLimits.uploadedArchiveCheckBytes) continue;
       checkedAt = size;
       await checkRoom(0);

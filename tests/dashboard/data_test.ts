@@ -260,6 +260,35 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await button("Cancel").click();
   });
 
+  await t.step("DA13 an import says how far it is, and is found again when it was left", async () => {
+    const running = { table: "orders", dryRun: false, done: 0, of: 1_000, rows: 0, startedAt: 0 };
+    let now: object = { running: { ...running, step: "receiving", done: 250 }, last: null };
+    await page.route("**/api/admin/import", (route) => route.fulfill({ json: now }));
+    const held = Promise.withResolvers<void>();
+    await page.route("**/api/admin/import/orders?**", async (route) => {
+      if (!route.request().url().includes("dryRun")) await held.promise;
+      await route.continue();
+    });
+    await choose("More about this table", "Import…");
+    await upload(JSON.stringify({ title: "Left", state: "open", total: 1 }));
+    await button("Import 1 row").click();
+    const strip = page.getByRole("list", { name: "Under way" });
+    await strip.getByText("orders: 25 % of the file is sent").waitFor();
+    now = { running: { ...running, step: "writing", done: 421, rows: 12_000 }, last: null };
+    await strip.getByText("orders: 42 % is imported, 12,000 rows").waitFor();
+    held.resolve();
+    await told("1 document is imported.");
+    await page.reload();
+    await strip.getByText("orders: 42 % is imported, 12,000 rows").waitFor();
+    now = {
+      running: null,
+      last: { table: "orders", dryRun: false, endedAt: 0, imported: 28_000, error: null },
+    };
+    await told("28,000 documents of orders imported.");
+    await strip.waitFor({ state: "detached" });
+    await page.unrouteAll();
+  });
+
   await t.step("a table is exported", async () => {
     const download = page.waitForEvent("download");
     await choose("More about this table", "Export as JSON lines");

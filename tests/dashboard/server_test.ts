@@ -271,6 +271,31 @@ testDashboard("a person looks after a server", {
     },
   );
 
+  await t.step(
+    "DA10 files, replica and backups are tried step by step, and what fails says why",
+    async () => {
+      await go("settings");
+      await button("Try all places").click();
+      const said = (place: string, text: string | RegExp) =>
+        dialog.getByRole("region", { name: place }).getByText(text).waitFor();
+      await said("Files", "It can be removed again");
+      await said("Replica", "It can be removed again");
+      await said("Scheduled backups", "It can be used");
+      await page.route("**/api/admin/places/files/check", (route) =>
+        route.fulfill({
+          json: {
+            place: "s3://files/",
+            steps: [{ step: "list", error: null }, { step: "write", error: "denied" }],
+          },
+        }));
+      await button("Try again").click();
+      await said("Files", "It cannot be written to: denied");
+      await page.unrouteAll();
+      await keys("Escape");
+      await go("backups");
+    },
+  );
+
   await t.step("DA10 a place that cannot be used says why", async () => {
     await Deno.rename(scheduled, `${scheduled}-away`);
     await button("Test this place").click();

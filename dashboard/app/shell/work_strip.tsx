@@ -1,12 +1,20 @@
 /** What is under way, wherever a person is: long work of this page, and of the server, which goes on without the page. */
 import "../first_view.ts";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../server/api.ts";
+import {
+  IMPORT_LOOK_MS,
+  type ImportEnd,
+  type ImportNow,
+  importNow,
+  importText,
+  isSentFromHere,
+} from "../server/import_status.ts";
 import { Button } from "../ui/button.tsx";
 import { useLongWorks } from "../ui/long_work.ts";
 import { attempt, note } from "../ui/notes.tsx";
-import { count } from "../ui/texts.tsx";
+import { count, countOf } from "../ui/texts.tsx";
 import { href } from "./route.ts";
 
 interface Line {
@@ -18,7 +26,7 @@ interface Line {
 }
 
 export function WorkStrip() {
-  const lines = [...useWorksHere(), ...useDeletions(), ...useMigrations()];
+  const lines = [...useWorksHere(), ...useLeftImport(), ...useDeletions(), ...useMigrations()];
   if (lines.length === 0) return null;
   return (
     <ul className="work" aria-label="Under way">
@@ -40,6 +48,39 @@ function useWorksHere(): readonly Line[] {
     to: href([view]),
     stop: cancel && { text: "Cancel", run: cancel },
   }));
+}
+
+/** An import that was begun on another page, or on this one before it was loaded anew. */
+function useLeftImport(): readonly Line[] {
+  const [left, setLeft] = useState<ImportNow["running"]>(null);
+  useEffect(() => {
+    let gone = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let seen = false;
+    const look = async () => {
+      const now = await importNow().catch(() => null);
+      if (gone) return;
+      // A dialog that checks a file shows how far it is.
+      const running = isSentFromHere() || now?.running?.dryRun === true ? null : now?.running ?? null;
+      setLeft(running);
+      if (seen && now?.running === null) tellEnd(now.last);
+      seen = running !== null || seen && now === null;
+      if (seen) timer = setTimeout(() => void look(), IMPORT_LOOK_MS * 2);
+    };
+    void look();
+    return () => {
+      gone = true;
+      clearTimeout(timer);
+    };
+  }, []);
+  if (left === null) return [];
+  return [{ key: "import", text: importText(left), to: href(["data", left.table]), stop: null }];
+}
+
+function tellEnd(last: ImportEnd | null): void {
+  if (last === null) return;
+  if (last.error !== null) note(last.error, { tone: "bad" });
+  else if (last.imported !== null) note(`${countOf(last.imported, "document")} of ${last.table} imported.`);
 }
 
 function useDeletions(): readonly Line[] {

@@ -7,6 +7,7 @@ import { defineTable } from "../../../mod/functions/api/mod.ts";
 import { failed } from "../../../mod/functions/outcome.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
 import { importRoutes } from "../../../mod/ops/tables/import/mod.ts";
+import { until } from "../../support/waiting.ts";
 import { ImportWorld, jsonl } from "./support/import_world.ts";
 
 interface Answer {
@@ -41,6 +42,11 @@ class RoutesWorld extends ImportWorld {
   async post(path: string, body: BodyInit, signal: AbortSignal | null = null): Promise<Answer> {
     const response = await this.#app.request(`/api/admin/import/${path}`, { method: "POST", body, signal });
     return { status: response.status, body: await response.json() };
+  }
+
+  // deno-lint-ignore no-explicit-any -- a body of JSON
+  async status(): Promise<any> {
+    return await (await this.#app.request("/api/admin/import")).json();
   }
 
   /** Names of files that were left in the folder of bodies. */
@@ -192,4 +198,54 @@ Deno.test("[IM8] over HTTP an import that stops halfway says so, one that could 
   assert.deepEqual([late.status, late.body.errorData?.code], [500, "import_stopped"]);
   assert.match(late.body.errorMessage ?? "", /disk is full\n.*: 256 rows written, and these stay/);
   assert.equal((await world.rows("notes")).length, 256);
+});
+
+Deno.test("[IM21] how far an import is, and how the last one ended, is told", async () => {
+  const told: { running: Record<string, unknown> | null; last: Record<string, unknown> | null }[] = [];
+  const look = async (world: RoutesWorld) => told.push(await world.status());
+  let inWriter: () => Promise<unknown> = () => Promise.resolve();
+  await using world: RoutesWorld = new RoutesWorld(async (call) => {
+    await inWriter();
+    return await world.host.mutate(call);
+  });
+  assert.deepEqual(await world.status(), { running: null, last: null });
+  inWriter = () => look(world);
+  const text = jsonl(Array.from({ length: 300 }, (_, n) => ({ text: "a".repeat(100), n })));
+  assert.equal((await world.post("notes?mode=replace", text)).status, 200);
+  const steps = told.map(({ running }) => running);
+  assert.deepEqual([...new Set(steps.map((running) => running?.["step"]))], [
+    "checking",
+    "deleting",
+    "writing",
+  ]);
+  for (const running of steps) {
+    assert.equal(running?.["table"], "notes");
+    assert.equal(running?.["of"], text.length);
+    assert.equal(running?.["dryRun"], false);
+  }
+  // The second batch of each pass tells of the first.
+  assert.deepEqual(steps.map((running) => running?.["rows"]), [0, 256, 0, 0, 256]);
+  assert.equal(steps.at(-1)?.["done"], text.length);
+  const { running, last } = await world.status();
+  assert.equal(running, null);
+  assert.equal(last?.["imported"], 300);
+  assert.equal(last?.["error"], null);
+
+  inWriter = () => Promise.resolve();
+  assert.equal((await world.post("notes", '{"text":1}')).status, 400);
+  assert.match(String((await world.status()).last?.["error"]), /Nothing was imported[^]*line 1/);
+  assert.equal((await world.post("notes?detached=perhaps", row)).status, 400);
+});
+
+Deno.test("[IM21] an import that is asked to goes on without its client, others do not", async () => {
+  for (const detached of ["false", "true"]) {
+    const client = new AbortController();
+    await using world: RoutesWorld = new RoutesWorld(async (call) => {
+      client.abort();
+      return await world.host.mutate(call);
+    });
+    await world.post(`notes?detached=${detached}`, row, client.signal).catch(() => {});
+    await until(async () => (await world.status()).last !== null);
+    assert.equal((await world.fields("notes")).length, detached === "true" ? 1 : 0);
+  }
 });

@@ -1,6 +1,7 @@
 /** Takes documents from a file into a table: first a dry run with a report by row, then the import. */
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { adminSession } from "../../server/admin_session.ts";
+import { sendImport } from "../../server/import_status.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { SelectField, TextField } from "../../ui/field.tsx";
@@ -16,7 +17,11 @@ interface Report {
 }
 
 export function ImportDialog({ table, onClose }: { readonly table: string; readonly onClose: () => void }) {
-  const [checking, setChecking] = useState(false);
+  /** How far the check is; `null` while none runs. */
+  const [checking, setChecking] = useState<string | null>(null);
+  const leaving = useRef(new AbortController());
+  // Nobody waits for a check any more when the dialog is left; an import goes on.
+  useEffect(() => () => leaving.current.abort(), []);
   /** Of the file and mode that are chosen now; `null` before they were checked. */
   const [report, setReport] = useState<Report | null>(null);
   const [error, setError] = useState<string | null>(null);
@@ -30,30 +35,30 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
     const query = new URLSearchParams({
       mode: String(form.get("mode")),
       format: file.name.endsWith(".csv") ? "csv" : "jsonl",
-      ...(!ready && { dryRun: "true" }),
+      ...(ready ? { detached: "true" } : { dryRun: "true" }),
     });
-    const send = async () => {
+    const send = async (signal: AbortSignal | null) => {
       const path = `/api/admin/import/${encodeURIComponent(table)}?${query}`;
-      return await (await adminSession.fetch(path, { method: "POST", body: file })).json() as unknown;
+      return await (await adminSession.fetch(path, { method: "POST", body: file, signal })).json() as unknown;
     };
     if (ready) {
       // It goes on while the person is elsewhere.
       onClose();
-      await longWork({ view: "data", text: `${file.name} is imported into ${table}…` }, async () => {
-        const { imported } = await send() as { readonly imported: number };
+      await longWork({ view: "data", text: `${file.name} is imported into ${table}…` }, async ({ tell }) => {
+        const { imported } = await sendImport(() => send(null), tell) as { readonly imported: number };
         note(`${count(imported)} ${imported === 1 ? "document is" : "documents are"} imported.`);
       });
       return;
     }
-    setChecking(true);
+    setChecking("The file is sent");
     setError(null);
     try {
-      setReport(await send() as Report);
+      setReport(await sendImport(() => send(leaving.current.signal), setChecking) as Report);
     } catch (failure) {
       setReport(null);
       setError(failure instanceof Error ? failure.message : String(failure));
     }
-    setChecking(false);
+    setChecking(null);
   }
 
   return (
@@ -65,8 +70,8 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="import" tone="accent" disabled={checking}>
-            {checking ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check the file"}
+          <Button type="submit" form="import" tone="accent" disabled={checking !== null}>
+            {checking !== null ? "Checking…" : ready ? `Import ${rowsText(report.rows)}` : "Check the file"}
           </Button>
         </>
       }
@@ -84,6 +89,7 @@ export function ImportDialog({ table, onClose }: { readonly table: string; reado
           <option value="replace">go, as all others of the table do</option>
         </SelectField>
       </form>
+      {checking !== null && <p className="quiet" role="status">{checking}…</p>}
       {ready && (
         <p role="status">
           {report.rows === 1 ? "The one row fits" : `All ${rowsText(report.rows)} fit`}. Nothing is stored

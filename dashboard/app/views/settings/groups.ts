@@ -5,7 +5,7 @@ export interface Group {
   readonly title: string;
   readonly settings: readonly SettingView[];
   /** What can be tried out there. */
-  readonly test: "mail" | "place" | null;
+  readonly test: "mail" | "place" | "places" | null;
 }
 
 const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
@@ -19,7 +19,7 @@ const GROUPS: readonly { readonly title: string; readonly names: RegExp }[] = [
 const TESTS: Readonly<Record<string, Group["test"]>> = {
   "Mail": "mail",
   "Scheduled backups": "place",
-  "Bucket": "place",
+  "Bucket": "places",
 };
 
 /** What fits no group stands at the end. */

@@ -12,6 +12,7 @@ import { Card, Empty, Loading, View } from "../../ui/view.tsx";
 import { type Group, grouped, labelOf } from "./groups.ts";
 import { mailOf, PreviewMail } from "./preview_mail.tsx";
 import { TestMail } from "./test_mail.tsx";
+import { TryPlaces } from "./try_places.tsx";
 
 export function Settings() {
   const { path: [, named] } = useRoute();
@@ -75,7 +76,9 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
       title={title}
       actions={test === "mail"
         ? <Button onClick={() => setTesting(true)}>Send a test mail</Button>
-        : test === "place" && <TestPlace />}
+        : test === "place"
+        ? <TestPlace />
+        : test === "places" && <Button onClick={() => setTesting(true)}>Try all places</Button>}
     >
       <form className="settings" aria-label={title} onSubmit={submit}>
         {settings.map((setting) => (
@@ -103,7 +106,8 @@ function GroupForm({ group: { title, settings, test } }: { readonly group: Group
           <Button type="submit" tone="accent" disabled={busy || changed === 0}>Save</Button>
         </div>
       </form>
-      {testing && <TestMail onClose={() => setTesting(false)} />}
+      {testing && test === "mail" && <TestMail onClose={() => setTesting(false)} />}
+      {testing && test === "places" && <TryPlaces onClose={() => setTesting(false)} />}
     </Card>
   );
 }

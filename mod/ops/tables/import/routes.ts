@@ -1,4 +1,4 @@
-/** Imports over HTTP (IM12, IM13). Who mounts them sees to it that administrators ask. */
+/** Imports over HTTP (IM12, IM13, IM21). Who mounts them sees to it that administrators ask. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -10,7 +10,8 @@ import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
 import { tableFormats } from "../formats.ts";
-import type { Importer, ImporterOptions, ImportSource } from "./importer.ts";
+import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
+import { ImportStatus, type ImportUnderWay } from "./import_status.ts";
 import { importModes } from "./modes.ts";
 
 export interface ImportRoutesOptions {
@@ -22,6 +23,7 @@ export interface ImportRoutesOptions {
   readonly bodyBytesMax?: number;
   /** A body that brings nothing for this long has broken off. */
   readonly stallMs?: number;
+  readonly now?: () => number;
   readonly log: Log;
 }
 
@@ -29,6 +31,7 @@ const querySchema = z.object({
   mode: z.enum(importModes).default("insert"),
   format: z.enum(tableFormats).default("jsonl"),
   dryRun: z.enum(["true", "false"]).default("false"),
+  detached: z.enum(["true", "false"]).default("false"),
 });
 
 /**
@@ -36,21 +39,31 @@ const querySchema = z.object({
  * `bad_request` with the first bad rows and for a body that breaks off, `not_found` for a table that is not there,
  * `body_too_large`, `disk_full`, `overloaded` while another import runs, `unavailable` when the writer cannot be asked;
  * nothing was written then. `import_stopped` says how much was. With `dryRun=true` it answers
- * `{table, rows, faults: [{line, message}], more}` and writes nothing.
+ * `{table, rows, faults: [{line, message}], more}` and writes nothing. With `detached=true` it goes on without its client
+ * once the body is there. `GET /import` tells how far it is, and how the last one ended.
  */
 export function importRoutes(
-  { port, tempDir, log, bodyBytesMax = opsLimits.importBodyBytesMax, stallMs = opsLimits.importStallMs }:
-    ImportRoutesOptions,
+  {
+    port,
+    tempDir,
+    log,
+    bodyBytesMax = opsLimits.importBodyBytesMax,
+    stallMs = opsLimits.importStallMs,
+    now = Date.now,
+  }: ImportRoutesOptions,
 ): Hono {
   const app = new Hono();
-  /** Whether an import is under way: two would take turns with the writer, and fill the disk together. */
-  let importing = false;
+  /** One is under way at most: two would take turns with the writer, and fill the disk together. */
+  const status = new ImportStatus(now);
+
+  app.get("/import", (c) => c.json(status.told));
 
   app.post("/import/:table", async (c) => {
     const query = querySchema.safeParse({
       mode: c.req.query("mode"),
       format: c.req.query("format"),
       dryRun: c.req.query("dryRun"),
+      detached: c.req.query("detached"),
     });
     if (!query.success) {
       const modes = importModes.join(", ");
@@ -58,20 +71,24 @@ export function importRoutes(
         "bad_request",
         `Give mode as one of ${modes}, format as one of ${
           tableFormats.join(", ")
-        } and dryRun as true or false`,
+        }, dryRun and detached as true or false`,
       );
     }
-    if (importing) throw new ServiceError("overloaded", "Another import is running, try again later");
-    importing = true;
+    if (status.isRunning) throw new ServiceError("overloaded", "Another import is running, try again later");
+    const { mode, format } = query.data;
+    const dryRun = query.data.dryRun === "true";
+    const table = c.req.param("table");
+    status.begin({ table, dryRun, of: Number(c.req.header("content-length") ?? 0) || null });
+    let ending: Parameters<ImportStatus["end"]>[0] = {};
     try {
-      const { mode, format, dryRun } = query.data;
-      const table = c.req.param("table");
-      const { signal } = c.req.raw;
+      const signal = query.data.detached === "true" ? new AbortController().signal : c.req.raw.signal;
       await using body = await spoolBody(c.req.raw, {
         path: join(tempDir, `import-${randomBytes(8).toString("hex")}`),
         bytesMax: bodyBytesMax,
         stallMs,
+        onBytes: (done) => status.note({ done }),
       });
+      status.note({ step: "checking", done: 0, of: body.size });
       // With the engine and the library of CSV.
       const [{ fileSource }, { Importer }] = await Promise.all([
         import("./file_source.ts"),
@@ -82,25 +99,36 @@ export function importRoutes(
         port,
         mode,
         // Nobody would learn of what happens from here on. Rows that are being written come whole all the same.
-        onProgress({ step }) {
+        onProgress({ step, rows }) {
+          status.note({ step: STEPS[step], rows, done: source.read.done });
           if (step === "checked") throwIfGone(signal);
           if (step === "deleted" && signal.aborted) throw new Error("The client went away");
         },
       });
-      if (dryRun === "true") return c.json({ table, ...await dryRunOf(importer, source) });
+      if (dryRun) return c.json({ table, ...await dryRunOf(importer, source) });
       await importer.check(source);
       throwIfGone(signal);
+      status.note({ step: mode === "replace" ? "deleting" : "writing", rows: 0, done: 0 });
       const { imported, deleted, ts } = await importer.write(source);
+      ending = { imported };
       log("info", "Rows were imported", { table, mode, imported, deleted });
       return c.json({ imported, table, ts });
     } catch (error) {
-      throw answerOf(error, log);
+      const answer = answerOf(error, log);
+      ending = { error: answer instanceof ServiceError ? answer.message : "The import failed" };
+      throw answer;
     } finally {
-      importing = false;
+      status.end(ending);
     }
   });
   return app;
 }
+
+const STEPS = {
+  checked: "checking",
+  deleted: "deleting",
+  written: "writing",
+} as const satisfies Record<ImportProgress["step"], ImportUnderWay["step"]>;
 
 interface DryRun {
   /** Rows that fit; 0 when some do not. */

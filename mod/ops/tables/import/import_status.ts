@@ -1,0 +1,62 @@
+/** How far the import over HTTP is that is under way, and how the last one ended: for whoever left it and comes back. */
+
+export interface ImportUnderWay {
+  readonly table: string;
+  /** Whether nothing will be written. */
+  readonly dryRun: boolean;
+  readonly step: "receiving" | "checking" | "deleting" | "writing";
+  /** Bytes of the file so far; `null`: all there are is not known. */
+  readonly done: number;
+  readonly of: number | null;
+  /** Rows checked, or written, or documents deleted, in this step. */
+  readonly rows: number;
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number;
+}
+
+export interface ImportEnd {
+  readonly table: string;
+  readonly dryRun: boolean;
+  readonly endedAt: number;
+  /** Rows written; `null` where it failed, or was a dry run. */
+  readonly imported: number | null;
+  /** Why it failed. */
+  readonly error: string | null;
+}
+
+/** One at a time: a second one is not begun. */
+export class ImportStatus {
+  readonly #now: () => number;
+  #running: ImportUnderWay | null = null;
+  #last: ImportEnd | null = null;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  get told(): { readonly running: ImportUnderWay | null; readonly last: ImportEnd | null } {
+    return { running: this.#running, last: this.#last };
+  }
+
+  get isRunning(): boolean {
+    return this.#running !== null;
+  }
+
+  begin(what: Pick<ImportUnderWay, "table" | "dryRun" | "of">): void {
+    this.#running = { ...what, step: "receiving", done: 0, rows: 0, startedAt: this.#now() };
+  }
+
+  /** What is told of the import that runs. */
+  note(progress: Partial<Pick<ImportUnderWay, "step" | "done" | "of" | "rows">>): void {
+    if (this.#running !== null) this.#running = { ...this.#running, ...progress };
+  }
+
+  end(
+    { imported = null, error = null }: { readonly imported?: number | null; readonly error?: string | null },
+  ): void {
+    if (this.#running === null) return;
+    const { table, dryRun } = this.#running;
+    this.#last = { table, dryRun, endedAt: this.#now(), imported, error };
+    this.#running = null;
+  }
+}
