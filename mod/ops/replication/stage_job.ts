@@ -1,8 +1,7 @@
 /** A point of the past staged on a running server: the work is done by a process of its own. */
 import type { RestoreFault } from "../backups/restore/mod.ts";
 import type { RestorePoint } from "./history.ts";
-import type { FromProcess } from "./process/messages.ts";
-import { ReplicaProcess } from "./process/replica_process.ts";
+import { oneJob } from "./process/one_job.ts";
 import type { ReplicaFault } from "./replica_error.ts";
 import type { PointProgress, StagedPoint } from "./restore_point.ts";
 import type { TargetPlace } from "./target/open_target.ts";
@@ -31,24 +30,13 @@ export class StageJobError extends Error {
 /** Throws a `StageJobError` with the reason. */
 export async function stageInProcess(options: StageJobOptions): Promise<StagedPoint> {
   const { signal, onProgress = () => {}, ...work } = options;
-  const answer = Promise.withResolvers<(FromProcess & { type: "Staged" })["result"]>();
-  const process = await ReplicaProcess.start({ type: "Begin", work: "stage", ...work }, (message) => {
-    if (message.type === "Staged") answer.resolve(message.result);
-    else if (message.type === "Progress") onProgress(message.progress);
+  const result = await oneJob({ type: "Begin", work: "stage", ...work }, {
+    signal,
+    resultOf(message) {
+      if (message.type === "Progress") onProgress(message.progress);
+      return message.type === "Staged" ? message.result : undefined;
+    },
   });
-  const kill = () => process.kill();
-  signal.addEventListener("abort", kill, { once: true });
-  if (signal.aborted) kill();
-  void process.ended.then(() =>
-    answer.resolve({
-      ok: false,
-      fault: null,
-      message: "The process that did the work ended before it was done",
-    })
-  );
-  const result = await answer.promise;
-  await process.close(0);
-  signal.removeEventListener("abort", kill);
   if (!result.ok) throw new StageJobError(result.fault, result.message);
   return result.staged;
 }

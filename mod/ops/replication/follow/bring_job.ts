@@ -1,7 +1,7 @@
 /** A database brought to the newest state of a replica by a process of its own. */
 import type { ReplicaFault } from "../replica_error.ts";
-import type { Begin, FromProcess } from "../process/messages.ts";
-import { ReplicaProcess } from "../process/replica_process.ts";
+import type { Begin } from "../process/messages.ts";
+import { oneJob } from "../process/one_job.ts";
 import type { TargetPlace } from "../target/open_target.ts";
 import type { BringOptions, Brought, SnapshotOptions } from "./bring.ts";
 
@@ -37,23 +37,10 @@ export async function fetchInProcess({ signal, ...work }: FetchJobOptions): Prom
 }
 
 async function brought(begin: Begin, signal: AbortSignal): Promise<Brought> {
-  const answer = Promise.withResolvers<(FromProcess & { type: "Brought" })["result"]>();
-  const process = await ReplicaProcess.start(begin, (message) => {
-    if (message.type === "Brought") answer.resolve(message.result);
+  const result = await oneJob(begin, {
+    signal,
+    resultOf: (message) => message.type === "Brought" ? message.result : undefined,
   });
-  const kill = () => process.kill();
-  signal.addEventListener("abort", kill, { once: true });
-  if (signal.aborted) kill();
-  void process.ended.then(() =>
-    answer.resolve({
-      ok: false,
-      fault: null,
-      message: "The process that did the work ended before it was done",
-    })
-  );
-  const result = await answer.promise;
-  await process.close(0);
-  signal.removeEventListener("abort", kill);
   if (!result.ok) throw new BringError(result.fault, result.message);
   return result.brought;
 }
