@@ -7,6 +7,7 @@ import { readdirSync, readFileSync, writeSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
+import { makeProgram } from "./support/program.ts";
 import { together } from "./together.ts";
 
 /** Files that compare how long things take, within one run: nothing stands beside them. */
@@ -54,7 +55,12 @@ const memoryFiles = await inMemory();
 /** Files side by side: as many as there are processors, but a file may start a browser and several servers. */
 const JOBS = String(Math.min(navigator.hardwareConcurrency, 4));
 
-function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Command {
+interface Surroundings {
+  readonly stdout: "inherit" | "piped";
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+function command(args: readonly string[], { stdout, env = {} }: Surroundings): Deno.Command {
   const test = [Deno.execPath(), "test", "--no-prompt", "-P=test", ...args];
   const [program = "", ...rest] = [...memoryFiles?.start ?? [], ...test];
   return new Deno.Command(program, {
@@ -63,6 +69,7 @@ function command(args: readonly string[], stdout: "inherit" | "piped"): Deno.Com
     env: {
       DENO_JOBS: Deno.env.get("DENO_JOBS") ?? JOBS,
       ...(memoryFiles !== null && { TMPDIR: memoryFiles.folder }),
+      ...env,
     },
     stdin: "null",
     stdout,
@@ -113,7 +120,7 @@ async function check(files: readonly string[]): Promise<number> {
 }
 
 async function test(...args: string[]): Promise<number> {
-  return (await command(args, "inherit").spawn().status).code;
+  return (await command(args, { stdout: "inherit" }).spawn().status).code;
 }
 
 function say(text: string): void {
@@ -143,9 +150,12 @@ interface Run {
  * Runs files, shows what they say, and names those that failed. A run that ends otherwise than with its totals has none:
  * nothing is known of it but its code.
  */
-async function run(files: readonly string[], ...args: string[]): Promise<Run> {
+async function run(
+  files: readonly string[],
+  { args = [], env = {} }: { readonly args?: readonly string[]; readonly env?: Surroundings["env"] } = {},
+): Promise<Run> {
   if (files.length === 0) return { code: 0, failed: [], places: [] };
-  const child = command(["--no-check", ...args, ...files], "piped").spawn();
+  const child = command(["--no-check", ...args, ...files], { stdout: "piped", env }).spawn();
   const [failed, places] = [new Set<string>(), new Set<string>()];
   let [file, ended] = ["", false];
   const look = (line: string) => {
@@ -191,10 +201,12 @@ async function whole(folder: string): Promise<number> {
     files.filter((file) => !isOf(APART, file) && !isOf(quiet, file)),
     { repository, folder },
   );
+  // What waits and what measures has its servers from their sources, as they are started from a clone.
+  const env = { SYNCLINE_TEST_PROGRAM: await makeProgram() };
   // Also when something failed: all that does not work is told at once.
   const runs = (await Promise.all([
     oneByOne(files, APART),
-    run([...apart, ...modules], "--parallel").then((one) => [one]),
+    run([...apart, ...modules], { args: ["--parallel"], env }).then((one) => [one]),
   ])).flat();
   const typed = check(files);
   runs.push(...(await Promise.all(IN_ROWS.map((row) => oneByOne(files, row)))).flat());
