@@ -339,9 +339,18 @@ export class Server implements AsyncDisposable {
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
     let letGo = false;
-    const leading = this.#lead(state.backend, { cluster, ready: resolve, lettingGo: () => letGo = true });
+    let notLeft: string | null = null;
+    const leading = this.#lead(state.backend, {
+      cluster,
+      ready: resolve,
+      lettingGo: () => letGo = true,
+      notLeft: (reason) => notLeft = reason,
+    });
+    const { log } = this.#parts;
     this.#renewing = leading.catch((error) => {
-      this.#parts.log("warn", "This server made ready to lead its cluster, and does not", { error });
+      if (notLeft !== null) {
+        log("info", "What was made ready to lead the cluster is let go", { reason: notLeft });
+      } else log("warn", "This server made ready to lead its cluster, and does not", { error });
       // What it serves goes on, unless that has begun to let go of the database.
       if (letGo) this.#askedAnew.add(this.#newest);
       else this.#newest = served;
@@ -354,11 +363,13 @@ export class Server implements AsyncDisposable {
 
   async #lead(
     old: Backend,
-    { cluster, ready, lettingGo }: {
+    { cluster, ready, lettingGo, notLeft }: {
       readonly cluster: PostgresCluster;
       readonly ready: () => void;
       /** Called before `old` gives anything up. */
       readonly lettingGo: () => void;
+      /** Called with the reason when the lease is not for this server. */
+      readonly notLeft: (reason: string) => void;
     },
   ): Promise<void> {
     const { log } = this.#parts;
@@ -366,6 +377,7 @@ export class Server implements AsyncDisposable {
     const served = await this.#load({
       async letGo(fits) {
         const lease = cluster.nextLease(after);
+        lease.catch((error) => notLeft(error instanceof Error ? error.message : String(error)));
         log("info", "This server is ready to lead its cluster, as soon as the leader does not");
         ready();
         await lease;

@@ -21,7 +21,7 @@ const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? 6);
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 const LONG_MS = 120_000;
 /** Takeovers behind each of which something happens that needs none, and behind which everything is looked at. */
-const OTHERS_EVERY = 4;
+const OTHERS_EVERY = Math.min(8, TAKEOVERS);
 const AUDIT_EVERY = 20;
 /** So many are run to see how long they take, on a machine that does nothing else. */
 const IS_LONG = TAKEOVERS >= 100;

@@ -20,6 +20,8 @@ const { now: systemNow } = Date;
 export class PostgresLog implements CommitLog<JournalRow> {
   readonly place: string;
   readonly #options: PostgresLogOptions;
+  /** Where the log ended when it was read last, if all of it was, with the wait for what has come since. */
+  #end: { readonly seq: number; readonly more: ReturnType<PostgresLogOptions["more"]> } | null = null;
 
   constructor(options: PostgresLogOptions) {
     this.#options = options;
@@ -29,26 +31,27 @@ export class PostgresLog implements CommitLog<JournalRow> {
   async read(after: LogPosition, { signal }: { readonly signal: AbortSignal }): Promise<LogPart<JournalRow>> {
     const { generation, more } = this.#options;
     if (after.generation !== generation) throw new LogGapError("The database is of another history");
-    const moreSince = more();
-    const found = await this.#readOnce(after);
-    if (found.items.length > 0) return found;
-    await moreSince({ ms: clusterLimits.pollMs, signal });
+    // Each row costs one look, not another one behind it that finds nothing.
+    if (this.#end?.seq === after.seq) await this.#end.more({ ms: clusterLimits.pollMs, signal });
     signal.throwIfAborted();
-    return await this.#readOnce(after);
+    this.#end = null;
+    const since = more();
+    const { end, ...found } = await this.#readOnce(after);
+    const seq = after.seq + found.items.length;
+    if (seq === end) this.#end = { seq, more: since };
+    return found;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return Promise.resolve();
   }
 
-  async #readOnce(after: LogPosition): Promise<LogPart<JournalRow>> {
+  /** With the number of the last row. */
+  async #readOnce(after: LogPosition): Promise<LogPart<JournalRow> & { readonly end: number }> {
     const { connection, statements, now = systemNow } = this.#options;
     const { rowsRead, rowBytesRead } = clusterLimits;
     const lookedAt = now();
-    const [rows, [end]] = await Promise.all([
-      connection.query(statements.read, after.seq, rowsRead, rowBytesRead),
-      connection.query(statements.end),
-    ]);
+    const rows = await connection.query(statements.read, after.seq, rowsRead, rowBytesRead);
     const items: JournalRow[] = [];
     for (const row of rows) {
       const seq = Number(row["seq"]);
@@ -63,11 +66,17 @@ export class PostgresLog implements CommitLog<JournalRow> {
       }
       items.push(rowOf(seq, row));
     }
-    const endSeq = Number(end?.["seq"] ?? 0);
-    if (items.length === 0 && end !== undefined && endSeq < after.seq) {
+    const [first] = rows;
+    if (first !== undefined) {
+      const newestTs = Math.max(after.ts, Number(first["end_ts"]));
+      return { items, newestTs, lookedAt, end: Number(first["end_seq"]) };
+    }
+    const [end] = await connection.query(statements.end);
+    const endSeq = Number(end?.["seq"] ?? after.seq);
+    if (endSeq < after.seq) {
       throw new LogGapError(`The log ends with row ${endSeq}, before what was applied`);
     }
-    return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt };
+    return { items, newestTs: Math.max(after.ts, Number(end?.["ts"] ?? 0)), lookedAt, end: endSeq };
   }
 }
 

@@ -75,10 +75,12 @@ export function statementsFor(schemaName: string) {
     ),
     sumOf: named("sum_of", `select sum from ${schema}.log where seq = $1::bigint`),
     end: named("end", `select seq, ts, sum from ${schema}.log order by seq desc limit 1`),
-    /** What follows a row, and the row itself without its text. */
+    /** What follows a row, and the row itself without its text; each with where the log ends. */
     read: named(
       "read",
-      `select seq, ts_before, ts, at, sum, case when seq > $1::bigint then body end as body from (
+      `select seq, ts_before, ts, at, sum, case when seq > $1::bigint then body end as body,
+         (select seq from ${schema}.log order by seq desc limit 1) as end_seq,
+         (select ts from ${schema}.log order by seq desc limit 1) as end_ts from (
          select *, sum(octet_length(body)) over (order by seq) - octet_length(body) as before from (
            select * from ${schema}.log where seq >= $1::bigint order by seq limit $2::int) as rows) as sized
        where before < $3::bigint order by seq`,
