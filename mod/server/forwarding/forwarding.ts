@@ -215,14 +215,18 @@ export class Forwarding implements AsyncDisposable {
       for await (const conn of this.#opened.listener) {
         conn.setNoDelay();
         if (this.#leads !== null) this.#leads.leader.take(conn);
-        else if (this.#options.cluster.hasLease && this.#early.size < linkLimits.handshakesOfAddressMax) {
-          this.#hold(conn);
-        } else closeQuietly(conn);
+        else if (this.#mayHold()) this.#hold(conn);
+        else closeQuietly(conn);
       }
     } catch (error) {
       if (this.#closed) return;
       this.#options.log("error", "Other servers cannot reach this one any more: restart it", { error });
     }
+  }
+
+  #mayHold(): boolean {
+    const isAboutToLead = !this.#closed && this.#options.cluster.hasLease;
+    return isAboutToLead && this.#early.size < linkLimits.handshakesOfAddressMax;
   }
 
   /** It is quicker to be there already than to come again; but not for long. */
