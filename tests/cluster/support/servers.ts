@@ -27,6 +27,9 @@ export const beat = action({ args: {}, handler: async (ctx) => {
   }
 } });
 export const beatSoon = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:beat", {}) });
+export const jobErrors = query({ args: {}, handler: async (ctx) =>
+  (await ctx.db.query("_scheduled_functions").collect()).flatMap(({ name, state }) =>
+    name === "notes:beat" ? [state.kind === "failed" ? state.error : state.kind] : []) });
 export const me = query({ args: {}, handler: async (ctx) => (await ctx.auth.identity())?.userId ?? null });
 export const uploadUrl = mutation({ args: {}, handler: (ctx) => ctx.storage.generateUploadUrl() });
 export const add = mutation({ args: { text: z.string() }, handler: (ctx, { text }) => ctx.db.insert("notes", { text }) });
