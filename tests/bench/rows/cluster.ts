@@ -5,6 +5,7 @@ import { FakeBucket } from "../../ops/scheduled/fake_bucket.ts";
 import { type BenchContext, transferFunctions } from "../context.ts";
 import { treeMemory, treeTimeUs } from "../support/cost.ts";
 import type { LoadProcess } from "../support/load_process.ts";
+import { processorTimeUs } from "../support/process_tree.ts";
 import { WORKLOAD_SEED } from "../support/random.ts";
 import type { ServerProcess } from "../support/server_process.ts";
 import { median, percentile } from "../support/statistics.ts";
@@ -144,25 +145,35 @@ async function bareInsertMs(postgres: TestPostgres, durationMs: number): Promise
 /** What a transfer takes of a follower, beside what it takes of a server that executes it. */
 async function applied(rig: Rig, follower: ServerProcess): Promise<Row> {
   const { alone, leader, context } = rig;
-  const shares = { follower: [] as number[], alone: [] as number[], leader: [] as number[] };
+  const shares = {
+    follower: [] as number[],
+    ofMain: [] as number[],
+    alone: [] as number[],
+    leader: [] as number[],
+  };
   const rounds = context.full ? 6 : 3;
   for (let round = -1; round < rounds; round++) {
     const beforeAlone = await treeTimeUs(alone.pid);
     const executed = await loop(rig, alone, many(context));
     const aloneUs = (await treeTimeUs(alone.pid) - beforeAlone) / executed.answered;
     await caughtUp(leader, follower);
-    const before = { follower: await treeTimeUs(follower.pid), leader: await treeTimeUs(leader.pid) };
+    const before = {
+      follower: await treeTimeUs(follower.pid),
+      ofMain: await processorTimeUs(follower.pid),
+      leader: await treeTimeUs(leader.pid),
+    };
     const { answered } = await loop(rig, leader, many(context));
     await caughtUp(leader, follower);
     if (round < 0) continue;
     shares.alone.push(aloneUs);
     shares.follower.push((await treeTimeUs(follower.pid) - before.follower) / answered);
+    shares.ofMain.push((await processorTimeUs(follower.pid) - before.ofMain) / answered);
     shares.leader.push((await treeTimeUs(leader.pid) - before.leader) / answered);
   }
   const us = (which: keyof typeof shares) => median(shares[which]);
   return {
     name: "a follower's processor time for each transfer it applies",
-    measured: `${us("follower").toFixed(1)} us`,
+    measured: `${us("follower").toFixed(1)} us, ${us("ofMain").toFixed(1)} of them in main`,
     control: `${us("alone").toFixed(1)} us to execute it, ${us("leader").toFixed(1)} us at the leader`,
     ratio: us("follower") / us("alone"),
     target: { atMost: 0.2 },
