@@ -1,9 +1,10 @@
 /**
  * Three servers in processes of their own, to which everything happens that may, with clients that write and watch.
  *
- * `SYNCLINE_CLUSTER_TAKEOVERS` says how many takeovers there are, `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of
- * which kinds (names of `support/faults.ts`, by commas), `SYNCLINE_CLUSTER_CLIENTS` how many clients. What was done and said is
- * written to the file `SYNCLINE_CLUSTER_HISTORY`, and told when something fails.
+ * `deno task test:cluster` runs 200 takeovers with 64 clients. `SYNCLINE_CLUSTER_TAKEOVERS` says how many there are,
+ * `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of which kinds (names of `support/faults.ts`, by commas),
+ * `SYNCLINE_CLUSTER_CLIENTS` with how many clients. What was done and said is written to the file `SYNCLINE_CLUSTER_HISTORY`,
+ * and told when something fails.
  */
 import assert from "node:assert/strict";
 import { found, until } from "../support/waiting.ts";
@@ -15,9 +16,10 @@ import { History } from "./support/history.ts";
 import { TestPostgres } from "./support/postgres.ts";
 import { ProcessRig } from "./support/server_processes.ts";
 
-const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? 4);
+const IS_FULL = Deno.env.get("SYNCLINE_CLUSTER_FAULTS") === "full";
+const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (IS_FULL ? 200 : 4));
 const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? 1);
-const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? 6);
+const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (IS_FULL ? 64 : 6));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 const LONG_MS = 120_000;
 /** Takeovers behind each of which something happens that needs none, and behind which everything is looked at. */
