@@ -78,16 +78,26 @@ export function chainFrom(
     if (list === undefined) starts.set(segment.fromSeq, [segment]);
     else list.push(segment);
   }
-  const chain: Segment[] = [];
-  let { seq, sum } = snapshot;
-  // The snapshot may have been taken in the middle of a segment.
-  const around = segments.findLast(({ fromSeq, toSeq }) => fromSeq <= seq && seq < toSeq);
-  const next = () => starts.get(seq + 1)?.find(({ prev, toSeq }) => prev === sum && toSeq > seq);
-  for (let segment = next() ?? around; segment !== undefined; segment = next()) {
-    chain.push(segment);
-    ({ toSeq: seq, sum } = segment);
-  }
-  return chain;
+  const follow = (begin: Segment | undefined): Segment[] => {
+    const chain: Segment[] = [];
+    let { seq, sum } = snapshot;
+    const next = () => starts.get(seq + 1)?.find(({ prev, toSeq }) => prev === sum && toSeq > seq);
+    for (let segment = begin ?? next(); segment !== undefined; segment = next()) {
+      chain.push(segment);
+      ({ toSeq: seq, sum } = segment);
+    }
+    return chain;
+  };
+  const chain = follow(undefined);
+  // The snapshot may have been taken in the middle of a merged segment, whose pieces are gone, or some of them.
+  const around = segments.reduce<Segment | undefined>(
+    (longest, segment) =>
+      segment.fromSeq <= snapshot.seq && segment.toSeq > (longest?.toSeq ?? snapshot.seq) ? segment : longest,
+    undefined,
+  );
+  if (around === undefined) return chain;
+  const other = follow(around);
+  return (other.at(-1)?.toSeq ?? 0) > (chain.at(-1)?.toSeq ?? snapshot.seq) ? other : chain;
 }
 
 function rangesOf(snapshots: readonly Snapshot[], segments: readonly Segment[]): RestorableRange[] {

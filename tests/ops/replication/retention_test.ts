@@ -1,6 +1,7 @@
 /** What is kept at a target, and what is told of it. */
 import assert from "node:assert/strict";
 import { listText } from "../../../mod/cli/replica_restore.ts";
+import { chainFrom, type Segment } from "../../../mod/ops/replication/history.ts";
 import { listGenerations, ReplicaError } from "../../../mod/ops/replication/mod.ts";
 import { Rig, sorted } from "./rig.ts";
 
@@ -146,4 +147,22 @@ Deno.test("[PT1] a replica's generations and ranges are told as a table and as J
     { fromTs: 0, toTs: last },
   );
   assert.match(listText([], { place: "nowhere", json: false }), /Nothing has been shipped/);
+});
+
+Deno.test("[RP5] what a merged segment left of its pieces does not stand before it, wherever a snapshot was taken", () => {
+  const file = { name: "", size: 1 };
+  const segment = (fromSeq: number, toSeq: number, level: number): Segment => ({
+    ...{ kind: "segment", generation: "g", level, file },
+    ...{ fromSeq, toSeq, fromTs: fromSeq, toTs: toSeq, minAt: fromSeq, maxAt: toSeq },
+    ...{ prev: `sum ${fromSeq - 1}`, sum: `sum ${toSeq}` },
+  });
+  // In the order of a listing: where two begin alike the longer comes first.
+  const segments = [[1, 9, 1], [10, 14, 1], [13, 13, 0], [15, 19, 1]].map(([from = 0, to = 0, level = 0]) =>
+    segment(from, to, level)
+  );
+  const chains = [9, 11, 12, 13, 14].map((seq) =>
+    chainFrom({ seq, sum: `sum ${seq}` }, segments).map(({ fromSeq, toSeq }) => [fromSeq, toSeq])
+  );
+  const across = [[10, 14], [15, 19]];
+  assert.deepEqual(chains, [across, across, across, across, [[15, 19]]]);
 });
