@@ -135,6 +135,15 @@ testDashboard("a person looks after people and settings", {
     await page.getByLabel("Search users").fill("");
   });
 
+  await t.step("from a user a link leads to the runs of theirs that failed", async () => {
+    await page.getByRole("link", { name: "ben@example.com" }).click();
+    await dialog.getByRole("link", { name: "those that failed" }).click();
+    await button(/^Remove the filter caller: user:/).waitFor();
+    await button("Remove the filter outcome: error").waitFor();
+    await told("No run is found");
+    await go("users");
+  });
+
   await t.step("sessions of a user end one by one and all at once", async () => {
     await server.post("/api/auth/signin", { email: "ben@example.com", password: "a good password" });
     await page.getByRole("link", { name: "ben@example.com" }).click();

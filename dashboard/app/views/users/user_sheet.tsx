@@ -2,6 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { useAction, useMutation, useQuery } from "syncline/react";
 import { api } from "../../server/api.ts";
+import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Button } from "../../ui/button.tsx";
 import { useConfirm } from "../../ui/confirm.tsx";
@@ -103,6 +104,11 @@ export function UserSheet({ userId, onClose }: { readonly userId: string; readon
             </dd>
             <dt>Password</dt>
             <dd>{user.hasPassword ? "set" : "none"}</dd>
+            <dt>Runs</dt>
+            <dd>
+              <a href={href(["logs"], { caller: `user:${userId}` })}>all</a>,{" "}
+              <a href={href(["logs"], { caller: `user:${userId}`, outcome: "error" })}>those that failed</a>
+            </dd>
           </dl>
           <Card
             flush
