@@ -1,5 +1,5 @@
 /** What needs attention, the worst first, each with the place to act. */
-import type { BackupList, ClusterStatus, Stats } from "../../server/stats.ts";
+import type { BackupList, ClusterStatus, ScheduledBackups, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { count, duration, size } from "../../ui/texts.tsx";
 
@@ -12,6 +12,7 @@ export interface Concern {
 
 export interface Known {
   readonly backups: BackupList | undefined;
+  readonly scheduled: ScheduledBackups | undefined;
   readonly stats: Stats | undefined;
   readonly cluster: ClusterStatus | undefined;
   /** Scheduled functions that have failed. */
@@ -88,12 +89,24 @@ function* ofCluster({ cluster }: Known): Generator<Concern> {
   }
 }
 
-function* ofBackups({ backups, now }: Known): Generator<Concern> {
+/** When the newest backup was made, wherever it lies; `-Infinity`: there is none, `null`: not known yet. */
+export function newestBackup(
+  backups: BackupList | undefined,
+  scheduled: ScheduledBackups | undefined,
+): number | null {
+  if (backups === undefined || scheduled === undefined) return null;
+  const good = backups.backups.filter(({ error }) => error === undefined);
+  const all = [...good, ...scheduled.place === null ? [] : scheduled.backups];
+  return all.reduce((newest, { createdAt }) => Math.max(newest, Date.parse(createdAt)), -Infinity);
+}
+
+function* ofBackups({ backups, scheduled, now }: Known): Generator<Concern> {
   if (backups === undefined) return;
   const to = href(["backups"]);
-  const good = backups.backups.filter(({ error }) => error === undefined);
-  const newest = Math.max(-Infinity, ...good.map(({ createdAt }) => Date.parse(createdAt)));
-  if (newest < now - BACKUP_LATE_MS && !backups.replication.enabled) {
+  const newest = newestBackup(backups, scheduled);
+  if (scheduled?.place != null && scheduled.error !== undefined) {
+    yield { tone: "warn", text: `Scheduled backups: ${scheduled.error}`, act: "Look", to };
+  } else if (newest !== null && newest < now - BACKUP_LATE_MS && !backups.replication.enabled) {
     const text = newest === -Infinity ? "There is no backup." : "The newest backup is older than two days.";
     yield { tone: "warn", text, act: "Back up", to: href(["backups"], { make: "true" }) };
   }

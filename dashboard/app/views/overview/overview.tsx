@@ -2,7 +2,7 @@
 import { useConnectionState, useQuery } from "syncline/react";
 import type { KnownSizes } from "../../../../mod/ops/admin/table_sizes.ts";
 import { api } from "../../server/api.ts";
-import type { BackupList, ClusterStatus, Stats } from "../../server/stats.ts";
+import type { BackupList, ClusterStatus, ScheduledBackups, Stats } from "../../server/stats.ts";
 import { href } from "../../shell/route.ts";
 import { Badge } from "../../ui/badge.tsx";
 import { Icon } from "../../ui/icon.tsx";
@@ -10,7 +10,7 @@ import { Table } from "../../ui/table.tsx";
 import { count, duration, size, Time } from "../../ui/texts.tsx";
 import { useRequest } from "../../ui/use_request.ts";
 import { Card, Empty, Loading, View } from "../../ui/view.tsx";
-import { type Concern, concerns } from "./concerns.ts";
+import { type Concern, concerns, newestBackup } from "./concerns.ts";
 import { LastHour } from "./last_hour.tsx";
 
 const ASKED_EVERY_MS = 30_000;
@@ -18,6 +18,8 @@ const ASKED_EVERY_MS = 30_000;
 export function Overview() {
   const backups = useRequest<BackupList>("/api/admin/backups", ASKED_EVERY_MS).value;
   const { value: stats, error } = useRequest<Stats>("/api/admin/stats", ASKED_EVERY_MS);
+  // Asking a bucket costs something: once is enough.
+  const scheduled = useRequest<ScheduledBackups>("/api/admin/scheduled-backups").value;
   const cluster = useRequest<ClusterStatus>("/api/admin/cluster", ASKED_EVERY_MS).value;
   const jobs = useQuery(api.schedule.jobs, {
     state: "failed",
@@ -27,7 +29,7 @@ export function Overview() {
   return (
     <View title="Overview" text="What needs attention, and how the last hour was.">
       <Attention
-        found={concerns({ backups, stats, cluster, failedJobs, now: stats?.at ?? Date.now() })}
+        found={concerns({ backups, scheduled, stats, cluster, failedJobs, now: stats?.at ?? Date.now() })}
         looking={backups === undefined || stats === undefined}
       />
       {error !== null && <p className="field-error" role="alert">{error}</p>}
@@ -35,7 +37,7 @@ export function Overview() {
       {stats !== undefined && (
         <div className="columns">
           <Slowest stats={stats} />
-          <Server stats={stats} backups={backups} />
+          <Server stats={stats} backups={backups} scheduled={scheduled} />
         </div>
       )}
       <Sizes />
@@ -103,10 +105,14 @@ function Slowest({ stats }: { readonly stats: Stats }) {
   );
 }
 
-function Server({ stats, backups }: { readonly stats: Stats; readonly backups: BackupList | undefined }) {
+function Server({ stats, backups, scheduled }: {
+  readonly stats: Stats;
+  readonly backups: BackupList | undefined;
+  readonly scheduled: ScheduledBackups | undefined;
+}) {
   const { transport } = useConnectionState();
   const replication = backups?.replication;
-  const newest = backups?.backups.find(({ error }) => error === undefined);
+  const newest = newestBackup(backups, scheduled);
   return (
     <Card title="Server">
       <dl className="facts">
@@ -128,11 +134,7 @@ function Server({ stats, backups }: { readonly stats: Stats; readonly backups: B
         </dd>
         <dt>Newest backup</dt>
         <dd>
-          {backups === undefined
-            ? "…"
-            : newest === undefined
-            ? "none"
-            : <Time at={Date.parse(newest.createdAt)} as="ago" />}
+          {newest === null ? "…" : newest === -Infinity ? "none" : <Time at={newest} as="ago" />}
         </dd>
         <dt>Replication</dt>
         <dd>
