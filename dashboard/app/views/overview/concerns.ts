@@ -104,7 +104,7 @@ function* ofBackups({ backups, scheduled, now }: Known): Generator<Concern> {
   if (backups === undefined) return;
   const to = href(["backups"]);
   const newest = newestBackup(backups, scheduled);
-  if (scheduled?.place != null && scheduled.error !== undefined) {
+  if (scheduled !== undefined && scheduled.place !== null && scheduled.error !== undefined) {
     yield { tone: "warn", text: `Scheduled backups: ${scheduled.error}`, act: "Look", to };
   } else if (newest !== null && newest < now - BACKUP_LATE_MS && !backups.replication.enabled) {
     const text = newest === -Infinity ? "There is no backup." : "The newest backup is older than two days.";
