@@ -46,7 +46,6 @@ export interface PublicError {
 /** The one place where it is decided what a caller sees of an error. */
 export function publicError(error: CallError, options: { readonly dev: boolean }): PublicError {
   if (error.kind === "user") return { errorMessage: error.message, errorData: error.data };
-  if (foundNoRoom(error)) return { errorMessage: serviceErrors.disk_full[1], errorData: error.data };
   const shown = options.dev || error.kind === "args" || error.kind === "unknown_function";
   return { errorMessage: shown ? error.message : "Server Error", errorData: null };
 }

@@ -30,7 +30,11 @@ export function makeWhole(folder: string, files: Files): void {
   try {
     mkdirSync(dirname(draft), { recursive: true });
     removeOldDrafts(folder);
+    // It speaks of a folder that is gone.
+    rmSync(markOf(folder), { force: true });
     writeInto(draft, files);
+    // Somebody else may have mended it meanwhile, and runs from it.
+    if (there && isWhole(folder, files)) return;
     if (there) renamePatiently({ from: folder, to: `${draft}-broken` });
     renamePatiently({ from: draft, to: folder });
   } catch (error) {
