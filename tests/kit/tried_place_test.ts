@@ -53,10 +53,16 @@ Deno.test("[DA10] the step that failed is the last one, with its reason; what wa
 
 Deno.test("[DA10] a place that does not answer is given up", async () => {
   const never = Promise.withResolvers<void>();
-  const { place } = memory({ write: () => never.promise });
+  const removed = Promise.withResolvers<void>();
+  const { place } = memory({
+    write: () => never.promise,
+    remove: () => Promise.resolve(removed.resolve()),
+  });
   const { steps } = await tryPlace(place, { stepMs: 5 });
   assert.match(steps.at(-1)?.error ?? "", /no answer within/);
+  // What comes late all the same is not left there.
   never.resolve();
+  await removed.promise;
 });
 
 Deno.test("[DA10] files and a replica in folders are tried as they are used, and left as they were", async () => {

@@ -514,7 +514,7 @@ export class PostgresCluster implements AsyncDisposable {
     const channel = channelsOf(this.#options.place.schema).lease;
     const tendMs = Math.min(clusterLimits.tendMs, (this.#options.leaseMs ?? clusterLimits.leaseMs) / 3);
     while (!signal.aborted) {
-      const noticeSince = this.#notices.from(channel);
+      let notice = this.#notices.from(channel);
       try {
         await this.#tend();
         this.#awaySince = null;
@@ -526,12 +526,14 @@ export class PostgresCluster implements AsyncDisposable {
           });
         }
         this.#awaySince ??= performance.now();
+        // A new connection counts as a notice: one that was made in vain is no reason to try again at once.
+        notice = (wait) => this.#notices.next(channel, wait);
       }
       // As soon as the lease of another server may have ended.
       const ms = Math.min(tendMs, Math.max(0, this.#endsAt - performance.now()) + clusterLimits.endedMs);
       // Once: who took it does not look at it any more, nor does anybody while the database is away.
       this.#endsAt = Infinity;
-      await noticeSince({ ms, signal });
+      await notice({ ms, signal });
     }
   }
 
@@ -555,7 +557,8 @@ export class PostgresCluster implements AsyncDisposable {
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
     } else if (this.#mayTake(served)) {
       looked = !await this.#isFree();
-      if (!looked && await this.#isNearEnd(served) && await this.#lease.take()) {
+      // It may have been told to stop meanwhile.
+      if (!looked && await this.#isNearEnd(served) && this.#mayTake(served) && await this.#lease.take()) {
         this.#options.log("info", "The lease of the cluster had ended and was taken", {
           epoch: this.#lease.epoch,
         });

@@ -35,16 +35,21 @@ export async function tryPlace(
       throw new Error("what was written a moment ago is something else now");
     }
   };
-  const all = [["list", list], ["write", () => write(bytes)], ["read", readBack], [
-    "remove",
-    remove,
-  ]] as const;
+  let writing = Promise.resolve();
+  const all = [
+    ["list", list],
+    ["write", () => writing = write(bytes)],
+    ["read", readBack],
+    ["remove", remove],
+  ] as const;
   const steps: { step: TriedStep; error: string | null }[] = [];
   for (const [step, run] of all) {
     const error = await within(stepMs, run).then(() => null, reasonOf);
     steps.push({ step, error });
     if (error === null) continue;
     if (step === "read") await within(stepMs, remove).catch(() => {});
+    // What comes to be written late is not left there.
+    if (step === "write") void writing.catch(() => {}).then(remove).catch(() => {});
     break;
   }
   return { place, steps };

@@ -12,6 +12,8 @@
 export const MARKER = "syncline-replica.json";
 export const GENERATIONS = "generations/";
 export const OWNERS = "owners/";
+/** Where a place is tried out; what is left there is nobody's. */
+export const TRIED = "tried/";
 
 /** A snapshot: the database behind journal row `seq`. */
 export interface SnapshotName {

@@ -1,6 +1,6 @@
 /** What a target is, and who ships there. */
 import { z } from "zod";
-import { claimOf, isGeneration, MARKER, ownerFile, OWNERS } from "./names.ts";
+import { claimOf, isGeneration, MARKER, ownerFile, OWNERS, TRIED } from "./names.ts";
 import { ReplicaError } from "./replica_error.ts";
 import type { ReplicaTarget } from "./target/replica_target.ts";
 
@@ -33,6 +33,7 @@ export async function openReplica(
     for await (const { name } of target.list("")) {
       // Another server may have made it a replica at this moment.
       if (name === MARKER) return await openReplica(target, { write });
+      if (name.startsWith(TRIED)) continue;
       throw new ReplicaError(
         "target",
         `"${target.place}" is no replica: it holds other things, such as "${name}". Name an empty place`,

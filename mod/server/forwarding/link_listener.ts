@@ -20,7 +20,8 @@ export async function listenForServers(
   log: Log,
 ): Promise<{ readonly listener: Deno.TcpListener; readonly address: string }> {
   const { place, address, listen } = config;
-  const host = address?.host ?? await guessedHost(place);
+  const host = address?.host ??
+    (listen !== null && isOneAddress(listen.host) ? listen.host : await guessedHost(place));
   if (address === null && LOOPBACK.test(host)) log("warn", ONLY_HERE, { address: asHost(host) });
   const port = listen?.port ?? address?.port ?? 0;
   try {
@@ -38,6 +39,11 @@ export async function listenForServers(
       { cause: error },
     );
   }
+}
+
+/** Whether it is an address, and not all that the machine has. */
+function isOneAddress(host: string): boolean {
+  return isIP(host) !== 0 && host !== "0.0.0.0" && host !== "::";
 }
 
 /** Where others find it is an address of this machine, most likely; behind a network's translation it is not. */
