@@ -167,3 +167,68 @@ Deno.test("CD3 DP8 a server that serves a folder is told apart before anything i
   assert.deepEqual([code, decoder.decode(stdout)], [1, ""]);
   assert.match(decoder.decode(stderr), /start it without --functions and --dev docs=\/_\/docs\/deploying\n$/);
 });
+
+Deno.test("CD3 an upload that is cut off is one line and exit code 1, whether it was in the middle or behind its end", async (t) => {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  await using _folder = { [Symbol.asyncDispose]: () => Deno.remove(folder, { recursive: true }) };
+  await Deno.mkdir(join(folder, "functions"));
+  for (const [name, text] of Object.entries(firstApp)) await Deno.writeTextFile(join(folder, name), text);
+  for (const where of ["in the middle", "behind its end"] as const) {
+    await t.step(where, async () => {
+      await using server = new CuttingServer(where);
+      const { code, out, err } = await commands.deploy.run(["deploy"], {
+        cwd: folder,
+        env: { SYNCLINE_URL: server.url, SYNCLINE_DEPLOY_KEY: "syncline_deploy_key" },
+      });
+      assert.deepEqual([code, out], [1, ""], err);
+      assert.match(err.trim(), /^[^\n]* cannot be reached: [^\n]*Nothing is known to have changed[^\n]*$/);
+      assert.equal(server.uploads, 1);
+    });
+  }
+});
+
+/** Tells that it serves nothing yet, and drops the connection while it is sent a version. */
+class CuttingServer implements AsyncDisposable {
+  readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  readonly #serving: Promise<void>;
+  uploads = 0;
+
+  constructor(where: "in the middle" | "behind its end") {
+    this.#serving = this.#serve(where);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#listener.addr.port}`;
+  }
+
+  async #serve(where: "in the middle" | "behind its end"): Promise<void> {
+    for await (const connection of this.#listener) {
+      using open = connection;
+      // The last chunk of a body has no bytes.
+      if (await isUpload(open, { until: where === "in the middle" ? "\r\n\r\n" : "\r\n0\r\n\r\n" })) {
+        this.uploads++;
+        continue;
+      }
+      const body = JSON.stringify({ pinned: false, versions: [] });
+      const head = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+      await open.write(new TextEncoder().encode(`${head}\r\nConnection: close\r\n\r\n${body}`));
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listener.close();
+    await this.#serving;
+  }
+}
+
+/** Reads the head of a request, and of an upload all until a text. Gives whether it is one. */
+async function isUpload(connection: Deno.Conn, { until }: { readonly until: string }): Promise<boolean> {
+  const buffer = new Uint8Array(65_536);
+  let text = "";
+  while (!text.includes(text.startsWith("PUT ") ? until : "\r\n\r\n")) {
+    const length = await connection.read(buffer);
+    if (length === null) break;
+    text += new TextDecoder("latin1").decode(buffer.subarray(0, length));
+  }
+  return text.startsWith("PUT ");
+}
