@@ -6,7 +6,7 @@ import { type Log, stderrLog } from "../kit/log.ts";
 import { archiveNames } from "../ops/backups/archive/entry_names.ts";
 import {
   ExportError,
-  exportFiles,
+  exportNewest,
   type ExportSummary,
   type FileContents,
   holdContents,
@@ -39,9 +39,10 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
     await checkData(data);
     const { signal } = stopping;
     await using contents = withFiles ? await contentsIn(data, { signal, log }) : null;
-    using snapshot = await openData(data);
     using progress = new ConsoleProgress();
-    const summary = await exportFiles(snapshot, {
+    const summary = await exportNewest({
+      databasePath: databaseIn(data),
+      open: () => openData(data),
       tables,
       format: format ?? "jsonl",
       folder,
@@ -61,10 +62,23 @@ async function run({ data, tables, format, out, withFiles }: ExportCommandOption
   }
 }
 
+/** Before anything is made in the folder. */
 async function checkData(dataDir: string): Promise<void> {
   if (await statIfThere(dataDir) === null) {
     throw new StartError(`There is no data folder "${resolve(dataDir)}": name the server's with --data`);
   }
+  await checkDatabase(dataDir);
+}
+
+async function checkDatabase(dataDir: string): Promise<void> {
+  if (await statIfThere(databaseIn(dataDir)) !== null) return;
+  throw new StartError(
+    `There is no database in "${resolve(dataDir)}": name the server's data folder with --data`,
+  );
+}
+
+function databaseIn(dataDir: string): string {
+  return join(dataDir, archiveNames.database);
 }
 
 /**
@@ -72,14 +86,9 @@ async function checkData(dataDir: string): Promise<void> {
  * neither is half done nor begins in between; a server that starts after that is not kept waiting for the export.
  */
 async function openData(dataDir: string): Promise<ExportSnapshot> {
-  const path = join(dataDir, archiveNames.database);
   using _lock = await DataLock.acquireIfFree(dataDir, { by: "export" });
-  if (await statIfThere(path) === null) {
-    throw new StartError(
-      `There is no database in "${resolve(dataDir)}": name the server's data folder with --data`,
-    );
-  }
-  return openExport(path);
+  await checkDatabase(dataDir);
+  return openExport(databaseIn(dataDir));
 }
 
 /** Contents that stay while they are exported, or, where nothing can be linked, those that are there when they are read. */

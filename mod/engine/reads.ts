@@ -6,6 +6,7 @@ import { EngineError } from "./errors.ts";
 import { type Inspection, inspectionOf } from "./whole/inspection.ts";
 import { ReadSetRecorder } from "./read_set.ts";
 import { Scan, type ScanOwner, type StoredRow } from "./indexes/scan.ts";
+import type { SearchIndex } from "./search/search_index.ts";
 import { searchDocuments, type SearchOwner } from "./search/search.ts";
 import type { Table } from "./table.ts";
 import type { ReadTransaction } from "./transaction.ts";
@@ -130,10 +131,21 @@ export function searchOf(
     readonly options: SearchOptions;
   },
 ): IterableIterator<Doc> {
+  return searchDocuments(owner, checkedSearch(asked));
+}
+
+/** The table, the index and the options of a search. Throws an `EngineError` when they do not fit. */
+export function checkedSearch(asked: {
+  readonly tables: Tables;
+  readonly table: string;
+  readonly index: string;
+  readonly options: SearchOptions;
+}): { readonly table: Table; readonly index: SearchIndex; readonly options: SearchOptions } {
+  const { options } = asked;
   const table = asked.tables.named(asked.table);
   const index = asked.tables.searchIndex(table, asked.index);
-  for (const [field, value] of asked.options.filters) checkComparable(value, `filter field "${field}"`);
-  return searchDocuments(owner, { table, index, options: asked.options });
+  for (const [field, value] of options.filters) checkComparable(value, `filter field "${field}"`);
+  return { table, index, options };
 }
 
 /** A vector search of a run, its table, index and filters checked. */

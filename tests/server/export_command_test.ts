@@ -160,9 +160,10 @@ Deno.test("[EX6] [EX7] [EX14] what cannot be exported ends with 1 and its reason
   assert.equal(missing.code, 1);
   assert.match(missing.err, /There is no data folder ".*data": name the server's with --data/);
   await Deno.mkdir(place.dataDir);
-  const empty = await place.run("export", "--out", place.at("out"));
+  const empty = await place.run("export", "--out", place.at("out"), "--with-files");
   assert.equal(empty.code, 1);
   assert.match(empty.err, /There is no database in ".*data"/);
+  assert.deepEqual([...Deno.readDirSync(place.dataDir)], [], "something was left in a folder of others");
   {
     await using server = await place.serve();
     await server.call("mutation", "bank:open");

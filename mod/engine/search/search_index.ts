@@ -21,6 +21,8 @@ export interface SearchIndex {
     readonly insert: string;
     readonly remove: string;
     readonly search: string;
+    /** How many match, counted up to a bound, without ranking. */
+    readonly count: string;
   };
 }
 
@@ -56,6 +58,7 @@ export function searchIndex(number: number, definition: SearchIndexDefinition): 
       insert: `INSERT INTO ${table} (rowid, text, filters) VALUES (?, ?, ?)`,
       remove: `DELETE FROM ${table} WHERE rowid = ?`,
       search: `SELECT rowid FROM ${table} WHERE ${table} MATCH ? ORDER BY rank, rowid LIMIT ?+0`,
+      count: `SELECT count(*) FROM (SELECT rowid FROM ${table} WHERE ${table} MATCH ? LIMIT ?+0)`,
     },
   };
 }
@@ -110,6 +113,15 @@ export function matchingRows(
   return connection.statement(search.index.sql.search).all(search.match, search.limit).map((row) =>
     row[0] as number
   );
+}
+
+/** Row ids of all that match, by relevance, ranked once; `null` when there are more than `max`: then nothing is ranked. */
+export function allMatchingRows(
+  connection: Connection,
+  { index, match, max }: { readonly index: SearchIndex; readonly match: string; readonly max: number },
+): number[] | null {
+  const count = connection.statement(index.sql.count).get(match, max + 1)?.[0] as number;
+  return count > max ? null : matchingRows(connection, { index, match, limit: count });
 }
 
 /** Whether a document has the values the filters ask for. Tokens are hashes, so this decides. */

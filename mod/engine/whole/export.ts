@@ -6,16 +6,20 @@
  * other means than SQLite: that would take away SQLite's locks.
  */
 import { engineLimits } from "../limits.ts";
-import { loadTables, readCatalog } from "../catalog.ts";
+import { loadTables, readCatalog, type Tables } from "../catalog.ts";
 import { Connection, inPlainWords, type Row } from "../connection.ts";
 import { EngineError } from "../errors.ts";
 import type { IndexBounds, SearchOptions } from "../reading.ts";
-import { scanOf, searchOf } from "../reads.ts";
-import type { SearchOwner } from "../search/search.ts";
+import { checkedSearch, scanOf } from "../reads.ts";
+import type { ScanOwner } from "../indexes/scan.ts";
+import { allMatchingRows, passes, prepareSearch } from "../search/search_index.ts";
+import type { StoredFields } from "../documents/stored_fields.ts";
+import { functionLimits } from "../../limits.ts";
 import { BY_CREATION_TIME, documentsTable } from "../table.ts";
 import type { Doc, TableDefinition, Value } from "../types.ts";
 
 const { exportRowsMax, exportBytesAimed } = engineLimits;
+const { documentsReadMax } = functionLimits;
 
 /** Which documents of a table are wanted, in the order of an index or of a search. */
 export type ExportedRows =
@@ -42,8 +46,9 @@ export interface ExportSnapshot extends Disposable {
    */
   documents(table: string): Generator<string, void, void>;
   /**
-   * Documents of a table by an index, a few read at once, or those that a search finds, as many as one query would. Indexes
-   * are those of the database. Throws as `documents` does, and for an index or bounds that do not fit.
+   * Documents of a table by an index, a few read at once, or all those that a search finds, which is ranked once however
+   * often the same `wanted` is asked for. Indexes are those of the database. Throws as `documents` does, for an index or
+   * bounds that do not fit, and before the first document for a search that finds more than one query may read.
    */
   rows(table: string, wanted: ExportedRows): Generator<ExportedRow, void, void>;
   /** How many documents a table has. Throws as `documents` does. */
@@ -70,6 +75,8 @@ class SqliteExportSnapshot implements ExportSnapshot {
   readonly numbers: ReadonlyMap<string, number>;
   readonly #connection: Connection;
   readonly #path: string;
+  /** Row ids that searches found, which hold as long as the snapshot does. */
+  readonly #ranked = new WeakMap<ExportedRows, readonly number[]>();
   #open = true;
 
   constructor(connection: Connection, path: string) {
@@ -118,14 +125,13 @@ class SqliteExportSnapshot implements ExportSnapshot {
   *rows(name: string, wanted: ExportedRows): Generator<ExportedRow, void, void> {
     const connection = this.#connection;
     let text = "";
-    const owner: SearchOwner = {
+    const owner: ScanOwner = {
       connection,
       recorder: null,
       check: () => {},
       delivered: (_table, row) => void (text = row.text),
       opened: () => {},
       closed: () => {},
-      beforeSearch: () => {},
     };
     try {
       const asked = {
@@ -133,8 +139,7 @@ class SqliteExportSnapshot implements ExportSnapshot {
         table: name,
       };
       if ("search" in wanted) {
-        const { search: index, options } = wanted;
-        for (const doc of searchOf(owner, { ...asked, index, options })) yield { doc, text };
+        yield* this.#found(asked, wanted);
       } else {
         const { index, bounds, order } = wanted;
         for (const { doc } of scanOf(owner, { ...asked, index, bounds, options: { order } })) {
@@ -143,6 +148,28 @@ class SqliteExportSnapshot implements ExportSnapshot {
       }
     } catch (error) {
       throw inPlainWords(error, this.#path);
+    }
+  }
+
+  /** The documents of a search, the most relevant first. */
+  *#found(
+    asked: { readonly tables: Tables; readonly table: string },
+    wanted: Extract<ExportedRows, { readonly search: string }>,
+  ): Generator<ExportedRow, void, void> {
+    const connection = this.#connection;
+    const { search, options } = wanted;
+    const { table, index } = checkedSearch({ ...asked, index: search, options });
+    const { match, filters } = prepareSearch(index, options);
+    if (match === null) return;
+    let rids = this.#ranked.get(wanted);
+    if (rids === undefined) {
+      rids = allMatchingRows(connection, { index, match, max: documentsReadMax }) ?? tooMany();
+      this.#ranked.set(wanted, rids);
+    }
+    for (const rid of rids) {
+      const [, text] = connection.statement(table.sql.getRow).get(rid) as [id: string, text: string];
+      const doc = JSON.parse(text) as Doc & StoredFields;
+      if (passes(filters, doc)) yield { doc, text };
     }
   }
 
@@ -178,6 +205,14 @@ class SqliteExportSnapshot implements ExportSnapshot {
     // Closing ends the transaction.
     this.#connection[Symbol.dispose]();
   }
+}
+
+function tooMany(): never {
+  throw new EngineError(
+    "bad_search",
+    `The search finds more than ${documentsReadMax} documents, which is the most that are exported of one: ` +
+      "search for rarer words, or add filters",
+  );
 }
 
 function unknownTable(name: string): EngineError {

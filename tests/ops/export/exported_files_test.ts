@@ -3,9 +3,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openExport } from "../../../mod/engine/mod.ts";
+import { type ExportSnapshot, openExport } from "../../../mod/engine/mod.ts";
 import { WorkFolder } from "../../../mod/ops/backups/snapshot/work_folder.ts";
-import { exportFiles, holdContents } from "../../../mod/ops/tables/export/mod.ts";
+import { exportFiles, exportNewest, holdContents } from "../../../mod/ops/tables/export/mod.ts";
 import { anyTable, TestDatabase } from "../../engine/support.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 
@@ -78,6 +78,85 @@ Deno.test("[EX16] files that are deleted while they are exported are there, and 
   assert.deepEqual(texts, ["before it began", "and another", "since it began"]);
   const names = [...Deno.readDirSync(out)].map(({ name }) => name).sort();
   assert.deepEqual(names, ["_storage", "_storage.jsonl", "_tables.jsonl", "notes.jsonl"]);
+});
+
+Deno.test("[EX16] what came since the first links is held before any of it is noted", async () => {
+  await using place = new Place();
+  await place.add("before");
+  const held = await holdContents(place.folder.at("data"), nobodyElse);
+  assert.ok(held !== null);
+  await using files = held;
+  const added = [await place.add("one"), await place.add("two")];
+  using snapshot = openExport(place.database.path);
+  const hold = async (blob: string) => {
+    const isHeld = await held.hold(blob);
+    for (const { path } of added) await Deno.remove(path).catch(() => {});
+    return isHeld;
+  };
+  const folder = place.folder.at("out");
+  const summary = await exportFiles(snapshot, {
+    ...{ tables: null, format: "jsonl", folder, files: { ...files, hold } },
+  });
+  assert.equal(summary.files, 3);
+});
+
+Deno.test("[EX16] a file that went before it could be held has the export begin again, a lost one does not", async () => {
+  await using place = new Place();
+  const kept = await place.add("kept");
+  const held = await holdContents(place.folder.at("data"), nobodyElse);
+  assert.ok(held !== null);
+  await using files = held;
+  let opened = 0;
+  /** Each of the first snapshots names a file that is gone when it is open. */
+  const goes = (times: number) => async (): Promise<ExportSnapshot> => {
+    if (++opened > times) return openExport(place.database.path);
+    const { id, path } = await place.add("gone");
+    const snapshot = openExport(place.database.path);
+    place.database.commit((tx) => tx.delete(id));
+    await Deno.remove(path);
+    return snapshot;
+  };
+  const options = {
+    ...{ tables: null, format: "jsonl" as const, files, databasePath: place.database.path },
+  };
+  const folder = place.folder.at("out");
+  const { files: count } = await exportNewest({ ...options, folder, open: goes(2) });
+  assert.deepEqual([count, opened], [1, 3]);
+  assert.equal(await Deno.readTextFile(join(folder, "_storage", kept.id)), "kept");
+  opened = 0;
+  const other = place.folder.at("other");
+  await assert.rejects(
+    exportNewest({ ...options, folder: other, open: goes(9) }),
+    /are not in the data folder/,
+  );
+  assert.equal(opened, 3);
+  opened = 0;
+  await Deno.remove((await place.add("lost")).path);
+  await assert.rejects(
+    exportNewest({ ...options, folder: other, open: goes(0) }),
+    /are not in the data folder/,
+  );
+  assert.equal(opened, 1);
+  await assert.rejects(Deno.stat(other), Deno.errors.NotFound);
+});
+
+Deno.test("[EX16] the linking can be stopped, and a fault of the data folder is told as its own", async () => {
+  await using place = new Place();
+  await place.add("one");
+  const data = place.folder.at("data");
+  const stopped = holdContents(data, { ...nobodyElse, signal: AbortSignal.abort(new Error("stopped")) });
+  await assert.rejects(stopped, /stopped/);
+  const held = await holdContents(data, nobodyElse);
+  assert.ok(held !== null);
+  await using files = held;
+  const work = join(data, "storage/export-work");
+  await Deno.remove(work, { recursive: true });
+  await Deno.writeTextFile(work, "in its way");
+  using snapshot = openExport(place.database.path);
+  await assert.rejects(
+    exportFiles(snapshot, { tables: null, format: "jsonl", folder: place.folder.at("out"), files }),
+    /^ExportError: Cannot hold the files in the data folder ".*data" while they are exported: /,
+  );
 });
 
 Deno.test("[EX16] without links files are copied while the snapshot is open, before the tables", async () => {

@@ -199,6 +199,33 @@ Deno.test("[EX12] an export ends when the write-ahead log grows too large behind
   assert.match(served.logged.join(), /^An export broke off Error: The write-ahead log/);
 });
 
+Deno.test("[EX12] the log is looked at, and the time, before there is any text of a CSV", async () => {
+  using served = serve(2_000, { ...FEW, exportLogBytesMax: 0 });
+  let answered = false;
+  const response = served.get("items?format=csv").finally(() => answered = true);
+  while (!answered) {
+    served.database.commit((tx) => tx.insert("odd", { body: "x".repeat(500_000) }));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const refused = await response;
+  assert.equal(refused.status, 503);
+  assert.match((await refused.json()).errorMessage, /write-ahead log grew too large before/);
+  assert.equal(hasReaders(served.database), false);
+  assert.match(served.logged.join(), /^An export broke off .*write-ahead log/);
+  using late = serve(2_000, { ...FEW, exportMsMax: 0 });
+  const tooLate = await late.get("items?format=csv");
+  assert.equal(tooLate.status, 503);
+  assert.match((await tooLate.json()).errorMessage, /took too long/);
+});
+
+Deno.test("[EX12] JSONL begins to be answered before the first document that a filter shows", async () => {
+  using served = serve(2_000, { ...FEW, exportMsMax: 0 });
+  const where = JSON.stringify({ conditions: [{ field: "n", op: "eq", value: -5 }] });
+  const response = await served.get(`items?${new URLSearchParams({ where })}`);
+  assert.equal(response.status, 200);
+  await assert.rejects(response.text(), /took too long/);
+});
+
 Deno.test("[EX12] an export that takes too long in all loses its snapshot", async () => {
   using served = serve(2_000, { ...FEW, exportMsMax: 0 });
   await assert.rejects((await served.get("items")).text(), /took too long/);

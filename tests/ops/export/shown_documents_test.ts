@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
-import { openExport } from "../../../mod/engine/mod.ts";
+import { type ExportSnapshot, openExport } from "../../../mod/engine/mod.ts";
+import { functionLimits } from "../../../mod/limits.ts";
 import { opsLimits } from "../../../mod/ops/limits.ts";
 import { exportRoutes } from "../../../mod/ops/tables/export/mod.ts";
 import { exportPieces } from "../../../mod/ops/tables/export/pieces.ts";
@@ -93,6 +94,84 @@ Deno.test("[EX17] documents that are passed over are not gone through at once", 
     assert.ok(pauses >= 400_000 / opsLimits.exportPieceChars - 2, `${format} has ${pauses} pauses`);
     assert.equal(pieces.reduce((sum, { documents }) => sum + documents, 0), 1);
   }
+});
+
+/** A snapshot that tells how many characters of rows were read. */
+function counted(snapshot: ExportSnapshot, onRead: (chars: number) => void): ExportSnapshot {
+  const { ts, tables, numbers } = snapshot;
+  return {
+    ...{ ts, tables, numbers },
+    documents: (table) => snapshot.documents(table),
+    *rows(table, wanted) {
+      for (const row of snapshot.rows(table, wanted)) {
+        onRead(row.text.length);
+        yield row;
+      }
+    },
+    count: (table) => snapshot.count(table),
+    [Symbol.dispose]: () => snapshot[Symbol.dispose](),
+  };
+}
+
+Deno.test("[EX13] [EX17] what is read between two pieces is bounded, also when some of it is meant", () => {
+  using database = new TestDatabase({ orders: anyTable() });
+  const body = "x".repeat(1_000);
+  database.commit((tx) => {
+    for (let n = 0; n < 1_000; n++) tx.insert("orders", { hit: n % 30 === 0, body });
+  });
+  using snapshot = openExport(database.path);
+  const conditions = [{ field: "hit", op: "eq", value: true }];
+  for (const format of ["jsonl", "csv"] as const) {
+    let read = 0;
+    let documents = 0;
+    const from = counted(snapshot, (chars) => void (read += chars));
+    for (const piece of exportPieces(from, { table: "orders", format, shown: shown({ conditions }) })) {
+      assert.ok(read <= opsLimits.exportPieceChars + 2_000, `${format}: ${read} characters at once`);
+      read = 0;
+      documents += piece.documents;
+    }
+    assert.ok(read <= opsLimits.exportPieceChars + 2_000, `${format}: ${read} characters at the end`);
+    assert.equal(documents, 34);
+  }
+});
+
+Deno.test("[EX17] a CSV, which is read twice, ranks its search once", () => {
+  using database = orders();
+  using snapshot = openExport(database.path);
+  const asked = new Set<unknown>();
+  let walks = 0;
+  const from: ExportSnapshot = {
+    ...counted(snapshot, () => {}),
+    rows(table, wanted) {
+      asked.add(wanted);
+      walks++;
+      return snapshot.rows(table, wanted);
+    },
+  };
+  const search = { search: { index: "search_title", text: "coffee", eq: { state: "paid" } } };
+  const pieces = [...exportPieces(from, { table: "orders", format: "csv", shown: shown(search) })];
+  assert.equal(pieces.reduce((sum, { documents }) => sum + documents, 0), 2);
+  assert.deepEqual([walks, asked.size], [2, 1], "what is ranked is kept for what was asked for");
+});
+
+Deno.test("[EX17] a search exports all it finds, or is refused before the first document", () => {
+  using database = new TestDatabase({
+    orders: anyTable({
+      searchIndexes: [{ name: "search_title", searchField: "title", filterFields: [] }],
+    }),
+  });
+  const insert = (count: number) =>
+    database.commit((tx) => {
+      for (let n = 0; n < count; n++) tx.insert("orders", { n, title: "tea" });
+    });
+  const search = { search: { index: "search_title", text: "tea", eq: {} } };
+  for (let left: number = functionLimits.documentsReadMax; left > 0; left -= 8_000) {
+    insert(Math.min(left, 8_000));
+  }
+  const found = numbers(database, search);
+  assert.deepEqual([found.length, new Set(found).size], [functionLimits.documentsReadMax, 8_000]);
+  insert(1);
+  assert.throws(() => numbers(database, search), /finds more than 32000 documents/);
 });
 
 Deno.test("[EX17] a filter that is not understood, or does not fit, is refused; one that finds nothing is not", async () => {

@@ -29,11 +29,12 @@ export class StoredFiles {
     this.#named = join(links, "named");
   }
 
-  /** Links every file that is there and has no link yet. */
-  async link(): Promise<void> {
+  /** Links every file that is there and has no link yet. Throws what `signal` is aborted with meanwhile. */
+  async link(signal?: AbortSignal): Promise<void> {
     for (const shard of await shardsOf(this.#folder)) {
       await Deno.mkdir(join(this.#all, shard), { recursive: true, mode: 0o700 });
       for await (const { name } of Deno.readDir(join(this.#folder, shard))) {
+        signal?.throwIfAborted();
         if (BLOB.test(name)) {
           await linkUnlessThere(join(this.#folder, shard, name), join(this.#all, shard, name));
         }

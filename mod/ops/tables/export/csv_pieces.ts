@@ -27,7 +27,9 @@ export function* csvPieces(documents: Documents, table: string): Generator<Expor
   let work = 0;
   for (const text of documents()) {
     if (text === PAUSE) {
-      yield NOTHING;
+      yield { text: csvText(rows), documents: rows.length };
+      rows = [];
+      work = 0;
       continue;
     }
     const doc = JSON.parse(text) as Doc;

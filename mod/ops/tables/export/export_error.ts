@@ -16,3 +16,17 @@ export class ExportError extends Error {
     this.code = code;
   }
 }
+
+/** The contents of a file that the snapshot names are not there. */
+export class MissingFileError extends ExportError {
+  /** Their name in the store. */
+  readonly blob: string;
+
+  constructor(id: string, blob: string) {
+    super(
+      "failed",
+      `The contents of the file ${id} are not in the data folder: it was deleted just now, or the files lie in a bucket`,
+    );
+    this.blob = blob;
+  }
+}

@@ -9,7 +9,7 @@ import type { ExportSnapshot } from "../../../engine/mod.ts";
 import { syncFolder, writeAll } from "../../../kit/durable_files.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import { exportedFolder } from "../formats.ts";
-import { ExportError } from "./export_error.ts";
+import { ExportError, MissingFileError } from "./export_error.ts";
 
 /** What a stored file's document says. */
 interface StoredFile {
@@ -24,6 +24,8 @@ const LINE_CHARS_MAX = 1_048_576;
 
 /** Where the contents of files are. */
 export interface FileContents {
+  /** Holds all contents that are there, as soon as the snapshot is open. Absent where nothing can be held. */
+  readonly holdAll?: () => Promise<void>;
   /**
    * Sees to it that contents stay until the export ends, whoever deletes them. `false`: they are not there. Absent where
    * nothing can be held: then they are copied while the snapshot is open.
@@ -58,9 +60,10 @@ export interface NotedFiles {
   readonly list: string;
 }
 
-/** Notes the files of a snapshot. Throws an {@linkcode ExportError} for contents that are missing. */
+/** Holds and notes the files of a snapshot. Throws a {@linkcode MissingFileError} for contents that are missing. */
 export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): Promise<NotedFiles> {
-  const { folder, contents: { hold }, onMade, check } = noting;
+  const { folder, contents: { hold, holdAll }, onMade, check } = noting;
+  await holdAll?.();
   const { files, documents, tables } = exportedFolder;
   const hidden = (file: string) => {
     const path = join(folder, `.${file}.${randomBytes(6).toString("hex")}`);
@@ -76,7 +79,7 @@ export async function noteFiles(snapshot: ExportSnapshot, noting: FileNoting): P
   for (const text of snapshot.tables.includes(files) ? snapshot.documents(files) : []) {
     const { blob, ...about } = JSON.parse(text) as StoredFile;
     const { _id, sha256, size } = about;
-    if (await hold?.(blob) === false) throw missing(_id);
+    if (await hold?.(blob) === false) throw new MissingFileError(_id, blob);
     await writeAll(copying, encodeJsonLine({ _id, blob, sha256, size }));
     await writeAll(said, encodeJsonLine(about));
     count++;
@@ -97,7 +100,10 @@ export interface FileCopying {
   readonly onFile: (done: number) => void;
 }
 
-/** Copies what was noted. Throws an {@linkcode ExportError} for contents that are missing or damaged, and for a full disk. */
+/**
+ * Copies what was noted. Throws a {@linkcode MissingFileError} for contents that are missing, an {@linkcode ExportError} for
+ * damaged ones and for a full disk.
+ */
 export async function copyFiles({ target, list }: NotedFiles, copying: FileCopying): Promise<void> {
   let done = 0;
   const { readable } = await Deno.open(list);
@@ -121,7 +127,7 @@ async function copyFile(
     );
   }
   const stream = await contents.read(blob);
-  if (stream === null) throw missing(_id);
+  if (stream === null) throw new MissingFileError(_id, blob);
   const hash = createHash("sha256");
   using file = await create(path);
   for await (const chunk of stream) {
@@ -132,13 +138,6 @@ async function copyFile(
     throw new ExportError("failed", `The contents of the file ${_id} are damaged`);
   }
   await file.sync();
-}
-
-function missing(id: string): ExportError {
-  return new ExportError(
-    "failed",
-    `The contents of the file ${id} are not in the data folder: it was deleted just now, or the files lie in a bucket`,
-  );
 }
 
 async function create(path: string): Promise<Deno.FsFile> {

@@ -2,7 +2,7 @@
 import { opsLimits } from "../../limits.ts";
 import type { ExportPiece } from "./export_piece.ts";
 
-/** Stands among documents where many were passed over: what reads them does other work there. */
+/** Stands among documents where many were read, meant or not: what takes them does other work there. */
 export const PAUSE = "";
 
 /** The lines of documents given as JSON texts. `_id` and `_creationTime` come first, the rest as it is stored. */

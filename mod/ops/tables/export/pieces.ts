@@ -19,7 +19,8 @@ export function exportPieces(
     readonly shown?: Shown | undefined;
   },
 ): Generator<ExportPiece, void, void> {
-  const documents = () =>
-    shown === undefined ? snapshot.documents(table) : shownDocuments(snapshot, { table, shown });
+  const documents = shown === undefined
+    ? () => snapshot.documents(table)
+    : shownDocuments(snapshot, { table, shown });
   return format === "csv" ? csvPieces(documents, table) : jsonPieces(documents());
 }

@@ -34,24 +34,33 @@ export function shownOf(text: string): Shown {
   throw new ExportError("bad_filter", `The filter is not understood: ${at}: ${issue?.message ?? "invalid"}`);
 }
 
-/** Their JSON texts; `PAUSE` after many that are not meant. Throws an `ExportError` for an index that does not fit. */
-export function* shownDocuments(
+/** Their JSON texts, each time from the first on, as `walk` gives them. A search is ranked once for all times. */
+export function shownDocuments(
   snapshot: ExportSnapshot,
-  { table, shown }: { readonly table: string; readonly shown: Shown },
+  asked: { readonly table: string; readonly shown: Shown },
+): () => Generator<string, void, void> {
+  let rows: ExportedRows | undefined;
+  return () => walk(snapshot, { ...asked, rows: () => rows ??= rowsOf(asked.shown) });
+}
+
+/** `PAUSE` after so many characters as are read at once, meant or not. Throws an `ExportError` for an index that does not fit. */
+function* walk(
+  snapshot: ExportSnapshot,
+  { table, shown, rows }: {
+    readonly table: string;
+    readonly shown: Shown;
+    readonly rows: () => ExportedRows;
+  },
 ): Generator<string, void, void> {
   const { conditions } = shown;
-  let passedOver = 0;
+  let read = 0;
   try {
-    for (const { doc, text } of snapshot.rows(table, rowsOf(shown))) {
-      if (passes(doc, conditions)) {
-        yield text;
-        passedOver = 0;
-        continue;
-      }
-      passedOver += text.length;
-      if (passedOver < opsLimits.exportPieceChars) continue;
+    for (const { doc, text } of snapshot.rows(table, rows())) {
+      if (passes(doc, conditions)) yield text;
+      read += text.length;
+      if (read < opsLimits.exportPieceChars) continue;
       yield PAUSE;
-      passedOver = 0;
+      read = 0;
     }
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;

@@ -5,12 +5,19 @@
  * that grows.
  */
 import { type ExportSnapshot, openExport } from "../../../engine/mod.ts";
+import { ServiceError } from "../../../errors.ts";
 import { pause } from "../../../kit/pause.ts";
 import { namedTables } from "./exported_tables.ts";
 import type { TableFormat } from "../formats.ts";
 import { exportPieces } from "./pieces.ts";
 import type { ExportPiece } from "./export_piece.ts";
 import { type Shown, shownOf } from "./shown_documents.ts";
+
+const TOO_LONG = "The export took too long";
+const LOG_TOO_LARGE =
+  "The write-ahead log grew too large while the client took the export; take it faster, or use the command";
+const LOG_TOO_LARGE_AT_FIRST =
+  "The write-ahead log grew too large before the export had any text; try again when less is written, or use the command";
 
 export interface TableDownloadOptions {
   readonly databasePath: string;
@@ -35,7 +42,7 @@ export class TableDownload implements UnderlyingByteSource {
   readonly #pieces: Generator<ExportPiece, void, void>;
   readonly #encoder = new TextEncoder();
   readonly #lastMoment: number;
-  readonly #logBytesBefore: number;
+  readonly #logBytesMax: number;
   #first: IteratorResult<ExportPiece, void> | null = null;
   #stall: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setInterval> | undefined;
@@ -46,7 +53,8 @@ export class TableDownload implements UnderlyingByteSource {
     this.#options = options;
     const shown: Shown | undefined = options.where === undefined ? undefined : shownOf(options.where);
     this.#lastMoment = performance.now() + options.msMax;
-    this.#logBytesBefore = logBytes(options.databasePath);
+    // A log that was large before may be used again from its beginning: only when it grows it is the snapshot's doing.
+    this.#logBytesMax = Math.max(options.logBytesMax, logBytes(options.databasePath));
     this.#snapshot = openExport(options.databasePath);
     try {
       namedTables(this.#snapshot, [options.table]);
@@ -57,32 +65,31 @@ export class TableDownload implements UnderlyingByteSource {
     this.#pieces = exportPieces(this.#snapshot, { ...options, shown });
   }
 
-  /** Reads up to the first text: whatever the table does not fit is known then. Rejects with it, or when the signal says so. */
+  /**
+   * Reads as far as is needed to know whatever the table does not fit: for CSV up to the first text. Rejects with it, when
+   * the signal says so, and with a `ServiceError` when it takes too long or too much of a log.
+   */
   async prepare(signal: AbortSignal): Promise<void> {
     try {
-      do {
+      for (let isFirst = true;; isFirst = false) {
         await pause();
         signal.throwIfAborted();
+        const reason = isFirst ? null : this.#tooMuch();
+        if (reason !== null) throw new ServiceError("overloaded", reason);
         this.#first = this.#pieces.next();
-      } while (this.#first.done !== true && this.#first.value.text === "");
+        const { done, value } = this.#first;
+        if (done === true || value.text !== "" || this.#options.format !== "csv") return;
+      }
     } catch (error) {
-      this.#end(null);
+      this.#end(error instanceof ServiceError ? error : null);
       throw error;
     }
   }
 
   /** Arms the clock for a client that never begins to read, and the look at the log. */
   start(controller: ReadableByteStreamController): void {
-    // A log that was large before may be used again from its beginning: only when it grows it is the snapshot's doing.
-    const bytesMax = Math.max(this.#options.logBytesMax, this.#logBytesBefore);
     this.#watch = setInterval(() => {
-      if (logBytes(this.#options.databasePath) <= bytesMax) return;
-      this.#break(
-        controller,
-        new Error(
-          "The write-ahead log grew too large while the client took the export; take it faster, or use the command",
-        ),
-      );
+      if (this.#logIsTooLarge()) this.#break(controller, new Error(LOG_TOO_LARGE));
     }, this.#options.logCheckMs);
     this.#awaitClient(controller);
   }
@@ -102,7 +109,7 @@ export class TableDownload implements UnderlyingByteSource {
           controller.byobRequest?.respond(0);
           return;
         }
-        if (performance.now() > this.#lastMoment) throw new Error("The export took too long");
+        if (performance.now() > this.#lastMoment) throw new Error(TOO_LONG);
         if (value.text === "") continue;
         controller.enqueue(this.#encoder.encode(value.text));
         return this.#awaitClient(controller);
@@ -115,6 +122,16 @@ export class TableDownload implements UnderlyingByteSource {
 
   cancel(): void {
     this.#end(null);
+  }
+
+  /** Why the snapshot must end before there was any text; `null` when it need not. */
+  #tooMuch(): string | null {
+    if (performance.now() > this.#lastMoment) return TOO_LONG;
+    return this.#logIsTooLarge() ? LOG_TOO_LARGE_AT_FIRST : null;
+  }
+
+  #logIsTooLarge(): boolean {
+    return logBytes(this.#options.databasePath) > this.#logBytesMax;
   }
 
   #awaitClient(controller: ReadableByteStreamController): void {
