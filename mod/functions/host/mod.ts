@@ -8,7 +8,10 @@ export {
   type RunKind,
   type RunObserver,
 } from "./run_observer.ts";
-export { type BringVersion, BrokenVersionError, IsolateHost, type Lent, type PassedCalls } from "./host.ts";
+export { BrokenVersionError } from "./code/code_swaps.ts";
+export { IsolateHost } from "./host.ts";
+export type { BringVersion } from "./host_options.ts";
+export type { Lent, PassedCalls } from "./lending.ts";
 export type { ActionAnswer, Companions, Heard, LeaderPort, ServedApp } from "./leader_port.ts";
 export { entriesOf, packedEntries } from "./packed_commits.ts";
 export { RowsRefusedError } from "./writer/following_writer.ts";

@@ -4,3 +4,4 @@ export { GivingWay } from "./giving_way.ts";
 export { PassedRequests } from "./passed_requests.ts";
 export { Passing } from "./passing.ts";
 export { Predecessor } from "./predecessor.ts";
+export { Succession } from "./succession.ts";

@@ -1,0 +1,166 @@
+/** Other code in the place of the present one, between two commits: readers and runners follow the writer. */
+import type { Log } from "../../../kit/log.ts";
+import type { Version } from "../../versions/version_store.ts";
+import type { AppCheck, CheckBounds } from "../../wire/messages.ts";
+import type { CommitNews } from "../commit_news.ts";
+import type { HostCode } from "../host_parts.ts";
+import type { Companions, ServedApp } from "../leader_port.ts";
+import type { IsolateStarter } from "../process/isolate.ts";
+import type { ReaderPool } from "../readers/reader_pool.ts";
+import type { RunnerPool } from "../runners/runner_pool.ts";
+import type { MutationWriter, ReplaceResult } from "../writer/mutation_writer.ts";
+import type { ServedCode } from "./served_code.ts";
+
+export interface LoadOptions {
+  /** Never rejects. */
+  readonly swapped?: () => Promise<void>;
+}
+
+/** A version that cannot be loaded; the message says why. */
+export class BrokenVersionError extends Error {
+  override readonly name = "BrokenVersionError";
+}
+
+export interface CodeSwapsParts {
+  readonly starter: IsolateStarter;
+  readonly writer: MutationWriter;
+  readonly readers: ReaderPool;
+  readonly runners: RunnerPool;
+  readonly served: ServedCode;
+  readonly news: CommitNews;
+  readonly code: HostCode | undefined;
+  readonly log: Log;
+  /** The app as other processes have to know it. */
+  readonly app: () => ServedApp;
+}
+
+export class CodeSwaps {
+  readonly #parts: CodeSwapsParts;
+  /** Ends with the newest one. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #companions: Companions | null = null;
+
+  constructor(parts: CodeSwapsParts) {
+    this.#parts = parts;
+  }
+
+  /** Other processes read this database from now on. */
+  accompany(companions: Companions): void {
+    this.#companions = companions;
+  }
+
+  /** See `IsolateHost.reload`. */
+  reload(): Promise<ReplaceResult> {
+    return this.oneByOne(async () => {
+      const { code } = this.#parts;
+      if (code === undefined) return await this.#load(null);
+      if (code.source === null) {
+        return { ok: false, message: "The code is not served from a functions folder" };
+      }
+      try {
+        return await this.#load(await code.versions.make(code.source));
+      } catch (error) {
+        return { ok: false, message: error instanceof Error ? error.message : String(error) };
+      }
+    });
+  }
+
+  /** See `IsolateHost.load`. */
+  load(version: Version, { swapped }: LoadOptions = {}): Promise<ReplaceResult> {
+    return this.oneByOne(() => this.#load(version, swapped));
+  }
+
+  /** See `IsolateHost.check`. */
+  async check(version: Version, bounds: CheckBounds): Promise<AppCheck> {
+    const started = await this.#parts.starter.check?.(version, bounds);
+    if (started === undefined) throw new Error("These isolates cannot look at another version");
+    if (!started.ok) throw new BrokenVersionError(started.message);
+    const { ready: { check } } = started.isolate;
+    await started.isolate.close();
+    if (check === undefined) throw new Error("An isolate has not looked at what it was asked to");
+    return check;
+  }
+
+  /** See `IsolateHost.follow`. */
+  follow(app: ServedApp | null): Promise<void> {
+    return this.oneByOne(async () => {
+      try {
+        if (app !== null) await this.#follow(app);
+      } finally {
+        this.#parts.readers.release();
+      }
+      if (app !== null) this.#parts.news.reloaded();
+    });
+  }
+
+  /** The database was another server's, which may have changed tables and indexes; the new writer has changed them back. */
+  regained(): Promise<void> {
+    return this.oneByOne(async () => {
+      const { readers, news } = this.#parts;
+      await readers.replace();
+      readers.release();
+      news.reloaded();
+    });
+  }
+
+  /** Swaps follow one another. */
+  async oneByOne<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => {});
+    return await result;
+  }
+
+  /** The version is served now. That old ones cannot be removed keeps nobody from it. */
+  async serve(version: Version): Promise<void> {
+    const { served, log } = this.#parts;
+    await served.serve(version).catch((error) =>
+      log("warn", "Old versions of the code were not removed", { error })
+    );
+  }
+
+  /** `null`: whatever the starter has. */
+  async #load(
+    version: Version | null,
+    swapped: LoadOptions["swapped"] = () => Promise.resolve(),
+  ): Promise<ReplaceResult> {
+    const { starter, writer, readers, runners, served, news, app } = this.#parts;
+    let held = false;
+    // While they begin, what is served now goes on.
+    using _prepared = version === null ? null : await starter.prepare?.(version) ?? null;
+    const result = await writer.replace(
+      async (ready) => {
+        // A lost isolate comes back with the new code from now on.
+        if (version !== null) starter.use?.(version);
+        served.declare(ready);
+        await swapped();
+        await readers.replace();
+        runners.replace();
+        if (version !== null) served.exchange(version);
+      },
+      {
+        before: async () => {
+          held = true;
+          await Promise.all([readers.hold(), this.#companions?.hold()]);
+        },
+        start: () => starter.start("writer", version ?? undefined),
+      },
+    );
+    // Otherwise they may be held because the database is lent.
+    if (held) readers.release();
+    if (held) this.#companions?.release(result.ok && version !== null ? app() : null);
+    if (!result.ok) return result;
+    news.reloaded();
+    if (version !== null) await this.serve(version);
+    return result;
+  }
+
+  async #follow(app: ServedApp): Promise<void> {
+    const { starter, served, readers, runners } = this.#parts;
+    const version = await served.versions.get(app.version);
+    await served.hold(version);
+    starter.use?.(version);
+    served.declare(app);
+    await readers.replace();
+    runners.replace();
+  }
+}

@@ -1,0 +1,131 @@
+/** What a host works with: the isolates' starter, the clock, the code. Tests hold parts of their own in their hands. */
+import { type Clock, steadyClock } from "../../kit/clock.ts";
+import type { Log } from "../../kit/log.ts";
+import { Wakefulness } from "../../kit/wakefulness.ts";
+import { isolateLimits } from "../limits.ts";
+import { type Version, type VersionSource, VersionStore } from "../versions/version_store.ts";
+import type { BringVersion, IsolateHostOptions } from "./host_options.ts";
+import type { Heard, LeaderPort } from "./leader_port.ts";
+import type { Timeouts } from "./outcomes.ts";
+import { isolateCommand } from "./process/command.ts";
+import type { IsolateStarter } from "./process/isolate.ts";
+import type { IsolateCensus } from "./process/isolate_census.ts";
+import { ProcessStarter } from "./process/isolate_process.ts";
+import type { RunObserver } from "./run_observer.ts";
+import type { RowKeeper } from "./writer/row_keeper.ts";
+
+export interface HostParts {
+  readonly starter: IsolateStarter & AsyncDisposable;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly batchPrefix: string;
+  readonly cores: number;
+  /** Readers running at once; `isolateLimits.readersMax` when absent. */
+  readonly readersMax?: number;
+  /** Whether a second reader stands by while queries are asked. */
+  readonly spareReader?: boolean;
+  /** Spends short waits for the writer awake; without it main sleeps. */
+  readonly awake?: Wakefulness;
+  /** Kept by the starter. */
+  readonly census?: IsolateCensus;
+  readonly observer?: RunObserver;
+  readonly timeouts?: Timeouts;
+  readonly follows?: boolean;
+  readonly heard?: Heard;
+  readonly leader?: LeaderPort;
+  readonly rows?: Pick<RowKeeper, "waitMs">;
+  /** The code that isolates load; without it there is nothing to load in its place. */
+  readonly code?: HostCode;
+}
+
+/** The versions of a data folder, and the one that is loaded first. */
+export interface HostCode {
+  readonly versions: VersionStore;
+  readonly version: Version;
+  /** Where {@linkcode version} comes from, to be loaded anew; `null` when it is not to be. */
+  readonly source: VersionSource | null;
+  readonly passing?: boolean;
+  /** Gets the versions that rows name from others; without it those are nobody's affair. `null` names none. */
+  readonly bring?: BringVersion;
+}
+
+/**
+ * The parts of a running server. Of a data folder that another server uses the database is its own from now on. Rejects with
+ * why there is no code to serve, or why the other one did not let go.
+ */
+export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
+  const { follows = false, heard, leader, rows, observer, timeouts, memory, log, passing, bring } = options;
+  const dataDir = await Deno.realPath(options.dataDir);
+  const versions = await VersionStore.open(dataDir);
+  const source = "functionsDir" in options.code ? options.code : null;
+  const version = await firstVersion(options, versions);
+  const starter = await createStarter({ ...options, dataDir }, { versions, version });
+  await giveStart(starter, options);
+  const { cores = navigator.hardwareConcurrency } = options;
+  return {
+    starter,
+    clock: steadyClock,
+    log,
+    batchPrefix: crypto.randomUUID(),
+    cores,
+    awake: new Wakefulness(isolateLimits.awakeMs),
+    census: starter.census,
+    ...(observer && { observer }),
+    ...(timeouts && { timeouts }),
+    ...(memory && { readersMax: memory.readersMax }),
+    spareReader: memory?.sparing !== true,
+    follows,
+    ...(heard && { heard }),
+    ...(leader && { leader }),
+    ...(rows && { rows }),
+    code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
+  };
+}
+
+async function firstVersion({ code, bring }: IsolateHostOptions, versions: VersionStore): Promise<Version> {
+  if (!("version" in code)) return await versions.make(code);
+  return bring === undefined ? await versions.get(code.version) : await bring(code.version, versions);
+}
+
+async function createStarter(
+  options: IsolateHostOptions,
+  code: Pick<HostCode, "versions" | "version">,
+): Promise<ProcessStarter> {
+  const { dataDir, env, actionNet = null, entry, settings = {}, tableNumbers, journal } = options;
+  const { follows = false, heard, rows, memory, letGo, log } = options;
+  return await ProcessStarter.create({
+    dataDir,
+    ...code,
+    env,
+    actionNet,
+    settings,
+    ...(entry && { entry }),
+    ...(tableNumbers && { tableNumbers }),
+    ...(journal && { journal }),
+    follows,
+    ...(rows && { rows }),
+    command: isolateCommand,
+    ...(memory && { isolateMemory: memory }),
+    log,
+    clock: steadyClock,
+    ...((letGo || heard) && { shared: true }),
+  });
+}
+
+/** Has the first isolates begin. Resolves when the database is this server's. */
+async function giveStart(starter: ProcessStarter, { letGo, rows }: IsolateHostOptions): Promise<void> {
+  if (letGo === undefined) {
+    // It is needed as soon as the writer has made the database fit, and begins beside it.
+    void starter.warm("reader");
+    return;
+  }
+  try {
+    // A writer that keeps its rows elsewhere can be told of the database later.
+    const loads = rows !== undefined;
+    await Promise.all([starter.warm("writer", { loads }), starter.warm("reader", { loads })]);
+    await letGo();
+  } catch (error) {
+    await starter[Symbol.asyncDispose]();
+    throw error;
+  }
+}

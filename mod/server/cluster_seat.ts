@@ -1,0 +1,60 @@
+/** A server's place in its cluster: what it is there, and its way to the others. */
+import type { PostgresCluster } from "../cluster/postgres/mod.ts";
+import type { ServeConfig } from "../config/config.ts";
+import type { Log } from "../kit/log.ts";
+import type { Backend } from "./backend.ts";
+import { joinCluster } from "./features/cluster.ts";
+import type { Forwarding } from "./forwarding/forwarding.ts";
+
+export interface ClusterSeatOptions {
+  /** Address of this server for a browser on its machine. */
+  readonly url: string;
+  /** Makes this server ready to lead. Rejects when it will not be. */
+  readonly prepare: () => Promise<void>;
+  readonly respond: (request: Request, info: Deno.ServeHandlerInfo) => Response | Promise<Response>;
+  readonly log: Log;
+}
+
+export class ClusterSeat implements AsyncDisposable {
+  readonly cluster: PostgresCluster;
+  readonly forwarding: Forwarding;
+
+  private constructor(cluster: PostgresCluster, forwarding: Forwarding) {
+    this.cluster = cluster;
+    this.forwarding = forwarding;
+  }
+
+  /** `null`: the server is to be alone. Throws a `StartError`. */
+  static async join(config: ServeConfig, options: ClusterSeatOptions): Promise<ClusterSeat | null> {
+    const { url, prepare, respond, log } = options;
+    const cluster = await joinCluster(config, { address: url, log });
+    if (cluster === null || config.cluster === null) return null;
+    try {
+      const { Forwarding } = await import("./forwarding/forwarding.ts");
+      const { dataDir } = config;
+      const parts = { cluster, config: config.cluster, dataDir, prepare, respond, log };
+      return new ClusterSeat(cluster, await Forwarding.open(parts));
+    } catch (error) {
+      cluster.stopping();
+      await cluster[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  /** Leaves the lease to a server that is ready for it; without one it is given up when nothing is served. */
+  async handOver(serving: () => Backend | null): Promise<void> {
+    if (!await this.forwarding.prepareNext()) return;
+    const backend = serving();
+    if (backend === null) return;
+    // The other one does it as soon as it leads; what runs here is noted here.
+    await backend.rest?.();
+    void this.forwarding.leave();
+    const retired = await backend.retire?.(this.forwarding.retire());
+    if (retired === true) await this.cluster.handOver();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.cluster[Symbol.asyncDispose]();
+    await this.forwarding[Symbol.asyncDispose]();
+  }
+}
