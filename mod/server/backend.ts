@@ -66,7 +66,10 @@ export interface Backend extends AsyncDisposable {
   readonly passedCalls?: PassedCalls;
   /** For processes that take connections beside this one. */
   readonly leading?: LeadingParts;
-  /** Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. */
+  /**
+   * Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. What is under way is
+   * still answered, and nothing later may be: it may show older states than answers of other servers.
+   */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
   reload(): Promise<ReloadResult>;
@@ -210,6 +213,7 @@ async function connect(
   let closed: Promise<void> | null = null;
   const closeSockets = () => {
     logs.endStreams();
+    host.letAnswersGo();
     return closed ??= hub.shutdown();
   };
   // What would write is passed on before it comes to a route.

@@ -302,7 +302,7 @@ export class Server implements AsyncDisposable {
     if (state.name === "serving") {
       const elsewhere = this.#givingWay?.respond(given, info) ?? null;
       if (elsewhere !== null) return elsewhere;
-      const { backend, router } = state;
+      const { backend, router, requests } = state;
       const origins = this.#origins;
       const respond = () =>
         backend.passOn?.(request, info) ?? backend.respondAtOnce?.(request, info) ??
@@ -310,7 +310,10 @@ export class Server implements AsyncDisposable {
       const answer = origins === null
         ? respond()
         : origins.refuse(request) ?? origins.narrow(request, respond());
-      if (answer instanceof Promise) this.#port.connections.requested(request, info);
+      if (answer instanceof Promise) {
+        this.#port.connections.requested(request, info);
+        requests?.begin(info.completed);
+      }
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
     if (state.name === "waiting") return this.#afterSwitch(given, { info, passing: state.passing });

@@ -8,6 +8,7 @@ import type { ClusterSeat } from "./cluster_seat.ts";
 import { ClientModules } from "./http/client_modules.ts";
 import type { Frontend } from "./http/frontend.ts";
 import type { Port } from "./http/port.ts";
+import { RequestsUnderWay } from "./http/requests_under_way.ts";
 import { createRouter } from "./http/router.ts";
 import { StaticFiles } from "./http/static_files.ts";
 import type { ServerParts } from "./server_parts.ts";
@@ -17,6 +18,8 @@ import type { Passing } from "./takeover/mod.ts";
 export interface Served {
   readonly router: ReturnType<typeof createRouter>;
   readonly backend: Backend;
+  /** Those that it answers now, where something else may come in its place meanwhile. */
+  readonly requests: RequestsUnderWay | null;
 }
 
 /**
@@ -121,7 +124,8 @@ export class Serving {
       ...(seat && { toLeader: seat.forwarding.way }),
       ...(letGo && { letGo }),
     });
-    return { backend, router: this.#routerOf(backend) };
+    const requests = seat === null ? null : new RequestsUnderWay();
+    return { backend, router: this.#routerOf(backend), requests };
   }
 
   /** What asks for another one before it is served, as for a gap in what it follows, is renewed as soon as it is. */
@@ -149,17 +153,17 @@ export class Serving {
 
   async #prepare(): Promise<void> {
     const { seat, stopping, parts: { log } } = this.#options;
-    const backend = this.backend;
+    const state = this.#state;
     const cluster = seat()?.cluster;
     const busy = this.#renewing !== null || stopping.aborted;
-    if (backend === null || cluster === undefined || cluster.role !== "follower" || busy) {
+    if (state.name !== "serving" || cluster === undefined || cluster.role !== "follower" || busy) {
       throw new Error("This server cannot lead now");
     }
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     const served = this.#newest;
     let letGo = false;
     let notLeft: string | null = null;
-    const leading = this.#lead(backend, {
+    const leading = this.#lead(state, {
       cluster,
       ready: resolve,
       lettingGo: () => letGo = true,
@@ -180,7 +184,7 @@ export class Serving {
   }
 
   async #lead(
-    old: Backend,
+    { backend: old, requests }: Served,
     { cluster, ready, lettingGo, notLeft }: {
       readonly cluster: PostgresCluster;
       readonly ready: () => void;
@@ -212,6 +216,8 @@ export class Serving {
     this.serve(served);
     try {
       await old.closeSockets();
+      // What it has begun to answer it answers.
+      await requests?.none(httpLimits.drainMs);
       await old[Symbol.asyncDispose]();
     } catch (error) {
       log("error", "What was served could not be ended as it should", { error });

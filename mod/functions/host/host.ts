@@ -405,6 +405,11 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#lending.retire(mutate);
   }
 
+  /** Nothing more is shown here: answers of the leader wait no longer until their commits were told of. */
+  letAnswersGo(): void {
+    this.#news.close();
+  }
+
   /** Lets go of the database for good, but for reading. */
   async closeWriter(): Promise<void> {
     await this.#writer.close();
