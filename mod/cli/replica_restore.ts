@@ -1,7 +1,7 @@
 /** What the commands `restore --from` and `replica` do with a replica: opening it, telling of it, choosing a point in it. */
 import { ConsoleProgress } from "./console_progress.ts";
 import { showPoint } from "./replica_progress.ts";
-import { placeConfig } from "../config/config.ts";
+import { placeConfig } from "../config/places.ts";
 import type { OptionValues } from "../config/options.ts";
 import { StartError } from "../config/start_error.ts";
 import {

@@ -13,7 +13,8 @@ import {
 import { emptyFolder } from "../ops/spooled_body.ts";
 import { type CommandSpec, exitCodes } from "./command_line.ts";
 import { ConsoleProgress } from "./console_progress.ts";
-import { INCOMING_DIR, s3Config } from "../config/config.ts";
+import { INCOMING_DIR } from "../config/config.ts";
+import { s3Config } from "../config/places.ts";
 import { DataLock } from "../server/data/data_lock.ts";
 import { applyRestore } from "../server/data/data_restore.ts";
 import type { OptionValues } from "../config/options.ts";

@@ -1,15 +1,8 @@
 /** Options that administrators set while the server runs: which there are, and what comes of them under flags and variables. */
-import {
-  type AccountsConfig,
-  accountsConfig,
-  type BackupsConfig,
-  backupsConfig,
-  type ExecutionLogConfig,
-  executionLogConfig,
-  type GivenOptions,
-} from "./config.ts";
+import type { AccountsConfig, BackupsConfig, ExecutionLogConfig, GivenOptions } from "./config.ts";
 import { parseSwitch } from "./option_types.ts";
 import { type GivenTexts, type OptionName, options, type OptionSpec, type ServeOptions } from "./options.ts";
+import { accountsConfig, backupsConfig, executionLogConfig } from "./resolve_config.ts";
 
 /** What is known of a setting without its value. JSON. */
 export interface SettingSpec {

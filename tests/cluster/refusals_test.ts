@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { parsePostgresUrl, placeOf } from "../../mod/cluster/postgres/place.ts";
-import { resolveConfig } from "../../mod/config/config.ts";
+import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { joinCluster } from "../../mod/server/features/cluster.ts";

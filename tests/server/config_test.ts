@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { resolveConfig } from "../../mod/config/config.ts";
+import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { options, type ServeOptions } from "../../mod/config/options.ts";
 import { StartError } from "../../mod/config/start_error.ts";
 import { TempFolder } from "../support/temp_folder.ts";

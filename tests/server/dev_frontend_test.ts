@@ -1,7 +1,7 @@
 /** What `--dev` adds to a server: a frontend of its own, and log lines of functions in the terminal. */
 import assert from "node:assert/strict";
 import { StartError } from "../../mod/config/start_error.ts";
-import { resolveConfig } from "../../mod/config/config.ts";
+import { resolveConfig } from "../../mod/config/resolve_config.ts";
 import { optionsOf, type ServeOptions } from "../../mod/config/options.ts";
 import { devFrontend } from "../../mod/server/dev/dev_frontend.ts";
 import { RunLines } from "../../mod/server/dev/run_lines.ts";

@@ -1,6 +1,6 @@
 /** The commands `deploy` and `rollback`: what a server serves is changed from elsewhere, with a deploy key. */
 import { resolve } from "node:path";
-import { resolveFunctions } from "../../config/config.ts";
+import { resolveFunctions } from "../../config/functions_folder.ts";
 import { readEnvFile } from "../../config/env_file.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";

@@ -19,7 +19,7 @@ import { type TableFormat, tableFormats } from "../../ops/tables/mod.ts";
 import { type CommandSpec, exitCodes } from "../command_line.ts";
 import { ConsoleProgress } from "../console_progress.ts";
 import { claimData } from "../../server/data/data_owner.ts";
-import { resolveFunctions } from "../../config/config.ts";
+import { resolveFunctions } from "../../config/functions_folder.ts";
 import { DataLock } from "../../server/data/data_lock.ts";
 import { refuseStaged } from "../../server/data/data_restore.ts";
 import { makeData, removeUnfinished } from "../../server/data/unfinished_import.ts";

@@ -1,6 +1,6 @@
 /** What `import` does with an export of Convex: tables and files into a new data folder, or nothing at all. */
 import { join, resolve } from "node:path";
-import { resolveFunctions } from "../../config/config.ts";
+import { resolveFunctions } from "../../config/functions_folder.ts";
 import type { OptionValues } from "../../config/options.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";

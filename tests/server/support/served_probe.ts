@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { runCommandLine } from "../../../mod/cli/command_line.ts";
-import { resolveConfig } from "../../../mod/config/config.ts";
+import { resolveConfig } from "../../../mod/config/resolve_config.ts";
 import { linkCode } from "../../../mod/functions/host/process/linked_code.ts";
 import { makeLinks } from "../../../mod/kit/processes/symbolic_links.ts";
 import { openFolder } from "../../../mod/ops/backups/scheduled/mod.ts";
