@@ -9,6 +9,7 @@ import {
   type SystemMutationCtx,
   type SystemQueryCtx,
 } from "../../functions/api/service.ts";
+import { importModes } from "../tables/import/modes.ts";
 
 /** Instants are milliseconds since the epoch. */
 const instant = z.number();
@@ -25,13 +26,17 @@ export const tables = {
    *     running --the server ended--> interrupted
    */
   _admin_work: defineTable({
-    kind: z.enum(["deleteDocuments"]),
+    kind: z.enum(["deleteDocuments", "importRows"]),
     /** What it works on. */
     table: z.string(),
+    /** Of an import. */
+    mode: z.enum(importModes).optional(),
     startedBy: z.string(),
     state: z.enum(["running", "done", "failed", "canceled", "interrupted"]),
-    /** Documents changed so far. */
+    /** Documents changed so far; of an import, the rows of the file that are stored, which are its first ones. */
     changed: z.int(),
+    /** Documents that an import has deleted before. */
+    emptied: z.int().optional(),
     error: z.string().optional(),
     endedAt: instant.optional(),
   }).index("by_state", ["state"]),

@@ -2,6 +2,7 @@
 import type { SystemCalls } from "../../functions/system_calls.ts";
 import type { Log } from "../../kit/log.ts";
 import { pause } from "../../kit/pause.ts";
+import type { ImportMode } from "../tables/import/modes.ts";
 import type { Where } from "./where_args.ts";
 import { system } from "./system.ts";
 
@@ -9,6 +10,14 @@ export interface AdminWorkOptions {
   readonly calls: SystemCalls;
   readonly now: () => number;
   readonly log: Log;
+}
+
+/** An import whose rows are there and not yet checked. */
+export interface ImportBegun {
+  readonly table: string;
+  readonly mode: ImportMode;
+  /** Id of an administrator. */
+  readonly startedBy: string;
 }
 
 /** Disposing of it ends works after their step; the next start tells that they were interrupted. */
@@ -42,6 +51,21 @@ export class AdminWork implements AsyncDisposable {
     }).finally(() => this.#running.delete(work));
     this.#running.add(work);
     return workId;
+  }
+
+  /** Writes down that an import begins, which others do. Resolves to the work's id. */
+  async beginImport(about: ImportBegun): Promise<string> {
+    return await this.#options.calls.mutate(system.beginImport, about);
+  }
+
+  /** Writes down how an import has ended; `error`: why it failed. Never rejects. */
+  async endImport(workId: string, error: string | null): Promise<void> {
+    const { calls, log } = this.#options;
+    try {
+      await calls.mutate(system.endImport, { workId: workId as never, error });
+    } catch (fault) {
+      log("warn", "The end of an import could not be written down", { workId, error: fault });
+    }
   }
 
   /** Resolves when no work is under way. */

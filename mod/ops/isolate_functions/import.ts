@@ -5,8 +5,10 @@
 import { z } from "zod";
 import { EngineError } from "../../engine/mod.ts";
 import { UserError } from "../../errors.ts";
+import { type Id, id } from "../../functions/api/service.ts";
 import type { DeletedSome, ImportApi } from "../../functions/isolate/mod.ts";
-import { internalMutation } from "../../functions/api/mod.ts";
+import { noteImported } from "../admin/isolate_functions/work.ts";
+import { type AdminMutationCtx, systemMutation } from "../admin/tables.ts";
 import { opsLimits } from "../limits.ts";
 import { CellReader, ColumnsError } from "./cell_values.ts";
 
@@ -39,13 +41,16 @@ export interface BatchCheck {
   readonly ids: readonly (string | null)[];
 }
 
+/** The document that tells of the import; there is none without a server. */
+const workId = id("_admin_work").optional();
+
 const batchArgs = { table: z.string(), mode: z.enum(["insert", "upsert"]), batch: rowBatch };
 
 /**
  * Checks rows as if they were written; nothing is. Throws `UserError`s with the codes `unknown_table` and
  * `unknown_columns`; what is wrong with rows is in the answer.
  */
-export const check = internalMutation({
+export const check = systemMutation({
   args: batchArgs,
   handler: (ctx, { table, mode, batch }): BatchCheck => {
     const importer = importerOf(ctx);
@@ -69,12 +74,17 @@ export const check = internalMutation({
   },
 });
 
-/** Writes rows, all or none. Throws what {@linkcode check} does, and `bad_row` with a {@linkcode RowFault} as its data. */
-export const write = internalMutation({
-  args: batchArgs,
-  handler: (ctx, { table, mode, batch }): void => {
+/**
+ * Writes rows, all or none. Throws what {@linkcode check} does, `bad_row` with a {@linkcode RowFault} as its data, and
+ * `import_ended`.
+ */
+export const write = systemMutation({
+  args: { ...batchArgs, workId },
+  handler: async (ctx, { table, mode, batch, workId }): Promise<void> => {
     const importer = importerOf(ctx);
-    for (const [row, read] of documentsOf(importer, { table, batch }).entries()) {
+    const documents = documentsOf(importer, { table, batch });
+    await noteIn(ctx, workId, { changed: documents.length });
+    for (const [row, read] of documents.entries()) {
       try {
         importer.store(table, read(), mode);
       } catch (error) {
@@ -87,20 +97,30 @@ export const write = internalMutation({
 
 /**
  * Deletes some documents of a table, of those that were there when the first call was made: it has `until: null`, each
- * further one the `rest` of the one before. Throws `unknown_table`.
+ * further one the `rest` of the one before. Throws `unknown_table` and `import_ended`.
  */
-export const empty = internalMutation({
-  args: { table: z.string(), until: z.string().nullable() },
-  handler: (ctx, { table, until }): DeletedSome => {
+export const empty = systemMutation({
+  args: { table: z.string(), until: z.string().nullable(), workId },
+  handler: async (ctx, { table, until, workId }): Promise<DeletedSome> => {
     const importer = importerOf(ctx);
     tableSchema(importer, table);
-    return importer.deleteSome(table, {
+    const some = importer.deleteSome(table, {
       rowsMax: opsLimits.importDeletedRowsMax,
       charsMax: opsLimits.importDeletedCharsMax,
       until,
     });
+    await noteIn(ctx, workId, { emptied: some.deleted });
+    return some;
   },
 });
+
+async function noteIn(
+  ctx: AdminMutationCtx,
+  workId: Id<"_admin_work"> | undefined,
+  done: Parameters<typeof noteImported>[2],
+): Promise<void> {
+  if (workId !== undefined) await noteImported(ctx, workId, done);
+}
 
 /** Functions of the service have one, which the type of `ctx` that authors know does not say. */
 function importerOf(ctx: object): ImportApi {

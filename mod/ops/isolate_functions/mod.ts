@@ -24,9 +24,11 @@ export const importFunctions = { check, empty, write };
 export const adminSystemFunctions = {
   accountExists,
   beginDelete: work.beginDelete,
+  beginImport: work.beginImport,
   changeSettings: change,
   cleanAudit: clean,
   deleteStep: work.deleteStep,
+  endImport: work.endImport,
   failWork: work.fail,
   interruptWork: work.interrupt,
   note,
@@ -50,7 +52,12 @@ export const dataFunctions = {
 };
 
 /** What administrators call, at `_admin/work:<name>`. */
-export const workFunctions = { cancel: work.cancel, get: work.get, list: work.list };
+export const workFunctions = {
+  cancel: work.cancel,
+  forget: work.forget,
+  get: work.get,
+  list: work.list,
+};
 
 /** What operations bring into the isolates. */
 export const opsModules: readonly SystemModule[] = [

@@ -9,7 +9,7 @@ import type { BackupTarget } from "../../ops/backups/scheduled/mod.ts";
 import { exportRoutes } from "../../ops/tables/export/routes.ts";
 import { importRoutes } from "../../ops/tables/import/routes.ts";
 import { cancelRestore, stagedRestore } from "../../ops/backups/restore/mod.ts";
-import type { AuditLog } from "../../ops/admin/mod.ts";
+import type { AdminWork, AuditLog } from "../../ops/admin/mod.ts";
 import { adminRoutes, emptyFolder, type VerifyToken } from "../../ops/mod.ts";
 import { BACKUPS_DIR, INCOMING_DIR } from "../../config/config.ts";
 import type { Feature, FeatureContext } from "../feature.ts";
@@ -32,7 +32,7 @@ export async function startAdmin(
   parts: {
     readonly accounts: AccountsFeature;
     readonly storage: Pick<StorageFeature, "place">;
-    readonly steering: { readonly audit: AuditLog };
+    readonly steering: { readonly audit: AuditLog; readonly work: AdminWork };
     readonly maintenance: MaintenanceFeature;
     readonly replication: ReplicationFeature;
     readonly following: FollowingFeature;
@@ -40,7 +40,7 @@ export async function startAdmin(
     readonly backups: { readonly target: BackupTarget | null };
   },
 ): Promise<AdminFeature> {
-  const { accounts: { authenticator, sessions }, steering: { audit }, maintenance } = parts;
+  const { accounts: { authenticator, sessions }, steering: { audit, work }, maintenance } = parts;
   const { config: { dataDir, cluster }, port, clientOf, restart, takesOver, log } = context;
   const folder = await BackupFolder.open(join(dataDir, BACKUPS_DIR));
   const incomingDir = join(dataDir, INCOMING_DIR);
@@ -72,7 +72,7 @@ export async function startAdmin(
     scheduledTarget: () => parts.backups.target,
     tables: [
       exportRoutes({ databasePath: join(dataDir, archiveNames.database), log }),
-      importRoutes({ port, tempDir: incomingDir, log }),
+      importRoutes({ port, works: work, tempDir: incomingDir, log }),
     ],
     replication: parts.replication.replication,
     follower: parts.following.told,

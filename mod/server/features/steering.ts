@@ -22,6 +22,7 @@ import type { AccountsFeature } from "./accounts.ts";
 export interface SteeringFeature extends Feature {
   readonly audit: AuditLog;
   readonly sizes: TableSizes;
+  readonly work: AdminWork;
   /** Reads the settings, before the first request. */
   load(): Promise<void>;
   /** Who may run actions for administrators, and what is noted of those. */
@@ -59,6 +60,7 @@ export function startSteering(
     leads: true,
     audit,
     sizes,
+    work,
     load: async () => await settings?.load(),
     doorOf: (authenticator) => ({
       admits: (identity) => authenticator.isLiveAdmin(identity),

@@ -4,8 +4,11 @@ import { Hono } from "hono";
 import { z } from "zod";
 import type { FunctionHost } from "../../../mod/functions/host_port.ts";
 import { defineTable } from "../../../mod/functions/api/mod.ts";
+import { anonymous } from "../../../mod/functions/identity.ts";
 import { failed } from "../../../mod/functions/outcome.ts";
 import { failureResponse } from "../../../mod/kit/error_response.ts";
+import { SystemCalls } from "../../../mod/functions/system_calls.ts";
+import { AdminWork } from "../../../mod/ops/admin/mod.ts";
 import { importRoutes } from "../../../mod/ops/tables/import/mod.ts";
 import { until } from "../../support/waiting.ts";
 import { ImportWorld, jsonl } from "./support/import_world.ts";
@@ -21,6 +24,10 @@ interface Answer {
 class RoutesWorld extends ImportWorld {
   readonly tempDir = Deno.makeTempDirSync();
   readonly logged: string[] = [];
+  readonly calls = new SystemCalls({
+    mutate: (call) => this.host.mutate(call),
+    query: (call) => this.query(call),
+  });
   readonly #app: Hono;
 
   constructor(mutate?: FunctionHost["mutate"]) {
@@ -30,6 +37,7 @@ class RoutesWorld extends ImportWorld {
       "/api/admin",
       importRoutes({
         port: { mutate: mutate ?? ((call) => this.host.mutate(call)) },
+        works: this.nextServer(),
         tempDir: this.tempDir,
         bodyBytesMax: 100_000,
         stallMs: 200,
@@ -49,6 +57,28 @@ class RoutesWorld extends ImportWorld {
     return await (await this.#app.request("/api/admin/import")).json();
   }
 
+  /** The works of a server on this database. */
+  nextServer(): AdminWork {
+    return new AdminWork({ calls: this.calls, now: () => this.clock.now, log: () => {} });
+  }
+
+  /** What administrators are told of works. */
+  async works(): Promise<Record<string, unknown>[]> {
+    const call = { udfPath: "_admin/work:list", args: {}, identity: anonymous, origin: "system" } as const;
+    const outcome = await this.query(call);
+    assert.ok(outcome.ok);
+    return JSON.parse(outcome.value) as Record<string, unknown>[];
+  }
+
+  async asAdmin(udfPath: string, args: Record<string, unknown>): Promise<void> {
+    const { outcome } = await this.host.mutate({ udfPath, args, identity: anonymous, origin: "system" });
+    assert.ok(outcome.ok, JSON.stringify(outcome));
+  }
+
+  async forget(workId: unknown): Promise<void> {
+    await this.asAdmin("_admin/work:forget", { workId });
+  }
+
   /** Names of files that were left in the folder of bodies. */
   leftOver(): string[] {
     return [...Deno.readDirSync(this.tempDir)].map(({ name }) => name);
@@ -66,11 +96,11 @@ Deno.test("[IM12] a body is imported, and the answer says how many rows, into wh
   await using world = new RoutesWorld();
   assert.deepEqual(await world.post("notes", jsonl([{ text: "a" }, { text: "b" }])), {
     status: 200,
-    body: { imported: 2, table: "notes", ts: 1 },
+    body: { imported: 2, table: "notes", ts: 2 },
   });
   assert.deepEqual(await world.post("notes?mode=replace&format=csv", "text,n\nc,42\n"), {
     status: 200,
-    body: { imported: 1, table: "notes", ts: 3 },
+    body: { imported: 1, table: "notes", ts: 6 },
   });
   assert.deepEqual(await world.fields("notes"), [{ text: "c", n: 42 }]);
   assert.deepEqual(world.leftOver(), []);
@@ -248,4 +278,84 @@ Deno.test("[IM21] an import that is asked to goes on without its client, others 
     await until(async () => (await world.status()).last !== null);
     assert.equal((await world.fields("notes")).length, detached === "true" ? 1 : 0);
   }
+});
+
+/** A world in which the third batch that is written waits to be let go. */
+function heldWorld(): { world: RoutesWorld; held: Promise<void>; letGo: () => void } {
+  const [held, going] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let writes = 0;
+  const world: RoutesWorld = new RoutesWorld(async (call) => {
+    if (call.udfPath === "_system/import:write" && ++writes === 3) {
+      held.resolve();
+      await going.promise;
+    }
+    return await world.host.mutate(call);
+  });
+  return { world, held: held.promise, letGo: going.resolve };
+}
+
+for (const mode of ["insert", "replace"] as const) {
+  Deno.test(`[IM22] an import that its server does not live to end is told by the next one: ${mode}`, async () => {
+    const { world, held, letGo } = heldWorld();
+    await using _ = world;
+    for (let n = 0; n < 3; n++) await world.insert("notes", { text: "before" });
+    const answer = world.post(`notes?mode=${mode}`, row.repeat(700));
+    await held;
+    const [running] = await world.works();
+    assert.deepEqual([running?.["state"], running?.["changed"]], ["running", 512]);
+    await world.nextServer().start();
+    const [told] = await world.works();
+    assert.deepEqual(
+      [
+        told?.["kind"],
+        told?.["table"],
+        told?.["mode"],
+        told?.["state"],
+        told?.["changed"],
+        told?.["emptied"],
+      ],
+      ["importRows", "notes", mode, "interrupted", 512, mode === "replace" ? 3 : undefined],
+    );
+    // Should it be there still, it goes no further: what was told stays true.
+    letGo();
+    const { status, body } = await answer;
+    assert.deepEqual([status, body.errorData?.code], [500, "import_stopped"]);
+    assert.match(body.errorMessage ?? "", /The server that ran it was replaced\n.*512 rows written/);
+    assert.equal((await world.rows("notes")).length, mode === "replace" ? 512 : 515);
+    assert.equal((await world.works())[0]?.["state"], "interrupted");
+    await world.forget(told?.["_id"]);
+    assert.deepEqual(await world.works(), []);
+  });
+}
+
+Deno.test("[IM22] an import is canceled between two batches; one that runs is not forgotten", async () => {
+  const { world, held, letGo } = heldWorld();
+  await using _ = world;
+  const answer = world.post("notes", row.repeat(700));
+  await held;
+  const [running] = await world.works();
+  await world.forget(running?.["_id"]);
+  assert.equal((await world.works()).length, 1);
+  await world.asAdmin("_admin/work:cancel", { workId: running?.["_id"] });
+  letGo();
+  assert.match((await answer).body.errorMessage ?? "", /It was canceled\n.*512 rows written/);
+  assert.deepEqual((await world.works()).map(({ state, changed }) => [state, changed]), [["canceled", 512]]);
+  assert.equal((await world.rows("notes")).length, 512);
+});
+
+Deno.test("[IM22] what stopped while it wrote stays told, what has written nothing does not", async () => {
+  let writes = 0;
+  const world: RoutesWorld = new RoutesWorld(async (call) => {
+    if (call.udfPath !== "_system/import:write" || ++writes < 2) return await world.host.mutate(call);
+    return { outcome: failed("internal", "disk is full", { retryable: true }), ts: 1, replayed: false };
+  });
+  await using _ = world;
+  assert.equal((await world.post("notes?dryRun=true", row)).status, 200);
+  assert.equal((await world.post("notes", '{"text":1}')).status, 400);
+  assert.equal((await world.post("nothing", row)).status, 404);
+  assert.deepEqual(await world.works(), []);
+  assert.equal((await world.post("notes", row.repeat(300))).status, 500);
+  const [stopped] = await world.works();
+  assert.deepEqual([stopped?.["state"], stopped?.["changed"]], ["failed", 256]);
+  assert.match(String(stopped?.["error"]), /disk is full[^]*256 rows written, and these stay/);
 });

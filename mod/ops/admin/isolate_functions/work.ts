@@ -1,4 +1,7 @@
-/** Long work of administrators as documents: watched at `_admin/work:<name>`, done step by step by main (`work.ts`). */
+/**
+ * Long work of administrators as documents: watched at `_admin/work:<name>`, done step by step by main: deletions by
+ * `work.ts`, imports by the importer of tables.
+ */
 import { z } from "zod";
 import { UserError } from "../../../errors.ts";
 import { type AnyDataModel, type Id, id, type SystemMutationCtx } from "../../../functions/api/service.ts";
@@ -11,6 +14,7 @@ import {
   systemMutation,
 } from "../tables.ts";
 import { toldErrors } from "./told_errors.ts";
+import { importModes } from "../../tables/import/modes.ts";
 import { whereArgs } from "../where_args.ts";
 import { checkWritable, queryOf } from "./where.ts";
 
@@ -42,6 +46,17 @@ export const cancel = adminMutation({
   },
 });
 
+/** Forgets a work that has ended, which then is told to nobody any more. One that runs stays. */
+export const forget = adminMutation({
+  args: { workId: z.string() },
+  handler: async (ctx, { workId }): Promise<null> => {
+    const id = ctx.db.normalizeId("_admin_work", workId);
+    const work = id === null ? null : await ctx.db.get(id);
+    if (work !== null && work.state !== "running") await ctx.db.delete(work._id);
+    return null;
+  },
+});
+
 /** Begins a deletion of documents. Throws `too_much_work` while enough others run. */
 export const beginDelete = systemMutation({
   args: { table: z.string(), startedBy: z.string() },
@@ -50,9 +65,10 @@ export const beginDelete = systemMutation({
     if (!ctx.inspector.tables().some(({ name }) => name === table)) {
       throw new UserError("unknown_table", `There is no table "${table}"`);
     }
+    // The import over HTTP, of which there is one at most, takes no place.
     const running = await ctx.db.query("_admin_work").withIndex("by_state", (q) => q.eq("state", "running"))
-      .take(opsLimits.adminWorksMax);
-    if (running.length === opsLimits.adminWorksMax) {
+      .take(opsLimits.adminWorksMax + 1);
+    if (running.filter(({ kind }) => kind === "deleteDocuments").length >= opsLimits.adminWorksMax) {
       throw new UserError(
         "too_much_work",
         `${opsLimits.adminWorksMax} works run already: wait or cancel one`,
@@ -108,6 +124,49 @@ export const deleteStep = systemMutation({
       else await ctx.db.patch(workId, { changed });
       return { cursor: over ? null : continueCursor };
     });
+  },
+});
+
+/** Begins an import, whose rows are still to be checked. */
+export const beginImport = systemMutation({
+  args: { table: z.string(), mode: z.enum(importModes), startedBy: z.string() },
+  handler: async (ctx, args): Promise<Id<"_admin_work">> => {
+    await forgetOld(ctx);
+    return await ctx.db.insert("_admin_work", { ...args, kind: "importRows", state: "running", changed: 0 });
+  },
+});
+
+/**
+ * Notes what an import does, in the transaction in which it is done: whenever the server ends, that is how far it came.
+ * Throws `import_ended` when it is not to go on.
+ */
+export async function noteImported(
+  ctx: AdminMutationCtx,
+  workId: Id<"_admin_work">,
+  now: Partial<Record<"changed" | "emptied", number>>,
+): Promise<void> {
+  const work = await ctx.db.get(workId);
+  if (work?.state !== "running") {
+    const canceled = work?.state === "canceled";
+    throw new UserError("import_ended", canceled ? "It was canceled" : "The server that ran it was replaced");
+  }
+  const { changed = 0, emptied = 0 } = now;
+  await ctx.db.patch(workId, {
+    changed: work.changed + changed,
+    ...(emptied > 0 && { emptied: (work.emptied ?? 0) + emptied }),
+  });
+}
+
+/** Ends an import; of one that failed and has changed nothing there is nothing to tell later. */
+export const endImport = systemMutation({
+  args: { workId: id("_admin_work"), error: z.string().nullable() },
+  handler: async (ctx, { workId, error }): Promise<null> => {
+    const work = await ctx.db.get(workId);
+    if (work?.state !== "running") return null;
+    if (error === null) await end(ctx, workId, { state: "done" });
+    else if (work.changed + (work.emptied ?? 0) === 0) await ctx.db.delete(workId);
+    else await end(ctx, workId, { state: "failed", error });
+    return null;
   },
 });
 

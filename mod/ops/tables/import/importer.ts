@@ -53,6 +53,8 @@ export interface ImporterOptions {
   /** The writer. */
   readonly port: { mutate(call: MutationCall): Promise<MutationAnswer> };
   readonly mode: ImportMode;
+  /** Id of the document that tells how far it comes, changed with each batch that is written. */
+  readonly workId?: string;
   readonly onProgress?: (progress: ImportProgress) => void;
 }
 
@@ -106,7 +108,8 @@ export class Importer {
    * writer refuses a batch or the file cannot be read.
    */
   async write(source: ImportSource): Promise<ImportSummary> {
-    const { mode, onProgress } = this.#options;
+    const { mode, workId, onProgress } = this.#options;
+    const told = workId === undefined ? {} : { workId: workId as never };
     const done = { deleted: 0, written: 0 };
     const { table } = source;
     let ts = 0;
@@ -115,7 +118,7 @@ export class Importer {
       if (mode === "replace") {
         let until: string | null = null;
         do {
-          const { deleted, rest }: DeletedSome = (await this.#call(system.empty, { table, until })).result;
+          const { deleted, rest }: DeletedSome = (await this.#call(system.empty, { table, until, ...told })).result;
           done.deleted += deleted;
           until = rest;
           if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });
@@ -123,7 +126,12 @@ export class Importer {
       }
       for await (const next of rowBatches(source.open(), source.format)) {
         lines = next.lines;
-        const args = { table, mode: mode === "upsert" ? mode : "insert", batch: next.batch } as const;
+        const args = {
+          table,
+          mode: mode === "upsert" ? mode : "insert",
+          batch: next.batch,
+          ...told,
+        } as const;
         ts = (await this.#call(system.write, args)).ts;
         done.written += lines.length;
         onProgress?.({ source, step: "written", rows: done.written });

@@ -1,4 +1,4 @@
-/** Imports over HTTP (IM12, IM13, IM21). Who mounts them sees to it that administrators ask. */
+/** Imports over HTTP (IM12, IM13, IM21, IM22). Who mounts them sees to it that administrators ask. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Hono } from "hono";
@@ -8,6 +8,8 @@ import { SystemCallError } from "../../../functions/system_calls.ts";
 import type { Log } from "../../../kit/log.ts";
 import { opsLimits } from "../../limits.ts";
 import { spoolBody } from "../../spooled_body.ts";
+import type { AdminEnv } from "../../admin/admin_guard.ts";
+import type { AdminWork } from "../../admin/work.ts";
 import { type FileRowFault, ImportError } from "./import_error.ts";
 import { tableFormats } from "../formats.ts";
 import type { Importer, ImporterOptions, ImportProgress, ImportSource } from "./importer.ts";
@@ -17,6 +19,8 @@ import { importModes } from "./modes.ts";
 export interface ImportRoutesOptions {
   /** The writer. */
   readonly port: ImporterOptions["port"];
+  /** Where it is written down that one runs, for whoever comes after the server has ended meanwhile. */
+  readonly works: Pick<AdminWork, "beginImport" | "endImport">;
   /** Folder of bodies that are being imported. What a killed server left there, its owner removes. */
   readonly tempDir: string;
   /** Largest body, in bytes. */
@@ -45,14 +49,15 @@ const querySchema = z.object({
 export function importRoutes(
   {
     port,
+    works,
     tempDir,
     log,
     bodyBytesMax = opsLimits.importBodyBytesMax,
     stallMs = opsLimits.importStallMs,
     now = Date.now,
   }: ImportRoutesOptions,
-): Hono {
-  const app = new Hono();
+): Hono<AdminEnv> {
+  const app = new Hono<AdminEnv>();
   /** One is under way at most: two would take turns with the writer, and fill the disk together. */
   const status = new ImportStatus(now);
 
@@ -80,6 +85,7 @@ export function importRoutes(
     const table = c.req.param("table");
     status.begin({ table, dryRun, of: Number(c.req.header("content-length") ?? 0) || null });
     let ending: Parameters<ImportStatus["end"]>[0] = {};
+    let workId: string | undefined;
     try {
       const signal = query.data.detached === "true" ? new AbortController().signal : c.req.raw.signal;
       await using body = await spoolBody(c.req.raw, {
@@ -95,9 +101,17 @@ export function importRoutes(
         import("./importer.ts"),
       ]);
       const source = fileSource({ name: `${table}.${format}`, table, format, path: body.path });
+      if (!dryRun) {
+        workId = await works.beginImport({ table, mode, startedBy: c.get("adminId") ?? "" }).catch((error) => {
+          throw new ImportError("failed", "Nothing was imported.\nIt could not be written down that it begins", {
+            cause: error,
+          });
+        });
+      }
       const importer = new Importer({
         port,
         mode,
+        ...(workId !== undefined && { workId }),
         // Nobody would learn of what happens from here on. Rows that are being written come whole all the same.
         onProgress({ step, rows }) {
           status.note({ step: STEPS[step], rows, done: source.read.done });
@@ -118,6 +132,7 @@ export function importRoutes(
       ending = { error: answer instanceof ServiceError ? answer.message : "The import failed" };
       throw answer;
     } finally {
+      if (workId !== undefined) await works.endImport(workId, ending.error ?? null);
       status.end(ending);
     }
   });

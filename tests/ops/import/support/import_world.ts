@@ -66,7 +66,7 @@ export class ImportWorld implements AsyncDisposable {
       now: () => this.clock.now,
       env: {},
     });
-    this.host.serveQueries((call) => this.#query(call));
+    this.host.serveQueries((call) => this.query(call));
   }
 
   /** Checks and writes. */
@@ -112,12 +112,12 @@ export class ImportWorld implements AsyncDisposable {
       ? (await this.host.mutate(call)).outcome
       : kind === "action"
       ? await this.host.act(call)
-      : await this.#query(call);
+      : await this.query(call);
     if (!outcome.ok) throw new Error(outcome.error.message);
     return JSON.parse(outcome.value);
   }
 
-  #query(call: Parameters<InProcessHost["startWave"]>[0][number]): Promise<Outcome> {
+  query(call: Parameters<InProcessHost["startWave"]>[0][number]): Promise<Outcome> {
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     this.host.startWave([call], (_, { outcome }) => resolve(outcome));
     return promise;
