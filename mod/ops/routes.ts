@@ -29,7 +29,7 @@ export interface AdminRoutesOptions {
   /** Notes what is done by requests; nothing is noted without. */
   readonly audit?: AuditRequests;
   /** Exports and imports of tables. */
-  readonly tables: readonly Hono[];
+  readonly tables: readonly Hono<AdminEnv>[];
   /** Deploys of functions, and the keys that may make them; there are none without. */
   readonly deploy?: DeployRoutesOptions & { readonly keys: Pick<OtherKeys, "verify"> };
   /** `null` on a server that does not replicate. */

@@ -1,10 +1,10 @@
 /** Which requests a server of a cluster that does not lead leaves to the leader: all that may write, and what only it knows. */
 
-/** Below `/api/admin/`: what a server tells of itself, or reads in its own database. */
-const OWN_REPORTS = new Set(["cluster", "logs", "replication", "export"]);
+/** Below `/api/admin/`: what a server tells of itself. */
+const OWN_REPORTS = new Set(["cluster", "logs", "replication"]);
 
-/** Also there: what acts on the process that is asked. */
-const OWN_ACTS = new Set(["restore"]);
+/** Also there, however it is asked: what acts on the process that is asked, or reads in its own database. */
+const OWN_ACTS = new Set(["restore", "export"]);
 
 export interface AskedRequest {
   readonly method: string;

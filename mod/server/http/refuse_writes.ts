@@ -6,8 +6,13 @@ import { apiHeaders } from "./api_headers.ts";
 
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
+/** What is read with a filter in the body. */
+const READS_BY_BODY = /^\/api\/admin\/export\//;
+
 /** Function calls pass: mutations are refused where they would run, with the same code. */
 export const refuseWrites: MiddlewareHandler = async (c, next) => {
-  if (READS.has(c.req.method) || !/^\/api\/(?:auth|storage|admin)\//.test(c.req.path)) return await next();
+  const { method, path } = c.req;
+  const isRead = READS.has(method) || READS_BY_BODY.test(path);
+  if (isRead || !/^\/api\/(?:auth|storage|admin)\//.test(path)) return await next();
   return errorResponse(new ServiceError("read_only"), apiHeaders);
 };

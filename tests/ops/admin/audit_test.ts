@@ -62,6 +62,49 @@ Deno.test("the audit log", async (t) => {
   });
 
   await t.step(
+    "[AU2] [EX17] what was looked for does not stand in it, however it was asked, refused or not",
+    async () => {
+      const sought = "somebody in particular";
+      const asked: readonly object[] = [
+        { conditions: [{ field: "body", op: "contains", value: sought }] },
+        { conditions: [{ field: sought, op: "missing" }] },
+        { index: "by_channel", range: { eq: [sought] } },
+        { index: "by_channel", range: { gte: sought } },
+        { search: { index: "search_body", text: sought, eq: { channel: sought } } },
+        { search: { index: "search_body", text: sought }, order: "asc" },
+      ];
+      const before = (await list()).length;
+      for (const where of asked) {
+        await call("action", "_admin/data:deleteWhere", { table: "messages", ...where });
+        for (
+          const [query, body] of [["", JSON.stringify(where)], [
+            `&${new URLSearchParams({ where: JSON.stringify(where) })}`,
+          ]] as const
+        ) {
+          const response = await fetch(`${server.url}/api/admin/export/messages?format=csv${query}`, {
+            headers: { Authorization: `Bearer ${world.admin}` },
+            ...(body !== undefined && { method: "POST", body }),
+          });
+          await response.body?.cancel();
+        }
+      }
+      const noted = await list();
+      assert.equal(noted.length, before + 3 * asked.length);
+      assert.ok(!JSON.stringify(noted).includes(sought), JSON.stringify(noted));
+      const [refused, exported] = noted;
+      assert.deepEqual([refused?.action, refused?.outcome, refused?.args], [
+        "GET /api/admin/export/messages",
+        "bad_request",
+        { format: "csv", where: "…" },
+      ]);
+      assert.deepEqual([exported?.action, exported?.args], [
+        "POST /api/admin/export/messages",
+        { format: "csv", where: "…" },
+      ]);
+    },
+  );
+
+  await t.step(
     "[AU3] what failed as a whole has not happened; an action that failed stands there with its code",
     async () => {
       const before = await list();

@@ -180,10 +180,11 @@ Deno.test("[EX17] a filter that is not understood, or does not fit, is refused; 
   app.onError((error) => failureResponse(error, () => {}));
   app.route("/", exportRoutes({ databasePath: database.path, log: () => {} }));
   const get = async (where: string, format = "jsonl") =>
-    await app.request(`/export/orders?${new URLSearchParams({ format, where })}`);
+    await app.request(`/export/orders?format=${format}`, { method: "POST", body: where });
   for (
     const [where, message] of [
       ["{", /not understood/],
+      ["", /not understood/],
       ["[]", /not understood/],
       [{ unknown: 1 }, /not understood/],
       [{ table: "_codes" }, /not understood/],
@@ -206,4 +207,12 @@ Deno.test("[EX17] a filter that is not understood, or does not fit, is refused; 
   const nothing = JSON.stringify({ conditions: [{ field: "n", op: "eq", value: -5 }] });
   assert.equal(await (await get(nothing)).text(), "");
   assert.equal(await (await get(nothing, "csv")).text(), "_id,_creationTime\r\n");
+  const inAddress = await app.request(`/export/orders?${new URLSearchParams({ where: nothing })}`);
+  assert.equal(inAddress.status, 400, "nothing is exported that was not asked for");
+  assert.match((await inAddress.json()).errorMessage, /in the body of a POST/);
+  const long = await app.request("/export/orders", {
+    method: "POST",
+    body: "x".repeat(4 * opsLimits.exportWhereCharsMax + 1),
+  });
+  assert.equal(long.status, 413);
 });

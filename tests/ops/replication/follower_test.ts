@@ -145,6 +145,13 @@ Deno.test("[RP17] [RP18] [RP19] [RP20] [RP21] [RP22] a server follows another, s
       assert.equal(refused.status, 409, path);
       assert.equal(refused.body.errorData.code, "read_only", path);
     }
+    // A filter comes in the body of what only reads.
+    const shown = await fetch(`${follower.url}/api/admin/export/notes`, {
+      method: "POST",
+      headers: { Authorization: `Bearer ${bearer}` },
+      body: "{}",
+    });
+    assert.deepEqual([shown.status, (await shown.text()).trim().split("\n").length], [200, before.length]);
     await using socket = await follower.socket();
     socket.send({ type: "Mutation", requestId: 0, udfPath: "notes:add", args: { text: "no" } });
     const answer = await socket.message(({ type }) => type === "MutationResponse");

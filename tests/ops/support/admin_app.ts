@@ -31,7 +31,7 @@ export interface AdminAppOptions {
   readonly dataDir?: string;
   readonly restart?: () => void;
   readonly replication?: ReplicationPort;
-  readonly tables?: readonly Hono[];
+  readonly tables?: AdminRoutesOptions["tables"];
   readonly make?: MakeBackup;
   readonly restores?: Partial<RestorePort>;
 }

@@ -1,7 +1,12 @@
-/** `GET /export/{table}?format=jsonl|csv&where={…}`: one table, or what a filter shows of it, as a download (EX10 to EX12, EX17). */
-import { Hono } from "hono";
+/**
+ * `GET /export/{table}?format=jsonl|csv`: one table as a download, and `POST` with a filter in the body: what that shows of
+ * it (EX10 to EX12, EX17).
+ */
+import { type Context, Hono } from "hono";
 import { ServiceError } from "../../../errors.ts";
 import type { Log } from "../../../kit/log.ts";
+import { requestText } from "../../../kit/request_text.ts";
+import type { AdminEnv } from "../../admin/admin_guard.ts";
 import { opsLimits } from "../../limits.ts";
 import { ExportError } from "./export_error.ts";
 import { type TableFormat, tableFormats } from "../formats.ts";
@@ -19,17 +24,22 @@ export interface ExportRoutesOptions {
   >;
 }
 
+/** What the audit log is told of a filter: that there was one. */
+const FILTERED = { where: "…" };
+
+/** Bytes of the longest character. */
+const CHAR_BYTES_MAX = 4;
+
 /**
  * The sub-app, for `/api/admin`; who may come here is for those who mount it to say. Errors leave as `ServiceError`:
  * `not_found` for tables that cannot be exported, `bad_request` for other formats, for filters that do not fit the table and
  * for tables that do not fit into CSV,
  * `overloaded` when too many exports are under way.
  */
-export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono {
+export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRoutesOptions): Hono<AdminEnv> {
   let running = 0;
-  const app = new Hono();
-  app.get("/export/:table", async (c) => {
-    const table = c.req.param("table");
+  const app = new Hono<AdminEnv>();
+  const exported = async (c: Context<AdminEnv>, { table, where }: Exported) => {
     const format = c.req.query("format") ?? "jsonl";
     if (!isExportFormat(format)) {
       throw new ServiceError(
@@ -47,7 +57,7 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
         databasePath,
         table,
         format,
-        where: c.req.query("where"),
+        where,
         stallMs: limits.exportStallMs,
         msMax: limits.exportMsMax,
         logBytesMax: limits.exportLogBytesMax,
@@ -68,8 +78,27 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     const { signal } = c.req.raw;
     await download.prepare(signal).catch((error) => refuse(signal.aborted ? clientGone() : error));
     return new Response(new ReadableStream(download), { headers });
+  };
+  app.get("/export/:table", (c) => {
+    // What is looked for may be somebody's name, and addresses are written down on the way.
+    if (c.req.query("where") !== undefined) {
+      c.set("noted", FILTERED);
+      throw new ServiceError("bad_request", "A filter does not belong in the address: send it in the body of a POST");
+    }
+    return exported(c, { table: c.req.param("table") });
+  });
+  app.post("/export/:table", async (c) => {
+    c.set("noted", FILTERED);
+    const where = await requestText(c.req.raw, opsLimits.exportWhereCharsMax * CHAR_BYTES_MAX);
+    return await exported(c, { table: c.req.param("table"), where });
   });
   return app;
+}
+
+interface Exported {
+  readonly table: string;
+  /** Which of its documents: JSON. All without. */
+  readonly where?: string;
 }
 
 function opened(open: () => TableDownload): TableDownload {
