@@ -1,6 +1,6 @@
-/** Scheduled backups in a bucket of a real S3 server, and restores from there, as an operator makes them. */
+/** Scheduled backups in a bucket of a real S3 server, restores from there, and whether a bucket can be used, as an operator sees them. */
 import assert from "node:assert/strict";
-import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3";
+import { CreateBucketCommand, DeleteBucketCommand, S3Client } from "@aws-sdk/client-s3";
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { Bucket, type BucketPlace } from "../../../mod/kit/bucket.ts";
@@ -8,6 +8,8 @@ import { BucketTarget } from "../../../mod/ops/backups/scheduled/bucket_target.t
 import { scheduledAt } from "../../../mod/ops/backups/scheduled/names.ts";
 import { projectDir } from "../../bench/support/child.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
+import { testConfig } from "../../server/support/fake_backend.ts";
+import { startWorld } from "../admin/support/world.ts";
 import { swiftMissing, SwiftServer } from "../../storage/support/swift_server.ts";
 import { TempFolder } from "../../support/temp_folder.ts";
 import { until } from "../../support/waiting.ts";
@@ -48,7 +50,6 @@ Deno.test({
     const credentials = { accessKeyId, secretAccessKey };
     const client = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials });
     await client.send(new CreateBucketCommand({ Bucket: "backups" }));
-    client.destroy();
     const place: BucketPlace = {
       bucket: "backups",
       prefix: "app/",
@@ -84,6 +85,42 @@ Deno.test({
     await t.step("[SB8] a wrong key or bucket ends the start", async () => {
       await assert.rejects(BucketTarget.open({ ...place, secretAccessKey: "wrong" }), /cannot be used/);
       await assert.rejects(BucketTarget.open({ ...place, bucket: "none" }), /cannot be used/);
+    });
+
+    await t.step("[DA10] buckets for files, replica and backups are tried step by step", async () => {
+      await client.send(new CreateBucketCommand({ Bucket: "files" }));
+      const [files, replica, archives] = [
+        { ...place, bucket: "files", prefix: "" },
+        { ...place, prefix: "replica/" },
+        { ...place, prefix: "archives/" },
+      ];
+      const { storage } = testConfig({ dataDir: "", functionsDir: "" });
+      await using world = await startWorld({
+        config: {
+          storage: { ...storage, s3: files },
+          replication: {
+            to: { kind: "bucket", place: replica },
+            everyMs: 60_000,
+            snapshotEveryMs: 86_400_000,
+            keepMs: 86_400_000,
+            maxPendingBytes: 2 ** 28,
+            heartbeatUrl: null,
+          },
+          backups: { to: { kind: "bucket", place: archives }, everyMs: 86_400_000, keep: 3 },
+        },
+      });
+      const tried = async (of: string) =>
+        (await world.server.post(`/api/admin/${of}/check`, {}, { bearer: world.admin })).body;
+      const whole = ["list", "write", "read", "remove"].map((step) => ({ step, error: null }));
+      assert.deepEqual(await tried("places/files"), { place: "s3://files/", steps: whole });
+      assert.deepEqual(await tried("places/replica"), { place: "s3://backups/replica/", steps: whole });
+      assert.deepEqual(await tried("scheduled-backups"), { place: "s3://backups/archives/", error: null });
+      assert.deepEqual(await namesIn(files), [], "nothing is left there");
+      await client.send(new DeleteBucketCommand({ Bucket: "files" }));
+      const { steps } = await tried("places/files");
+      assert.deepEqual(steps.map(({ step }: { step: string }) => step), ["list"]);
+      assert.match(steps[0].error, /bucket/i);
+      client.destroy();
     });
 
     let contents = "";
