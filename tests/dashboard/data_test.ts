@@ -430,6 +430,8 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await told("No documents");
   });
 
+  const shown = (position: number) => page.locator(`.grid-row[aria-rowindex="${position}"]`);
+
   await t.step("DA9 a long table is scrolled, gone to the end of and back, by keyboard too", async () => {
     const many = Array.from({ length: 900 }, (_, at) => ({ name: `Customer ${at}` }));
     await asAdmin("_admin/data:insert", { table: "customers", documents: many });
@@ -439,7 +441,6 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
       return rows > 900 ? rows : null;
     });
     const last = Number(await total.jsonValue());
-    const shown = (position: number) => page.locator(`.grid-row[aria-rowindex="${position}"]`);
     await grid.focus();
     await keys("End");
     await shown(last).getByText("Customer 899").waitFor();
@@ -462,6 +463,50 @@ testDashboard("a person looks after documents", { functions }, async (dashboard,
     await keys("Home");
     await shown(2).waitFor();
   });
+
+  await t.step(
+    "DA9 where the bar is dragged to, numbers stand at once, and one place at a time is asked for",
+    async () => {
+      const asked: number[] = [];
+      const held = Promise.withResolvers<void>();
+      await page.route("**/api/query", async (route) => {
+        const { path, args } = route.request().postDataJSON();
+        // Pages before the one that was gone to are asked for by that one.
+        if (path === "_admin/data:position" && args.before === undefined) {
+          asked.push(args.behind);
+          await held.promise;
+        }
+        await route.continue();
+      });
+      const wrong = await grid.evaluate(async (element) => {
+        const wrong: string[] = [];
+        for (let step = 0; step <= 10; step++) {
+          element.scrollTop = element.scrollHeight * (0.5 + step / 25);
+          const { left, top, height } = element.getBoundingClientRect();
+          const middle = height / 2;
+          const pending = () =>
+            document.elementFromPoint(left + 20, top + middle)?.closest(".grid-pending")?.textContent;
+          const expected = String(Math.floor((element.scrollTop + middle - 34) / 34) + 1);
+          for (let frames = 0; pending() !== expected && frames < 600; frames++) {
+            await new Promise(requestAnimationFrame);
+          }
+          if (pending() !== expected) wrong.push(`${pending()} instead of ${expected}`);
+        }
+        return wrong;
+      });
+      assert.deepEqual(wrong, []);
+      assert.equal(asked.length, 1, "the others wait, and only the newest of them is wanted");
+      held.resolve();
+      const rested = Math.round(await grid.evaluate(({ scrollTop }) => scrollTop) / 34);
+      await shown(rested + 5).waitFor();
+      assert.equal(asked.length, 2);
+      assert.equal(await page.locator(".grid-pending").count(), 0);
+      await page.unrouteAll();
+      await grid.focus();
+      await keys("Home");
+      await shown(2).waitFor();
+    },
+  );
 
   await t.step("DA9 a range of an index is a filter that does not scan", async () => {
     await go("data/orders?field=state&op=gte&value=paid");

@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
 import { join } from "node:path";
+import { anonymous } from "../../mod/functions/identity.ts";
+import { startOfflineHost } from "../../mod/server/offline_host.ts";
 import { bundleOf } from "../ops/deploy/support.ts";
 import { until } from "../support/waiting.ts";
 import { admin, checkLooks, testDashboard } from "./support/dashboard_page.ts";
@@ -27,6 +29,23 @@ const crons = cronJobs();
 crons.interval("tidy", { hours: 5 }, "notes:tidy", {});
 export default crons;`,
 };
+
+/** Leaves a data folder as a server does that is killed while it imports. */
+async function leaveImport(dataDir: string): Promise<void> {
+  const functionsDir = join(dataDir, "..", "functions");
+  await using host = await startOfflineHost({ dataDir, functionsDir, log: () => {} });
+  const mutate = async (udfPath: string, args: Record<string, unknown>) => {
+    const { outcome } = await host.mutate({ udfPath, args, identity: anonymous, origin: "system" });
+    assert.ok(outcome.ok, JSON.stringify(outcome));
+    return JSON.parse(outcome.value);
+  };
+  const workId = await mutate("_system/admin:beginImport", { table: "notes", mode: "insert", startedBy: "" });
+  for (let batch = 0; batch < 2; batch++) {
+    const lines = Array.from({ length: 256 }, (_, n) => `{"text":"${n}"}`);
+    const rows = { format: "jsonl", lines };
+    await mutate("_system/import:write", { table: "notes", mode: "insert", batch: rows, workId });
+  }
+}
 
 const versionOf = (text: string) =>
   `import { query } from "syncline/server";\nexport const which = query({ handler: () => "${text}" });`;
@@ -519,7 +538,7 @@ testDashboard(
   "a person looks after a server that nobody would start again",
   { functions },
   async (dashboard, t) => {
-    const { go, told, button, choose } = dashboard;
+    const { page, server, go, told, button, choose } = dashboard;
     await t.step("DA3 no restart is offered, and what to do instead is said", async () => {
       await go("backups");
       await told("--replicate-to");
@@ -529,6 +548,27 @@ testDashboard(
       await button("Check and stage").click();
       await told("nobody would start it again");
       assert.equal(await button("Restart now").count(), 0);
+      await button("Cancel the restore").click();
+      await told("Nothing is staged any more.");
+    });
+
+    await t.step("DA13 an import that ended with its server is told until it is closed", async () => {
+      await server.restart(() => leaveImport(server.dataDir));
+      await page.goto(`${server.url}/_/`);
+      await page.getByLabel("Email address").fill(admin.email);
+      await page.getByLabel("Password").fill(admin.password);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      const broken = page.getByRole("list", { name: "Broken off" });
+      await broken.getByText("The import into notes ended with the server.").waitFor();
+      await broken.getByText("The first 512 rows of the file are stored and stay.").waitFor();
+      assert.deepEqual(await dashboard.violations(), []);
+      await broken.getByRole("link").click();
+      await page.getByRole("grid").waitFor();
+      await broken.getByRole("button", { name: "Close: The import into notes" }).click();
+      await broken.waitFor({ state: "detached" });
+      await page.reload();
+      await page.getByRole("grid").waitFor();
+      await dashboard.asAdmin("_admin/work:list", {}, "query").then((works) => assert.deepEqual(works, []));
     });
   },
 );

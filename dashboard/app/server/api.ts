@@ -177,5 +177,10 @@ export const api = {
     sendVerification: action<{ userId: string }, unknown>("_admin/users:sendVerification"),
     remove: action<{ userId: string }, unknown>("_admin/users:remove"),
   },
-  work: references<typeof work, "list" | "get" | "cancel">("_admin/work", ["list", "get", "cancel"]),
+  work: references<typeof work, "list" | "get" | "cancel" | "forget">("_admin/work", [
+    "list",
+    "get",
+    "cancel",
+    "forget",
+  ]),
 };

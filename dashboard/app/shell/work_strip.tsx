@@ -15,6 +15,7 @@ import { Button } from "../ui/button.tsx";
 import { useLongWorks } from "../ui/long_work.ts";
 import { attempt, note } from "../ui/notes.tsx";
 import { count, countOf } from "../ui/texts.tsx";
+import { BrokenWork, isBroken, type Work } from "./broken_work.tsx";
 import { href } from "./route.ts";
 
 interface Line {
@@ -26,8 +27,19 @@ interface Line {
 }
 
 export function WorkStrip() {
-  const lines = [...useWorksHere(), ...useLeftImport(), ...useDeletions(), ...useMigrations()];
-  if (lines.length === 0) return null;
+  const works = useQuery(api.work.list);
+  const lines = [...useWorksHere(), ...useLeftImport(works), ...useDeletions(works), ...useMigrations()];
+  const broken = works?.filter(isBroken) ?? [];
+  if (lines.length + broken.length === 0) return null;
+  return (
+    <section aria-label="Long work">
+      {broken.length > 0 && <BrokenWork works={broken} />}
+      {lines.length > 0 && <UnderWay lines={lines} />}
+    </section>
+  );
+}
+
+function UnderWay({ lines }: { readonly lines: readonly Line[] }) {
   return (
     <ul className="work" aria-label="Under way">
       {lines.map(({ key, text, to, stop }) => (
@@ -51,7 +63,8 @@ function useWorksHere(): readonly Line[] {
 }
 
 /** An import that was begun on another page, or on this one before it was loaded anew. */
-function useLeftImport(): readonly Line[] {
+function useLeftImport(works: readonly Work[] | undefined): readonly Line[] {
+  const cancel = useMutation(api.work.cancel);
   const [left, setLeft] = useState<ImportNow["running"]>(null);
   useEffect(() => {
     let gone = false;
@@ -74,7 +87,16 @@ function useLeftImport(): readonly Line[] {
     };
   }, []);
   if (left === null) return [];
-  return [{ key: "import", text: importText(left), to: href(["data", left.table]), stop: null }];
+  const begun = works?.find(({ kind, state }) => kind === "importRows" && state === "running");
+  return [{
+    key: "import",
+    text: importText(left),
+    to: href(["data", left.table]),
+    stop: begun === undefined ? null : {
+      text: "Cancel",
+      run: () => void attempt(() => cancel({ workId: begun._id })),
+    },
+  }];
 }
 
 function tellEnd(last: ImportEnd | null): void {
@@ -83,19 +105,19 @@ function tellEnd(last: ImportEnd | null): void {
   else if (last.imported !== null) note(`${countOf(last.imported, "document")} of ${last.table} imported.`);
 }
 
-function useDeletions(): readonly Line[] {
-  const works = useQuery(api.work.list);
+function useDeletions(works: readonly Work[] | undefined): readonly Line[] {
   const cancel = useMutation(api.work.cancel);
-  const running = works?.filter(({ state }) => state === "running") ?? [];
+  const running = works?.filter(({ kind, state }) => kind === "deleteDocuments" && state === "running") ?? [];
   useEnded(
     works === undefined ? undefined : new Set(running.map(({ _id }) => _id)),
     (id) => {
       const work = works?.find(({ _id }) => _id === id);
       if (work === undefined) return;
-      const { table, changed, state, error } = work;
+      const { table, changed, state } = work;
       const told = `${count(changed)} documents of ${table} are deleted`;
       if (state === "done") note(`${told}.`);
-      else note(`${told}; the rest stays${error === undefined ? "" : `: ${error}`}.`, { tone: "bad" });
+      // What broke off stays told.
+      else if (state === "canceled") note(`${told}; the rest stays.`, { tone: "bad" });
     },
   );
   return running.map(({ _id, table, changed }) => ({

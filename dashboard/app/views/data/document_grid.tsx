@@ -9,6 +9,7 @@ import { count as countText } from "../../ui/texts.tsx";
 import { Empty, Loading } from "../../ui/view.tsx";
 import { GridPage } from "./grid_page.tsx";
 import type { GridRowShared } from "./grid_row.tsx";
+import { PendingRows } from "./pending_rows.tsx";
 import { propertiesOf } from "./json_schema.ts";
 import type { Row } from "./table_page.tsx";
 import { useTallScroll } from "./tall_scroll.ts";
@@ -158,7 +159,21 @@ export function DocumentGrid(props: DocumentGridProps) {
           </span>
           {columns.map((name) => <span key={name} className="cell" role="columnheader">{name}</span>)}
         </div>
-        <div className="grid-body" role="rowgroup" style={{ height: scroll.height }}>
+        <div
+          className="grid-body"
+          role="rowgroup"
+          style={{ height: scroll.height, minWidth: `calc(2.25rem + ${columns.length} * 13rem)` }}
+        >
+          <PendingRows
+            first={scroll.first}
+            last={Math.min(scroll.last, list.known.first)}
+            shift={scroll.shift}
+          />
+          <PendingRows
+            first={Math.max(scroll.first, list.known.last)}
+            last={scroll.last}
+            shift={scroll.shift}
+          />
           {list.near.map((placed) => (
             <GridPage
               key={placed.span.id}

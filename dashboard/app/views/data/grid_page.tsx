@@ -2,8 +2,9 @@
 import { memo, useEffect, useRef } from "react";
 import { useQuery } from "syncline/react";
 import { api, type Where } from "../../server/api.ts";
-import { PAGE, type PageAnswer } from "./document_chain.ts";
+import { PAGE, type PageAnswer, rowsOf } from "./document_chain.ts";
 import { GridRow, type GridRowShared } from "./grid_row.tsx";
+import { PendingRows } from "./pending_rows.tsx";
 import type { Row } from "./table_page.tsx";
 import type { PlacedSpan } from "./use_document_chain.ts";
 import { ROW_PX } from "./tall_scroll.ts";
@@ -27,6 +28,8 @@ export interface GridPageProps {
   readonly onRows: (id: number, at: number, rows: readonly Row[] | null) => void;
 }
 
+const none: readonly Row[] = [];
+
 interface Answer {
   readonly page: readonly Row[];
   readonly continueCursor: string;
@@ -42,10 +45,10 @@ export const GridPage = memo(function GridPage(props: GridPageProps) {
     paginationOpts: { cursor: span.start, numItems: PAGE, ...(span.end !== null && { endCursor: span.end }) },
   } as never) as Answer | undefined;
   // While a page that got another end is asked for anew, it shows what it had.
-  const shown = useRef<readonly Row[]>([]);
+  const shown = useRef<readonly Row[] | null>(null);
   const changed = useChanged(answer?.page);
   if (answer !== undefined) shown.current = answer.page;
-  const rows = shown.current;
+  const rows = shown.current ?? none;
   useEffect(() => {
     if (answer === undefined) return;
     const { page, continueCursor, isDone, splitCursor } = answer;
@@ -58,6 +61,9 @@ export const GridPage = memo(function GridPage(props: GridPageProps) {
   }, [answer, span.id, span.end]);
   useEffect(() => onRows(span.id, at, rows), [rows, at]);
   useEffect(() => () => onRows(span.id, at, null), []);
+  if (shown.current === null) {
+    return <PendingRows first={Math.max(first, at)} last={Math.min(last, at + rowsOf(span))} shift={shift} />;
+  }
   const from = Math.max(0, first - at);
   return rows.slice(from, Math.max(from, last - at)).map((row, offset) => {
     const position = at + from + offset;

@@ -3,6 +3,7 @@
  * Small steps move by as many pixels as the person scrolls; what goes further goes to the same share of the whole.
  */
 import { type RefObject, useLayoutEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 
 export const ROW_PX = 34;
 /** Browsers stop at 16 to 33 million. */
@@ -74,7 +75,8 @@ export function useTallScroll(place: RefObject<HTMLElement | null>, rows: number
     top.current = element.scrollTop;
     const room = whole - height;
     const end = height - seen();
-    if (room > 0 && step > 2 * seen()) {
+    const jumped = step > 2 * seen();
+    if (room > 0 && jumped) {
       shift.current = room * Math.min(1, top.current / end);
     } else if (
       room > 0 &&
@@ -82,7 +84,9 @@ export function useTallScroll(place: RefObject<HTMLElement | null>, rows: number
     ) {
       return go(top.current + shift.current);
     }
-    draw();
+    // Nothing that was drawn is in view any more: what is has to be there in the same frame.
+    if (jumped) flushSync(draw);
+    else draw();
   }
 
   function show(position: number): void {
