@@ -83,7 +83,10 @@ export function exportRoutes({ databasePath, log, limits = opsLimits }: ExportRo
     // What is looked for may be somebody's name, and addresses are written down on the way.
     if (c.req.query("where") !== undefined) {
       c.set("noted", FILTERED);
-      throw new ServiceError("bad_request", "A filter does not belong in the address: send it in the body of a POST");
+      throw new ServiceError(
+        "bad_request",
+        "A filter does not belong in the address: send it in the body of a POST",
+      );
     }
     return exported(c, { table: c.req.param("table") });
   });

@@ -118,7 +118,8 @@ export class Importer {
       if (mode === "replace") {
         let until: string | null = null;
         do {
-          const { deleted, rest }: DeletedSome = (await this.#call(system.empty, { table, until, ...told })).result;
+          const { deleted, rest }: DeletedSome =
+            (await this.#call(system.empty, { table, until, ...told })).result;
           done.deleted += deleted;
           until = rest;
           if (deleted > 0) onProgress?.({ source, step: "deleted", rows: done.deleted });

@@ -102,11 +102,17 @@ export function importRoutes(
       ]);
       const source = fileSource({ name: `${table}.${format}`, table, format, path: body.path });
       if (!dryRun) {
-        workId = await works.beginImport({ table, mode, startedBy: c.get("adminId") ?? "" }).catch((error) => {
-          throw new ImportError("failed", "Nothing was imported.\nIt could not be written down that it begins", {
-            cause: error,
-          });
-        });
+        workId = await works.beginImport({ table, mode, startedBy: c.get("adminId") ?? "" }).catch(
+          (error) => {
+            throw new ImportError(
+              "failed",
+              "Nothing was imported.\nIt could not be written down that it begins",
+              {
+                cause: error,
+              },
+            );
+          },
+        );
       }
       const importer = new Importer({
         port,
