@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Hono } from "hono";
 import { join } from "node:path";
+import type { AdminEnv } from "../../mod/ops/admin/admin_guard.ts";
 import { type AdminApp, startAdminApp } from "./support/admin_app.ts";
 import { writeTestArchive } from "./support/archives.ts";
 
@@ -53,7 +54,7 @@ async function strangers({ accounts, adminToken }: AdminApp): Promise<Record<str
 
 Deno.test("[AD1] every path below /api/admin answers strangers with the same 401", async () => {
   const reached = () => assert.fail("a stranger got through");
-  const tables = new Hono().get("/export/:table", reached).post("/import/:table", reached);
+  const tables = new Hono<AdminEnv>().get("/export/:table", reached).post("/import/:table", reached);
   const restores = { stage: reached, staged: reached, cancel: reached };
   await using app = await startAdminApp({ restart: reached, make: reached, restores, tables: [tables] });
   await writeTestArchive(join(app.backupsDir, "a.tar.zst"));

@@ -4,10 +4,12 @@ const client = new SynclineClient(location.origin);
 const find = (selector) => document.querySelector(selector);
 const [signIn, main, add] = [find("#sign-in"), find("main"), find("#add")];
 
-client.onAuthState(({ status }) => {
+function show({ status }) {
   signIn.hidden = status !== "signedOut";
   main.hidden = status !== "signedIn";
-});
+}
+client.onAuthState(show);
+show(client.authState());
 
 signIn.addEventListener("submit", async (event) => {
   event.preventDefault();

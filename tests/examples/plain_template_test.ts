@@ -1,0 +1,52 @@
+/** The template without a build step, as a newcomer opens it on a phone. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { startTestServer } from "../auth/server/test_server.ts";
+import { projectDir } from "../bench/support/child.ts";
+import { launchChromium } from "../support/chromium.ts";
+
+const template = join(projectDir, "templates/plain");
+
+async function filesOf(folder: string): Promise<Record<string, string>> {
+  const files: Record<string, string> = {};
+  for await (const { name } of Deno.readDir(folder)) {
+    files[name] = await Deno.readTextFile(join(folder, name));
+  }
+  return files;
+}
+
+Deno.test({
+  name: "NP2 the page of the plain template shows who comes first a way in, and their tasks in each window",
+  // The browser's driver keeps timers and pipes of its own.
+  sanitizeOps: false,
+  sanitizeResources: false,
+  async fn() {
+    await using server = await startTestServer({
+      functions: await filesOf(join(template, "functions")),
+      config: { staticDir: join(template, "public") },
+    });
+    const browser = await launchChromium();
+    try {
+      const context = await browser.newContext({ viewport: { width: 375, height: 740 } });
+      const [page, other] = [await context.newPage(), await context.newPage()];
+      await page.goto(server.url);
+      await page.getByPlaceholder("Email").fill("ada@example.com");
+      await page.getByPlaceholder("Password").fill("correct horse battery");
+      const fits = () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth);
+      assert.ok(await fits());
+      await page.getByRole("button", { name: "Sign up" }).click();
+      await page.getByPlaceholder("What is to be done?").fill(`Milk ${"x".repeat(150)}`);
+      await page.getByRole("button", { name: "Add" }).click();
+      await page.getByText("Milk").waitFor();
+      assert.ok(await fits());
+      await other.goto(server.url);
+      await other.getByText("Milk").waitFor();
+      await page.getByRole("checkbox").check();
+      await other.locator("input:checked").waitFor();
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await page.getByPlaceholder("Email").waitFor();
+    } finally {
+      await browser.close();
+    }
+  },
+});
