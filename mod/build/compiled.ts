@@ -11,11 +11,17 @@ import { shell } from "./shell.ts";
 /** Flags of the launcher's own, compiled or not, in a folder made by {@linkcode writeLauncher}. */
 export const launcherFlags: readonly string[] = ["--quiet", "--no-prompt", "--no-remote", "-P=launcher"];
 
-/** Makes a folder with the launcher's module `main.ts`, its configuration and its payload. */
-export async function writeLauncher(folder: string): Promise<void> {
+/**
+ * Makes a folder with the launcher's module `main.ts`, its configuration and its payload. `archive`: makes the payload's
+ * file, when not from the project, and says what is in it.
+ */
+export async function writeLauncher(
+  folder: string,
+  archive = (path: string) => writeArchive(path, { work: join(folder, "bundle") }),
+): Promise<void> {
   const payload = join(folder, "payload");
   await Deno.mkdir(payload, { recursive: true });
-  const name = await writeArchive(join(payload, "archive"), { work: join(folder, "bundle") });
+  const name = await archive(join(payload, "archive"));
   const { unpack, start } = launcherScripts(name);
   await Deno.writeTextFile(join(payload, "unpack.sh"), unpack);
   await Deno.writeTextFile(join(payload, "start.sh"), start);

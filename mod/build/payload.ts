@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { VERSION as version } from "../config/version.ts";
+import { writeBundles } from "./bundled_files.ts";
 import { neededPackages } from "./needed_packages.ts";
 import { productionConfig } from "./production_config.ts";
 import { type PayloadName, registryFolder } from "./self_extractor.ts";
@@ -38,6 +39,7 @@ async function collect(bundle: string): Promise<void> {
   await Deno.mkdir(join(bundle, "app/examples"), { recursive: true });
   await copy(Deno.execPath(), join(bundle, "deno"));
   for (const part of PARTS) await copy(join(projectDir, part), join(bundle, "app", part));
+  await putBundles(join(bundle, "app"), join(bundle, "bundles.json"));
   const [project, lock] = await Promise.all(
     ["deno.json", "deno.lock"].map((name) => Deno.readTextFile(join(projectDir, name))),
   ) as [string, string];
@@ -52,6 +54,17 @@ async function collect(bundle: string): Promise<void> {
     await copy(folder, copied);
   }
   await Deno.writeTextFile(join(bundle, "complete"), "");
+}
+
+/** Puts bundles into the program. The bundler is a program of its own, which builds like this one may not start. */
+async function putBundles(program: string, printed: string): Promise<void> {
+  const config = join(projectDir, "deno.json");
+  const script = join(projectDir, "mod/build/bundles.ts");
+  await shell('"$1" run --quiet --no-prompt --config "$2" -P=buildClient "$3" >"$4"', [
+    ...[Deno.execPath(), config, script, printed],
+  ]);
+  await writeBundles(program, JSON.parse(await Deno.readTextFile(printed)));
+  await Deno.remove(printed);
 }
 
 async function copy(from: string, to: string): Promise<void> {

@@ -10,6 +10,7 @@ import { withWholePaths } from "./dev/author_report.ts";
 import { ClusterCode } from "./features/cluster_code.ts";
 import { settingsOf } from "./features/steering.ts";
 import { storageSettingsOf } from "./features/storage.ts";
+import { isolateEntry } from "./isolate_address.ts";
 import { coresOf } from "./workers/boot.ts";
 
 export interface IsolatesSurroundings {
@@ -47,7 +48,7 @@ export async function startIsolates(
       timeouts: config.timeouts,
       memory: config.memory.isolates,
       cores: coresOf(config),
-      entry: new URL("./isolate_entry.ts", import.meta.url),
+      entry: isolateEntry,
       settings: isolateSettings(config, secret),
       observer,
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),

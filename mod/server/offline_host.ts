@@ -2,6 +2,7 @@
 import { IsolateHost } from "../functions/host/mod.ts";
 import type { Log } from "../kit/log.ts";
 import { StartError } from "../config/start_error.ts";
+import { isolateEntry } from "./isolate_address.ts";
 
 export interface OfflineHostOptions {
   /** Its lock is the caller's. */
@@ -24,7 +25,7 @@ export async function startOfflineHost(
       passing: true,
       env: {},
       ...(tableNumbers && { tableNumbers: Object.fromEntries(tableNumbers) }),
-      entry: new URL("./isolate_entry.ts", import.meta.url),
+      entry: isolateEntry,
       log,
     });
   } catch (error) {

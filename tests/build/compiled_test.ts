@@ -7,11 +7,14 @@ import { compileLauncher, launcherFlags, writeLauncher } from "../../mod/build/c
 import { childrenOf, commandLine, processTree } from "../bench/support/process_tree.ts";
 import { until } from "../support/waiting.ts";
 import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
+import { archiveOf, singleFile } from "./support/one_file.ts";
 
 Deno.test("the launcher unpacks the server, runs it and ends with it", async (t) => {
   await using machine = await Machine.make();
   const folder = `${machine.dir}/launcher`;
-  await writeLauncher(folder);
+  // What both forms carry is the same.
+  const file = await singleFile();
+  await writeLauncher(folder, (path) => archiveOf(file, path));
   const launcher = [
     ...[Deno.execPath(), "run", ...launcherFlags],
     ...["--config", `${folder}/deno.json`, `${folder}/main.ts`],

@@ -3,16 +3,13 @@ import assert from "node:assert/strict";
 import { productionConfig } from "../../mod/build/production_config.ts";
 import { commandLine, processTree } from "../bench/support/process_tree.ts";
 import { makeImages, measure } from "../storage/support/images.ts";
-import { call, Machine, projectDir, untilEnded } from "./support/machine.ts";
+import { call, Machine, untilEnded } from "./support/machine.ts";
+import { singleFile } from "./support/one_file.ts";
 
 Deno.test("the single file serves where there is no Deno", async (t) => {
   await using machine = await Machine.make();
   const file = `${machine.dir}/syncline`;
-  const built = await new Deno.Command("deno", {
-    args: ["task", "build:single", file],
-    cwd: projectDir,
-  }).output();
-  assert.ok(built.success, new TextDecoder().decode(built.stderr));
+  await Deno.copyFile(await singleFile(), file);
 
   await t.step("several starts at once unpack it once", async () => {
     const runs = await Promise.all(Array.from({ length: 3 }, () => machine.run([file, "--help"])));

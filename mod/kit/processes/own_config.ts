@@ -1,12 +1,11 @@
 /** The configuration that processes of this program run with: in a clone one that names no more than serving needs. */
 import { fileURLToPath } from "node:url";
-
-const root = new URL("../../../", import.meta.url);
+import { programRoot } from "./program_root.ts";
 
 /** Its path. */
 export function ownConfig(): string {
-  const serving = fileURLToPath(new URL("deno.serve.json", root));
-  return isThere(serving) ? serving : fileURLToPath(new URL("deno.json", root));
+  const serving = fileURLToPath(new URL("deno.serve.json", programRoot));
+  return isThere(serving) ? serving : fileURLToPath(new URL("deno.json", programRoot));
 }
 
 function isThere(path: string): boolean {

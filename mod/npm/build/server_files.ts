@@ -1,5 +1,7 @@
-/** The server in the package: its sources, and the packages it needs in the form of the runtime's own cache, as one file. */
+/** The server in the package: its sources with what processes begin with in bundles, and packages as the runtime's own cache. */
 import { join } from "node:path";
+import { writeBundles } from "../../build/bundled_files.ts";
+import { makeBundles } from "../../build/bundles.ts";
 import { nativeIds } from "../../build/native_ids.ts";
 import { neededPackages } from "../../build/needed_packages.ts";
 import { ENTRIES } from "../../build/payload.ts";
@@ -36,6 +38,7 @@ async function collect(folder: string): Promise<void> {
     );
   }
   for (const file of ["main.ts", "cli.ts"]) await Deno.copyFile(join(projectDir, file), join(app, file));
+  await writeBundles(app, await makeBundles());
   const lockFile = join(projectDir, "deno.lock");
   const native = await nativeIds();
   const packages = (await neededPackages(ENTRIES.map((entry) => join(projectDir, entry)), lockFile))

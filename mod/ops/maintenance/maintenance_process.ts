@@ -1,6 +1,7 @@
 /** The maintenance process, as main sees it. */
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { programRoot } from "../../kit/processes/program_root.ts";
 import { opsLimits } from "../limits.ts";
 import { type Answer, type Job, readMessages } from "./messages.ts";
 
@@ -19,7 +20,7 @@ export class MaintenanceProcess {
   private constructor(folders: readonly string[]) {
     const allowed = allowedPaths(folders);
     this.#child = new HelperProcess({
-      entry: new URL("./process.ts", import.meta.url),
+      entry: new URL("mod/ops/maintenance/process.ts", programRoot),
       permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`, "--allow-sys=statfs"],
       dataMiB: opsLimits.maintenanceDataMiB,
       niceness: NICENESS,

@@ -2,6 +2,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { PlaceConfig, ServeConfig } from "../../config/config.ts";
+import { programRoot } from "../../kit/processes/program_root.ts";
 
 /** Paths are absolute: as they were named, and as they are without links. */
 export interface OwnPlaces {
@@ -29,7 +30,7 @@ export async function ownPlaces(config: ServeConfig): Promise<OwnPlaces> {
     ...await socketPlaces(dataDir),
   ];
   const read = [
-    ...PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url))),
+    ...PROGRAM.map((path) => fileURLToPath(new URL(path, programRoot))),
     ...await codePlaces(functionsDir, dataDir),
     ...[staticDir, accounts.templatesDir].filter((path) => path !== null),
     ...[cluster?.place.tls?.rootFile ?? null].filter((path) => path !== null),

@@ -9,11 +9,10 @@ import { type HttpCalls, httpCalls, Hub } from "../../sync/mod.ts";
 import { loadSecret } from "../data/secret.ts";
 import { addressOfRequests } from "../http/client_of.ts";
 import { apiHeaders } from "../http/api_headers.ts";
+import { isolateEntry } from "../isolate_address.ts";
 import { workerLimits } from "../limits.ts";
 import type { WorkerBoot } from "./boot.ts";
 import { RunReport } from "./run_report.ts";
-
-const ISOLATE_ENTRY = new URL("../isolate_entry.ts", import.meta.url);
 
 type TokenCheck = Awaited<ReturnType<OtherIssuers["verify"]>>;
 
@@ -58,7 +57,7 @@ export async function startWorkerBackend(
       cores: config.cores,
       memory: config.memory,
       timeouts: config.timeouts,
-      entry: ISOLATE_ENTRY,
+      entry: isolateEntry,
       settings: boot.settings,
       observer: report,
       log,

@@ -2,11 +2,12 @@
 import { fileURLToPath } from "node:url";
 import { allowedPaths, HelperProcess } from "../../kit/processes/helper_process.ts";
 import { encodeJsonLine } from "../../kit/processes/json_lines.ts";
+import { programRoot } from "../../kit/processes/program_root.ts";
 import { workerLimits } from "../limits.ts";
 import { PROGRAM, socketPlaces } from "../permissions/own_places.ts";
 import type { WorkerBoot } from "./boot.ts";
 
-const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url)));
+const OWN_FILES = PROGRAM.map((path) => fileURLToPath(new URL(path, programRoot)));
 
 /** What a process is started with, and whoever it starts in turn. */
 const VARIABLES = ["HOME", "DENO_DIR", "XDG_CACHE_HOME", "PATH", "TMPDIR", "NPM_CONFIG_REGISTRY", "NO_COLOR"];
@@ -54,7 +55,7 @@ export class WorkerProcess {
 
   static async start(boot: WorkerBoot): Promise<WorkerProcess> {
     const process = new HelperProcess({
-      entry: new URL("./main.ts", import.meta.url),
+      entry: new URL("mod/server/workers/main.ts", programRoot),
       permissions: await workerPermissions(boot),
       dataMiB: workerLimits.dataMiB,
       niceness: 0,

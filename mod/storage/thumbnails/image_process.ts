@@ -1,5 +1,6 @@
 /** One process that makes thumbnails, as main sees it. */
 import { HelperProcess } from "../../kit/processes/helper_process.ts";
+import { programRoot } from "../../kit/processes/program_root.ts";
 import { storageLimits } from "../limits.ts";
 import {
   encodeFrame,
@@ -42,7 +43,7 @@ export class ImageProcess {
 
   constructor(onAnswer: (frame: ImageFrame<MadeThumbnail>) => void) {
     this.#child = new HelperProcess({
-      entry: new URL("./process.ts", import.meta.url),
+      entry: new URL("mod/storage/thumbnails/process.ts", programRoot),
       permissions: permissions(),
       dataMiB: storageLimits.thumbnailDataMiB,
       niceness: NICENESS,

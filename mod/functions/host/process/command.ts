@@ -1,11 +1,12 @@
 /** The command that starts an isolate: its flags, its environment, its limits. */
 import { type LimitedCommand, limitedCommand } from "../../../kit/processes/limited_command.ts";
+import { programRoot } from "../../../kit/processes/program_root.ts";
 import { usualMemory } from "./isolate_memory.ts";
 import { isolateLimits } from "../../limits.ts";
 import { heapFlags, type IsolatePaths, startArguments } from "./start_flags.ts";
 
 /** The entry of an isolate without functions of the service. */
-export const plainEntry: URL = new URL("../../isolate/main.ts", import.meta.url);
+export const plainEntry: URL = new URL("mod/functions/isolate/main.ts", programRoot);
 
 /** The command for an isolate. */
 export function isolateCommand(paths: IsolatePaths): LimitedCommand {

@@ -3,6 +3,7 @@
  * its address. Nothing of ours gives way to an entry of the app.
  */
 import { pathToFileURL } from "node:url";
+import { programRoot } from "../../../kit/processes/program_root.ts";
 import { importMapPath, sources } from "./start_flags.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 import type { MapEntries } from "../../packages/app_code.ts";
@@ -21,7 +22,7 @@ export interface ImportMapOptions {
 }
 
 /** The zod of isolates, as one module. The service and app code have an instance each: the address makes it another one. */
-const zod = new URL("../../isolate/zod/zod.js", import.meta.url).href;
+const zod = new URL("mod/functions/isolate/zod/zod.js", programRoot).href;
 
 /** JSON of the import map. */
 export function isolateImportMap(

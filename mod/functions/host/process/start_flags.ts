@@ -1,4 +1,5 @@
 /** How an isolate is started: where its files are, and the flags that give it what it needs until it gives it up. */
+import { programRoot } from "../../../kit/processes/program_root.ts";
 import type { IsolateRole } from "../../wire/messages.ts";
 import { type IsolateMemory, usualMemory } from "./isolate_memory.ts";
 
@@ -22,17 +23,17 @@ export interface IsolatePaths {
   readonly memory?: IsolateMemory;
 }
 
-const address = (name: string) => decodeURIComponent(new URL(name, import.meta.url).pathname);
+const address = (name: string) => decodeURIComponent(new URL(name, programRoot).pathname);
 
 /** Our own sources, which app code imports parts of: `syncline/server`. */
-export const sources = address("../../../");
+export const sources = address("mod/");
 
 /** What the import maps of isolates of a role are made of. */
 export function importMapPath(role: IsolateRole): string {
   return address(
     role === "runner"
-      ? "../../isolate/process/import_map_runner.json"
-      : "../../isolate/process/import_map.json",
+      ? "mod/functions/isolate/process/import_map_runner.json"
+      : "mod/functions/isolate/process/import_map.json",
   );
 }
 
@@ -57,7 +58,7 @@ export function startArguments(paths: IsolatePaths): string[] {
     "--no-check",
     // Only what this lock file names can be imported from the cache, at the start or later.
     "--frozen",
-    `--lock=${address("../../isolate/process/deno.lock")}`,
+    `--lock=${address("mod/functions/isolate/process/deno.lock")}`,
     `--import-map=${paths.importMapPath}`,
     `--allow-read=${list([...read, codeFolder, sources])}`,
     `--allow-write=${list(write)}`,

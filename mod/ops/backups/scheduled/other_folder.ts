@@ -5,6 +5,7 @@
 import { dirname } from "node:path";
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
+import { programRoot } from "../../../kit/processes/program_root.ts";
 import { opsLimits } from "../../limits.ts";
 import { BackupError } from "../backup_error.ts";
 import type { BackupTarget } from "./backup_target.ts";
@@ -72,7 +73,7 @@ class OtherFolder implements BackupTarget {
     const folders = [this.place, ..."path" in call ? [dirname(call.path)] : []];
     const allowed = allowedPaths(folders);
     const child = new HelperProcess({
-      entry: new URL("./folder_process.ts", import.meta.url),
+      entry: new URL("mod/ops/backups/scheduled/folder_process.ts", programRoot),
       permissions: [`--allow-read=${allowed}`, `--allow-write=${allowed}`],
       dataMiB: opsLimits.maintenanceDataMiB,
       niceness: NICENESS,

@@ -3,6 +3,7 @@ import { ServiceError } from "../../../errors.ts";
 import { allowedPaths, HelperProcess } from "../../../kit/processes/helper_process.ts";
 import { encodeJsonLine, readJsonLines } from "../../../kit/processes/json_lines.ts";
 import type { Log } from "../../../kit/log.ts";
+import { programRoot } from "../../../kit/processes/program_root.ts";
 import { logLimits } from "../../limits.ts";
 import type { Retention } from "../store/log_store.ts";
 import type {
@@ -144,7 +145,7 @@ export class LogProcess implements AsyncDisposable {
     const folders = [...new Set([dataDir, await Deno.realPath(dataDir)])];
     if (this.#closed) return "asked";
     const child = new HelperProcess({
-      entry: new URL("./process.ts", import.meta.url),
+      entry: new URL("mod/ops/log/process/process.ts", programRoot),
       permissions: [`--allow-read=${allowedPaths(folders)}`, `--allow-write=${allowedPaths(folders)}`],
       dataMiB: logLimits.processDataMiB,
       niceness: NICENESS,
