@@ -3,23 +3,72 @@ import { fileURLToPath } from "node:url";
 import { join } from "node:path";
 import type { BenchContext } from "../context.ts";
 import { Child } from "../support/child.ts";
-import { peakMemory, processorTimeUs } from "../support/process_tree.ts";
-import { makeRestorable } from "../support/restorable.ts";
+import { peakMemory } from "../support/process_tree.ts";
+import { makeRestorable, type RestorableOptions } from "../support/restorable.ts";
 import type { Row } from "../table.ts";
 
 const MB = 1_000_000;
 const WAIT_MS = 30 * 60_000;
+/** Commits that are groups of their own. */
+const ONES = 50_000;
 /** As the command is run. */
-const HEAP = "--v8-flags=--max-old-space-size=256,--max-semi-space-size=16";
+const HEAP = "--v8-flags=--max-old-space-size=256,--max-semi-space-size=4";
+
+interface Restored {
+  readonly commits: number;
+  readonly databaseBytes: number;
+  readonly peakBytes: number;
+  /** By the clock, and of all threads of the process. */
+  readonly seconds: Record<"unpack" | "replay" | "check" | "all", number>;
+  readonly processor: Record<"unpack" | "replay" | "check" | "all", number>;
+}
 
 export async function restoreRows(context: BenchContext): Promise<Row[]> {
-  const commits = context.full ? 1_000_000 : 100_000;
+  const { full } = context;
+  const commits = full ? 1_000_000 : 100_000;
+  const data = full ? { notes: 950_000, accounts: 200_000 } : { notes: 50_000, accounts: 20_000 };
+  const all = await restored(context, { commits, group: 16, ...data });
+  const ones = await restored(context, { commits: ONES, group: 1, notes: 50_000, accounts: 20_000 });
+  return [
+    replayRow("restore from a replica: commits replayed each second", all),
+    memoryRow("restore from a replica: memory at the most, MB", all),
+    replayRow("the same where each commit is a group of its own", ones),
+    memoryRow("memory of that at the most, MB", ones),
+  ];
+}
+
+function replayRow(name: string, { commits, databaseBytes, seconds, processor }: Restored): Row {
+  const perSecond = commits / seconds.replay;
+  const database = `${commits} commits on ${(databaseBytes / MB).toFixed(0)} MB`;
+  return {
+    name,
+    measured: `${perSecond.toFixed(0)}/s`,
+    control: `${database}; ${(commits / processor.replay).toFixed(0)} for a second of processor`,
+    ratio: perSecond / 30_000,
+    target: { atLeast: 1 },
+    details: { seconds, processor },
+  };
+}
+
+function memoryRow(name: string, { seconds, processor, peakBytes }: Restored): Row {
+  return {
+    name,
+    measured: `${(peakBytes / MB).toFixed(0)} MB`,
+    control: `${seconds.all.toFixed(0)} s in all: unpack ${seconds.unpack.toFixed(0)}, replay ${
+      seconds.replay.toFixed(0)
+    }, check ${seconds.check.toFixed(0)}; ${processor.all.toFixed(0)} s of processor`,
+    ratio: peakBytes / MB,
+    target: { atMost: 300 },
+    details: { peakBytes },
+  };
+}
+
+async function restored(
+  context: BenchContext,
+  size: Omit<RestorableOptions, "folder"> & { readonly commits: number },
+): Promise<Restored> {
   const folder = context.folder();
-  const { replica, databaseBytes } = await makeRestorable({
-    ...{ folder, commits },
-    notes: context.full ? 950_000 : 50_000,
-    accounts: context.full ? 200_000 : 20_000,
-  });
+  const { replica, databaseBytes } = await makeRestorable({ folder, ...size });
   const dataDir = join(folder, "restored");
   await Deno.mkdir(dataDir);
   await using child = new Child({
@@ -32,30 +81,8 @@ export async function restoreRows(context: BenchContext): Promise<Row[]> {
     ],
   });
   const [, told = ""] = await child.line(/^restored (.*)$/, WAIT_MS);
-  const processorSeconds = await processorTimeUs(child.pid) / 1_000_000;
   const peakBytes = await peakMemory(child.pid);
-  const { commits: replayed, seconds } = JSON.parse(told);
-  if (replayed !== commits) throw new Error(`${replayed} commits of ${commits} were restored`);
-  const perSecond = commits / seconds.replay;
-  const database = `${commits} commits on ${(databaseBytes / MB).toFixed(0)} MB`;
-  return [
-    {
-      name: "restore from a replica: commits replayed each second",
-      measured: `${perSecond.toFixed(0)}/s`,
-      control: database,
-      ratio: perSecond / 30_000,
-      target: { atLeast: 1 },
-      details: { seconds, processorSeconds },
-    },
-    {
-      name: "restore from a replica: memory at the most, MB",
-      measured: `${(peakBytes / MB).toFixed(0)} MB`,
-      control: `${seconds.all.toFixed(0)} s in all: unpack ${seconds.unpack.toFixed(0)}, replay ${
-        seconds.replay.toFixed(0)
-      }, check ${seconds.check.toFixed(0)}; ${processorSeconds.toFixed(0)} s of processor`,
-      ratio: peakBytes / MB,
-      target: { atMost: 300 },
-      details: { peakBytes },
-    },
-  ];
+  const { commits, seconds, processor } = JSON.parse(told);
+  if (commits !== size.commits) throw new Error(`${commits} commits of ${size.commits} were restored`);
+  return { commits, databaseBytes, peakBytes, seconds, processor };
 }

@@ -10,7 +10,7 @@ import type { TargetPlace } from "../target/open_target.ts";
 const NICENESS = 5;
 
 /** V8 lets its heap grow far beyond what is in use: the tasks for restores in `deno.json` have the same. */
-const HEAP_FLAGS = "--max-old-space-size=256,--max-semi-space-size=16";
+const HEAP_FLAGS = "--max-old-space-size=256,--max-semi-space-size=4";
 
 /** What the client of buckets looks at. */
 const CLIENT_ENV = [
