@@ -68,6 +68,8 @@ export const engineLimits = {
   replayBytesGathered: 16 * MiB,
   /** Documents that a replay looks up at once, reads at once (they may be the largest there are), and writes in one transaction. */
   replayRowsFound: 1_024,
+  /** Row ids that a replay keeps of documents that have changed, about 100 bytes each. */
+  replayRidsKept: 200_000,
   replayRowsRead: 64,
   replayRowsWritten: 4_096,
   /** Entries of an index that a check reads at once. */

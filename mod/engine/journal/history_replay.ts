@@ -67,6 +67,8 @@ class SqliteHistoryReplay implements HistoryReplay {
   /** By table: the last state of each document that changed, `null` for none. */
   readonly #pending = new Map<Table, Map<string, string | null>>();
   #pendingBytes = 0;
+  /** Row ids of documents that changed lately: what changes often is not looked up each time. */
+  readonly #rids = new Map<string, number>();
   readonly #indexed = new WeakMap<Table, ReadonlySet<string> | null>();
 
   constructor(connection: Connection) {
@@ -99,6 +101,7 @@ class SqliteHistoryReplay implements HistoryReplay {
       for (const _ of this.#writeAll()) { /* The tables are about to be others. */ }
       this.#inTransaction(() => fitCatalog(this.#connection, catalog));
       this.#tables = storedTables(this.#connection);
+      this.#rids.clear();
     }
     // What it says of creation times is what they were at its end.
     const cut = row.ts > untilTs;
@@ -173,22 +176,43 @@ class SqliteHistoryReplay implements HistoryReplay {
 
   /** What changed: first what is there, as it lies in the file, then what is new, as it came. */
   *#parts(table: Table, changed: ReadonlyMap<string, string | null>): Generator<Change[]> {
-    const { replayRowsWritten, replayRowsFound } = engineLimits;
+    const { replayRowsWritten } = engineLimits;
     const there: Change[] = [];
-    const known = new Set<string>();
-    for (const some of pieces([...changed.keys()].sort(), replayRowsFound)) {
+    const unknown: string[] = [];
+    for (const [id, text] of changed) {
+      const rid = this.#rids.get(id);
+      if (rid === undefined) unknown.push(id);
+      else there.push({ id, rid, text });
+    }
+    const found = this.#find(table, unknown);
+    for (const [id, rid] of found) there.push({ id, rid, text: changed.get(id) ?? null });
+    yield* pieces(there.sort((a, b) => a.rid - b.rid), replayRowsWritten);
+    if (found.size === unknown.length) return;
+    const made: Change[] = [];
+    for (const id of unknown) {
+      const text = changed.get(id) ?? null;
+      if (text !== null && !found.has(id)) made.push({ id, rid: 0, text });
+    }
+    yield* pieces(made, replayRowsWritten);
+  }
+
+  /** Row ids of those documents that are there; they are kept for the next time. */
+  #find(table: Table, ids: readonly string[]): ReadonlyMap<string, number> {
+    const { replayRowsFound, replayRidsKept } = engineLimits;
+    const found = new Map<string, number>();
+    for (const some of pieces(ids.toSorted(), replayRowsFound)) {
       for (const row of this.#connection.statement(table.sql.ridsOf).all(JSON.stringify(some))) {
         const [at, rid] = row as [number, number];
-        const id = some[at] ?? "";
-        there.push({ id, rid, text: changed.get(id) ?? null });
-        known.add(id);
+        found.set(some[at] ?? "", rid);
       }
     }
-    yield* pieces(there.sort((a, b) => a.rid - b.rid), replayRowsWritten);
-    if (known.size === changed.size) return;
-    const made: Change[] = [];
-    for (const [id, text] of changed) if (text !== null && !known.has(id)) made.push({ id, rid: 0, text });
-    yield* pieces(made, replayRowsWritten);
+    for (const [id, rid] of found) this.#rids.set(id, rid);
+    let surplus = this.#rids.size <= replayRidsKept ? 0 : this.#rids.size - replayRidsKept / 2;
+    for (const id of this.#rids.keys()) {
+      if (surplus-- <= 0) break;
+      this.#rids.delete(id);
+    }
+    return found;
   }
 
   #write(table: Table, changes: readonly Change[]): void {
@@ -213,6 +237,7 @@ class SqliteHistoryReplay implements HistoryReplay {
     if (old !== null && text !== null && indexed !== null && beginAlike(old, text, indexed)) {
       return this.#writer.rewrite({ table, rid, text });
     }
+    if (text === null) this.#rids.delete(id);
     const before = old === null ? null : documentOfEntry(id, old);
     const after = text === null ? null : documentOfEntry(id, text);
     const same = before !== null && after !== null && before._creationTime === after._creationTime &&

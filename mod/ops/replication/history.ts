@@ -39,6 +39,8 @@ export interface RestorePlan {
   /** The commit it ends with; `null` when only the last segment's rows can tell, because a time was asked for. */
   readonly toTs: number | null;
   readonly toTime: number | null;
+  /** Whether a point was named; else it is the newest. */
+  readonly named: boolean;
   /** Bytes that are fetched, and journal rows that are applied. */
   readonly bytes: number;
   readonly rows: number;
@@ -137,6 +139,27 @@ export function gapOf({ snapshots, segments }: Generation): { readonly afterTs: 
   return { afterTs: reached.kind === "segment" ? reached.toTs : reached.ts };
 }
 
+/**
+ * Where segments are missing in front of a snapshot: points between the two cannot be restored. Rows that a snapshot has and
+ * that are still on their way are no gap.
+ */
+export function gapsBefore(
+  { snapshots, segments }: Generation,
+): { readonly afterTs: number; readonly ts: number }[] {
+  const gaps: { readonly afterTs: number; readonly ts: number }[] = [];
+  let reached: { readonly seq: number; readonly ts: number } | null = null;
+  for (const snapshot of snapshots) {
+    const before = reached;
+    if (before !== null && snapshot.seq > before.seq && segments.some(({ toSeq }) => toSeq > before.seq)) {
+      gaps.push({ afterTs: before.ts, ts: snapshot.ts });
+    }
+    const last = chainFrom(snapshot, segments).at(-1);
+    const end = last === undefined ? snapshot : { seq: last.toSeq, ts: last.toTs };
+    if (before === null || end.seq > before.seq) reached = end;
+  }
+  return gaps;
+}
+
 /** Chooses what is needed for a point. Throws a `ReplicaError` that shows the ranges when there is no way to it. */
 export function planRestore(
   generations: readonly Generation[],
@@ -202,6 +225,7 @@ function planIn(generation: Generation, { toTs, toTime }: RestorePoint): Restore
       segments,
       toTs: toTime === undefined ? toTs ?? reach : null,
       toTime: toTime ?? null,
+      named: toTs !== undefined || toTime !== undefined,
       bytes,
       rows,
     };

@@ -92,15 +92,26 @@ async function takeAll(
       }
     }
   } catch (error) {
-    if (!(error instanceof ReplicaError) || error.fault !== "target") throw error;
-    throw new ReplicaError(
-      "target",
-      `${error.message}. The newest point that can be reached through it is ts ${copy.ts}: --to-ts ${copy.ts} restores it`,
-      { cause: error },
-    );
+    // Behind a point that was named nothing has to be whole.
+    if (!plan.named || copy.ts < untilTs) throw withReachable(error, copy.ts);
+    if (!isDamage(error)) throw error;
   }
   await write();
   return { ts: copy.ts, commits: progress.commits, at: progress.at };
+}
+
+function isDamage(error: unknown): error is ReplicaError {
+  return error instanceof ReplicaError && error.fault === "target";
+}
+
+/** Says of damage which point is in front of it; other errors stay as they are. */
+function withReachable(error: unknown, ts: number): unknown {
+  if (!isDamage(error)) return error;
+  return new ReplicaError(
+    "target",
+    `${error.message}. The newest point that can be reached through it is ts ${ts}: --to-ts ${ts} restores it`,
+    { cause: error },
+  );
 }
 
 /** The rows of segments one after the other; the next ones are fetched meanwhile. */
@@ -157,8 +168,14 @@ async function newestUntil(
 ): Promise<number> {
   let newest = none;
   if (segment === undefined) return newest;
-  for await (const row of rowsOf(target, [segment])) {
-    for (const { ts, at } of readRow(row).commits) if (at <= toTime && ts > newest) newest = ts;
+  let reached = segment.fromTs - 1;
+  try {
+    for await (const row of rowsOf(target, [segment])) {
+      for (const { ts, at } of readRow(row).commits) if (at <= toTime && ts > newest) newest = ts;
+      reached = row.ts;
+    }
+  } catch (error) {
+    throw withReachable(error, reached);
   }
   return newest;
 }

@@ -2,7 +2,7 @@
  * Segments: journal rows packed into zstd frames and sealed with a hash of all their bytes, like archives. Inside, a line
  * of JSON says what it is, then comes each row: a line of JSON with its facts and its length, and its text.
  */
-import { Buffer } from "node:buffer";
+import { Buffer, isAscii } from "node:buffer";
 import type { JournalRow } from "../../engine/mod.ts";
 import { chainedSum, rowTimes } from "../../engine/mod.ts";
 import { ArchiveError, packFrames, unpackFrames } from "../backups/archive/mod.ts";
@@ -176,13 +176,16 @@ class RowReader {
   read(piece: Uint8Array, rows: JournalRow[]): void {
     const more = Buffer.from(piece.buffer, piece.byteOffset, piece.length);
     const buffer = this.#buffer.length === 0 ? more : Buffer.concat([this.#buffer, more]);
+    // Where each byte is a character one text is made of all, of which rows are parts: that takes far less than one by one.
+    const whole = isAscii(buffer) ? buffer.toString("latin1") : null;
+    const text = (from: number, to: number) => whole?.slice(from, to) ?? buffer.toString("utf8", from, to);
     let at = 0;
     for (;;) {
       if (this.#facts === null) {
-        const end = buffer.indexOf(NEWLINE, at);
+        const end = whole?.indexOf("\n", at) ?? buffer.indexOf(NEWLINE, at);
         if (end < 0 && buffer.length - at > LINE_BYTES_MAX) throw new RangeError("A line is too long");
         if (end < 0) break;
-        const line = buffer.toString("utf8", at, end);
+        const line = text(at, end);
         at = end + 1;
         if (!this.#hasHead) {
           checkHead(line, this.#segment);
@@ -193,7 +196,7 @@ class RowReader {
       }
       const [, , , , , length] = this.#facts;
       if (buffer.length - at < length) break;
-      rows.push(this.#row(this.#facts, buffer.toString("utf8", at, at + length)));
+      rows.push(this.#row(this.#facts, text(at, at + length)));
       at += length;
       this.#facts = null;
     }

@@ -1,5 +1,8 @@
 /** The restore drill: all that lies at a target is read and checked, and the newest state is rebuilt and thrown away. */
-import { gapOf, planRestore } from "./history.ts";
+import { join } from "node:path";
+import { removeIfThere } from "../../kit/durable_files.ts";
+import { ArchiveError, unpackFrames } from "../backups/archive/mod.ts";
+import { gapOf, gapsBefore, planRestore, type Snapshot } from "./history.ts";
 import { rowsOf } from "./replay.ts";
 import { ReplicaError } from "./replica_error.ts";
 import { listGenerations, type PointProgress, stagePoint } from "./restore_point.ts";
@@ -32,9 +35,23 @@ export async function verifyReplica(
   const generations = await listGenerations(target);
   const faults: string[] = [];
   const counts = { snapshots: 0, segments: 0, rows: 0, bytes: 0 };
+  // The newest of all is read when the state is rebuilt.
+  const newest = generations.findLast(({ snapshots }) => snapshots.length > 0)?.snapshots.at(-1);
   for (const generation of generations) {
     counts.snapshots += generation.snapshots.length;
-    for (const { file } of generation.snapshots) counts.bytes += file.size;
+    for (const snapshot of generation.snapshots) {
+      counts.bytes += snapshot.file.size;
+      if (snapshot === newest) continue;
+      onProgress?.({ step: "fetch", bytes: snapshot.file.size });
+      const fault = await faultOf(target, { snapshot, folder });
+      if (fault !== null) faults.push(fault);
+    }
+    for (const { afterTs, ts } of gapsBefore(generation)) {
+      faults.push(
+        `Generation ${generation.name}: segments between ts ${afterTs} and the snapshot of ts ${ts} are missing; points ` +
+          "in between cannot be restored",
+      );
+    }
     const gap = gapOf(generation);
     if (gap !== null) {
       faults.push(
@@ -55,6 +72,27 @@ export async function verifyReplica(
   }
   const rebuilt = await rebuild(target, { generations, folder, faults, onProgress, now });
   return { generations: generations.length, ...counts, faults, rebuilt };
+}
+
+/** What is wrong with a snapshot: missing, or other bytes than were written. `null`: nothing. */
+async function faultOf(
+  target: ReplicaTarget,
+  { snapshot, folder }: { readonly snapshot: Snapshot; readonly folder: string },
+): Promise<string | null> {
+  const what = `The snapshot of ts ${snapshot.ts} in generation ${snapshot.generation}`;
+  const path = join(folder, "snapshot.tar.zst");
+  try {
+    // It may have become too old since it was listed.
+    if (!await target.download(snapshot.file.name, path)) return `${what} is missing`;
+    const { readable } = await Deno.open(path);
+    for await (const _bytes of unpackFrames(readable));
+    return null;
+  } catch (error) {
+    if (!(error instanceof ArchiveError)) throw error;
+    return `${what} is damaged: ${error.message}`;
+  } finally {
+    await removeIfThere(path);
+  }
 }
 
 async function rebuild(

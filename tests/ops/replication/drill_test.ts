@@ -3,7 +3,7 @@
  * rebuilt from the replica. In the end the running server itself goes back, and its files are as they were.
  */
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { openExport } from "../../../mod/engine/mod.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import {
@@ -104,6 +104,18 @@ const read = async (server: TestServer, id: string) => {
   const response = await fetch(`${server.url}/api/storage/${id}`);
   return response.status === 200 ? await response.text() : (await response.body?.cancel(), null);
 };
+
+/** Paths of the contents of files in a data folder. */
+async function blobs(dataDir: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { name } of Deno.readDir(join(dataDir, "storage"))) {
+    if (!/^[0-9a-f]{2}$/.test(name)) continue;
+    for await (const blob of Deno.readDir(join(dataDir, "storage", name))) {
+      paths.push(join(dataDir, "storage", name, blob.name));
+    }
+  }
+  return paths;
+}
 
 Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users and a restart, and back to 50 of its commits", async () => {
   await using folder = new TempFolder();
@@ -233,18 +245,31 @@ Deno.test("[RP10] [PT2] [PT5] [RP11] a drill: schemas, files, schedules, users a
   assert.equal(report.rebuilt?.ts, told.shippedTs);
   assert.ok(report.segments > 0 && report.rows >= report.segments && report.bytes > 0);
 
+  // Contents that are not there any more are named.
+  const stage = async () => {
+    const { status, body } = await server.post("/api/admin/restore/point-in-time", { toTs: withBoth }, {
+      bearer,
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    return body.restore;
+  };
+  const paths = await blobs(server.dataDir);
+  const texts = await Promise.all(paths.map((path) => Deno.readTextFile(path)));
+  const lost = paths[texts.indexOf(FILE_TEXT)] ?? "";
+  await Deno.rename(lost, folder.at("lost"));
+  const { missingFiles, missingFilesCount } = await stage();
+  assert.deepEqual([missingFiles, missingFilesCount], [[basename(lost)], 1]);
+  await Deno.rename(folder.at("lost"), lost);
+
   // The server goes back, beside its files.
-  const back = await server.post("/api/admin/restore/point-in-time", { toTs: withBoth }, { bearer });
-  assert.equal(back.status, 200, JSON.stringify(back.body));
-  assert.equal(back.body.restore.missingFilesCount, 0);
+  assert.equal((await stage()).missingFilesCount, 0);
   await server.restart();
   assert.equal(await read(server, kept), FILE_TEXT);
   assert.equal(await read(server, deleted), "deleted later", "contents of deleted files are kept");
   assert.equal(await read(server, late), null);
-  const blobs: string[] = [];
-  for await (const { name } of Deno.readDir(join(server.dataDir, "storage"))) {
-    if (!/^[0-9a-f]{2}$/.test(name)) continue;
-    for await (const blob of Deno.readDir(join(server.dataDir, "storage", name))) blobs.push(blob.name);
-  }
-  assert.equal(blobs.length, 3, "the folder stays as it was, with what came after the point");
+  assert.equal(
+    (await blobs(server.dataDir)).length,
+    3,
+    "the folder stays as it was, with what came after the point",
+  );
 });

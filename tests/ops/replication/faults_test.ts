@@ -120,51 +120,64 @@ Deno.test("[RP16] a sound replica is verified; of one that lost an object it is 
   assert.deepEqual(sorted(model), sorted(rig.models[newest]));
 });
 
-Deno.test("[RP7] a target that is away for ten minutes has every commit of them when it is back, in the same generation", async () => {
-  const TEN_MINUTES = 600_000;
-  const faults: Faults = {};
-  await using rig = await Rig.start({
-    seed: 41,
-    merges: [],
-    through: (target) => faultyTarget(target, faults),
-  });
-  await rig.ship();
-  rig.group();
-  await rig.ship();
-  const { generation } = rig.shipper.status;
-  const first = rig.models.length;
-  const begun = rig.now;
-  faults.before = () => {
-    throw new ReplicaError("away", "the cable is out");
-  };
-  let tries = 0;
-  for (; rig.now - begun < TEN_MINUTES; tries++) {
-    rig.now += 3_000;
+for (
+  const { away, forMs, stepMs, due } of [
+    { away: "ten minutes", forMs: 600_000, stepMs: 3_000, due: {} },
+    // Snapshots were due meanwhile, and what is kept otherwise is older than the time to keep.
+    {
+      away: "a night",
+      forMs: 9 * 3_600_000,
+      stepMs: 540_000,
+      due: { snapshotEveryMs: 3_600_000, keepMs: 7_200_000 },
+    },
+  ]
+) {
+  Deno.test(`[RP7] a target that is away for ${away} has every commit of that time when it is back, in the same generation`, async () => {
+    const faults: Faults = {};
+    await using rig = await Rig.start({
+      seed: 41,
+      merges: [],
+      ...due,
+      through: (target) => faultyTarget(target, faults),
+    });
+    await rig.ship();
     rig.group();
-    await assert.rejects(rig.ship(), /cable/);
-    if (tries % 50 === 25) await rig.restart();
-  }
-  assert.ok(tries > 100, `${tries} tries`);
-  const waiting = () => {
-    using journal = openJournalReader(join(rig.dataDir, "data.db"));
-    return journal.read(journal.read(0).confirmed?.seq ?? 0).pending;
-  };
-  assert.equal(waiting().rows, tries, "each group waits here");
-  delete faults.before;
-  await rig.ship();
-  const last = rig.models.length - 1;
-  const { status } = rig.shipper;
-  assert.deepEqual([status.generation, status.shippedTs, waiting().rows], [generation, last, 0]);
-  assert.equal(status.counts.overflows, 0);
-  for (let ts = first; ts <= last; ts += Math.ceil((last - first) / 10)) {
-    const { model } = await rig.restore({ toTs: ts });
-    assert.deepEqual(sorted(model), sorted(rig.models[ts]), `ts ${ts}`);
-  }
-  await using target = await rig.target();
-  const folder = await Deno.makeTempDir({ dir: rig.folder });
-  const { faults: found, rebuilt } = await verifyReplica(target, { folder });
-  assert.deepEqual([found, rebuilt?.ts], [[], last]);
-});
+    await rig.ship();
+    const { generation } = rig.shipper.status;
+    const first = rig.models.length;
+    const begun = rig.now;
+    faults.before = () => {
+      throw new ReplicaError("away", "the cable is out");
+    };
+    let tries = 0;
+    for (; rig.now - begun < forMs; tries++) {
+      rig.now += stepMs;
+      rig.group();
+      await assert.rejects(rig.ship(), /cable/);
+      if (tries % 50 === 25) await rig.restart();
+    }
+    assert.ok(tries > 50, `${tries} tries`);
+    const waiting = () => {
+      using journal = openJournalReader(join(rig.dataDir, "data.db"));
+      return journal.read(journal.read(0).confirmed?.seq ?? 0).pending;
+    };
+    assert.equal(waiting().rows, tries, "each group waits here");
+    delete faults.before;
+    await rig.ship();
+    const last = rig.models.length - 1;
+    const { status } = rig.shipper;
+    assert.deepEqual([status.generation, status.shippedTs, waiting().rows], [generation, last, 0]);
+    assert.equal(status.counts.overflows, 0);
+    for (let ts = first; ts <= last; ts += Math.ceil((last - first) / 10)) {
+      const { model } = await rig.restore({ toTs: ts });
+      assert.deepEqual(sorted(model), sorted(rig.models[ts]), `ts ${ts}`);
+    }
+    await using target = await rig.target();
+    const folder = await Deno.makeTempDir({ dir: rig.folder });
+    const { faults: found, rebuilt } = await verifyReplica(target, { folder });
+    assert.deepEqual([found, rebuilt?.ts], [[], last]);
+  });
+}
 
 Deno.test("[RP14] whoever copies pages of the database beside the journal gets a whole state, and takes nothing from the replica", async () => {
   await using rig = await Rig.start({ seed: 8 });

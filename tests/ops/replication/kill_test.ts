@@ -1,12 +1,25 @@
 /**
  * `kill -9` of a whole replicating server under load, again and again: what is at the target is the state of one moment,
  * document by document, nothing acknowledged is lost here, and when the server is back the target catches up.
- * `SYNCLINE_DURABILITY_ROUNDS` makes it more kills, and has it say how much the target lacked, beside a control that tells
- * what of it is the machine's.
+ *
+ * How long ago what the target lacks was acknowledged is a matter of the machine: the interval, and what packing and writing
+ * take. What does not depend on it is asserted: each shipment takes all that was acknowledged before it began, so what the
+ * target lacks came after the last shipment but one was there. (That one begins no later than the interval says, and that it
+ * waits for nothing else, is in `shipping_test.ts`.) `SYNCLINE_DURABILITY_ROUNDS` makes it more kills, and has it say how
+ * much time that was, beside a control that tells what of it is the machine's.
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { listGenerations, openTarget, planRestore, stagePoint } from "../../../mod/ops/replication/mod.ts";
+import { engineLimits } from "../../../mod/engine/limits.ts";
+import {
+  listGenerations,
+  openTarget,
+  planRestore,
+  type ReplicaTarget,
+  type RestorePlan,
+  stagePoint,
+} from "../../../mod/ops/replication/mod.ts";
+import { rowsOf } from "../../../mod/ops/replication/replay.ts";
 import { applyStagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
 import { killNow, processTree } from "../../bench/support/process_tree.ts";
 import { ServerProcess } from "../../bench/support/server_process.ts";
@@ -33,6 +46,8 @@ interface Append {
 interface Acknowledged extends Append {
   readonly total: number;
   readonly at: number;
+  /** The same by the clock of the system, which is that of files. */
+  readonly wallAt: number;
 }
 
 /** ms since the epoch, by a clock that never goes back. */
@@ -40,7 +55,14 @@ const clock = () => performance.timeOrigin + performance.now();
 
 const nameOf = ({ writer, sequence }: Append) => `${writer} ${sequence}`;
 
-async function restored(folder: TempFolder, replica: string): Promise<Model | null> {
+/** The newest state at a target. */
+interface Restored {
+  readonly model: Model;
+  /** All that was acknowledged before this time has to be in it, however slow the machine is; ms since the epoch. */
+  readonly hasAllBefore: number;
+}
+
+async function restored(folder: TempFolder, replica: string): Promise<Restored | null> {
   await using target = await openTarget({ kind: "folder", path: replica }, { make: false });
   const generations = await listGenerations(target);
   if (generations.every(({ snapshots }) => snapshots.length === 0)) return null;
@@ -50,7 +72,23 @@ async function restored(folder: TempFolder, replica: string): Promise<Model | nu
   await applyStagedRestore(dataDir, new Date());
   const model = documentsIn(join(dataDir, "data.db"));
   await Deno.remove(dataDir, { recursive: true });
-  return model;
+  const isNewest = plan.generation === generations.at(-1)?.name;
+  return { model, hasAllBefore: isNewest ? await shipmentBegan(target, { plan, replica }) : -Infinity };
+}
+
+/** A time before the last shipment began, which took all that was there by then: when the one before it was written. */
+async function shipmentBegan(
+  target: ReplicaTarget,
+  { plan: { segments }, replica }: { readonly plan: RestorePlan; readonly replica: string },
+): Promise<number> {
+  const [before, last] = segments.slice(-2);
+  // Those that were merged are written later.
+  if (before === undefined || last === undefined || before.level + last.level > 0) return -Infinity;
+  const chars = await Array.fromAsync(rowsOf(target, [last]), ({ body }) => body.length);
+  const all = chars.reduce((sum, length) => sum + length, 0);
+  // More than is read at once is shipped in several segments.
+  if (all > engineLimits.journalCharsRead / 2) return -Infinity;
+  return (await Deno.stat(join(replica, before.file.name))).mtime?.getTime() ?? -Infinity;
 }
 
 /** What a log holds: its entries in the order in which they were made, and its counts. */
@@ -142,14 +180,15 @@ async function killedUnderLoad(
         const { total } = await server.call("mutation", "log:append", { writer, sequence }) as {
           total: number;
         };
-        acknowledged.push({ writer, sequence, total, at: clock() });
+        acknowledged.push({ writer, sequence, total, at: clock(), wallAt: Date.now() });
       } catch {
         return;
       }
     }
   });
   await until(() => acknowledged.length > before + 50, { what: "the writers write" });
-  await pause(random() * 2_000);
+  // Some are late, when it is known how long shipping takes.
+  await pause(random() * (round % 8 === 7 ? 6_000 : 1_500));
   const pids = await processTree(server.pid);
   const at = clock();
   await killNow(pids);
@@ -160,7 +199,7 @@ async function killedUnderLoad(
   const copy = folder.at(`killed-${round}`);
   await Deno.mkdir(copy);
   await new Deno.Command("cp", {
-    args: ["-r", ...["data/data.db", "data/data.db-wal", "replica"].map((name) => folder.at(name)), copy],
+    args: ["-rp", ...["data/data.db", "data/data.db-wal", "replica"].map((name) => folder.at(name)), copy],
   }).output();
   return {
     where: `kill ${round} (seed ${seed})`,
@@ -185,12 +224,17 @@ async function checked(
       `${where}: ${nameOf(one)} is lost or out of its place`,
     );
   }
-  const model = await restored(folder, replica);
-  if (model === null) return null;
-  const there = new Log(model);
+  const state = await restored(folder, replica);
+  if (state === null) return null;
+  const there = new Log(state.model);
   there.assertWhole(`${where}, at the target`);
   assert.deepEqual(there.texts, local.texts.slice(0, there.total), `${where}: the state of one moment`);
   const missing = acknowledged.filter((one) => one.total > there.total && one.at <= at);
+  assert.deepEqual(
+    missing.filter(({ wallAt }) => wallAt < state.hasAllBefore),
+    [],
+    `${where}: what was there when the last shipment began`,
+  );
   const firstAt = missing.reduce((first, one) => Math.min(first, one.at), at);
   const oldestAt = Math.min(at, local.entries[there.total]?.at ?? at);
   const during = turns.filter((turn) => turn.dueAt + turn.ms >= oldestAt && turn.dueAt <= at);
@@ -236,7 +280,7 @@ async function killedAgainAndAgain(
   await until(async () => await restored(folder, replica) !== null, { what: "a snapshot is there" });
   await server.stop();
   const last = await restored(folder, replica);
-  assert.deepEqual(sorted(last ?? new Map()), sorted(documentsIn(folder.at("data", "data.db"))));
+  assert.deepEqual(sorted(last?.model), sorted(documentsIn(folder.at("data", "data.db"))));
   return kills;
 }
 

@@ -180,7 +180,8 @@ export class Rig implements AsyncDisposable {
   #change(tx: ReturnType<WriterDatabase["beginMutation"]>, model: Map<string, string>): void {
     const ids = [...model.keys()];
     const id = ids[this.pick(ids.length)];
-    const fields = { n: this.pick(100), text: "some words " + "x".repeat(this.pick(50)) };
+    const n = this.pick(100);
+    const fields = { n, text: (n % 5 === 0 ? "einige Wörter " : "some words ") + "x".repeat(this.pick(50)) };
     const kind = this.pick(6);
     let written = id;
     if (id === undefined || kind < 3) written = tx.insert(kind === 0 ? "_jobs" : "items", fields);

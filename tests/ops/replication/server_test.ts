@@ -73,6 +73,9 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
     };
     await add(server, "one");
     const two = await add(server, "two");
+    // A time between two commits.
+    const twoAt = Date.now();
+    await until(() => Date.now() > twoAt);
     await add(server, "three");
     let status: Record<string, unknown> = {};
     await until(async () => {
@@ -122,9 +125,17 @@ Deno.test("[RP4] [RP6] [RP11] [RP12] [RP13] [PT4] a replicating server tells how
       const { status } = await server.post("/api/admin/restore/point-in-time", wrong, { bearer });
       assert.equal(status, 400, JSON.stringify(wrong));
     }
-    const staged = await server.post("/api/admin/restore/point-in-time", { toTs: two }, { bearer });
-    assert.equal(staged.status, 200, JSON.stringify(staged.body));
-    assert.equal(staged.body.restore.ts, two);
+    const { generation } = status;
+    for (const point of [{}, { toTs: two }, { toTime: new Date(twoAt).toISOString(), generation }]) {
+      const staged = await server.post("/api/admin/restore/point-in-time", point, { bearer });
+      assert.equal(staged.status, 200, JSON.stringify(staged.body));
+      const { ts } = staged.body.restore;
+      const newest = Object.keys(point).length === 0;
+      assert.ok(
+        newest ? ts >= (status.currentTs as number) : ts === two,
+        `${JSON.stringify(point)}: ts ${ts}`,
+      );
+    }
     assert.equal((await admin("/restore")).restore.ts, two);
     await add(server, "four");
     assert.equal((await notes(server)).length, 4, "the running server goes on");

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { openWriterDatabase } from "../../../mod/engine/mod.ts";
 import { listGenerations, planRestore, ReplicaError } from "../../../mod/ops/replication/mod.ts";
+import { rowsOf } from "../../../mod/ops/replication/replay.ts";
+import { packSegment, readSegment } from "../../../mod/ops/replication/segment.ts";
 import { ShippingLead } from "../../../mod/ops/replication/shipping_lead.ts";
 import { Rig, schemas, sorted } from "./rig.ts";
 
@@ -179,7 +181,6 @@ Deno.test("RP16 bytes that were flipped, cut off or lost are noticed wherever th
   const plan = planRestore([generation], {}, { now: Date.now(), place: "" });
   const used = names.filter((name) => plan.segments.some(({ file }) => file.name === name));
   assert.ok(used.length > 3);
-  const { rowsOf } = await import("../../../mod/ops/replication/replay.ts");
   const rowsBefore = (await Array.fromAsync(rowsOf(target, plan.segments))).map(({ sum }) => sum);
   for (let place = 0; place < 200; place++) {
     const name = used[rig.pick(used.length)] ?? "";
@@ -211,6 +212,72 @@ Deno.test("RP16 bytes that were flipped, cut off or lost are noticed wherever th
   const { model } = await rig.restore({ toTs: Number(reached) });
   assert.deepEqual(sorted(model), sorted(rig.models[Number(reached)]));
 });
+
+Deno.test("RP16 a segment in the place of another, or whose rows repeat, lack or are in another order, is never applied, however well it is packed", async () => {
+  await using rig = await Rig.start({ seed: 12, merges: [] });
+  await rig.ship();
+  for (let segment = 0; segment < 4; segment++) {
+    for (let group = 0; group < 4; group++) rig.group();
+    await rig.ship();
+  }
+  await rig.close();
+  await using target = await rig.target();
+  const [generation] = await listGenerations(target);
+  const segments = generation?.segments.slice(-3) ?? [];
+  const [before, segment, after] = segments;
+  assert.ok(generation && before && segment && after);
+  const bytesOf = (of: typeof segment) => Deno.readFile(join(rig.replica, of.file.name));
+  const own = await bytesOf(segment);
+  const rows = await Array.fromAsync(readSegment(own, segment));
+  const [next] = await Array.fromAsync(readSegment(await bytesOf(after), after));
+  const [first, second, third, ...rest] = rows;
+  assert.ok(first && second && third && next);
+  const packed = async (some: typeof rows) =>
+    (await packSegment(some, { generation: generation.name, prev: segment.prev, level: 0 })).bytes;
+  const wrong = {
+    "the one after it": await bytesOf(after),
+    "the one before it": await bytesOf(before),
+    "a row twice": await packed([first, second, second, third, ...rest]),
+    "a row less": await packed([first, third, ...rest]),
+    "two rows changed over": await packed([second, first, third, ...rest]),
+    "its end missing": await packed(rows.slice(0, -1)),
+    "the next one's row with it": await packed([...rows, next]),
+    "a changed row": await packed([first, { ...second, body: `${second.body} ` }, third, ...rest]),
+    "one of another generation": (await packSegment(rows, {
+      ...{ generation: "20200101T000000Z-00000000", prev: segment.prev, level: 0 },
+    })).bytes,
+  };
+  const path = join(rig.replica, segment.file.name);
+  for (const [what, bytes] of Object.entries(wrong)) {
+    await Deno.writeFile(path, bytes);
+    const came: string[] = [];
+    await assert.rejects(
+      async () => {
+        for await (const { sum } of rowsOf(target, [segment])) came.push(sum);
+      },
+      ReplicaError,
+      what,
+    );
+    assert.deepEqual(came, [...rows, next].slice(0, came.length).map(({ sum }) => sum), what);
+    const error = await assertRefused(rig);
+    const [, reached] = /--to-ts (\d+) restores it/.exec(error.message) ?? assert.fail(error.message);
+    const ts = Number(reached);
+    assert.ok(ts >= before.toTs && ts <= next.ts, `${what}: ts ${ts}`);
+    assert.deepEqual(sorted((await rig.restore({ toTs: ts })).model), sorted(rig.models[ts]), what);
+  }
+  await Deno.writeFile(path, own);
+  assert.deepEqual(sorted((await rig.restore({})).model), sorted(rig.models.at(-1)));
+});
+
+async function assertRefused(rig: Rig): Promise<ReplicaError> {
+  try {
+    await rig.restore({});
+  } catch (error) {
+    if (error instanceof ReplicaError) return error;
+    throw error;
+  }
+  return assert.fail("it was restored");
+}
 
 Deno.test("RP7 RP8 a target that is away for long costs old commits of the replica, never the server's: a new generation begins", async () => {
   let away = false;

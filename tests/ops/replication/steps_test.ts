@@ -1,0 +1,278 @@
+/** Killed at each step: of shipping, merging, snapshots and retention, of a restore, and of following. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { followedState, openWriterDatabase } from "../../../mod/engine/mod.ts";
+import { applyStagedRestore, stagedRestore } from "../../../mod/ops/backups/restore/mod.ts";
+import { bring } from "../../../mod/ops/replication/follow/bring.ts";
+import {
+  listGenerations,
+  planRestore,
+  type ReplicaTarget,
+  stagePoint,
+  verifyReplica,
+} from "../../../mod/ops/replication/mod.ts";
+import { type Death, dyingTarget, Killed, type Moment, Mortal } from "./dying_target.ts";
+import { faultyTarget } from "./faulty_target.ts";
+import { documentsIn, Rig, type RigOptions, sorted } from "./rig.ts";
+
+/** A rig of many lives, each of which may be ended by a kill. */
+class Lives implements AsyncDisposable {
+  readonly rig: Rig;
+  readonly #user: { current: Mortal };
+
+  private constructor(rig: Rig, user: { current: Mortal }) {
+    this.rig = rig;
+    this.#user = user;
+  }
+
+  static async of(options: RigOptions): Promise<Lives> {
+    const user = { current: new Mortal(null) };
+    const through = (target: ReplicaTarget) => dyingTarget(target, () => user.current);
+    return new Lives(await Rig.start({ ...options, through }), user);
+  }
+
+  /** One life: some commits, each of which is shipped. Gives back at what it was ended; `null` when it was not. */
+  async live(death: Death | null): Promise<string | null> {
+    const { rig } = this;
+    const user = this.#user.current = new Mortal(death);
+    try {
+      for (let step = 0; step < 4 && user.diedAt === null; step++) {
+        rig.group();
+        rig.now += 4_000;
+        await rig.ship();
+      }
+    } catch (error) {
+      if (!(error instanceof Killed)) throw error;
+    }
+    await rig.close();
+    this.#user.current = new Mortal(null);
+    return user.diedAt;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.rig[Symbol.asyncDispose]();
+  }
+}
+
+/** Steps of a life, and how often each is gone through before it ends one. */
+const steps: readonly (readonly [step: string, times: readonly number[]])[] = [
+  ["read place", [1]],
+  ["list claim", [1]],
+  ["create claim", [1]],
+  ["list generations", [1, 2]],
+  ["create generation", [1]],
+  ["put segment", [1, 2]],
+  ["read claim", [1, 2]],
+  ["put merged segment", [1]],
+  ["remove segment", [1, 2]],
+  ["upload snapshot", [1]],
+  ["remove snapshot", [1]],
+];
+/** Lives in which a step comes at the latest. */
+const LIVES = 12;
+
+/** Of what changes something also amid it, where it can be half done, and before its answer. */
+function momentsOf(step: string): readonly Moment[] {
+  if (step.startsWith("read ") || step.startsWith("list ")) return ["before"];
+  return step.startsWith("remove ") ? ["before", "after"] : ["before", "amid", "after"];
+}
+
+/** At the `nth` time of a step. */
+function deathAt(step: string, { nth, moment }: { readonly nth: number; readonly moment: Moment }): Death {
+  let left = nth;
+  return { moment, isAt: (at) => at === step && --left === 0 };
+}
+
+Deno.test("[RP1] [RP2] [RP5] [RP9] [RP16] a server that is killed at any step of shipping goes on in its generation, and every point told can be restored", async () => {
+  const merges = [{ spanMs: 1e12, pieces: 3, bytes: 1e9 }, { spanMs: 1e12, pieces: 3, bytes: 1e9 }];
+  await using lives = await Lives.of({ seed: 19, merges, snapshotEveryMs: 10_000, keepMs: 40_000 });
+  const { rig } = lives;
+  const checked = async () => {
+    await using target = await rig.target();
+    const generations = await listGenerations(target);
+    const ranges = generations.flatMap(({ name, ranges }) => ranges.map((range) => ({ ...range, name })));
+    const { fromTs, toTs, name } = ranges[rig.pick(ranges.length)] ?? assert.fail("nothing can be restored");
+    const point = fromTs + rig.pick(toTs - fromTs + 1);
+    const { model } = await rig.restore({ toTs: point, generation: name });
+    assert.deepEqual(sorted(model), sorted(rig.models[point]), `ts ${point} of ${name}`);
+  };
+  await lives.live(null);
+  for (const [step, times] of steps) {
+    for (const nth of times) {
+      for (const moment of momentsOf(step)) {
+        const what = `killed ${moment} "${step}", the ${nth}. time`;
+        let diedAt: string | null = null;
+        for (let life = 0; diedAt === null; life++) {
+          assert.ok(life < LIVES, `${what}: it never came to that`);
+          await rig.open();
+          if (step === "create generation") {
+            rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
+          }
+          diedAt = await lives.live(deathAt(step, { nth, moment }));
+        }
+        const { restorable, shippedTs, errors, takenBy } = rig.shipper.status;
+        assert.ok(errors.every(({ message }) => !/A new generation begins/.test(message)), what);
+        assert.equal(takenBy, null, what);
+        if (restorable) {
+          const { staged, model } = await rig.restore({});
+          assert.ok(staged.ts >= (shippedTs ?? 0), `${what}: ts ${staged.ts} of ${shippedTs}`);
+          assert.deepEqual(sorted(model), sorted(rig.models[staged.ts]), what);
+        }
+        await checked();
+      }
+    }
+  }
+
+  await rig.open();
+  await lives.live(null);
+  assert.equal(rig.shipper.status.shippedTs, rig.models.length - 1);
+  await using target = await rig.target();
+  const folder = await Deno.makeTempDir({ dir: rig.folder });
+  assert.deepEqual((await verifyReplica(target, { folder })).faults, []);
+  // What was half written is no object, and goes when it is old.
+  const owners = join(rig.replica, "owners");
+  const halves = async () =>
+    (await Array.fromAsync(Deno.readDir(owners))).map(({ name }) => name).filter((name) =>
+      name.endsWith(".partial")
+    );
+  const [half = ""] = await halves();
+  assert.notEqual(half, "");
+  await Deno.utime(join(owners, half), 0, 0);
+  await Array.fromAsync(target.list("owners/"));
+  assert.ok(!(await halves()).includes(half));
+});
+
+Deno.test("[RP3] [RP4] a first start that is killed at any step leaves a place that the next one goes on with", async () => {
+  const first = [
+    "read place",
+    "list place",
+    "create place",
+    "create claim",
+    "create generation",
+    "put segment",
+  ];
+  for (const step of [...first, "upload snapshot"]) {
+    for (const moment of momentsOf(step)) {
+      await using lives = await Lives.of({ seed: 23, merges: [] });
+      const { rig } = lives;
+      assert.equal(await lives.live(deathAt(step, { nth: 1, moment })), step);
+      await rig.open();
+      await lives.live(null);
+      const { staged, model } = await rig.restore({});
+      assert.equal(staged.ts, rig.models.length - 1);
+      assert.deepEqual(sorted(model), sorted(rig.models.at(-1)), `killed ${moment} "${step}"`);
+    }
+  }
+});
+
+/** Copies of a folder, each as a kill at that moment would leave it. */
+class Copies {
+  readonly paths: string[] = [];
+  readonly #of: string;
+
+  constructor(of: string) {
+    this.#of = of;
+  }
+
+  take(): void {
+    const path = `${this.#of}-killed-${this.paths.length}`;
+    const { success } = new Deno.Command("cp", { args: ["-r", this.#of, path] }).outputSync();
+    assert.ok(success);
+    this.paths.push(path);
+  }
+}
+
+Deno.test("[PT2] [PT3] a restore that is killed at any step has changed nothing, and is done by the next one", async () => {
+  await using rig = await Rig.start({ seed: 29, merges: [] });
+  await rig.ship();
+  for (let segment = 0; segment < 4; segment++) {
+    for (let group = 0; group < 4; group++) rig.group();
+    if (segment === 1) rig.changeSchema();
+    await rig.ship();
+  }
+  await rig.close();
+  await using target = await rig.target();
+  const plans = await listGenerations(target);
+  const planTo = (toTs?: number) => planRestore(plans, { toTs }, { now: Date.now(), place: target.place });
+  const last = rig.models.length - 1;
+  for (const stagedTs of [null, 7]) {
+    // A folder with data, and perhaps with a restore that waits for the next start.
+    const { dataDir } = await rig.restore({ toTs: 5 });
+    if (stagedTs !== null) await stagePoint(target, planTo(stagedTs), { dataDir, localFiles: false });
+    const copies = new Copies(dataDir);
+    const kill = () => copies.take();
+    const told = new Set<string>();
+    await stagePoint(faultyTarget(target, { before: kill }), planTo(), {
+      dataDir,
+      localFiles: false,
+      onProgress({ step }) {
+        told.add(step);
+        kill();
+      },
+    });
+    assert.deepEqual([...told], ["fetch", "unpack", "replay", "check"]);
+    assert.ok(copies.paths.length > 8, `${copies.paths.length} kills`);
+    for (const [nth, copy] of copies.paths.entries()) {
+      const path = join(copy, "data.db");
+      assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[5]), `kill ${nth}: the data`);
+      assert.equal((await stagedRestore(copy))?.ts ?? null, stagedTs, `kill ${nth}: what was staged`);
+      const again = await stagePoint(target, planTo(), { dataDir: copy, localFiles: false });
+      assert.equal(again.ts, last);
+      await applyStagedRestore(copy, new Date());
+      assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[last]), `kill ${nth}: done again`);
+      const names = (await Array.fromAsync(Deno.readDir(copy))).map(({ name }) => name);
+      assert.deepEqual(names.filter((name) => /^(incoming|restore-staged)/.test(name)), [], `kill ${nth}`);
+    }
+  }
+});
+
+Deno.test("[RP17] [RP20] [RP21] [RP22] a follower that is killed at any step shows a whole state, and the next start goes on from there", async () => {
+  await using rig = await Rig.start({ seed: 31, merges: [] });
+  const dataDir = await Deno.makeTempDir({ dir: rig.folder, prefix: "follower-" });
+  const { signal } = new AbortController();
+  const brought = async (
+    folder: string,
+    { step, kill = () => {} }: { readonly step: "begin" | "promote" | "renew"; readonly kill?: () => void },
+  ) => {
+    const open = async () => faultyTarget(await rig.target(), { before: kill });
+    const result = await bring(open, { dataDir: folder, step, signal, lookAgainMs: 1 });
+    return result.kind === "brought" ? result.ts : assert.fail("it is a database of its own");
+  };
+  const commit = async () => {
+    for (let group = 0; group < 3; group++) rig.group();
+    await rig.ship();
+  };
+  const begins = () =>
+    rig.db.restartJournal({ generation: rig.db.history?.generation ?? "", reason: "overflow" });
+  await rig.ship();
+  let kills = 0;
+  for (const stage of ["new", "rows", "gap", "renew", "promote"] as const) {
+    await commit();
+    await commit();
+    if (stage === "gap" || stage === "renew") {
+      begins();
+      await commit();
+      await commit();
+    }
+    const step = stage === "renew" || stage === "promote" ? stage : "begin";
+    const copies = new Copies(dataDir);
+    await brought(dataDir, { step, kill: () => copies.take() });
+    assert.ok(copies.paths.length > 2, `${stage}: ${copies.paths.length} kills`);
+    kills += copies.paths.length;
+    for (const [nth, copy] of copies.paths.entries()) {
+      const what = `${stage}, kill ${nth}`;
+      const path = join(copy, "data.db");
+      if (stage !== "new") {
+        const { place, history } = followedState(path);
+        assert.equal(place, rig.replica, `${what}: it follows`);
+        assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[history?.ts ?? 0]), `${what}: whole`);
+      }
+      assert.equal(await brought(copy, { step: step === "promote" ? step : "begin" }), rig.db.ts, what);
+      assert.deepEqual(sorted(documentsIn(path)), sorted(rig.models[rig.db.ts]), what);
+      if (stage !== "promote") continue;
+      using db = openWriterDatabase(path, { journal: { kind: "on", pendingBytesMax: 2 ** 20 } });
+      assert.equal(db.history?.reason, "promoted", what);
+    }
+  }
+  assert.ok(kills > 20, `${kills} kills`);
+});
