@@ -80,6 +80,8 @@ export const isolateLimits = {
   spareReaderMs: 5_000,
   /** Action runners running at once. */
   runnersMax: 8,
+  /** The same of those that have what is scheduled to themselves, on the leader of a cluster: enough for all that runs at once. */
+  runnersApartMax: 4,
   /** Runners that are being started at once: each start takes a processor for half a second. */
   runnersStartingMax: 2,
   /** Actions one runner holds when all runners are busy. */

@@ -23,6 +23,8 @@ export interface JobRunnerOptions {
   readonly port: SchedulerPort;
   readonly calls: SystemCalls;
   readonly log: Log;
+  /** Whether actions may begin here: somebody else may run what is scheduled by now. */
+  readonly mayAct: () => boolean;
   /** Told how long a mutation kept the writer, in milliseconds. */
   readonly onMutation: (name: string, ms: number) => void;
   /** Resolves after a pause, to `false` when the scheduler closes: then nothing more is tried. */
@@ -73,7 +75,7 @@ export class JobRunner {
   }
 
   async #runAction({ id, name }: PendingJob): Promise<JobEnd> {
-    const { calls, port } = this.#options;
+    const { calls, port, mayAct } = this.#options;
     let begun;
     try {
       begun = await calls.mutate(system.jobs.begin, { id });
@@ -83,6 +85,10 @@ export class JobRunner {
     }
     if (begun === null) return "done";
     if (typeof begun === "number") return { at: begun };
+    if (!mayAct()) {
+      await this.#note(() => calls.mutate(system.jobs.putBack, { id }));
+      return "again";
+    }
     const origin = isSystemPath(begun.name) ? "system" : "server";
     const outcome = await port.act({
       udfPath: begun.name,

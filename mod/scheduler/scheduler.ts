@@ -10,7 +10,7 @@ import { type Clock, systemClock, type Timer } from "../kit/clock.ts";
 import { type Cron, Crons } from "./crons.ts";
 import type { PendingJob } from "./due_queue.ts";
 import { GrowthLog } from "./growth_log.ts";
-import { JobRunner, SCHEDULED } from "./job_runner.ts";
+import { JobRunner } from "./job_runner.ts";
 import { Lane, type LaneOptions } from "./lane.ts";
 import { SystemCalls } from "../functions/system_calls.ts";
 import { type SchedulerPort, system } from "./system.ts";
@@ -29,11 +29,16 @@ export interface SchedulerOptions {
   readonly lookMs?: number;
   /** Waiting jobs of one kind that are kept in memory; the limit unless a test wants fewer. */
   readonly jobsKnownMax?: number;
-  /**
-   * Ends the actions that run in this turn, for good: they have not ended in time, and somebody else runs what is scheduled
-   * from now on. Without it they may run on until the server has ended.
-   */
-  readonly endLate?: ((turn: string) => void) | undefined;
+  /** Where somebody else runs what is scheduled from some moment on; without it actions may run on until the server has ended. */
+  readonly actions?: ScheduledActions | undefined;
+}
+
+/** The actions of a server that is not the only one which may run what is scheduled. */
+export interface ScheduledActions {
+  /** Whether nobody else may run them yet. */
+  readonly mayBegin: () => boolean;
+  /** Ends those that run, at once. Resolves when nothing of them can go on. */
+  readonly end: () => Promise<void>;
 }
 
 export class Scheduler implements AsyncDisposable {
@@ -48,6 +53,8 @@ export class Scheduler implements AsyncDisposable {
   readonly #growth: GrowthLog;
   /** `closed` ends all; before `open` nothing is run, because actions of the server's last life may seem to be running. */
   #state: "new" | "open" | "closed" = "new";
+  /** Whether actions are somebody else's by now, for good. */
+  #gaveActions = false;
   /** The timer, and when it rings. */
   #waiting: { readonly at: number; readonly timer: Timer } | null = null;
   #wakePlanned = false;
@@ -72,6 +79,7 @@ export class Scheduler implements AsyncDisposable {
       port,
       calls: this.#calls,
       log,
+      mayAct: () => !this.#gaveActions && (options.actions?.mayBegin() ?? true),
       onMutation: (name, ms) => this.#share.took(name, ms),
       pause: () => this.#pause(schedulerLimits.retryMs),
     });
@@ -134,6 +142,11 @@ export class Scheduler implements AsyncDisposable {
     await this.#declare("service");
   }
 
+  /** Somebody else may run what is scheduled from now on: actions that run are ended at once. */
+  async endActions(): Promise<void> {
+    await this.#options.actions?.end();
+  }
+
   /** Starts nothing more and lets what runs end, for a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#state = "closed";
@@ -143,9 +156,10 @@ export class Scheduler implements AsyncDisposable {
     const lanes = Object.values(this.#lanes);
     for (const lane of lanes) lane.close();
     const ended = Promise.all([...lanes.map(({ idle }) => idle), this.#declaring]).then(() => true);
-    const { endLate } = this.#options;
-    if (await endsWithin(schedulerLimits.closeMs, ended) || endLate === undefined) return;
-    endLate(SCHEDULED.turn);
+    const { actions } = this.#options;
+    if (await endsWithin(schedulerLimits.closeMs, ended) || actions === undefined) return;
+    this.#gaveActions = true;
+    await actions.end();
     // Their ends are written down here.
     await endsWithin(schedulerLimits.endLateMs, ended);
   }

@@ -6,6 +6,7 @@ import { AppError, StartError } from "../config/start_error.ts";
 import { IsolateHost, type LeaderPort, type RowKeeper, type RunObserver } from "../functions/host/mod.ts";
 import { readDeployed } from "../functions/versions/mod.ts";
 import type { Log } from "../kit/log.ts";
+import { SCHEDULED } from "../scheduler/mod.ts";
 import { withWholePaths } from "./dev/author_report.ts";
 import { ClusterCode } from "./features/cluster_code.ts";
 import { settingsOf } from "./features/steering.ts";
@@ -54,6 +55,8 @@ export async function startIsolates(
       ...(config.replication && { journal: { pendingBytesMax: config.replication.maxPendingBytes } }),
       follows: isFollower(config),
       ...(leader && { leader }),
+      // The next leader may run the same: what is scheduled is ended before, and nobody else's calls with it.
+      ...(config.clusterRole === "leader" && { apart: SCHEDULED.turn }),
       ...rowsOf(cluster, letGo !== undefined),
       ...(letGo && { letGo: () => letGo(fits) }),
       log,

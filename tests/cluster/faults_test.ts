@@ -1,8 +1,8 @@
 /**
  * Three servers in processes of their own, to which everything happens that may, with clients that write and watch.
  *
- * `deno task test:cluster` runs 200 takeovers with 64 clients. `SYNCLINE_CLUSTER_TAKEOVERS` says how many there are,
- * `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of which kinds (names of `support/faults.ts`, by commas),
+ * `deno task test:cluster` runs 200 takeovers with 64 clients. Otherwise there are a few, and which kinds come is another
+ * choice each time, so that all of them do. `SYNCLINE_CLUSTER_TAKEOVERS` says how many there are, `SYNCLINE_CLUSTER_SEED` which, `SYNCLINE_CLUSTER_KINDS` of which kinds (names of `support/faults.ts`, by commas),
  * `SYNCLINE_CLUSTER_CLIENTS` with how many clients. What was done and said is written to the file `SYNCLINE_CLUSTER_HISTORY`,
  * and told when something fails.
  */
@@ -18,7 +18,7 @@ import { ProcessRig } from "./support/server_processes.ts";
 
 const IS_FULL = Deno.env.get("SYNCLINE_CLUSTER_FAULTS") === "full";
 const TAKEOVERS = Number(Deno.env.get("SYNCLINE_CLUSTER_TAKEOVERS") ?? (IS_FULL ? 200 : 4));
-const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? 1);
+const SEED = Number(Deno.env.get("SYNCLINE_CLUSTER_SEED") ?? (IS_FULL ? 1 : anySeed()));
 const CLIENTS = Number(Deno.env.get("SYNCLINE_CLUSTER_CLIENTS") ?? (IS_FULL ? 64 : 6));
 const KINDS = namedFaults(Deno.env.get("SYNCLINE_CLUSTER_KINDS") ?? "");
 const LONG_MS = 120_000;
@@ -38,13 +38,24 @@ function numbers(seed: number): (below: number) => number {
   };
 }
 
-/** Each kind once, and then as they come. Behind some takeovers there is something else; alone it comes as often as they. */
+/** A failure tells which it was. */
+function anySeed(): number {
+  return crypto.getRandomValues(new Uint16Array(1))[0] ?? 1;
+}
+
+/** In an order that is as likely as any other. */
+function shuffled<Item>(items: readonly Item[], pick: (below: number) => number): Item[] {
+  const left = [...items];
+  return items.flatMap(() => left.splice(pick(left.length), 1));
+}
+
+/** Each kind once, in any order, and then as they come. Behind some takeovers there is something else; alone it comes as often as they. */
 function* schedule(pick: (below: number) => number): Generator<FaultName> {
   const others = chosen(KINDS, false);
   const named = chosen(KINDS, true);
   const takeovers = named.length === 0 ? others.splice(0) : named;
-  const firsts = [...new Set(takeovers)];
-  const firstOthers = [...new Set(others)];
+  const firsts = shuffled([...new Set(takeovers)], pick);
+  const firstOthers = shuffled([...new Set(others)], pick);
   for (let n = 0; n < TAKEOVERS; n++) {
     const name = firsts[n] ?? takeovers[pick(takeovers.length)];
     if (name !== undefined) yield name;

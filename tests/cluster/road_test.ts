@@ -119,7 +119,10 @@ Deno.test("[PG17] who comes over a network and says nothing has a place for two 
 
 Deno.test("[PG17] servers are listened for at the address that was named, and on all interfaces only where that is no address here", async () => {
   const place = { host: "127.0.0.1", port: 1 } as Parameters<typeof listenForServers>[0]["place"];
-  const listen = async (parts: { readonly address: string; readonly listen?: string }) => {
+  const named = (...addresses: string[]) => () => Promise.resolve(addresses.map((address) => ({ address })));
+  const listen = async (
+    parts: { readonly address: string; readonly listen?: string; readonly named?: ReturnType<typeof named> },
+  ) => {
     const said: string[] = [];
     const { listener, address } = await listenForServers(
       {
@@ -127,24 +130,38 @@ Deno.test("[PG17] servers are listened for at the address that was named, and on
         address: { host: parts.address, port: 0 },
         listen: parts.listen === undefined ? null : { host: parts.listen, port: 0 },
       },
-      (level, message, fields) => said.push(`${level} ${message} ${fields?.["reason"]}`),
+      {
+        log: (level, message, fields) => said.push(`${level} ${message} ${fields?.["reason"]}`),
+        // Whatever the machine's own resolver would say of it.
+        ...(parts.named !== undefined && { resolve: parts.named }),
+      },
     );
     listener.close();
     return { at: listener.addr.hostname, address, said: said.join("\n") };
   };
   const here = await listen({ address: "127.0.0.2" });
   assert.deepEqual([here.at, here.said], ["127.0.0.2", ""]);
-  const local = await listen({ address: "localhost" });
-  assert.match(local.at, /^127\.0\.0\.1$|^::1$/);
-  assert.equal(local.said, "");
-  // Of addresses for documentation, and a name that nobody has.
-  for (const address of ["192.0.2.1", "nowhere.invalid"]) {
-    const everywhere = await listen({ address });
+  const local = await listen({ address: "localhost", named: named("127.0.0.1") });
+  assert.deepEqual([local.at, local.said], ["127.0.0.1", ""]);
+  const one = await listen({ address: "one.example", named: named("127.0.0.2") });
+  // Other servers would find this one there, but for its own name it may be another address.
+  assert.deepEqual([one.at, one.address.split(":")[0]], ["0.0.0.0", "one.example"]);
+  assert.match(one.said, /one\.example is 127\.0\.0\.2 on this machine/);
+  const unknown = () => Promise.reject(new Error("no such name"));
+  // An address for documentation, a name that nobody has, and one that is several addresses.
+  const elsewhere: Parameters<typeof listen>[0][] = [
+    { address: "192.0.2.1" },
+    { address: "nowhere.example", named: unknown },
+    { address: "several.example", named: named("192.0.2.1", "192.0.2.2") },
+  ];
+  for (const parts of elsewhere) {
+    const { address } = parts;
+    const everywhere = await listen(parts);
     assert.equal(everywhere.at, "0.0.0.0");
     assert.match(everywhere.said, new RegExp(`warn .*all interfaces.*--cluster-listen.* ${address} is `));
     assert.ok(everywhere.address.startsWith(`${address}:`));
-    const named = await listen({ address, listen: "127.0.0.3" });
-    assert.deepEqual([named.at, named.said], ["127.0.0.3", ""]);
-    assert.ok(named.address.startsWith(`${address}:`));
+    const told = await listen({ ...parts, listen: "127.0.0.3" });
+    assert.deepEqual([told.at, told.said], ["127.0.0.3", ""]);
+    assert.ok(told.address.startsWith(`${address}:`));
   }
 });

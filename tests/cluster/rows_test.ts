@@ -102,12 +102,12 @@ Deno.test("[PG1] [PG3] [PG4] a lease ends by the database's clock, and whoever h
     const [lease] = await b.connection.query(b.statements.lease);
     return Number(lease?.["left_ms"]) < 0;
   }, { what: "the lease ends" });
-  assert.equal(await a.lease.renew(), true);
+  assert.deepEqual(await a.lease.renew(), { others: 0 });
   const two = a.next("two");
   assert.equal(await rows.keep(two), null);
   await until(() => b.lease.take(), { what: "the other takes it" });
   assert.equal(b.lease.epoch, 2);
-  assert.equal(await a.lease.renew(), false);
+  assert.equal(await a.lease.renew(), null);
   const fenced = rows.keep(a.next("three of the old epoch"));
   await until(() => Promise.resolve(a.lost.length === 1), { what: "it notices" });
   rows.close();
@@ -468,6 +468,7 @@ Deno.test("[PG7] who is far behind the end of the log leaves the lease to others
     position: () => ({ seq, ts: seq }),
     sockets: () => 0,
     makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
+    lapsed: () => Promise.resolve(),
     renew: () => void renewed++,
   };
   try {
@@ -518,6 +519,7 @@ Deno.test("[PG3] who took the lease renews it at its pace, and not as if another
     position: () => ({ seq: 0, ts: 0 }),
     sockets: () => 0,
     makeBackup: () => Promise.reject(new Error("nothing is backed up here")),
+    lapsed: () => Promise.resolve(),
     renew: () => void renewed++,
   };
   const { renew } = Lease.prototype;

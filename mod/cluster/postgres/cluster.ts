@@ -68,6 +68,8 @@ export interface ServedState {
   readonly position: () => Pick<LogPosition, "seq" | "ts">;
   readonly sockets: () => number;
   readonly makeBackup: MakeBackup;
+  /** Ends what runs here because only the leader may: another server may lead from now on. */
+  readonly lapsed: () => Promise<void>;
   /** Has what is served ended and started anew, in the role that `begin` then gives. */
   readonly renew: () => void;
 }
@@ -116,6 +118,12 @@ export class PostgresCluster implements AsyncDisposable {
   /** Where it stood, and when it came there, while it has the lease and does not lead. */
   #nearing: { readonly seq: number; readonly at: number } | null = null;
   #awaySince: number | null = null;
+  /** Links that other servers have to this one while it leads. */
+  #links: () => number = () => 0;
+  /** Since when it has led several others of which none has a link here, by `performance.now()`; `null`: it does not. */
+  #unreachedSince: number | null = null;
+  /** Whether it leaves the lease for that: once, until it was reached. Where no server reaches another the lease stays. */
+  #mayYield = true;
   /** Told of who leads, if not this server; each time it was looked at. */
   #onLeader: (leader: LeadingServer | null) => void = () => {};
   /** The row behind which what is served began. */
@@ -147,6 +155,7 @@ export class PostgresCluster implements AsyncDisposable {
       statements: this.#statements,
       holder: this.#holder,
       ...(options.leaseMs !== undefined && { leaseMs: options.leaseMs }),
+      onLapse: () => this.#lapsed(),
     });
   }
 
@@ -185,9 +194,10 @@ export class PostgresCluster implements AsyncDisposable {
     return linkSecretOf(this.#options.secret, this.#identity.id);
   }
 
-  /** Where others reach this server while it leads; to be said before it begins. */
-  reachedAt(address: string): void {
+  /** Where others reach this server while it leads, and how many do; to be said before it begins. */
+  reachedAt(address: string, links: () => number): void {
     this.#lease.address = address;
+    this.#links = links;
   }
 
   /** Calls the listener with whoever leads, again and again, beside this server; `null`: nobody does. */
@@ -203,6 +213,12 @@ export class PostgresCluster implements AsyncDisposable {
   /** Whether this server has the lease, as far as it knows: it leads, or is about to. */
   get hasLease(): boolean {
     return this.#lease.epoch !== null;
+  }
+
+  /** Whether it leads, is about to go on doing so, and nobody else can by now, wherever the database is. */
+  get leadsSurely(): boolean {
+    const isLeaving = performance.now() < this.#holdOffUntil;
+    return this.#role === "leader" && this.#lease.isSure && !isLeaving;
   }
 
   get place(): string {
@@ -290,7 +306,7 @@ export class PostgresCluster implements AsyncDisposable {
     const isLeader = free &&
       await this.#askAgain(async () => {
         const has = this.#lease.epoch !== null
-          ? await this.#lease.renew()
+          ? await this.#lease.renew() !== null
           : await this.#isAtEnd(position) && await this.#lease.take();
         return has && await this.#isAtEnd(position);
       }) && this.#lease.epoch !== null;
@@ -549,11 +565,13 @@ export class PostgresCluster implements AsyncDisposable {
       await this.#lease.release();
     }
     if (this.#lease.epoch !== null) {
-      if (!await this.#lease.renew()) {
+      const kept = await this.#lease.renew();
+      if (kept === null) {
         this.#options.log("warn", "Another server has taken the lease of the cluster");
         if (this.#role === "leader") served?.renew();
         return;
       }
+      if (served !== null && this.#isUnreached(kept.others)) return await this.#yield(served);
       if (this.#role === "follower" && served !== null) await this.#takeOver(served);
     } else if (this.#mayTake(served)) {
       looked = !await this.#isFree();
@@ -578,6 +596,38 @@ export class PostgresCluster implements AsyncDisposable {
       served.sockets(),
     );
     void this.#snapshots?.tend();
+  }
+
+  /** Another server may lead from now on, and does soon unless the database is away for all. */
+  #lapsed(): void {
+    if (this.#role !== "leader" || this.#served === null) return;
+    void this.#served.lapsed().catch((error) =>
+      this.#options.log("error", "What only the leader may run could not be ended", { error })
+    );
+  }
+
+  /** Whether several others reach the database, and for some time none of them has reached this server, which leads. */
+  #isUnreached(others: number): boolean {
+    if (this.#role === "leader" && this.#links() > 0) this.#mayYield = true;
+    else if (this.#role === "leader" && others >= clusterLimits.othersMin && this.#mayYield) {
+      this.#unreachedSince ??= performance.now();
+      return performance.now() - this.#unreachedSince > clusterLimits.unreachedMs;
+    }
+    this.#unreachedSince = null;
+    return false;
+  }
+
+  /** Leaves the lease to those that do not reach this server. */
+  async #yield(served: ServedState): Promise<void> {
+    const { log } = this.#options;
+    log("warn", "No other server reaches this one, which leads the cluster: the lease is left to them");
+    this.#mayYield = false;
+    this.#unreachedSince = null;
+    this.#holdOffUntil = performance.now() + clusterLimits.holdOffMs;
+    await served.lapsed();
+    // What is committed until another one has taken it counts.
+    await this.#lease.release();
+    served.renew();
   }
 
   #isPast(after: number | null, epoch: number | null): boolean {

@@ -1,14 +1,18 @@
 /** The lease of a cluster: who is the leader, under which epoch. Only the database's clock counts. */
+import { type Clock, steadyClock, type Timer } from "../../kit/clock.ts";
 import { AwayError, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
 export interface LeaseOptions {
-  readonly connection: Connection;
+  readonly connection: Pick<Connection, "query">;
   readonly statements: Statements;
   /** Names this run of this server. */
   readonly holder: string;
   readonly leaseMs?: number;
+  /** Called when another one may have it, or has: before that it was this server's alone. */
+  readonly onLapse?: () => void;
+  readonly clock?: Clock;
 }
 
 export interface LeaseHolder {
@@ -19,8 +23,16 @@ export interface LeaseHolder {
   readonly leftMs: number;
 }
 
+/** Of a lease, by which it is looked on as over before it is: what is ended then has ended when another one takes it. */
+const EARLY_SHARE = 0.1;
+
 export class Lease {
   readonly #options: LeaseOptions;
+  readonly #clock: Clock;
+  /** Until when nobody else can have it, as long as the database's clock goes on evenly. */
+  #sureUntil = -Infinity;
+  /** Rings then. */
+  #lapse: Timer | null = null;
   /** Set by `take`, `null` again when it was lost or given up. */
   #epoch: number | null = null;
   /** Where other servers reach this one while it leads. */
@@ -28,6 +40,12 @@ export class Lease {
 
   constructor(options: LeaseOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
+  }
+
+  /** Whether nobody else can have it by now, wherever the database is. */
+  get isSure(): boolean {
+    return this.#epoch !== null && this.#clock.now() < this.#sureUntil;
   }
 
   /** `null`: this server does not have it, as far as it knows. */
@@ -38,20 +56,31 @@ export class Lease {
   /** Takes it, if nobody has it any more. Throws an `AwayError`. */
   async take(): Promise<boolean> {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
+    const askedAt = this.#clock.now();
     const [row] = await connection.query(statements.take, holder, this.address, leaseMs);
     if (row === undefined) return false;
     this.#epoch = Number(row["epoch"]);
+    this.#keptFrom(askedAt);
     return true;
   }
 
-  /** Keeps it. `false`: another one has taken it, and it is lost. Throws an `AwayError`. */
-  async renew(): Promise<boolean> {
+  /**
+   * Keeps it. Gives back how many other servers were heard of lately; `null`: another one has taken it, and it is lost. Throws
+   * an `AwayError`.
+   */
+  async renew(): Promise<{ readonly others: number } | null> {
     const { connection, statements, holder, leaseMs = clusterLimits.leaseMs } = this.#options;
-    if (this.#epoch === null) return false;
-    const [row] = await connection.query(statements.renew, this.#epoch, holder, leaseMs);
-    if (row !== undefined) return true;
-    this.#epoch = null;
-    return false;
+    const epoch = this.#epoch;
+    if (epoch === null) return null;
+    const askedAt = this.#clock.now();
+    const [row] = await connection.query(statements.renew, epoch, holder, leaseMs, clusterLimits.heardMs);
+    // It may have been given up meanwhile.
+    if (row !== undefined && this.#epoch === epoch) {
+      this.#keptFrom(askedAt);
+      return { others: Number(row["others"]) };
+    }
+    if (this.#epoch === epoch) this.#lose();
+    return null;
   }
 
   /** Who has it, or had it last; `null` when it was given up, or nobody ever had it. Throws an `AwayError`. */
@@ -71,6 +100,7 @@ export class Lease {
   async release(): Promise<void> {
     const epoch = this.#epoch;
     this.#epoch = null;
+    this.#lapse?.cancel();
     if (epoch === null) return;
     const { connection, statements, holder } = this.#options;
     try {
@@ -78,5 +108,20 @@ export class Lease {
     } catch (error) {
       if (!(error instanceof AwayError)) throw error;
     }
+  }
+
+  /** Reckoned from before it was asked for: by the database it ends later. */
+  #keptFrom(askedAt: number): void {
+    const { leaseMs = clusterLimits.leaseMs, onLapse } = this.#options;
+    this.#sureUntil = askedAt + leaseMs * (1 - EARLY_SHARE);
+    this.#lapse?.cancel();
+    if (onLapse === undefined) return;
+    this.#lapse = this.#clock.after(Math.max(0, this.#sureUntil - this.#clock.now()), onLapse);
+  }
+
+  #lose(): void {
+    this.#epoch = null;
+    this.#lapse?.cancel();
+    this.#options.onLapse?.();
   }
 }

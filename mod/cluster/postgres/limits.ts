@@ -52,6 +52,12 @@ export const clusterLimits = {
   versionsKept: 10,
   /** A server that was not heard of for this long is not listed any more. */
   memberMs: 60_000,
+  /** A leader counts those others that were heard of within this: three looks. */
+  heardMs: 3_000,
+  /** A leader that none of several others reaches for this long leaves the lease to them: links that break come back sooner. */
+  unreachedMs: 8_000,
+  /** Of so many: of two servers that do not reach one another nobody knows which is cut off. */
+  othersMin: 2,
   /** A server that could not serve as the leader leaves the lease to others for this long. */
   holdOffMs: 10_000,
   /** A socket waits this long for what was committed before it came, so that nobody sees an older state than before. */

@@ -1,9 +1,16 @@
 /** What servers tell one another by the database: that there are new rows, or that the lease is free. */
+import { type Clock, steadyClock } from "../../kit/clock.ts";
+
 export class Notices {
+  readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<() => void>>();
   /** How many came on each channel, and how often some may have been missed on all. */
   readonly #counts = new Map<string, number>();
   #missed = 0;
+
+  constructor(clock: Clock = steadyClock) {
+    this.#clock = clock;
+  }
 
   /** `null`: some may have been missed on every channel. */
   told(channel: string | null): void {
@@ -36,12 +43,12 @@ export class Notices {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiting = this.#waiting.get(channel) ?? new Set();
     this.#waiting.set(channel, waiting.add(resolve));
-    const timer = setTimeout(resolve, ms);
+    const timer = this.#clock.after(ms, resolve);
     const aborted = () => resolve();
     signal.addEventListener("abort", aborted, { once: true });
     await promise;
     signal.removeEventListener("abort", aborted);
-    clearTimeout(timer);
+    timer.cancel();
     waiting.delete(resolve);
   }
 }

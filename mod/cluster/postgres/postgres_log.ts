@@ -6,7 +6,7 @@ import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
 
 export interface PostgresLogOptions {
-  readonly connection: Connection;
+  readonly connection: Pick<Connection, "query">;
   readonly statements: Statements;
   readonly place: string;
   readonly generation: string;

@@ -3,9 +3,9 @@
  * looked at before the row is sent again, so that it is there once or not at all.
  */
 import { Buffer } from "node:buffer";
-import { setTimeout as wait } from "node:timers/promises";
 import type { JournalRow } from "../../engine/mod.ts";
 import type { RowKeeper } from "../../functions/host/mod.ts";
+import { type Clock, steadyClock } from "../../kit/clock.ts";
 import { AwayError, codeOf, type Connection } from "./connection.ts";
 import { clusterLimits } from "./limits.ts";
 import type { Statements } from "./statements.ts";
@@ -13,7 +13,7 @@ import type { Statements } from "./statements.ts";
 type Refusal = NonNullable<Awaited<ReturnType<RowKeeper["keep"]>>>;
 
 export interface PostgresRowsOptions {
-  readonly connection: Connection;
+  readonly connection: Pick<Connection, "query">;
   readonly statements: Statements;
   readonly epoch: number;
   /** Behind which row the log begins. */
@@ -23,6 +23,7 @@ export interface PostgresRowsOptions {
   /** The log is another's: this server has to stop being the leader. Called once. */
   readonly onLost: (reason: string) => void;
   readonly waitMs?: number;
+  readonly clock?: Clock;
 }
 
 const LATE: Refusal = {
@@ -34,6 +35,7 @@ const UNKNOWN: Refusal = { message: "It is not known whether the mutation was co
 export class PostgresRows implements RowKeeper {
   readonly waitMs: number;
   readonly #options: PostgresRowsOptions;
+  readonly #clock: Clock;
   /** Since when the database has not answered; `null` while it does. */
   #awaySince: number | null = null;
   /** Set when this server is not the leader any more: nothing is kept then. */
@@ -53,11 +55,12 @@ export class PostgresRows implements RowKeeper {
 
   constructor(options: PostgresRowsOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? steadyClock;
     this.#end = options.at;
     this.waitMs = options.waitMs ?? clusterLimits.writeWaitMs;
   }
 
-  /** Since when rows have to wait, by `performance.now()`; `null`: they do not. */
+  /** Since when rows have to wait, by its clock; `null`: they do not. */
   get awaySince(): number | null {
     return this.#awaySince;
   }
@@ -127,13 +130,13 @@ export class PostgresRows implements RowKeeper {
         // Whatever else the database says of the statement, nothing was added, and whose the log is was not told.
         sent ||= error instanceof AwayError && error.asked;
         looks ||= sent;
-        this.#awaySince ??= performance.now();
-        if (performance.now() - this.#awaySince > this.waitMs) {
+        this.#awaySince ??= this.#clock.now();
+        if (this.#clock.now() - this.#awaySince > this.waitMs) {
           // What may still arrive is found by the next row, which then does not fit.
           this.#uncertain ||= sent;
           return sent ? UNKNOWN : LATE;
         }
-        await wait(clusterLimits.reconnectMs);
+        await new Promise<void>((resolve) => this.#clock.after(clusterLimits.reconnectMs, resolve));
       }
     }
     return UNKNOWN;

@@ -94,11 +94,13 @@ export function statementsFor(schemaName: string) {
        from ended where l.one = ended.one returning epoch)
        select epoch, pg_notify('${channels.lease}', '') from taken`,
     ),
-    /** As long as nobody has taken it the lease is the holder's, however late. */
+    /** As long as nobody has taken it the lease is the holder's, however late. With it come who else was heard of lately. */
     renew: named(
       "renew",
       `update ${schema}.lease set until = clock_timestamp() + $3::double precision * interval '1 millisecond'
-       where one = 1 and epoch = $1::bigint and holder = $2 returning epoch`,
+       where one = 1 and epoch = $1::bigint and holder = $2
+       returning epoch, (select count(*) from ${schema}.members m where m.holder <> $2 and
+         m.seen_at > now() - $4::double precision * interval '1 millisecond') as others`,
     ),
     release: named(
       "release",

@@ -38,7 +38,7 @@ import { IsolateCensus } from "./process/isolate_census.ts";
 import { ReaderPool } from "./readers/reader_pool.ts";
 import type { RouteAnswer, RouteRequest } from "./runners/route_exchange.ts";
 import { RouteRequests } from "./runners/route_requests.ts";
-import { RunnerPool } from "./runners/runner_pool.ts";
+import { Runners } from "./runners/runners.ts";
 import { RunReports } from "./run_reports.ts";
 import { FollowingWriter } from "./writer/following_writer.ts";
 import { HearingWriter } from "./writer/hearing_writer.ts";
@@ -51,7 +51,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
   readonly #parts: HostParts;
   readonly #writer: MutationWriter;
   readonly #readers: ReaderPool;
-  readonly #runners: RunnerPool;
+  readonly #runners: Runners;
   readonly #requests: RouteRequests;
   readonly #news: CommitNews;
   readonly #reports: RunReports;
@@ -85,12 +85,13 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
       isKnown: (udfPath) => served.functions.has(udfPath),
     });
     news.onTold((ts) => readers.heard(ts));
-    const runners = this.#runners = new RunnerPool({
+    const runners = this.#runners = new Runners({
       starter,
       clock,
       log,
       serve: (kind, call) => this.#serve(kind, call),
       onEnd: (kind, end) => reports.actionEnded(kind, end),
+      apart: parts.apart,
     });
     this.#requests = new RouteRequests((call, exchange) => runners.act(call, exchange));
     const together = { starter, readers, runners, served, news, code, log };
@@ -252,9 +253,9 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     });
   }
 
-  /** Ends the actions of the app's that run in this turn, and begins none of it any more. */
-  endTurn(turn: string): void {
-    this.#runners.endTurn(turn);
+  /** Ends the app's actions that run apart, and answers those that wait. Resolves when nothing of them can go on. */
+  async endApart(): Promise<void> {
+    await this.#runners.endApart();
   }
 
   onCommits(listener: (entries: readonly CommitEntry[]) => void): void {

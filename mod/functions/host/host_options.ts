@@ -24,6 +24,8 @@ export interface IsolateHostOptions {
   readonly settings?: Readonly<Record<string, unknown>>;
   /** Numbers that tables get which the database does not have yet, so that ids from elsewhere are theirs. */
   readonly tableNumbers?: Readonly<Record<string, number>>;
+  /** Actions of this turn, and what they call, have runners of their own, which `endApart` ends. */
+  readonly apart?: string;
   /** Has the writer keep a journal, of which so many bytes may wait. */
   readonly journal?: { readonly pendingBytesMax: number };
   /** The commits are made elsewhere, and come by `applyRows`; mutations are refused without a leader. */

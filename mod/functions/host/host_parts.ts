@@ -34,6 +34,7 @@ export interface HostParts {
   readonly heard?: Heard;
   readonly leader?: LeaderPort;
   readonly rows?: Pick<RowKeeper, "waitMs">;
+  readonly apart?: string;
   /** The code that isolates load; without it there is nothing to load in its place. */
   readonly code?: HostCode;
 }
@@ -54,7 +55,8 @@ export interface HostCode {
  * why there is no code to serve, or why the other one did not let go.
  */
 export async function openHostParts(options: IsolateHostOptions): Promise<HostParts> {
-  const { follows = false, heard, leader, rows, observer, timeouts, memory, log, passing, bring } = options;
+  const { follows = false, heard, leader, rows, apart, observer, timeouts, memory } = options;
+  const { log, passing, bring } = options;
   const dataDir = await Deno.realPath(options.dataDir);
   const versions = await VersionStore.open(dataDir);
   const source = "functionsDir" in options.code ? options.code : null;
@@ -78,6 +80,7 @@ export async function openHostParts(options: IsolateHostOptions): Promise<HostPa
     ...(heard && { heard }),
     ...(leader && { leader }),
     ...(rows && { rows }),
+    ...(apart !== undefined && { apart }),
     code: { versions, version, source, ...(passing && { passing }), ...(bring && { bring }) },
   };
 }

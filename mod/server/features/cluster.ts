@@ -1,11 +1,11 @@
 /** A server as one of several: what it is in its cluster, what administrators are told, and how sockets see no older state. */
 import { Hono } from "hono";
-import { setTimeout as wait } from "node:timers/promises";
 import type { ClusterFigures, PostgresCluster, ServedState } from "../../cluster/postgres/mod.ts";
 import { clusterLimits } from "../../cluster/postgres/limits.ts";
 import type { ServeConfig } from "../../config/config.ts";
 import { StartError } from "../../config/start_error.ts";
 import type { IsolateHost } from "../../functions/host/mod.ts";
+import { type Clock, steadyClock } from "../../kit/clock.ts";
 import type { Log } from "../../kit/log.ts";
 import { type AdminEnv, adminGuard } from "../../ops/mod.ts";
 import type { HubWork } from "../workers/summed_work.ts";
@@ -15,6 +15,7 @@ import type { AccountsFeature } from "./accounts.ts";
 import { verifyWith } from "./admin.ts";
 import { ClusterCode } from "./cluster_code.ts";
 import type { MaintenanceFeature } from "./maintenance.ts";
+import type { SchedulingFeature } from "./scheduling.ts";
 
 /** Finds the cluster of a server, or makes it; `null` for one that is alone. Throws a `StartError`. */
 export async function joinCluster(
@@ -69,12 +70,12 @@ export interface ClusterParts {
   readonly accounts: AccountsFeature;
   readonly maintenance: MaintenanceFeature;
   readonly sync: { readonly work: Pick<HubWork, "socketCount"> };
+  /** Started behind this one. */
+  readonly scheduling: Pick<SchedulingFeature, "endActions">;
 }
 
-export function startClustering(
-  { host, renew }: FeatureContext,
-  { cluster, accounts: { authenticator }, maintenance, sync: { work } }: ClusterParts,
-): ClusterFeature {
+export function startClustering({ host, renew }: FeatureContext, parts: ClusterParts): ClusterFeature {
+  const { cluster, accounts: { authenticator }, maintenance, sync: { work } } = parts;
   const app = new Hono<AdminEnv>().use("*", adminGuard(verifyWith(authenticator)));
   app.get("/cluster", async (c) => c.json(cluster === null ? { enabled: false } : await told(cluster)));
   const routes = [{ at: "/api/admin", app: new Hono().route("/", app) }];
@@ -83,6 +84,7 @@ export function startClustering(
     position: () => cluster.role === "follower" ? host.reached : cluster.leaderPosition(host.ts),
     sockets: () => work.socketCount,
     makeBackup: maintenance.makeBackup,
+    lapsed: () => parts.scheduling.endActions(),
     renew,
   };
   return {
@@ -109,20 +111,22 @@ async function told(cluster: PostgresCluster): Promise<object> {
  * Resolves when what was committed anywhere before the call is shown here, or after a bounded time. Who asks at once asks once.
  */
 export function caughtUpWith(
-  cluster: PostgresCluster,
-  { host, stuck }: {
+  cluster: Pick<PostgresCluster, "end">,
+  { host, stuck, clock = steadyClock }: {
     readonly host: Pick<IsolateHost, "ts">;
     /** Whether nothing more is shown here, however long it is waited for. */
     readonly stuck: () => boolean;
+    readonly clock?: Clock;
   },
 ): (waitMs?: number) => Promise<void> {
   let asking: Promise<number> | null = null;
   let next: Promise<number> | null = null;
+  const wait = (ms: number) => new Promise<void>((resolve) => clock.after(ms, resolve));
   const ask = async () => {
-    const until = performance.now() + clusterLimits.startMs;
+    const until = clock.now() + clusterLimits.startMs;
     for (;;) {
       const end = await cluster.end();
-      if (end !== null || performance.now() > until) return end?.ts ?? 0;
+      if (end !== null || clock.now() > until) return end?.ts ?? 0;
       await wait(clusterLimits.reconnectMs);
     }
   };
@@ -135,13 +139,10 @@ export function caughtUpWith(
     });
   };
   return async (waitMs = clusterLimits.socketWaitMs) => {
-    const until = performance.now() + waitMs;
-    const late = new AbortController();
-    const ts = await Promise.race([
-      newest(),
-      wait(waitMs, 0, { signal: late.signal }).catch(() => 0),
-    ]);
-    late.abort();
-    while (host.ts < ts && !stuck() && performance.now() < until) await wait(clusterLimits.socketLookMs);
+    const until = clock.now() + waitMs;
+    const late = Promise.withResolvers<number>();
+    const timer = clock.after(waitMs, () => late.resolve(0));
+    const ts = await Promise.race([newest(), late.promise]).finally(() => timer.cancel());
+    while (host.ts < ts && !stuck() && clock.now() < until) await wait(clusterLimits.socketLookMs);
   };
 }

@@ -67,7 +67,7 @@ export class Forwarding implements AsyncDisposable {
   /** While this server leads, and serves. */
   #leads: { readonly leader: Leader; readonly parts: LeadingParts } | null = null;
   /** Those that came to a server which is about to lead, each with the end of its time. */
-  readonly #early = new Map<Deno.Conn, ReturnType<typeof setTimeout>>();
+  readonly #early = new Map<Deno.TcpConn, ReturnType<typeof setTimeout>>();
   /** Set when this server is told to stop while it leads. */
   #leaving = false;
   /** Set when it has left the lease to another one and ends. */
@@ -93,7 +93,7 @@ export class Forwarding implements AsyncDisposable {
     const { cluster, config, dataDir, log } = options;
     let self: Forwarding | null = null;
     await using stack = new AsyncDisposableStack();
-    const { listener, address } = await listenForServers(config, log);
+    const { listener, address } = await listenForServers(config, { log });
     stack.defer(() => closeQuietly(listener));
     const folder = await Deno.realPath(dataDir);
     const socket = stack.use(await LocalSocket.open(folder, REQUESTS_SOCKET));
@@ -104,7 +104,8 @@ export class Forwarding implements AsyncDisposable {
     });
     stack.move();
     self = new Forwarding(options, { listener, socket, passed });
-    cluster.reachedAt(address);
+    const forwarding = self;
+    cluster.reachedAt(address, () => forwarding.#leads?.leader.followers.size ?? 0);
     log("info", "Other servers of the cluster reach this one", { address });
     return self;
   }
@@ -215,7 +216,7 @@ export class Forwarding implements AsyncDisposable {
       for await (const conn of this.#opened.listener) {
         conn.setNoDelay();
         if (this.#leads !== null) this.#leads.leader.take(conn);
-        else if (this.#mayHold()) this.#hold(conn);
+        else if (this.#mayHold(conn)) this.#hold(conn);
         else closeQuietly(conn);
       }
     } catch (error) {
@@ -224,13 +225,16 @@ export class Forwarding implements AsyncDisposable {
     }
   }
 
-  #mayHold(): boolean {
-    const isAboutToLead = !this.#closed && this.#options.cluster.hasLease;
-    return isAboutToLead && this.#early.size < linkLimits.handshakesOfAddressMax;
+  #mayHold(conn: Deno.TcpConn): boolean {
+    if (this.#closed || !this.#options.cluster.hasLease) return false;
+    const { handshakesMax, handshakesOfAddressMax } = linkLimits;
+    const { hostname } = conn.remoteAddr;
+    const ofAddress = this.#early.keys().filter(({ remoteAddr }) => remoteAddr.hostname === hostname);
+    return this.#early.size < handshakesMax && ofAddress.toArray().length < handshakesOfAddressMax;
   }
 
   /** It is quicker to be there already than to come again; but not for long. */
-  #hold(conn: Deno.Conn): void {
+  #hold(conn: Deno.TcpConn): void {
     const end = () => {
       this.#early.delete(conn);
       closeQuietly(conn);

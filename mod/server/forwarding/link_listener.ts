@@ -14,10 +14,16 @@ const EVERYWHERE =
   "Other servers of the cluster are listened for on all interfaces: say with --cluster-listen on which one, or keep the " +
   "port to the servers in a firewall";
 
+/** What a name stands for. */
+type Resolve = (
+  host: string,
+  options: { readonly all: true },
+) => Promise<readonly { readonly address: string }[]>;
+
 /** An open port for the other servers, and their address for it. Throws a `StartError`. */
 export async function listenForServers(
   config: Pick<ClusterConfig, "place" | "address" | "listen">,
-  log: Log,
+  { log, resolve = lookup }: { readonly log: Log; readonly resolve?: Resolve },
 ): Promise<{ readonly listener: Deno.TcpListener; readonly address: string }> {
   const { place, address, listen } = config;
   const host = address?.host ??
@@ -26,7 +32,7 @@ export async function listenForServers(
   const port = listen?.port ?? address?.port ?? 0;
   try {
     const listener = listen === null
-      ? await listenAt(host, { port, log })
+      ? await listenAt(host, { port, log, resolve })
       : Deno.listen({ hostname: listen.host, port });
     return { listener, address: `${asHost(host)}:${address?.port || listener.addr.port}` };
   } catch (error) {
@@ -49,9 +55,9 @@ function isOneAddress(host: string): boolean {
 /** Where others find it is an address of this machine, most likely; behind a network's translation it is not. */
 async function listenAt(
   host: string,
-  { port, log }: { readonly port: number; readonly log: Log },
+  { port, log, resolve }: { readonly port: number; readonly log: Log; readonly resolve: Resolve },
 ): Promise<Deno.TcpListener> {
-  const { address, why } = await addressHere(host);
+  const { address, why } = await addressHere(host, resolve);
   if (address !== null) {
     try {
       return Deno.listen({ hostname: address, port });
@@ -66,10 +72,11 @@ async function listenAt(
 /** What a name stands for on this machine, which may not be what it does for others; `null`: better not to rely on it. */
 async function addressHere(
   host: string,
+  resolve: Resolve,
 ): Promise<{ readonly address: string | null; readonly why?: string }> {
   if (isIP(host) !== 0) return { address: host };
   try {
-    const [first, second] = await lookup(host, { all: true });
+    const [first, second] = await resolve(host, { all: true });
     if (first === undefined) return { address: null, why: `${host} is no address` };
     if (host === "localhost") return { address: first.address };
     if (second !== undefined) return { address: null, why: `${host} is several addresses` };

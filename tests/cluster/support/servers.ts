@@ -26,6 +26,14 @@ export const beat = action({ args: {}, handler: async (ctx) => {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 } });
+export const ping = action({ args: { url: z.string() }, handler: async (_ctx, { url }) => {
+  for (let n = 0; n < 1200; n++) {
+    await (await fetch(url)).text();
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+} });
+export const pingSoon = mutation({ args: { url: z.string() }, handler: (ctx, { url }) =>
+  ctx.scheduler.runAfter(0, "notes:ping", { url }) });
 export const beatSoon = mutation({ args: {}, handler: (ctx) => ctx.scheduler.runAfter(0, "notes:beat", {}) });
 export const jobErrors = query({ args: {}, handler: async (ctx) =>
   (await ctx.db.query("_scheduled_functions").collect()).flatMap(({ name, state }) =>

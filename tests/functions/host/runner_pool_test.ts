@@ -369,33 +369,47 @@ Deno.test("close answers what runs and what waits, ends the runners and leaves n
   assert.equal(world.clock.timers, 0);
 });
 
-Deno.test("[PG8] the actions of a turn are ended for good, and those that have not begun may be asked for elsewhere", async () => {
+Deno.test("[PG8] all actions are ended at once, those that have not begun may be asked for again, and others may come", async () => {
   const world = new RunnerWorld();
-  const scheduled = (path: string) => {
+  const asked = (path: string) => {
     const action: { outcome: Outcome | null } = { outcome: null };
-    const turn = { turn: "scheduled", blame: "scheduled" };
-    world.pool.act({ ...call(path), caller: turn }).then((outcome) => action.outcome = outcome);
+    world.pool.act(call(path)).then((outcome) => action.outcome = outcome);
     return action;
   };
   const mayComeAgain = (action: { readonly outcome: Outcome | null }) =>
     action.outcome !== null && !action.outcome.ok && action.outcome.error.retryable === true;
-  const [runs, other] = [scheduled("runs"), world.act("of somebody")];
+  const runs = asked("runs");
   await settled();
-  assert.deepEqual(world.runners.map(actionsOf), [["runs"], ["of somebody"]]);
   // It has begun: the isolate notes so.
   world.runner(0).noted = { position: 1 } as never;
   world.starter.delay = new Promise(() => {});
-  const fresh = scheduled("not begun");
+  const waits = asked("waits for a runner");
+  const given = asked("waits for a runner, too");
   await settled();
-  world.pool.endTurn("scheduled");
-  const late = scheduled("comes then");
+  await world.pool.endAll();
   await settled();
   assert.ok(world.runner(0).dead);
-  assert.ok(!world.runner(1).dead, "who runs elsewhere goes on");
   assert.ok(runs.outcome !== null && !mayComeAgain(runs), "nobody knows what it has done");
-  assert.ok(mayComeAgain(fresh));
-  assert.ok(mayComeAgain(late));
-  done(world.runner(1));
+  assert.ok(mayComeAgain(waits));
+  assert.ok(mayComeAgain(given));
+  world.starter.delay = Promise.resolve();
+  const late = asked("comes then");
   await settled();
-  assert.equal(other.result, "done 1");
+  assert.equal(late.outcome, null);
+  assert.equal(world.warnings.length, 0);
+});
+
+Deno.test("[PG8] an action that was over its time is ended with the others", async () => {
+  const world = new RunnerWorld();
+  const action = world.act("never ends");
+  await settled();
+  const runner = world.runner(0);
+  runner.onSent = ({ type }) => type === "Beat" && runner.says({ type: "Beat" });
+  // It does not end by itself: its action goes on.
+  runner.close = async () => void await runner.ended;
+  await world.clock.advance(functionLimits.actionTimeoutMs + 2_000);
+  assert.match(String(action.result), /The action took longer than 600 s/);
+  assert.equal(runner.dead, false);
+  await world.pool.endAll();
+  assert.ok(runner.dead);
 });

@@ -7,7 +7,7 @@ import type { HostCode } from "../host_parts.ts";
 import type { Companions, ServedApp } from "../leader_port.ts";
 import type { IsolateStarter } from "../process/isolate.ts";
 import type { ReaderPool } from "../readers/reader_pool.ts";
-import type { RunnerPool } from "../runners/runner_pool.ts";
+import type { Runners } from "../runners/runners.ts";
 import type { MutationWriter, ReplaceResult } from "../writer/mutation_writer.ts";
 import type { ServedCode } from "./served_code.ts";
 
@@ -25,7 +25,7 @@ export interface CodeSwapsParts {
   readonly starter: IsolateStarter;
   readonly writer: MutationWriter;
   readonly readers: ReaderPool;
-  readonly runners: RunnerPool;
+  readonly runners: Pick<Runners, "replace">;
   readonly served: ServedCode;
   readonly news: CommitNews;
   readonly code: HostCode | undefined;

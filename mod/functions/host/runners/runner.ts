@@ -91,9 +91,9 @@ export class Runner {
     return this.#running.size;
   }
 
-  /** Whether it has an action of a turn. */
-  has(turn: string): boolean {
-    return this.#running.values().some(({ action }) => action.call.caller?.turn === turn);
+  /** Resolves when its process is gone. */
+  get ended(): Promise<unknown> {
+    return this.#options.isolate.ended;
   }
 
   run(action: PendingAction): void {

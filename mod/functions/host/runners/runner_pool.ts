@@ -42,11 +42,18 @@ export interface RunnerPoolOptions {
   readonly callNames?: () => () => number;
   /** Told how each action ended, nested ones included, and each request of a route that somebody waited for. */
   readonly onEnd?: (kind: "action" | "route", end: ActionEnd) => void;
+  /** Runners at once; the limit of all when absent. */
+  readonly runnersMax?: number;
 }
 
 export class RunnerPool {
   readonly #options: RunnerPoolOptions;
   readonly #runners = new Set<Runner>();
+  readonly #runnersMax: number;
+  /** Those that end by themselves, and may still have an action that was over its time. */
+  readonly #leaving = new Set<Runner>();
+  /** Those that `endAll` has ended. */
+  readonly #killed = new WeakSet<Runner>();
   readonly #restarts = new Restarts();
   /** Actions no runner has yet; those of actions stand first. */
   #waiting: PendingAction[] = [];
@@ -55,8 +62,6 @@ export class RunnerPool {
   #starting = 0;
   /** Advanced by `replace`: runners started before it have other code. */
   #generation = 0;
-  /** Whose actions were ended by `endTurn`. */
-  #endedTurn: string | null = null;
   #failures = 0;
   #closing = false;
   /** Exists while a runner has actions. */
@@ -67,6 +72,7 @@ export class RunnerPool {
 
   constructor(options: RunnerPoolOptions) {
     this.#options = options;
+    this.#runnersMax = options.runnersMax ?? isolateLimits.runnersMax;
   }
 
   /** Runs an action, or answers the request of a route in its place. Never rejects. */
@@ -111,20 +117,18 @@ export class RunnerPool {
   }
 
   /**
-   * Ends the actions of one turn for good, with the runners that have them and what else is there. Those that have not begun
-   * are answered as what may be asked again, and so are those that come.
+   * Ends what runs, at once and for good: also an action that was answered because it was over its time, and what waits. What
+   * had not begun is answered as what may be asked again. Resolves when nothing of it can go on; what comes then is run.
    */
-  endTurn(turn: string): void {
-    this.#endedTurn = turn;
-    const [ended, left] = [[], []] as [PendingAction[], PendingAction[]];
-    for (const action of this.#waiting) (turnOf(action.call) === turn ? ended : left).push(action);
-    this.#waiting = left;
-    for (const { resolve } of ended) resolve(notHere());
-    for (const runner of this.#runners) {
-      if (!runner.has(turn)) continue;
+  async endAll(): Promise<void> {
+    for (const { resolve } of this.#waiting.splice(0)) resolve(notBegun());
+    const runners = [...this.#runners, ...this.#leaving];
+    for (const runner of runners) {
+      this.#killed.add(runner);
       runner.retired = true;
       runner.kill();
     }
+    await Promise.all(runners.map(({ ended }) => ended));
   }
 
   /** Ends all runners; what they had is answered with an error. */
@@ -147,7 +151,6 @@ export class RunnerPool {
     },
   ): Promise<Outcome> {
     if (this.#closing) return Promise.resolve(stopping());
-    if (this.#endedTurn !== null && turnOf(asked) === this.#endedTurn) return Promise.resolve(notHere());
     const { promise, resolve } = Promise.withResolvers<Outcome>();
     const { clock, onEnd } = this.#options;
     const since = clock.now();
@@ -171,7 +174,7 @@ export class RunnerPool {
     };
     const least = this.#leastLoaded();
     // A nested action never waits for room: what holds the room may be waiting for it.
-    if (depth > 0 && least !== null && this.#size >= isolateLimits.runnersMax) {
+    if (depth > 0 && least !== null && this.#size >= this.#runnersMax) {
       this.#run(least, action);
       return promise;
     }
@@ -204,7 +207,7 @@ export class RunnerPool {
       if (least === null || least.load > 0) {
         // As many as are being started will be taken by those.
         if (this.#waiting.length <= this.#starting) break;
-        if (this.#size < isolateLimits.runnersMax) {
+        if (this.#size < this.#runnersMax) {
           if (!this.#startOne()) break;
           continue;
         }
@@ -222,7 +225,7 @@ export class RunnerPool {
    * `null` when all that wait have as many as they may.
    */
   #takeNext(): PendingAction | null {
-    const most = fairnessLimits.actionShareMax * isolateLimits.runnersMax * isolateLimits.actionsPerRunnerMax;
+    const most = fairnessLimits.actionShareMax * this.#runnersMax * isolateLimits.actionsPerRunnerMax;
     let next = -1;
     let fewest = Infinity;
     for (const [at, { call, depth }] of this.#waiting.entries()) {
@@ -306,10 +309,8 @@ export class RunnerPool {
             if (this.#runners.delete(runner) && death.cause !== "asked") {
               log("warn", "An action runner ended", { cause: death.cause, detail: death.detail });
             }
-            const isEnded = ({ call }: PendingAction) =>
-              this.#endedTurn !== null && turnOf(call) === this.#endedTurn;
-            for (const { resolve } of unbegun.filter(isEnded)) resolve(notHere());
-            this.#waiting.unshift(...unbegun.filter((action) => !isEnded(action)));
+            if (this.#killed.has(runner)) { for (const { resolve } of unbegun) resolve(notBegun()); }
+            else this.#waiting.unshift(...unbegun);
             if (this.#closing) { for (const { resolve } of this.#waiting.splice(0)) resolve(stopping()); }
             this.#dispatch();
           },
@@ -360,7 +361,8 @@ export class RunnerPool {
 
   #end(runner: Runner): void {
     this.#runners.delete(runner);
-    runner.close();
+    this.#leaving.add(runner);
+    void runner.close().finally(() => this.#leaving.delete(runner));
   }
 
   #beatLater(): void {
@@ -391,9 +393,9 @@ function turnOf({ caller }: FunctionCall): string {
   return caller?.turn ?? "";
 }
 
-/** The outcome of an action that has not begun here, and does not any more: nothing has happened. */
-function notHere(): Outcome {
-  return failed("internal", "The server is stopping", { retryable: true });
+/** The outcome of an action that was ended before it began: nothing has happened. */
+function notBegun(): Outcome {
+  return failed("internal", "The action was ended before it began", { retryable: true });
 }
 
 /** The outcome of what a call had set off when it ended. */

@@ -7,8 +7,8 @@ import { EntryPacker } from "../../wire/packed_entry.ts";
 
 export interface ApplyParts {
   readonly database: WriterDatabase;
-  readonly progress: ProgressFile;
-  readonly sender: FrameSender;
+  readonly progress: Pick<ProgressFile, "storing" | "idle">;
+  readonly sender: Pick<FrameSender, "send">;
 }
 
 /** Commits rows as one group, or none of them. */

@@ -1,0 +1,109 @@
+/** A leader that is cut off, from the database or from all but the database: what of its own ends, and who leads then. */
+import assert from "node:assert/strict";
+import { parsePostgresUrl } from "../../mod/cluster/postgres/place.ts";
+import type { TestServer } from "../auth/server/test_server.ts";
+import { until } from "../support/waiting.ts";
+import { Gate } from "./support/gate.ts";
+import { TestPostgres } from "./support/postgres.ts";
+import { add, ClusterRig, notes } from "./support/servers.ts";
+
+/** Counts who asks for which path. */
+class Counter implements AsyncDisposable {
+  readonly #counts = new Map<string, number>();
+  readonly #server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, ({ url }) => {
+    const { pathname } = new URL(url);
+    this.#counts.set(pathname, this.of(pathname) + 1);
+    return new Response("counted");
+  });
+
+  of(path: string): number {
+    return this.#counts.get(path) ?? 0;
+  }
+
+  at(path: string): string {
+    return `http://127.0.0.1:${this.#server.addr.port}${path}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+async function role(server: TestServer): Promise<string | null> {
+  const response = await fetch(`${server.url}/api/health/ready`);
+  return (await response.json()).cluster?.role ?? null;
+}
+
+function freePort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+Deno.test("a leader that is cut off", async (t) => {
+  await using postgres = await TestPostgres.start();
+  await using counter = new Counter();
+  await using database = new Gate(postgres.port);
+  const linkPort = freePort();
+  await using links = new Gate(linkPort);
+  await using rig = await ClusterRig.make(await postgres.database());
+  await using open = new AsyncDisposableStack();
+  const { host } = parsePostgresUrl(rig.url);
+  const cluster = rig.config();
+  const a = open.use(
+    await rig.start("a", { cluster: { ...cluster, place: { ...cluster.place, port: database.port } } }),
+  );
+  const b = open.use(
+    await rig.start("b", {
+      cluster: { ...cluster, address: { host, port: links.port }, listen: { host, port: linkPort } },
+    }),
+  );
+  const step = async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name);
+
+  await step(
+    "[PG9] from the database ends what was scheduled before another one leads, and nobody else's calls",
+    async () => {
+      assert.deepEqual([await role(a), await role(b)], ["leader", "follower"]);
+      const scheduled = await a.post("/api/mutation", {
+        path: "notes:pingSoon",
+        args: { url: counter.at("/scheduled") },
+      });
+      assert.equal(scheduled.body.status, "success", JSON.stringify(scheduled.body));
+      // It is cut off when its server becomes a follower.
+      const called = a.post("/api/action", { path: "notes:ping", args: { url: counter.at("/called") } })
+        .catch(() => {});
+      await until(() => counter.of("/scheduled") > 3 && counter.of("/called") > 3, { what: "both run" });
+      database.shut();
+      await until(async () => await role(b) === "leader", { what: "the other one leads" });
+      const left = counter.of("/scheduled");
+      const before = counter.of("/called");
+      await until(() => counter.of("/called") > before + 10, { what: "what a client called goes on" });
+      assert.equal(counter.of("/scheduled"), left);
+      database.open();
+      await until(async () => await role(a) === "follower", { what: "it follows" });
+      await called;
+      await add(a, "by way of the new leader");
+    },
+  );
+
+  await step(
+    "[PG21] from all others that reach the database leaves the lease to them, and follows",
+    async () => {
+      await using c = await rig.start("c");
+      await add(c, "while there is a way");
+      await add(a, "from the other one");
+      links.shut();
+      links.breakOff();
+      const next = async () => await role(a) === "leader" || await role(c) === "leader";
+      await until(next, { what: "one of the others leads", timeoutMs: 60_000 });
+      await b.logs(
+        "warn No other server reaches this one, which leads the cluster: the lease is left to them",
+      );
+      await until(async () => await role(b) === "follower", { what: "it follows" });
+      for (const server of [a, c]) await add(server, "written by way of those that reach one another");
+      links.open();
+      await add(b, "and by way of it");
+      await until(async () => (await notes(a)).length === (await notes(c)).length);
+      assert.deepEqual(await notes(b), await notes(c));
+    },
+  );
+});
