@@ -13,8 +13,8 @@ import {
   hasJournal,
   Journal,
   type JournalHead,
+  moveHead,
   readHead,
-  writeHead,
 } from "./journal/journal.ts";
 import { checkFollows, type JournalRow, nextRow, readRow, recordsUntil } from "./journal/row.ts";
 import { MutationTransaction } from "./mutation.ts";
@@ -349,7 +349,7 @@ class SqliteWriterDatabase implements WriterDatabase {
       row = nextRow(this.#applied, { ...change, ts: this.#ts, now: this.#now });
       this.#applied = { ...this.#applied, seq: row.seq, ts: row.ts, sum: row.sum };
     }
-    if (this.#applied !== null && (row !== null || !this.#gives)) writeHead(this.#connection, this.#applied);
+    if (this.#applied !== null && (row !== null || !this.#gives)) moveHead(this.#connection, this.#applied);
     return row;
   }
 

@@ -109,6 +109,21 @@ export function dropIndexSql({ kind, number }: CatalogIndex): string {
   }
 }
 
+/** Fields by index set: a set is made once for a table, and lives as long as its tables are known. */
+const fieldsOfSets = new WeakMap<IndexSet, ReadonlySet<string> | null>();
+
+/** The fields that decide what the indexes of a set hold; `null` where that is not told by some fields alone. */
+export function indexedFields(set: IndexSet): ReadonlySet<string> | null {
+  let fields = fieldsOfSets.get(set);
+  if (fields === undefined) {
+    const { fields: indexes, searches, vectors } = set;
+    const roots = indexes.flatMap(({ paths }) => paths.map(([root = ""]) => root));
+    fields = searches.length + vectors.length > 0 ? null : new Set(["_id", "_creationTime", ...roots]);
+    fieldsOfSets.set(set, fields);
+  }
+  return fields;
+}
+
 const none: readonly never[] = [];
 
 /** What the indexes hold of a document. Throws an `EngineError` for values an index cannot hold. */

@@ -9,7 +9,7 @@ import { DocumentWriter, type StoredDocument } from "../documents/document_write
 import { documentOfEntry } from "../documents/system_fields.ts";
 import { EngineError } from "../errors.ts";
 import type { StoredFields } from "../documents/stored_fields.ts";
-import { indexEntries, sameIndexed } from "../indexes/index_set.ts";
+import { indexedFields, indexEntries, sameIndexed } from "../indexes/index_set.ts";
 import { beginAlike } from "../indexes/same_fields.ts";
 import { engineLimits } from "../limits.ts";
 import type { RecordRun } from "../record_runs.ts";
@@ -69,7 +69,6 @@ class SqliteHistoryReplay implements HistoryReplay {
   #pendingBytes = 0;
   /** Row ids of documents that changed lately: what changes often is not looked up each time. */
   readonly #rids = new Map<string, number>();
-  readonly #indexed = new WeakMap<Table, ReadonlySet<string> | null>();
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -233,7 +232,7 @@ class SqliteHistoryReplay implements HistoryReplay {
   #writeOne(table: Table, { id, rid, text, old }: Change & { readonly old: string | null }): void {
     if (old === text) return;
     // Most changes leave all that indexes hold as it is, which is told faster than by making it.
-    const indexed = this.#indexedFields(table);
+    const indexed = indexedFields(table.indexes);
     if (old !== null && text !== null && indexed !== null && beginAlike(old, text, indexed)) {
       return this.#writer.rewrite({ table, rid, text });
     }
@@ -247,18 +246,6 @@ class SqliteHistoryReplay implements HistoryReplay {
       before === null || old === null ? null : stored(before, { table, id, rid, text: old }),
       after === null || text === null ? null : stored(after, { table, id, rid, text }),
     );
-  }
-
-  /** The fields that decide what the indexes of a table hold; `null` where that is not told by some fields alone. */
-  #indexedFields(table: Table): ReadonlySet<string> | null {
-    let fields = this.#indexed.get(table);
-    if (fields === undefined) {
-      const { fields: indexes, searches, vectors } = table.indexes;
-      const roots = indexes.flatMap(({ paths }) => paths.map(([root = ""]) => root));
-      fields = searches.length + vectors.length > 0 ? null : new Set(["_id", "_creationTime", ...roots]);
-      this.#indexed.set(table, fields);
-    }
-    return fields;
   }
 
   #inTransaction(write: () => void): void {

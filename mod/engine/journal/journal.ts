@@ -122,6 +122,18 @@ export function writeHead(connection: Connection, head: JournalHead): void {
   writeState(connection, head);
 }
 
+/** The same for a database that has the row: only where it stands has moved on. */
+export function moveHead(
+  connection: Connection,
+  { seq, ts, sum }: Pick<JournalHead, "seq" | "ts" | "sum">,
+): void {
+  connection.statement("UPDATE syncline_journal_state SET seq = ?, ts = ?, sum = ? WHERE one = 1").run(
+    seq,
+    ts,
+    sum,
+  );
+}
+
 function writeState(connection: Connection, head: JournalHead): void {
   connection.statement(
     `INSERT OR REPLACE INTO syncline_journal_state (one, generation, reason, firstSeq, seq, ts, sum, begunAt)

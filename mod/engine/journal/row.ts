@@ -185,9 +185,12 @@ export function readRow({ seq, tsBefore, ts, body }: JournalRow): RowContents {
   return { commits, records, lastCreationTime: head.t, catalog: head.c ?? null };
 }
 
-/** Whether a row changes tables or indexes. */
+/** What the first line has where it has a catalog, and nowhere else: all else in it are arrays, numbers and strings. */
+const CATALOG = '"c":{';
+
+/** Whether a row changes tables or indexes; told without parsing what it says. */
 export function changesCatalog({ body }: Pick<JournalRow, "body">): boolean {
-  return headOf(body).c !== undefined;
+  return headTextOf(body).includes(CATALOG);
 }
 
 /**
@@ -211,8 +214,12 @@ export function rowTimes({ at, body }: Pick<JournalRow, "at" | "body">): { first
 }
 
 function headOf(body: string): Head {
+  return parse(headTextOf(body)) as Head;
+}
+
+function headTextOf(body: string): string {
   const end = body.indexOf("\n");
-  return parse(end < 0 ? body : body.slice(0, end)) as Head;
+  return end < 0 ? body : body.slice(0, end);
 }
 
 function broken(seq: number, why: string, cause?: unknown): EngineError {
