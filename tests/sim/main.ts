@@ -1,7 +1,8 @@
 /**
- * Runs the simulation with fresh seeds for as long as asked: `deno task test:sim [seconds] [first seed]`. A seed that fails is
- * made as small as it gets and printed; the exit code is 1 then.
+ * Runs the simulations, of one server and of a cluster, with fresh seeds for as long as asked: `deno task test:sim [seconds]
+ * [first seed]`. A seed that fails is printed, that of one server made as small as it gets; the exit code is 1 then.
  */
+import { simulateCluster } from "./cluster/cluster_simulation.ts";
 import { minimise } from "./support/minimise.ts";
 import { simulate, Violation } from "./support/simulation.ts";
 
@@ -10,20 +11,25 @@ const STEPS = 1_000;
 const seconds = Number(Deno.args[0] ?? 120);
 const first = Number(Deno.args[1] ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 const until = performance.now() + seconds * 1000;
-const totals = { seeds: 0, steps: 0, commits: 0, transitions: 0 };
+const totals = { seeds: 0, steps: 0, commits: 0, transitions: 0, takeovers: 0 };
 const write = (line: string) => Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 
 for (let seed = first; performance.now() < until; seed = (seed + 1) >>> 0) {
+  let ofCluster = false;
   try {
-    const report = await simulate({ seed, steps: STEPS });
+    const alone = await simulate({ seed, steps: STEPS });
+    ofCluster = true;
+    const cluster = await simulateCluster({ seed, steps: STEPS });
     totals.seeds++;
-    totals.steps += report.steps;
-    totals.commits += report.commits;
-    totals.transitions += report.transitions;
+    for (const name of ["steps", "commits", "transitions"] as const) {
+      totals[name] += alone[name] + cluster[name];
+    }
+    totals.takeovers += cluster.takeovers;
   } catch (error) {
     if (!(error instanceof Violation)) throw error;
-    write(`${error.stack}\n${error.cause instanceof Error ? error.cause.stack : ""}`);
-    write(`smallest form: ${JSON.stringify(await minimise(error))}`);
+    write(`${ofCluster ? "of the cluster: " : ""}${error.stack}`);
+    write(error.cause instanceof Error ? error.cause.stack ?? "" : "");
+    if (!ofCluster) write(`smallest form: ${JSON.stringify(await minimise(error))}`);
     write(JSON.stringify(totals));
     Deno.exit(1);
   }

@@ -20,10 +20,21 @@ import { identityOf } from "./sim_authenticator.ts";
 import { SimSocket } from "./sim_socket.ts";
 
 export interface ClientOptions {
-  readonly hub: Hub;
+  /** Where it connects unless it is told. */
+  readonly hub?: Hub;
   readonly oracle: Oracle;
   readonly sessionId: string;
   readonly diffs: boolean;
+  /**
+   * Whether an answer may overtake another one, as where a server waits for the commits that it shows: what was answered long
+   * ago and is asked again shows older ones.
+   */
+  readonly overtaking?: boolean;
+  /** Whether a mutation may fail for another reason than its function has. */
+  readonly mayFail?: (
+    replay: { readonly sessionId: string; readonly requestId: number },
+    errorData: unknown,
+  ) => boolean;
 }
 
 interface Subscription {
@@ -67,6 +78,8 @@ interface Connection {
   lastWords: string | null;
   /** FatalErrors that are the client's own fault. */
   misbehaved: boolean;
+  /** What it shows is no older. */
+  readonly newerThan: number;
 }
 
 export class SimClient {
@@ -80,6 +93,8 @@ export class SimClient {
   /** Whether it answers Pings. */
   answersPings = true;
   transitions = 0;
+  /** The newest commit that it was shown, on any socket. */
+  newestTs = 0;
   #nextQueryId = 0;
   #nextRequestId = 0;
   #connections = 0;
@@ -89,8 +104,9 @@ export class SimClient {
   }
 
   /** Connects, and takes up what an earlier socket left. */
-  connect(): void {
-    const socket = new SimSocket(this.options.hub);
+  connect(hub = this.options.hub, { older = false }: { readonly older?: boolean } = {}): void {
+    if (hub === undefined) throw new Error("The client does not know where to connect");
+    const socket = new SimSocket(hub);
     const connection: Connection = {
       socket,
       version: initialVersion,
@@ -105,6 +121,7 @@ export class SimClient {
       owedTs: null,
       lastWords: null,
       misbehaved: false,
+      newerThan: older ? 0 : this.newestTs,
     };
     this.connection = connection;
     this.#tell({
@@ -275,7 +292,10 @@ export class SimClient {
     const place = connection.calls.findIndex((call) => call.kind === kind && call.requestId === requestId);
     assert.ok(place >= 0, `an answer to ${kind} ${requestId}, which is not awaited`);
     const first = connection.calls.findIndex((call) => call.kind === kind);
-    if (kind === "Mutation") assert.equal(place, first, "mutations are answered in the order sent");
+    const { overtaking = false } = this.options;
+    if (kind === "Mutation" && !overtaking) {
+      assert.equal(place, first, "mutations are answered in the order sent");
+    }
     const [call] = connection.calls.splice(place, 1);
     return call?.token ?? null;
   }
@@ -284,7 +304,8 @@ export class SimClient {
     const { requestId } = response;
     const token = this.#takeCall(connection, { requestId, kind: "Mutation" });
     this.mutations.delete(requestId);
-    const { oracle, sessionId } = this.options;
+    const { oracle, sessionId, mayFail } = this.options;
+    if (!response.success && mayFail?.({ sessionId, requestId }, response.errorData) === true) return;
     const record = oracle.recorded({ sessionId, requestId }, identityOf(token));
     assert.ok(record !== undefined, `mutation ${requestId} was answered before it ran`);
     if (response.success) {
@@ -310,6 +331,8 @@ export class SimClient {
     const { startVersion, endVersion, modifications } = transition;
     assert.deepEqual(startVersion, connection.version, "a Transition starts at the version the client has");
     assert.ok(endVersion.ts >= startVersion.ts, "ts went back");
+    assert.ok(endVersion.ts >= connection.newerThan, "a new socket shows an older state than was seen");
+    this.newestTs = Math.max(this.newestTs, endVersion.ts);
     const step = this.#takeStep(connection, endVersion);
     connection.version = endVersion;
     const removed = new Set<number>();

@@ -19,7 +19,11 @@ export class SimSocket implements Channel {
   /** While set the client does not read. */
   stalled = false;
 
+  /** Where it is connected. */
+  readonly hub: Hub;
+
   constructor(hub: Hub) {
+    this.hub = hub;
     this.#handle = hub.connect(this);
   }
 

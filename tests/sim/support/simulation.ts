@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { Hub } from "../../../mod/sync/hub.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
 import { settle } from "../../sync/support/test_socket.ts";
-import { groups, keys } from "./app.ts";
+import { anyMutation, anySubscription } from "./asked.ts";
 import { EngineHost } from "./engine_host.ts";
 import { Oracle } from "./oracle.ts";
 import { Random } from "./random.ts";
@@ -163,17 +163,17 @@ class Simulation implements Disposable {
         return;
       case "add":
         if (client.open && client.wanted.size < 8) {
-          client.add(Array.from({ length: 1 + random.below(3) }, () => this.#subscription()));
+          client.add(Array.from({ length: 1 + random.below(3) }, () => anySubscription(random)));
         }
         return;
       case "remove":
         if (client.open && client.wanted.size > 0) client.remove([random.pick([...client.wanted.keys()])]);
         return;
       case "addAndRemove":
-        if (client.open) client.addAndRemove(this.#subscription());
+        if (client.open) client.addAndRemove(anySubscription(random));
         return;
       case "mutate":
-        if (client.open) { for (let i = random.below(4); i >= 0; i--) this.#mutate(client); }
+        if (client.open) { for (let i = random.below(4); i >= 0; i--) client.mutate(...anyMutation(random)); }
         return;
       case "repeat": {
         const waiting = [...client.mutations.values()];
@@ -250,44 +250,6 @@ class Simulation implements Disposable {
       default:
         deed satisfies never;
     }
-  }
-
-  #subscription() {
-    const random = this.#random;
-    const udfPath = random.pick([
-      "rows:get",
-      "rows:group",
-      "rows:group",
-      "rows:all",
-      "rows:sum",
-      "rows:odd",
-      "mine",
-      "my/session",
-      "rows:guarded",
-      "rows:guarded",
-      "no:such",
-    ]);
-    return { udfPath, args: { k: random.pick(keys.slice(0, 4)), g: random.pick(groups) } };
-  }
-
-  #mutate(client: SimClient): void {
-    const random = this.#random;
-    const k = random.pick(keys);
-    const g = random.pick(groups);
-    const [udfPath, args] = random.pick<[string, Record<string, unknown>]>([
-      ["put", { k, g, n: random.below(10) }],
-      ["put", { k, g, n: random.below(10) }],
-      ["add", { k }],
-      ["add", { k: random.pick(keys.slice(0, 4)) }],
-      ["move", { k, g }],
-      ["transfer", { from: k, to: random.pick(keys) }],
-      ["remove", { k }],
-      ["claim", { k }],
-      ["halfway", { k }],
-      ["nothing", {}],
-      ["no:such", {}],
-    ]);
-    client.mutate(udfPath, args);
   }
 
   /** Takes every step that can be taken until there is none, then looks for anything missing. */

@@ -1,0 +1,194 @@
+/**
+ * The isolates of one server of the simulated cluster: the real engine on a file of its own, which as the leader commits a group
+ * when its row is kept, and as a follower applies rows. Steps are taken when the simulation says so.
+ */
+import {
+  type CommitEntry,
+  type JournalRow,
+  openWriterDatabase,
+  type WriterDatabase,
+} from "../../../mod/engine/mod.ts";
+import type { MutationAnswer, MutationCall } from "../../../mod/functions/host_port.ts";
+import type { LeaderPort, RowKeeper } from "../../../mod/functions/host/mod.ts";
+import { Arrivals } from "../../../mod/functions/host/readers/arrivals.ts";
+import { applyRows, reachedBy } from "../../../mod/functions/isolate/runs/apply_rows.ts";
+import { failed, type Outcome } from "../../../mod/functions/outcome.ts";
+import type { Reached, RowsApplied, RowsRefused } from "../../../mod/functions/wire/messages.ts";
+import { unpackEntries } from "../../../mod/functions/wire/packed_entry.ts";
+import type { Clock } from "../../../mod/kit/clock.ts";
+import { runMutation, schema } from "../support/engine_runs.ts";
+import type { Random } from "../support/random.ts";
+import { ReadingHost } from "../support/reading_host.ts";
+
+export interface RunCall {
+  readonly call: MutationCall;
+  readonly answer: MutationAnswer;
+}
+
+interface Waiting {
+  readonly call: MutationCall;
+  readonly resolve: (answer: MutationAnswer) => void;
+}
+
+/** A group that waits for its row. */
+interface OpenGroup {
+  readonly entries: readonly CommitEntry[];
+  readonly answered: readonly { readonly waiting: Waiting; readonly answer: MutationAnswer }[];
+}
+
+export interface ClusterHostOptions {
+  readonly path: string;
+  readonly random: Random;
+  readonly readers: number;
+  readonly clock: Clock;
+  /** Of the leader; `null`: this server follows. */
+  readonly rows: RowKeeper | null;
+  /** Where mutations of one that follows run. */
+  readonly toLeader: LeaderPort;
+  /** Told what a row is made of, before anybody else has it. */
+  readonly onSealed: (row: JournalRow, group: readonly RunCall[]) => void;
+  /** Told of calls that were not committed as far as this server knows; `known`: they were not. */
+  readonly onRefused: (
+    calls: readonly MutationCall[],
+    refusal: { readonly row: JournalRow; readonly known: boolean },
+  ) => void;
+}
+
+export class ClusterHost extends ReadingHost {
+  readonly #options: ClusterHostOptions;
+  readonly #writer: WriterDatabase;
+  readonly #answers: Arrivals;
+  #queued: Waiting[] = [];
+  #open: OpenGroup | null = null;
+  #ts: number;
+  #closed = false;
+  /** Whether the writer dies when its next row is kept, before it has committed. */
+  diesWhenKept = false;
+
+  constructor(options: ClusterHostOptions) {
+    super(options.random);
+    const { path, rows, clock, readers } = options;
+    this.#options = options;
+    this.#writer = openWriterDatabase(path, { journal: { kind: rows === null ? "applied" : "given" } });
+    if (rows !== null) this.#writer.applySchema(schema);
+    this.#ts = this.#writer.ts;
+    this.#answers = new Arrivals(clock, this.#ts);
+    this.openReaders(path, readers);
+  }
+
+  override [Symbol.dispose](): void {
+    this.#closed = true;
+    super[Symbol.dispose]();
+    this.#answers.close();
+    this.#writer[Symbol.dispose]();
+  }
+
+  get ts(): number {
+    return this.#ts;
+  }
+
+  /** Where the database stands. */
+  get position(): Reached {
+    const reached = reachedBy(this.#writer);
+    if (reached === null) throw new Error("The database has no history");
+    return reached;
+  }
+
+  async mutate(call: MutationCall): Promise<MutationAnswer> {
+    const { rows, toLeader } = this.#options;
+    if (rows !== null) {
+      const { promise, resolve } = Promise.withResolvers<MutationAnswer>();
+      this.#queued.push({ call, resolve });
+      return await promise;
+    }
+    const answer = await toLeader.mutate(call);
+    await new Promise<void>((resolve) => this.#answers.arrived(answer.ts, resolve));
+    return answer;
+  }
+
+  /** Whether any step can be taken. */
+  get busy(): boolean {
+    return this.#queued.length > 0 || this.#open !== null || this.reading;
+  }
+
+  /** Runs a group of waiting mutations; it is committed when its row is kept. */
+  commit(count: number): void {
+    const { rows, onSealed } = this.#options;
+    if (this.#open !== null || this.#queued.length === 0 || rows === null) return;
+    const group = this.#queued.splice(0, count);
+    this.#writer.openGroup();
+    const entries: CommitEntry[] = [];
+    const answered = group.map((waiting) => ({
+      waiting,
+      answer: runMutation(this.#writer, { call: waiting.call, entries }),
+    }));
+    this.#open = { entries, answered };
+    const row = this.#writer.sealGroup("");
+    if (row === null) return this.#commit(this.#open);
+    onSealed(row, answered.map(({ waiting: { call }, answer }) => ({ call, answer })));
+    void rows.keep(row).then((refused) => {
+      if (!this.#closed && this.#open !== null) this.#kept(row, { refused, rows, open: this.#open });
+    });
+  }
+
+  /** Commits rows as a follower does, and tells of them. */
+  async apply(rows: readonly JournalRow[]): Promise<void> {
+    let told: RowsApplied | RowsRefused | null = null;
+    const sender = { send: (message: unknown) => Promise.resolve(void (told = message as typeof told)) };
+    const wired = rows.map(({ seq, tsBefore, ts, at, sum }, body) =>
+      [seq, tsBefore, ts, at, sum, body] as const
+    );
+    const progress = { storing() {}, idle() {} };
+    await applyRows({ database: this.#writer, progress, sender }, {
+      rows: wired,
+      bodies: rows.map(({ body }) => body),
+    });
+    const answered = told as RowsApplied | RowsRefused | null;
+    if (answered === null || answered.type === "RowsRefused") {
+      throw new Error(`Rows do not fit: ${answered?.message}`);
+    }
+    this.#tell(unpackEntries(JSON.parse(JSON.stringify(answered))), answered.reached.ts);
+  }
+
+  #kept(
+    row: JournalRow,
+    { refused, rows, open }: {
+      readonly refused: Awaited<ReturnType<RowKeeper["keep"]>>;
+      readonly rows: RowKeeper;
+      readonly open: OpenGroup;
+    },
+  ): void {
+    if (refused === null && !this.diesWhenKept) return this.#commit(open);
+    this.diesWhenKept = false;
+    this.#open = null;
+    this.#writer.rollbackGroup();
+    const calls = open.answered.map(({ waiting: { call } }) => call);
+    if (refused === null) {
+      // The next writer finds that the history has a row which it lacks: the calls are for whoever leads then.
+      return void rows.begins(this.position);
+    }
+    const { known, message } = refused;
+    this.#options.onRefused(calls, { row, known });
+    const outcome: Outcome = known
+      ? {
+        ok: false,
+        error: { kind: "user", message, data: { code: "unavailable", data: null }, retryable: true },
+        logLines: [],
+      }
+      : failed("internal", message);
+    for (const { waiting: { resolve } } of open.answered) resolve({ outcome, ts: this.#ts, replayed: false });
+  }
+
+  #commit({ entries, answered }: OpenGroup): void {
+    this.#writer.commitGroup("");
+    this.#open = null;
+    this.#tell(entries, this.#writer.ts);
+    for (const { waiting: { resolve }, answer } of answered) resolve(answer);
+  }
+
+  #tell(entries: readonly CommitEntry[], ts: number): void {
+    this.#ts = ts;
+    this.tellCommits(entries);
+    this.#answers.heard(ts);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * The cluster's database in the simulation: what its statements do, in memory, by the simulation's clock. What is asked by way
+ * of a connection is done, and answered, when the simulation says so, or never.
+ */
+import type { JournalRow } from "../../../mod/engine/mod.ts";
+import { AwayError, type Statement } from "../../../mod/cluster/postgres/connection.ts";
+import type { Clock } from "../../../mod/kit/clock.ts";
+
+type Row = Record<string, unknown>;
+
+/** A row that is there already, as the driver says it. */
+class UniqueViolation extends Error {
+  readonly code = "23505";
+  readonly severity = "ERROR";
+}
+
+export interface SharedLogOptions {
+  readonly clock: Clock;
+  /** Behind which row the log begins. */
+  readonly first: Pick<JournalRow, "seq" | "ts" | "sum">;
+  /** Called with each row that was added. */
+  readonly onAdded: (row: JournalRow) => void;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export class SharedLog {
+  readonly #options: SharedLogOptions;
+  readonly #rows: (JournalRow & { readonly bytes: Uint8Array })[] = [];
+  /** Rows that were refused because their leader's time was over. */
+  fenced = 0;
+  #lease = { epoch: 0, holder: "", address: "", until: -Infinity };
+
+  constructor(options: SharedLogOptions) {
+    this.#options = options;
+  }
+
+  get end(): Pick<JournalRow, "seq" | "ts" | "sum"> {
+    return this.#rows.at(-1) ?? this.#options.first;
+  }
+
+  /** Does what a statement says. Throws as the database would. */
+  execute({ name }: Statement, values: readonly unknown[]): Row[] {
+    switch (name) {
+      case "syncline_append":
+        return this.#append(values);
+      case "syncline_sum_of":
+        return [this.#at(Number(values[0]))].flatMap((row) => row === undefined ? [] : [{ sum: row.sum }]);
+      case "syncline_end":
+        return this.#rows.length === 0 ? [] : [{ ...this.end }];
+      case "syncline_read":
+        return this.#read(values as [number, number]);
+      case "syncline_take":
+        return this.#take(values as [string, string, number]);
+      case "syncline_renew":
+        return this.#renew(values as [number, string, number]);
+      case "syncline_release":
+        return this.#release(values as [number, string]);
+      case "syncline_lease": {
+        const { epoch, holder, address, until } = this.#lease;
+        const held = until > -Infinity;
+        return [{ epoch, holder, address, held, left_ms: held ? until - this.#options.clock.now() : -1 }];
+      }
+      default:
+        throw new Error(`The simulation does not know ${name}`);
+    }
+  }
+
+  #at(seq: number) {
+    return this.#rows[seq - this.#options.first.seq - 1];
+  }
+
+  #append(values: readonly unknown[]): Row[] {
+    const [epoch, seq, tsBefore, ts, at, sum, body, firstSeq] = values as [
+      ...[epoch: number, seq: number, tsBefore: number, ts: number, at: number],
+      ...[sum: string, body: Uint8Array, firstSeq: number],
+    ];
+    if (this.#lease.epoch !== epoch) {
+      this.fenced++;
+      return [];
+    }
+    if (firstSeq !== seq - 1 && this.#at(seq - 1) === undefined) return [];
+    if (this.#at(seq) !== undefined) throw new UniqueViolation(`Row ${seq} is there`);
+    const bytes = body.slice();
+    const row = { seq, tsBefore, ts, at, sum, body: decoder.decode(bytes) };
+    this.#rows.push({ ...row, bytes });
+    this.#options.onAdded(row);
+    return [{ seq }];
+  }
+
+  #read([after, count]: [number, number]): Row[] {
+    const { seq: end_seq, ts: end_ts } = this.end;
+    return this.#rows.filter(({ seq }) => seq >= after).slice(0, count).map((row) => ({
+      seq: row.seq,
+      ts_before: row.tsBefore,
+      ts: row.ts,
+      at: row.at,
+      sum: row.sum,
+      body: row.seq > after ? encoder.encode(row.body) : null,
+      end_seq,
+      end_ts,
+    }));
+  }
+
+  #take([holder, address, leaseMs]: [string, string, number]): Row[] {
+    const now = this.#options.clock.now();
+    if (this.#lease.until >= now) return [];
+    this.#lease = { epoch: this.#lease.epoch + 1, holder, address, until: now + leaseMs };
+    return [{ epoch: this.#lease.epoch }];
+  }
+
+  #renew([epoch, holder, leaseMs]: [number, string, number]): Row[] {
+    if (this.#lease.epoch !== epoch || this.#lease.holder !== holder) return [];
+    this.#lease.until = this.#options.clock.now() + leaseMs;
+    return [{ epoch, others: 1 }];
+  }
+
+  #release([epoch, holder]: [number, string]): Row[] {
+    if (this.#lease.epoch === epoch && this.#lease.holder === holder) this.#lease.until = -Infinity;
+    return [];
+  }
+}
+
+interface Asked {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+  readonly answer: PromiseWithResolvers<readonly Row[]>;
+  /** Set when the database has done it: says so. */
+  tell: (() => void) | null;
+}
+
+/** A server's connection: statements go out one behind the other, and so do the answers. */
+export class SimConnection {
+  readonly #log: SharedLog;
+  #asked: Asked[] = [];
+  /** Whether the database cannot be reached: nothing is asked then. */
+  away = false;
+
+  constructor(log: SharedLog) {
+    this.#log = log;
+  }
+
+  query(statement: Statement, ...values: unknown[]): Promise<readonly Row[]> {
+    if (this.away) return Promise.reject(new AwayError("It is away", { asked: false }));
+    const asked = { statement, values, answer: Promise.withResolvers<readonly Row[]>(), tell: null };
+    this.#asked.push(asked);
+    return asked.answer.promise;
+  }
+
+  get busy(): boolean {
+    return this.#asked.length > 0;
+  }
+
+  /** The database does what was asked next; nobody hears of it yet. */
+  execute(): void {
+    const next = this.#asked.find(({ tell }) => tell === null);
+    if (next === undefined) return;
+    const { answer: { resolve, reject } } = next;
+    try {
+      const rows = this.#log.execute(next.statement, next.values);
+      next.tell = () => resolve(rows);
+    } catch (error) {
+      if (!(error instanceof UniqueViolation)) throw error;
+      next.tell = () => reject(error);
+    }
+  }
+
+  /** The oldest answer comes, which the database makes if it has not. */
+  step(): void {
+    if (this.#asked[0]?.tell === null) this.execute();
+    this.#asked.shift()?.tell?.();
+  }
+
+  /**
+   * It breaks. What was done is not told. What was not done may still be, for it may be on its way: `late` gets it.
+   */
+  cut(late: (run: () => void) => void): void {
+    for (const { statement, values, answer, tell } of this.#asked.splice(0)) {
+      if (tell === null) {
+        late(() => {
+          try {
+            this.#log.execute(statement, values);
+          } catch (error) {
+            if (!(error instanceof UniqueViolation)) throw error;
+          }
+        });
+      }
+      answer.reject(new AwayError("The connection broke", { asked: true }));
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/** The kept link of a follower to its leader: what each side says waits until the simulation carries it, or is lost. */
+import type { LeaderCalls } from "../../../mod/cluster/mod.ts";
+import { frameBody, parseBody } from "../../../mod/cluster/link/frames.ts";
+import { Link } from "../../../mod/cluster/link/link.ts";
+import { type FromLeader, parseFromFollower, wireEnd } from "../../../mod/cluster/messages.ts";
+import type { AnswerMessage } from "../../../mod/cluster/leader_calls.ts";
+import type { ClusterHost } from "./cluster_host.ts";
+
+export class SimLink {
+  readonly #calls: LeaderCalls;
+  readonly #toLeader: Uint8Array[] = [];
+  readonly #toFollower: Uint8Array[] = [];
+  readonly #link: Link;
+  readonly leader: ClusterHost;
+  open = true;
+
+  constructor({ calls, leader }: { readonly calls: LeaderCalls; readonly leader: ClusterHost }) {
+    this.#calls = calls;
+    this.leader = leader;
+    // A link as calls see it: whether what they send has left.
+    this.#link = Object.create(Link.prototype, {
+      sendBody: {
+        value: (body: Uint8Array) => {
+          if (this.open) this.#toLeader.push(body);
+          return this.open;
+        },
+      },
+    });
+    calls.use(this.#link);
+  }
+
+  get busy(): boolean {
+    return this.open && this.#toLeader.length + this.#toFollower.length > 0;
+  }
+
+  /** Carries up to so many frames in both directions. */
+  carry(count: number): void {
+    for (const body of this.#toLeader.splice(0, count)) this.#ask(body);
+    for (const body of this.#toFollower.splice(0, count)) {
+      const { message, text } = parseBody(body);
+      this.#calls.answered(message as AnswerMessage, text);
+    }
+  }
+
+  /** It breaks, with all that is on it. */
+  cut(): void {
+    if (!this.open) return;
+    this.open = false;
+    this.#calls.left(this.#link);
+  }
+
+  #ask(body: Uint8Array): void {
+    const message = parseFromFollower(parseBody(body).message);
+    if (message.t !== "mutate") throw new Error(`The simulation knows no ${message.t}`);
+    void this.leader.mutate(message.call).then(({ outcome, ...answer }) => {
+      const { end, text } = wireEnd(outcome);
+      const told: FromLeader = { t: "mutated", id: message.id, end, answer };
+      if (this.open) this.#toFollower.push(frameBody(told, text));
+    });
+  }
+}
