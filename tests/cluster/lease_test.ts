@@ -57,9 +57,11 @@ Deno.test("a leader that is cut off", async (t) => {
       cluster: { ...cluster, address: { host, port: links.port }, listen: { host, port: linkPort } },
     }),
   );
-  const step = async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name);
+  const steps = {
+    step: async (name: string, run: () => Promise<void>) => assert.ok(await t.step(name, run), name),
+  };
 
-  await step(
+  await steps.step(
     "[PG9] from the database ends what was scheduled before another one leads, and nobody else's calls",
     async () => {
       assert.deepEqual([await role(a), await role(b)], ["leader", "follower"]);
@@ -85,7 +87,7 @@ Deno.test("a leader that is cut off", async (t) => {
     },
   );
 
-  await step(
+  await steps.step(
     "[PG21] from all others that reach the database leaves the lease to them, and follows",
     async () => {
       await using c = await rig.start("c");
