@@ -1,6 +1,6 @@
 /**
- * What the first view is made of, but for the view itself. All that is loaded later imports this, so that the build puts
- * these modules into one file: as many files as there are ways to share them would each be asked for before the first view.
+ * What the first view is made of, but for the view itself. The build has all that is loaded later import this, so that these
+ * modules come as one file: as many files as there are ways to share them would each be asked for before the first view.
  */
 import "get-nonce";
 import "react";

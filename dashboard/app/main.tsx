@@ -1,4 +1,5 @@
 /** Starts the dashboard: one client for the page, signed in with the administrator's tokens. */
+import "./first_view.ts";
 import { setNonce } from "get-nonce";
 import { StrictMode, useEffect, useState, useSyncExternalStore } from "react";
 import { createRoot } from "react-dom/client";

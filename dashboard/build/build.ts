@@ -2,7 +2,8 @@
  * Builds the dashboard from `dashboard/app`. The result stands in the repository, so that nothing has to be built before
  * the first start; a test checks that it is up to date.
  */
-import { build, type BuildResult, type Metafile, stop } from "esbuild";
+import { build, type BuildResult, type Metafile, type Plugin, stop } from "esbuild";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { viewNames } from "../app/shell/view_names.ts";
 import { ICON_PATHS, type IconName } from "../app/ui/icon_paths.ts";
@@ -55,6 +56,7 @@ export async function buildDashboard(): Promise<Map<string, string>> {
       logLevel: "error",
       metafile: true,
       define: { "process.env.NODE_ENV": '"production"' },
+      plugins: [firstViewTogether()],
       nodePaths: [`${packages}node_modules`],
       alias: {
         "syncline/client": fileURLToPath(import.meta.resolve("syncline/client")),
@@ -66,6 +68,25 @@ export async function buildDashboard(): Promise<Map<string, string>> {
     await stop();
     await Deno.remove(packages, { recursive: true }).catch(() => {});
   }
+}
+
+/** Has everything that is loaded later import what the first view is made of, which comes as one file then. */
+function firstViewTogether(): Plugin {
+  return {
+    name: "first view together",
+    setup({ onResolve, onLoad }) {
+      const later = new Set<string>();
+      onResolve({ filter: /^\.{1,2}\// }, ({ kind, path, resolveDir }) => {
+        if (kind === "dynamic-import") later.add(resolve(resolveDir, path));
+        return null;
+      });
+      onLoad({ filter: /\.tsx?$/ }, async ({ path }) => {
+        if (!later.has(path)) return null;
+        const contents = `import "${dashboard("app/first_view.ts")}";\n${await Deno.readTextFile(path)}`;
+        return { contents, loader: path.endsWith("x") ? "tsx" : "ts" };
+      });
+    },
+  };
 }
 
 /** Where the packages lie while the dashboard is built. Always the same place: the names of chunks depend on it. */

@@ -1,5 +1,4 @@
 /** The command palette: everything there is to go to and to do, by a few letters. */
-import "../first_view.ts";
 import { Command } from "cmdk";
 import { Dialog } from "radix-ui";
 import { api } from "../server/api.ts";

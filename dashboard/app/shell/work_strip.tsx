@@ -1,5 +1,4 @@
 /** What is under way, wherever a person is: long work of this page, and of the server, which goes on without the page. */
-import "../first_view.ts";
 import { useEffect, useRef, useState } from "react";
 import { useMutation, useQuery } from "syncline/react";
 import { api } from "../server/api.ts";

@@ -1,5 +1,4 @@
 /** JSON with colours, mistakes where they are, and completion of the names that a JSON Schema knows. */
-import "../first_view.ts";
 import { autocompletion, type CompletionContext, type CompletionResult } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";

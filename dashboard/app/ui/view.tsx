@@ -1,5 +1,4 @@
 /** The frame of each view: its title, what can be done, and its parts; and what stands there while nothing does. */
-import "../first_view.ts";
 import type { ReactNode } from "react";
 
 export function View(
