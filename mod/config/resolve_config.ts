@@ -2,18 +2,18 @@
 import { join, relative, resolve } from "node:path";
 import { readDeployed } from "../functions/versions/mod.ts";
 import { machineMemoryBytes } from "../kit/processes/machine_memory.ts";
-import type {
-  AccountsConfig,
-  BackupsConfig,
-  ClusterConfig,
-  ExecutionLogConfig,
-  FollowConfig,
-  MetricsConfig,
-  ReplicationConfig,
-  ServeConfig,
-  StorageConfig,
+import {
+  type AccountsConfig,
+  BACKUPS_DIR,
+  type BackupsConfig,
+  type ClusterConfig,
+  type ExecutionLogConfig,
+  type FollowConfig,
+  type MetricsConfig,
+  type ReplicationConfig,
+  type ServeConfig,
+  type StorageConfig,
 } from "./config.ts";
-import { BACKUPS_DIR } from "./config.ts";
 import { readEnvFile } from "./env_file.ts";
 import { EXAMPLE_DIR, resolveFunctions } from "./functions_folder.ts";
 import { memoryPlan } from "./memory.ts";

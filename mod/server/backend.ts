@@ -68,7 +68,7 @@ export interface Backend extends AsyncDisposable {
   readonly leading?: LeadingParts;
   /**
    * Closes every socket with 1012; resolves when the close frames have left, or after a bounded time. What is under way is
-   * still answered, and nothing later may be: it may show older states than answers of other servers.
+   * still answered, by one that has let go without waiting for newer commits: another backend shows those by now.
    */
   closeSockets(): Promise<void>;
   /** Loads the app's code anew; the old code goes on serving when the new one is broken. */
@@ -186,9 +186,12 @@ async function connect(
   };
   const takesOver = given.letGo !== undefined;
   const clientOf = clientOfRequests(config.trustedProxies);
+  let closed: Promise<void> | null = null;
+  /** The newer commits are another backend's to show. */
+  let hasLetGo = false;
   const caughtUp = given.cluster === null ? undefined : caughtUpWith(given.cluster, {
     host,
-    stuck: () => parts.following.stuck() !== null,
+    stuck: () => closed !== null || parts.following.stuck() !== null,
   });
   const context: FeatureContext = {
     ...given,
@@ -210,11 +213,12 @@ async function connect(
   await caughtUp?.(clusterLimits.startMs);
   const stuck = parts.following.stuck();
   if (stuck !== null) throw new AppError(`The app of the cluster cannot be served: ${stuck}`);
-  let closed: Promise<void> | null = null;
   const closeSockets = () => {
     logs.endStreams();
-    host.letAnswersGo();
-    return closed ??= hub.shutdown();
+    closed ??= hub.shutdown();
+    // Not before: no socket may hear of a commit that it is not shown.
+    if (hasLetGo) host.letAnswersGo();
+    return closed;
   };
   // What would write is passed on before it comes to a route.
   const guarded = () => follows && toLeader === undefined ? new Hono().use("*", refuseWrites) : new Hono();
@@ -226,6 +230,7 @@ async function connect(
     retire: (mutate) => host.retire(mutate),
     async letGo() {
       await following.stop?.();
+      hasLetGo = true;
       // Nothing is given to it any more. That its process ends is not waited for: it is seen to by who disposes of it all.
       host.closeWriter().catch((error) =>
         log("error", "The writer of before did not end as it should", { error })

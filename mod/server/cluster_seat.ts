@@ -29,16 +29,14 @@ export class ClusterSeat implements AsyncDisposable {
     const { url, prepare, respond, log } = options;
     const cluster = await joinCluster(config, { address: url, log });
     if (cluster === null || config.cluster === null) return null;
-    try {
-      const { Forwarding } = await import("./forwarding/forwarding.ts");
-      const { dataDir } = config;
-      const parts = { cluster, config: config.cluster, dataDir, prepare, respond, log };
-      return new ClusterSeat(cluster, await Forwarding.open(parts));
-    } catch (error) {
-      cluster.stopping();
-      await cluster[Symbol.asyncDispose]();
-      throw error;
-    }
+    await using opened = new AsyncDisposableStack();
+    opened.use(cluster);
+    const { Forwarding } = await import("./forwarding/forwarding.ts");
+    const { dataDir } = config;
+    const parts = { cluster, config: config.cluster, dataDir, prepare, respond, log };
+    const seat = new ClusterSeat(cluster, await Forwarding.open(parts));
+    opened.move();
+    return seat;
   }
 
   /** Leaves the lease to a server that is ready for it; without one it is given up when nothing is served. */

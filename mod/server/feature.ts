@@ -137,6 +137,8 @@ export class Features implements AsyncDisposable {
   /** The same in a server that serves already: what cannot begin is told, and keeps nothing else from it. */
   async begin(log: Log): Promise<void> {
     for (const feature of this.#features) {
+      // It was told to end before it had begun.
+      if (this.#stopped.has(feature)) continue;
       try {
         await feature.start?.();
       } catch (error) {

@@ -300,20 +300,21 @@ export class Server implements AsyncDisposable {
     const request = withPlainPath(given);
     const { state } = this.#serving;
     if (state.name === "serving") {
-      const elsewhere = this.#givingWay?.respond(given, info) ?? null;
-      if (elsewhere !== null) return elsewhere;
+      const successors = this.#givingWay?.respond(given, info) ?? null;
+      if (successors !== null) return successors;
       const { backend, router, requests } = state;
       const origins = this.#origins;
-      const respond = () =>
-        backend.passOn?.(request, info) ?? backend.respondAtOnce?.(request, info) ??
-          router.fetch(request, info);
+      const respond = () => {
+        const elsewhere = backend.passOn?.(request, info);
+        if (elsewhere) return elsewhere;
+        const answer = backend.respondAtOnce?.(request, info) ?? router.fetch(request, info);
+        if (requests !== null && answer instanceof Promise) requests.begin(answer);
+        return answer;
+      };
       const answer = origins === null
         ? respond()
         : origins.refuse(request) ?? origins.narrow(request, respond());
-      if (answer instanceof Promise) {
-        this.#port.connections.requested(request, info);
-        requests?.begin(info.completed);
-      }
+      if (answer instanceof Promise) this.#port.connections.requested(request, info);
       return backend.metrics?.requests.count(request, answer) ?? answer;
     }
     if (state.name === "waiting") return this.#afterSwitch(given, { info, passing: state.passing });

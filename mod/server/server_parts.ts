@@ -1,4 +1,4 @@
-/** What a server is started with. */
+/** What a server is started with beside its configuration: the log, what is behind the port, what the system can do. */
 import type { ServeConfig } from "../config/config.ts";
 import type { Log } from "../kit/log.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";

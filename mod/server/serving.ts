@@ -1,6 +1,7 @@
 /** What a server serves, from its first load to its end, and how something else comes in its place. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { FollowerFigures } from "../cluster/mod.ts";
+import { clusterLimits } from "../cluster/postgres/limits.ts";
 import type { PostgresCluster } from "../cluster/postgres/mod.ts";
 import { httpLimits } from "../limits.ts";
 import type { Backend, BackendSurroundings } from "./backend.ts";
@@ -18,7 +19,7 @@ import type { Passing } from "./takeover/mod.ts";
 export interface Served {
   readonly router: ReturnType<typeof createRouter>;
   readonly backend: Backend;
-  /** Those that it answers now, where something else may come in its place meanwhile. */
+  /** Those that it answers by itself now, in a cluster: a server that comes to lead does not cut them off. */
   readonly requests: RequestsUnderWay | null;
 }
 
@@ -194,7 +195,7 @@ export class Serving {
       readonly notLeft: (reason: string) => void;
     },
   ): Promise<void> {
-    const { log } = this.#options.parts;
+    const { stopping, parts: { log } } = this.#options;
     const after = cluster.epochOfLeader;
     const served = await this.load({
       async letGo(fits) {
@@ -213,16 +214,20 @@ export class Serving {
         }
       },
     });
+    // First: whoever is given an answer by the old one is shown as much by this one.
     this.serve(served);
     try {
       await old.closeSockets();
-      // What it has begun to answer it answers.
-      await requests?.none(httpLimits.drainMs);
+      // What begins is to be waited for: it may need what the old one still has.
+      if (await requests?.none(clusterLimits.answersMs, stopping) === false && !stopping.aborted) {
+        log("warn", "Requests that took long were cut off: this server leads its cluster now");
+      }
       await old[Symbol.asyncDispose]();
     } catch (error) {
       log("error", "What was served could not be ended as it should", { error });
     }
-    await served.backend.begin?.();
+    // A server that stops has handed over what it does by itself.
+    if (!stopping.aborted) await served.backend.begin?.();
   }
 
   /** Sockets come back by themselves; requests are refused meanwhile, as at a start. */

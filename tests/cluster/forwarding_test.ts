@@ -308,7 +308,14 @@ Deno.test("what is asked of a server that does not lead", async (t) => {
           else failures.push(body);
         }
       };
-      const work = [write("handed"), write("over")];
+      // One of them is always under way, also when what answers is exchanged.
+      const read = async (path: string) => {
+        while (!stopped) {
+          const { body } = await next.post("/api/query", { path, args: {} });
+          if (body.status !== "success") failures.push(body);
+        }
+      };
+      const work = [write("handed"), write("over"), read("notes:listSlowly"), read("notes:list")];
       await until(() => done.length > 10 || failures.length > 0);
       let atEnd = 0;
       await leader.restart(async () => {

@@ -66,6 +66,8 @@ export const clusterLimits = {
   socketLookMs: 5,
   /** A server that has made ready to lead waits this long for the lease. */
   handOverMs: 20_000,
+  /** What a server that comes to lead had begun to answer before gets this long. */
+  answersMs: 1_000,
   /** A secret of fewer characters could be guessed. */
   secretCharsMin: 24,
 } as const;

@@ -406,9 +406,10 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
     return this.#lending.retire(mutate);
   }
 
-  /** Nothing more is shown here: answers of the leader wait no longer until their commits were told of. */
+  /** No commits are told of here any more: answers that show newer ones go on. */
   letAnswersGo(): void {
     this.#news.close();
+    this.#readers.heard(Infinity);
   }
 
   /** Lets go of the database for good, but for reading. */
@@ -454,7 +455,7 @@ export class IsolateHost implements FunctionHost, AsyncDisposable {
 }
 
 function followingWriter({ starter, clock, log, leader }: HostParts, news: CommitNews): FollowingWriter {
-  return new FollowingWriter({ starter, clock, log, ...(leader && { leader }), ...told(news) });
+  return new FollowingWriter({ starter, clock, log, ...(leader && { leader }), ...tellsTo(news) });
 }
 
 /** `null` where the database is this server's own. */
@@ -473,12 +474,12 @@ function ownWriter(parts: HostParts, news: CommitNews): Writer {
     storesMs: parts.rows?.waitMs ?? 0,
     ...(awake && { awake }),
     ...(observer && { observer }),
-    ...told(news),
+    ...tellsTo(news),
   });
 }
 
-/** What a writer tells of its commits. */
-function told(news: CommitNews) {
+/** How a writer tells of its commits. */
+function tellsTo(news: CommitNews) {
   return {
     onGroup: (entries: readonly CommitEntry[], ts: number) => news.group(entries, ts),
     onGap: (ts: number) => news.gap(ts),

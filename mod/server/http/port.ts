@@ -15,6 +15,7 @@ export interface PortOptions {
   readonly log: Log;
 }
 
+/** Disposing of it ends its care for connections; {@linkcode finish} closes it. */
 export class Port implements Disposable {
   readonly connections: Connections;
   readonly #options: PortOptions;
